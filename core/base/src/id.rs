@@ -1,0 +1,95 @@
+//! Newtypes for everything that has an identity.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Why a text is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an id: {digits} hexadecimal digits are expected")]
+pub struct IdError {
+    /// What was given.
+    pub text: String,
+    /// How many digits an id of this kind has.
+    pub digits: usize,
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident: $inner:ty, $digits:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:0width$x}", self.0, width = $digits)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:x})"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let error = || IdError { text: text.to_owned(), digits: $digits };
+                if text.len() != $digits {
+                    return Err(error());
+                }
+                <$inner>::from_str_radix(text, 16).map($name).map_err(|_| error())
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A cluster: hosts that share one datastore. Random, set when the first device is formatted.
+    ClusterId: u128, 32;
+    /// A host of a cluster.
+    HostId: u128, 32;
+    /// A device given to Drystone. Random, written into its superblock.
+    DeviceId: u128, 32;
+    /// A disk group: one log device and its capacity devices.
+    GroupId: u128, 32;
+    /// A virtual disk.
+    DiskId: u128, 32;
+    /// A component: the part of one virtual disk on one capacity device. Unique in its cluster, never zero.
+    ComponentId: u64, 16;
+}
+
+/// The identity and the order of a write: owner's epoch first, then its sequence number within that epoch.
+///
+/// `WriteId::default()` (0, 0) stands for "never written"; every real id is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct WriteId {
+    /// Grows with every change of owner.
+    pub epoch: u32,
+    /// Grows with every write of one owner.
+    pub sequence: u64,
+}
+
+impl fmt::Debug for WriteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.epoch, self.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_back_as_it_was_written() {
+        let id = DiskId(0x00ff_1234);
+        assert_eq!(id.to_string().parse::<DiskId>(), Ok(id));
+        assert!("12".parse::<DiskId>().is_err());
+        assert!("zz".repeat(8).parse::<ComponentId>().is_err());
+    }
+
+    #[test]
+    fn write_ids_are_ordered_by_epoch_first() {
+        assert!(WriteId { epoch: 2, sequence: 1 } > WriteId { epoch: 1, sequence: 9 });
+    }
+}

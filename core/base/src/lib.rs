@@ -1,0 +1,17 @@
+//! The ground that every crate stands on: units, ids, time, seeded randomness, checksums, aligned buffers.
+//!
+//! Relies on nothing of Drystone. Holds no rule of the product and performs no I/O.
+
+pub mod buffer;
+pub mod bytes;
+pub mod checksum;
+pub mod id;
+pub mod random;
+pub mod request;
+pub mod time;
+pub mod units;
+
+pub use buffer::{Buffer, Pool};
+pub use id::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, WriteId};
+pub use random::Random;
+pub use time::Instant;
