@@ -1,0 +1,15 @@
+//! Which component holds which block of a virtual disk.
+//!
+//! A layout is a tree of stripes, concatenations and components. Its mapping is a pure function that never changes
+//! for a block once the layout is in use: growing a disk adds to the end. Relies on `base` only. Must never choose a
+//! device (that is `placement`) and never know what a disk is called.
+
+pub mod encoding;
+pub mod limits;
+mod mapping;
+pub mod striping;
+mod tree;
+
+pub use encoding::DecodeError;
+pub use mapping::Span;
+pub use tree::{Component, Invalid, Layout};

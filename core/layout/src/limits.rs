@@ -1,0 +1,21 @@
+//! The bounds of a layout. A decoder refuses what lies beyond them; nothing that is planned comes near.
+
+use base::units::{BLOCK_SIZE, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE};
+
+/// Nodes on the longest way from the root to a component, both counted. Concatenation, mirror, stripe, component are
+/// four; the rest is room.
+pub const DEPTH_MAX: usize = 8;
+/// Components of one layout. A disk of 64 TiB needs 258 for one copy; three copies with parity or growth need more.
+pub const COMPONENTS_MAX: usize = 4096;
+/// Children of one node: they are counted with 16 bits in the encoding.
+pub const CHILDREN_MAX: usize = COMPONENTS_MAX;
+/// The stripe unit of new layouts in bytes: an extent, so that one extent holds one run of the disk (design, section 3).
+pub const STRIPE_UNIT: u64 = EXTENT_SIZE;
+/// Component sizes and column sizes are multiples of this many bytes.
+pub const SIZE_STEP: u64 = EXTENT_SIZE;
+/// Stripe units are multiples of this many bytes: a block never stands in two components.
+pub const UNIT_STEP: u64 = BLOCK_SIZE;
+
+const _: () = assert!(CHILDREN_MAX <= u16::MAX as usize);
+const _: () = assert!(DISK_SIZE_MAX.div_ceil(COMPONENT_SIZE_MAX) <= COMPONENTS_MAX as u64);
+const _: () = assert!(COMPONENT_SIZE_MAX.checked_mul(COMPONENTS_MAX as u64).is_some());

@@ -1,0 +1,127 @@
+//! The mapping between a disk's bytes and the components' bytes, in both directions.
+//!
+//! Pure, and frozen: formats and guests' data depend on it. Must never allocate.
+//!
+//! Worked example, a stripe of two columns `A`, `B` with a unit of 1 MiB: disk bytes 0..1 MiB are `A` 0..1 MiB, 1..2
+//! MiB are `B` 0..1 MiB, 2..3 MiB are `A` 1..2 MiB, and so on.
+
+use crate::tree::Layout;
+
+/// A run of a disk's bytes that stands in one component without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Depth-first index of the component.
+    pub component: usize,
+    /// First byte in the component.
+    pub offset: u64,
+    /// First byte on the disk.
+    pub disk_offset: u64,
+    /// Length in bytes, never zero.
+    pub len: u64,
+}
+
+/// Where a walk stands: what was passed on the way from the root.
+#[derive(Clone, Copy)]
+struct Base {
+    component: usize,
+    disk_offset: u64,
+}
+
+impl Layout {
+    /// Calls `visit` with the pieces of `offset..offset + len`, in the disk's order. The range must lie within
+    /// [`Layout::size`]; nothing is visited when it is empty.
+    #[inline]
+    pub fn map(&self, offset: u64, len: u64, visit: &mut impl FnMut(Span)) {
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.size()),
+            "a range lies within its layout"
+        );
+        if len == 0 {
+            return;
+        }
+        match self {
+            Layout::Component(_) => visit(Span { component: 0, offset, disk_offset: offset, len }),
+            _ => self.walk(offset, len, Base { component: 0, disk_offset: offset }, visit),
+        }
+    }
+
+    /// `offset` counts from the start of this node, `base` says what that is on the disk and in the whole tree.
+    fn walk(&self, offset: u64, len: u64, base: Base, visit: &mut dyn FnMut(Span)) {
+        match self {
+            Layout::Component(_) => {
+                visit(Span { component: base.component, offset, disk_offset: base.disk_offset, len });
+            }
+            Layout::Stripe { unit, columns } => walk_stripe(*unit, columns, offset, len, base, visit),
+            Layout::Concatenation { parts } => walk_parts(parts, offset, len, base, visit),
+        }
+    }
+
+    /// The disk's byte that stands at `offset` of the component with the depth-first index `component`; `None` when
+    /// there is no such component or it is smaller.
+    pub fn locate(&self, component: usize, offset: u64) -> Option<u64> {
+        match self {
+            Layout::Component(leaf) => (component == 0 && offset < leaf.size).then_some(offset),
+            Layout::Stripe { unit, columns } => {
+                let each = columns[0].component_count();
+                let column = component / each;
+                let inner = columns.get(column)?.locate(component % each, offset)?;
+                Some((inner / unit * columns.len() as u64 + column as u64) * unit + inner % unit)
+            }
+            Layout::Concatenation { parts } => {
+                let (mut index, mut start) = (component, 0);
+                for part in parts {
+                    let count = part.component_count();
+                    if index < count {
+                        return part.locate(index, offset).map(|inner| start + inner);
+                    }
+                    index -= count;
+                    start += part.size();
+                }
+                None
+            }
+        }
+    }
+}
+
+fn walk_stripe(
+    unit: u64,
+    columns: &[Layout],
+    offset: u64,
+    len: u64,
+    base: Base,
+    visit: &mut dyn FnMut(Span),
+) {
+    let count = columns.len() as u64;
+    let each = columns[0].component_count();
+    let mut done = 0;
+    while done < len {
+        let (number, within) = ((offset + done) / unit, (offset + done) % unit);
+        let (column, row) = ((number % count) as usize, number / count);
+        let piece = (unit - within).min(len - done);
+        let base = Base { component: base.component + column * each, disk_offset: base.disk_offset + done };
+        columns[column].walk(row * unit + within, piece, base, visit);
+        done += piece;
+    }
+}
+
+fn walk_parts(parts: &[Layout], offset: u64, len: u64, base: Base, visit: &mut dyn FnMut(Span)) {
+    let (mut start, mut component, mut done) = (0, base.component, 0);
+    for part in parts {
+        let (size, position) = (part.size(), offset + done);
+        if position < start + size {
+            let piece = (start + size - position).min(len - done);
+            let base = Base { component, disk_offset: base.disk_offset + done };
+            part.walk(position - start, piece, base, visit);
+            done += piece;
+            if done == len {
+                return;
+            }
+        }
+        start += size;
+        component += part.component_count();
+    }
+    unreachable!("the range was checked to lie within the layout");
+}
+
+#[cfg(test)]
+mod tests;
