@@ -1,0 +1,375 @@
+//! The rules of one virtual disk: their names, ranges, defaults and text form.
+//!
+//! One table, [`RULES`], is what the CLI's help, the API and the guide are made of. The text form, which [`Policy`]'s
+//! `Display` writes and `FromStr` reads, is also how records keep a policy.
+
+use crate::limits::{FAILURES_TO_TOLERATE_MAX, STRIPES_MAX};
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+/// The rules of one virtual disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// Failures survived with no data lost.
+    pub failures_to_tolerate: u8,
+    /// How copies are kept.
+    pub method: Method,
+    /// Devices that each replica is spread over.
+    pub stripes: Stripes,
+    /// Share of the size that is set aside at creation.
+    pub space_reservation: Percent,
+    /// Share of the size that is set aside in read caches.
+    pub read_cache_reservation: Percent,
+    /// Whether every block is verified against its checksum.
+    pub checksum: bool,
+    /// I/Os per second, normalised to 32 KiB; the excess waits.
+    pub iops_limit: Option<NonZeroU32>,
+    /// Whether the disk is created even if the policy cannot be met now.
+    pub force_provisioning: bool,
+    /// The site that the disk is bound to.
+    pub site_locality: Option<Site>,
+}
+
+/// How copies are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Whole replicas.
+    Mirror,
+    /// RAID-5 3+1 or RAID-6 4+2.
+    Parity,
+}
+
+/// Devices that each replica is spread over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stripes {
+    /// As many as help: up to four of different hosts or groups.
+    Auto,
+    /// Exactly so many different ones, 1..=12.
+    Exactly(u8),
+}
+
+/// A site of a stretched cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site {
+    /// The site that stays in charge when the link between the sites fails.
+    Preferred,
+    /// The other one.
+    Secondary,
+}
+
+/// A whole share of a hundred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Percent(u8);
+
+impl Percent {
+    /// `value`, when it is at most 100.
+    pub fn new(value: u8) -> Option<Percent> {
+        (value <= 100).then_some(Percent(value))
+    }
+
+    /// The share as a number, 0..=100.
+    pub fn get(self) -> u8 {
+        self.0
+    }
+
+    /// This share of `bytes`, rounded up.
+    pub fn of(self, bytes: u64) -> u64 {
+        (u128::from(bytes) * u128::from(self.0)).div_ceil(100) as u64
+    }
+}
+
+/// A rule as documents and help texts show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value in the policy `default`.
+    pub default: &'static str,
+    /// The values that it takes.
+    pub range: &'static str,
+    /// What it means, in one line.
+    pub meaning: &'static str,
+}
+
+const fn rule(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Rule {
+    Rule { name, default, range, meaning }
+}
+
+/// Every rule, in the order of the text form.
+pub const RULES: [Rule; 9] = [
+    rule("failures_to_tolerate", "1", "0..=3", "failures survived with no data lost"),
+    rule("method", "mirror", "mirror, parity", "how copies are kept"),
+    rule("stripes", "auto", "auto, 1..=12", "devices that each replica is spread over"),
+    rule("space_reservation", "0", "0..=100", "percent of the size set aside at creation"),
+    rule("read_cache_reservation", "0", "0..=100", "percent of the size set aside in read caches"),
+    rule("checksum", "on", "on, off", "whether every block is verified against its checksum"),
+    rule("iops_limit", "none", "none, 1..", "I/Os per second normalised to 32 KiB; the excess waits"),
+    rule(
+        "force_provisioning",
+        "off",
+        "on, off",
+        "create even if the policy cannot be met now, and show the debt",
+    ),
+    rule("site_locality", "none", "none, preferred, secondary", "the site that the disk is bound to"),
+];
+
+/// Why a text is not a policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// No rule has this name.
+    #[error("there is no policy rule `{name}`; the rules are {}", rule_names())]
+    UnknownRule {
+        /// The name given.
+        name: String,
+    },
+    /// The value is not one that the rule takes.
+    #[error("`{value}` is not a value of the policy rule {}: {} is expected ({})", rule.name, rule.range, rule.meaning)]
+    Value {
+        /// The rule.
+        rule: Rule,
+        /// The value given.
+        value: String,
+    },
+    /// A rule is given twice.
+    #[error("the policy rule {name} is given twice")]
+    Twice {
+        /// The rule's name.
+        name: &'static str,
+    },
+    /// A word stands where `rule=value` is expected, and is no built-in policy.
+    #[error("`{word}` is neither `rule=value` nor the name of a built-in policy (default, single)")]
+    UnknownName {
+        /// The word given.
+        word: String,
+    },
+}
+
+fn rule_names() -> String {
+    RULES.map(|rule| rule.name).join(", ")
+}
+
+/// A rule that this version does not keep yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this version cannot keep {rule}={value}: {reason}")]
+pub struct Unsupported {
+    /// The rule.
+    pub rule: &'static str,
+    /// Its value.
+    pub value: &'static str,
+    /// Why not.
+    pub reason: &'static str,
+}
+
+impl Policy {
+    /// The policy of the design's table.
+    pub const DEFAULT: Policy = Policy {
+        failures_to_tolerate: 1,
+        method: Method::Mirror,
+        stripes: Stripes::Auto,
+        space_reservation: Percent(0),
+        read_cache_reservation: Percent(0),
+        checksum: true,
+        iops_limit: None,
+        force_provisioning: false,
+        site_locality: None,
+    };
+
+    /// [`Policy::DEFAULT`] with one copy only: what a single host can keep.
+    pub const SINGLE: Policy = Policy { failures_to_tolerate: 0, ..Policy::DEFAULT };
+
+    /// The policies that are there from the start, with their names and a line for people.
+    pub const BUILT_IN: [(&'static str, Policy, &'static str); 2] = [
+        ("default", Policy::DEFAULT, "survives one failure; needs several hosts"),
+        ("single", Policy::SINGLE, "one copy, for a single host: what the device loses is lost"),
+    ];
+
+    /// The built-in policy of a name.
+    pub fn built_in(name: &str) -> Option<Policy> {
+        Policy::BUILT_IN.iter().find(|(known, ..)| *known == name).map(|(_, policy, _)| *policy)
+    }
+
+    /// Refuses the rules that no cluster can keep with this version. What needs more hosts than there are is found
+    /// out by [`plan`](crate::plan), which knows them.
+    ///
+    /// # Errors
+    /// The first such rule.
+    pub fn check_supported(&self) -> Result<(), Unsupported> {
+        let refuse = |rule, value, reason| Err(Unsupported { rule, value, reason });
+        if self.method == Method::Parity {
+            return refuse("method", "parity", "parity over several hosts comes with a later version");
+        }
+        if self.read_cache_reservation > Percent(0) {
+            let reason = "read caches for groups of spinning devices come with a later version";
+            return refuse("read_cache_reservation", "1..=100", reason);
+        }
+        if !self.checksum {
+            return refuse("checksum", "off", "every block is verified on every read");
+        }
+        match self.site_locality {
+            None => Ok(()),
+            Some(site) => {
+                refuse("site_locality", site.name(), "stretched clusters come with a later version")
+            }
+        }
+    }
+
+    /// The value of the rule `name` as text; `None` when there is no such rule.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let on_off = |value: bool| if value { "on" } else { "off" }.to_owned();
+        Some(match name {
+            "failures_to_tolerate" => self.failures_to_tolerate.to_string(),
+            "method" => match self.method {
+                Method::Mirror => "mirror".to_owned(),
+                Method::Parity => "parity".to_owned(),
+            },
+            "stripes" => match self.stripes {
+                Stripes::Auto => "auto".to_owned(),
+                Stripes::Exactly(count) => count.to_string(),
+            },
+            "space_reservation" => self.space_reservation.get().to_string(),
+            "read_cache_reservation" => self.read_cache_reservation.get().to_string(),
+            "checksum" => on_off(self.checksum),
+            "iops_limit" => self.iops_limit.map_or("none".to_owned(), |limit| limit.to_string()),
+            "force_provisioning" => on_off(self.force_provisioning),
+            "site_locality" => self.site_locality.map_or("none", Site::name).to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Gives the rule `name` the value that `value` says.
+    ///
+    /// # Errors
+    /// When there is no such rule, or it does not take this value; nothing has changed then.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), PolicyError> {
+        let Some(rule) = RULES.into_iter().find(|rule| rule.name == name) else {
+            return Err(PolicyError::UnknownRule { name: name.to_owned() });
+        };
+        self.set_known(name, value).ok_or_else(|| PolicyError::Value { rule, value: value.to_owned() })
+    }
+
+    fn set_known(&mut self, name: &str, value: &str) -> Option<()> {
+        match name {
+            "failures_to_tolerate" => {
+                self.failures_to_tolerate = number_up_to(value, FAILURES_TO_TOLERATE_MAX)?;
+            }
+            "method" => {
+                self.method = match value {
+                    "mirror" => Method::Mirror,
+                    "parity" => Method::Parity,
+                    _ => return None,
+                }
+            }
+            "stripes" => {
+                self.stripes = match value {
+                    "auto" => Stripes::Auto,
+                    _ => Stripes::Exactly(number_up_to(value, STRIPES_MAX).filter(|count| *count > 0)?),
+                }
+            }
+            "space_reservation" => self.space_reservation = percent(value)?,
+            "read_cache_reservation" => self.read_cache_reservation = percent(value)?,
+            "checksum" => self.checksum = on_off(value)?,
+            "iops_limit" => {
+                self.iops_limit = match value {
+                    "none" => None,
+                    _ => Some(value.parse().ok()?),
+                }
+            }
+            "force_provisioning" => self.force_provisioning = on_off(value)?,
+            "site_locality" => {
+                self.site_locality = match value {
+                    "none" => None,
+                    "preferred" => Some(Site::Preferred),
+                    "secondary" => Some(Site::Secondary),
+                    _ => return None,
+                }
+            }
+            _ => unreachable!("every rule of the table is set here"),
+        }
+        Some(())
+    }
+
+    /// The shortest text that gives this policy: a built-in name and the rules that differ from it.
+    pub fn short(&self) -> String {
+        let differences = |base: &Policy| -> Vec<String> {
+            let differs = |rule: &&Rule| self.get(rule.name) != base.get(rule.name);
+            let text = |rule: &Rule| format!("{}={}", rule.name, self.get(rule.name).unwrap_or_default());
+            RULES.iter().filter(differs).map(text).collect()
+        };
+        let candidates = Policy::BUILT_IN.iter().map(|(name, base, _)| (*name, differences(base)));
+        let (name, rules) =
+            candidates.min_by_key(|(_, rules)| rules.len()).expect("there are built-in policies");
+        std::iter::once(name.to_owned()).chain(rules).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Site {
+    fn name(self) -> &'static str {
+        match self {
+            Site::Preferred => "preferred",
+            Site::Secondary => "secondary",
+        }
+    }
+}
+
+fn number_up_to(text: &str, greatest: u8) -> Option<u8> {
+    text.parse().ok().filter(|value| *value <= greatest)
+}
+
+fn percent(text: &str) -> Option<Percent> {
+    Percent::new(text.strip_suffix('%').unwrap_or(text).trim().parse().ok()?)
+}
+
+fn on_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::DEFAULT
+    }
+}
+
+/// All rules as `rule=value`, joined by commas, in the order of [`RULES`].
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, rule) in RULES.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{}={}", rule.name, self.get(rule.name).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `single`, `stripes=2,iops_limit=500`, `single,stripes=2`: rules that are not given have the value of the
+/// named policy, or of `default`. Spaces may stand instead of commas.
+impl FromStr for Policy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Policy, PolicyError> {
+        let mut policy = Policy::DEFAULT;
+        let mut given: Vec<&'static str> = Vec::new();
+        let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+        for (index, word) in words.enumerate() {
+            let Some((name, value)) = word.split_once('=') else {
+                let named = Policy::built_in(word).filter(|_| index == 0);
+                policy = named.ok_or_else(|| PolicyError::UnknownName { word: word.to_owned() })?;
+                continue;
+            };
+            policy.set(name, value)?;
+            let rule = RULES.iter().find(|rule| rule.name == name).expect("the rule was set");
+            if given.contains(&rule.name) {
+                return Err(PolicyError::Twice { name: rule.name });
+            }
+            given.push(rule.name);
+        }
+        Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Growing and shrinking: what a layout becomes when the disk's size changes.
+//!
+//! No block that remains changes its place. Columns grow together while none exceeds 255 GiB; beyond that a new part
+//! is planned for the rest and stands behind the others in a concatenation. Moving blocks to widen a stripe instead
+//! was rejected: a disk shall grow in an instant and while its guest runs.
+
+use crate::device::{DeviceSpace, reservation};
+use crate::plan::{describe, plan};
+use crate::policy::Policy;
+use crate::refusal::{Cause, Refusal};
+use base::ComponentId;
+use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, SECTOR_SIZE};
+use layout::{Component, Layout, striping};
+
+/// The layout for a disk that grows to `size` bytes: the same components in front, the blocks in their places.
+///
+/// # Errors
+/// What stands in the way, as for [`plan`].
+pub fn extend(
+    layout: &Layout,
+    policy: &Policy,
+    size: u64,
+    devices: &[DeviceSpace],
+    ids: &mut impl FnMut() -> ComponentId,
+    seed: u64,
+) -> Result<Layout, Refusal> {
+    let refuse = |cause| Refusal { cause, devices: describe(devices), nearest: None };
+    if !size.is_multiple_of(SECTOR_SIZE) || size > DISK_SIZE_MAX {
+        return Err(refuse(Cause::Size { size }));
+    }
+    if size <= layout.size() {
+        return Ok(layout.clone());
+    }
+    let mut parts = parts_of(layout);
+    let last = parts.pop().expect("a layout has a part");
+    let before: u64 = parts.iter().map(Layout::size).sum();
+    let columns = last.component_count() as u64;
+    if (size - before).div_ceil(columns) <= COMPONENT_SIZE_MAX {
+        let column_size = striping::column_size(size - before, columns);
+        let grown = with_column_size(&last, column_size);
+        check_growth(&last, &grown, policy, devices).map_err(refuse)?;
+        parts.push(grown);
+    } else {
+        let rest = size - before - last.size();
+        parts.push(last);
+        parts.push(plan(policy, rest, devices, ids, seed)?.layout);
+    }
+    Ok(joined(parts))
+}
+
+/// The layout for a disk that shrinks to `size` bytes, which must not be zero: parts and components beyond the end go.
+pub fn shrink(layout: &Layout, size: u64) -> Layout {
+    assert!(size > 0 && size.is_multiple_of(SECTOR_SIZE), "a disk has whole sectors");
+    if size >= layout.size() {
+        return layout.clone();
+    }
+    let mut kept = Vec::new();
+    let mut before = 0;
+    for part in parts_of(layout) {
+        if before >= size {
+            break;
+        }
+        let part_size = part.size();
+        if before + part_size > size {
+            let column_size = striping::column_size(size - before, part.component_count() as u64);
+            kept.push(with_column_size(&part, column_size));
+        } else {
+            kept.push(part);
+        }
+        before += part_size;
+    }
+    joined(kept)
+}
+
+fn parts_of(layout: &Layout) -> Vec<Layout> {
+    match layout {
+        Layout::Concatenation { parts } => parts.clone(),
+        Layout::Component(_) | Layout::Stripe { .. } => vec![layout.clone()],
+    }
+}
+
+fn joined(mut parts: Vec<Layout>) -> Layout {
+    let layout = match parts.len() {
+        1 => parts.remove(0),
+        _ => Layout::Concatenation { parts },
+    };
+    assert!(layout.validate().is_ok(), "a changed size leaves a valid layout");
+    layout
+}
+
+fn with_column_size(node: &Layout, size: u64) -> Layout {
+    match node {
+        Layout::Component(component) => Layout::Component(Component { size, ..*component }),
+        Layout::Stripe { unit, columns } => Layout::Stripe {
+            unit: *unit,
+            columns: columns.iter().map(|column| with_column_size(column, size)).collect(),
+        },
+        Layout::Concatenation { .. } => unreachable!("concatenations stand only at the root"),
+    }
+}
+
+/// Whether the larger reservation fits the devices that the components already stand on.
+fn check_growth(
+    before: &Layout,
+    after: &Layout,
+    policy: &Policy,
+    devices: &[DeviceSpace],
+) -> Result<(), Cause> {
+    let share = policy.space_reservation;
+    let mut more: Vec<(base::DeviceId, u64)> = Vec::new();
+    for ((_, old), (_, new)) in before.components().zip(after.components()) {
+        let bytes = reservation(new.size, share).saturating_sub(reservation(old.size, share));
+        match more.iter_mut().find(|(device, _)| *device == new.device) {
+            Some((_, sum)) => *sum += bytes,
+            None => more.push((new.device, bytes)),
+        }
+    }
+    let available = |id| devices.iter().find(|d| d.id == id).map_or(0, DeviceSpace::available_bytes);
+    let missing = more.iter().map(|(device, bytes)| bytes.saturating_sub(available(*device))).sum();
+    let needed = more.iter().map(|(_, bytes)| bytes).sum();
+    if missing > 0 { Err(Cause::Space { needed, missing }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;
