@@ -1,0 +1,254 @@
+//! Checkpoints: what makes a part of the log free.
+//!
+//! In this order, each step only when the one before is stable: the capacity devices are flushed, and the log names the
+//! pages that are about to be written; the pages are written to the copies that do not count; the devices are flushed
+//! again; the anchor is written. A crash at any point leaves either the older pages and the log that leads on from them,
+//! or the newer ones.
+
+use crate::format::anchor::{Anchor, anchor_offset};
+use crate::format::batch::Record;
+use crate::format::page::{Page, PageContent};
+use crate::group::{Group, Purpose};
+use crate::io::Output;
+use crate::limits;
+use crate::log::BatchStart;
+use crate::mutant::Mutant;
+use base::Buffer;
+
+/// A page that a checkpoint writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PagePlace {
+    member: u8,
+    page: u32,
+}
+
+/// How far the checkpoint under way is.
+#[derive(Debug)]
+pub(crate) enum Checkpoint {
+    /// None is under way.
+    Idle,
+    /// Devices are being flushed and page intents logged.
+    Preparing { tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, intents: u32 },
+    /// Pages are being written; those before `next` are under way or done.
+    Writing { tail: BatchStart, pages: Vec<PagePlace>, next: usize, outstanding: u32, intents_from: u64 },
+    /// The pages are being made stable.
+    Flushing { tail: BatchStart, flushes: u32, intents_from: u64 },
+    /// The anchor is being written.
+    Anchoring,
+}
+
+impl Checkpoint {
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self, Checkpoint::Idle)
+    }
+
+    /// Whether pages are on their way, so that a copy on the device may be neither old nor new.
+    pub(crate) fn is_writing(&self) -> bool {
+        matches!(self, Checkpoint::Writing { .. } | Checkpoint::Flushing { .. })
+    }
+}
+
+impl Group {
+    pub(crate) fn advance_checkpoint(&mut self, out: &mut Vec<Output>) {
+        if self.checkpoint.is_idle() {
+            self.begin_checkpoint(out);
+        }
+        match &self.checkpoint {
+            Checkpoint::Preparing { flushes: 0, intents: 0, .. } => self.begin_pages(out),
+            Checkpoint::Writing { .. } => self.write_pages(out),
+            Checkpoint::Idle
+            | Checkpoint::Preparing { .. }
+            | Checkpoint::Flushing { .. }
+            | Checkpoint::Anchoring => {}
+        }
+    }
+
+    fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
+        let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
+        let is_due = self.destaging.finished.is_some()
+            || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
+            || self.failed_members != self.log.anchor.failed_members;
+        if !is_due {
+            return;
+        }
+        let here = BatchStart { position: self.log.anchor.tail, number: self.log.anchor.tail_batch };
+        let tail = self.destaging.finished.take().unwrap_or(here);
+        let skips_pages = self.is_mutant(Mutant::FreeLogBeforeDescriptors);
+        let mut pages = Vec::new();
+        for (index, member) in self.members.iter().enumerate().filter(|(_, member)| member.is_in_service()) {
+            let place = |page| PagePlace { member: index as u8, page };
+            pages.extend(member.dirty_pages.iter().filter(|_| !skips_pages).map(place));
+        }
+        let intents = pages.len() as u32;
+        for &PagePlace { member, page } in &pages {
+            let version = self.members[member as usize].versions[page as usize] + 1;
+            self.submit_record(None, Record::PageIntent { member, page, version });
+        }
+        let flushes = self.flush_unsynced(out);
+        self.checkpoint = Checkpoint::Preparing { tail, pages, flushes, intents };
+    }
+
+    /// Flushes every device with completed writes that are not known to be stable. Says how many.
+    fn flush_unsynced(&mut self, out: &mut Vec<Output>) -> u32 {
+        if self.is_mutant(Mutant::SkipFlushBeforePages) {
+            return 0;
+        }
+        let mut flushes = 0;
+        for member in 0..self.members.len() as u8 {
+            if std::mem::take(&mut self.members[member as usize].is_unsynced) {
+                let io = self.issue(member, Purpose::CheckpointFlush { member });
+                out.push(Output::Flush { io, member });
+                flushes += 1;
+            }
+        }
+        flushes
+    }
+
+    pub(crate) fn page_intent_stable(&mut self) {
+        let Checkpoint::Preparing { intents, .. } = &mut self.checkpoint else {
+            unreachable!("page intents belong to a checkpoint that waits for them")
+        };
+        *intents -= 1;
+    }
+
+    pub(crate) fn checkpoint_flushed(&mut self, _member: u8, out: &mut Vec<Output>) {
+        match &mut self.checkpoint {
+            Checkpoint::Preparing { flushes, .. } => {
+                *flushes -= 1;
+                self.advance_checkpoint(out);
+            }
+            Checkpoint::Flushing { flushes, .. } => {
+                *flushes -= 1;
+                self.write_anchor(out);
+            }
+            Checkpoint::Idle | Checkpoint::Writing { .. } | Checkpoint::Anchoring => {
+                unreachable!("a checkpoint waits for its flushes")
+            }
+        }
+    }
+
+    fn begin_pages(&mut self, out: &mut Vec<Output>) {
+        let Checkpoint::Preparing { tail, pages, .. } =
+            std::mem::replace(&mut self.checkpoint, Checkpoint::Idle)
+        else {
+            unreachable!("pages follow the preparation")
+        };
+        let intents_from = self.stable_head().number;
+        self.checkpoint = Checkpoint::Writing { tail, pages, next: 0, outstanding: 0, intents_from };
+        self.write_pages(out);
+    }
+
+    fn write_pages(&mut self, out: &mut Vec<Output>) {
+        loop {
+            let Checkpoint::Writing { tail, pages, next, outstanding, intents_from } = &mut self.checkpoint
+            else {
+                return;
+            };
+            if *next == pages.len() && *outstanding == 0 {
+                let (tail, intents_from) = (*tail, *intents_from);
+                let flushes = self.flush_unsynced(out);
+                self.checkpoint = Checkpoint::Flushing { tail, flushes, intents_from };
+                return self.write_anchor(out);
+            }
+            if *next == pages.len() || *outstanding as usize >= limits::PAGE_WRITES_MAX {
+                return;
+            }
+            let place = pages[*next];
+            if !self.members[place.member as usize].is_in_service() {
+                *next += 1;
+                continue;
+            }
+            let Some(buffer) = self.own_pool.take(crate::format::page::PAGE_SIZE) else { return };
+            *next += 1;
+            *outstanding += 1;
+            self.write_page(place, buffer, out);
+        }
+    }
+
+    /// Writes the next version of a page as it is now. It stays in memory until that is done.
+    fn write_page(
+        &mut self,
+        PagePlace { member: index, page }: PagePlace,
+        mut buffer: Buffer,
+        out: &mut Vec<Output>,
+    ) {
+        let member = &mut self.members[index as usize];
+        let content = if page < member.geometry.component_slots {
+            let key = member.slots[page as usize];
+            let stable =
+                key.map(|key| &self.components[key as usize]).filter(|component| component.is_stable);
+            PageContent::Component(
+                stable.map(|component| (component.record.clone(), component.holes().to_vec())),
+            )
+        } else {
+            let cached = member.pages[page as usize].as_mut().expect("a dirty page stays in memory");
+            cached.pins += 1;
+            PageContent::Descriptors(cached.descriptors.clone())
+        };
+        member.dirty_pages.remove(page);
+        member.versions[page as usize] += 1;
+        let version = member.versions[page as usize];
+        let bytes = Page { device: member.id, number: page, version, content }.encode();
+        buffer.bytes_mut().copy_from_slice(&bytes);
+        let offset = member.geometry.page_offset(page, version & 1);
+        self.counters.pages_written += 1;
+        let io = self.issue(index, Purpose::PageWrite { member: index, page });
+        out.push(Output::Write {
+            io,
+            member: index,
+            offset,
+            buffers: smallvec::smallvec![buffer],
+            stable: false,
+        });
+    }
+
+    pub(crate) fn page_written(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
+        let state = &mut self.members[member as usize];
+        if let Some(cached) = state.pages[page as usize].as_mut() {
+            cached.pins -= 1;
+        }
+        state.is_unsynced = state.is_in_service();
+        let Checkpoint::Writing { outstanding, .. } = &mut self.checkpoint else {
+            unreachable!("pages are written by a checkpoint")
+        };
+        *outstanding -= 1;
+        self.write_pages(out);
+    }
+
+    fn write_anchor(&mut self, out: &mut Vec<Output>) {
+        let Checkpoint::Flushing { tail, flushes: 0, intents_from } = self.checkpoint else { return };
+        let anchor = Anchor {
+            revision: self.log.anchor.revision + 1,
+            log_mark: self.log.anchor.log_mark,
+            tail: tail.position,
+            tail_batch: tail.number,
+            intents_from,
+            failed_members: self.failed_members,
+        };
+        let mut buffer = match self.own_pool.take(crate::format::anchor::ANCHOR_SIZE) {
+            Some(buffer) => buffer,
+            None => self.spare.take().expect("one spare buffer is kept for the anchor"),
+        };
+        buffer.bytes_mut().copy_from_slice(&anchor.encode());
+        self.checkpoint = Checkpoint::Anchoring;
+        let io = self.issue(0, Purpose::Anchor(anchor));
+        let offset = anchor_offset(anchor.revision);
+        out.push(Output::Write { io, member: 0, offset, buffers: smallvec::smallvec![buffer], stable: true });
+    }
+
+    /// The anchor is stable: what lies before its tail may be written over.
+    pub(crate) fn anchor_written(&mut self, anchor: Anchor, out: &mut Vec<Output>) {
+        assert!(
+            anchor.tail >= self.log.anchor.tail && anchor.tail <= self.log.head,
+            "the tail moves forward"
+        );
+        self.log.anchor = anchor;
+        self.log.forget_before(anchor.tail);
+        self.counters.checkpoints += 1;
+        self.checkpoint = Checkpoint::Idle;
+        if self.spare.is_none() {
+            self.spare = self.own_pool.take(crate::format::anchor::ANCHOR_SIZE);
+        }
+        self.retry_waiting(out);
+    }
+}

@@ -1,0 +1,45 @@
+//! The bytes of a disk group on its devices: `docs/formats/disk-group.md` has the same as tables.
+//!
+//! Every structure is little-endian, carries a magic number, a version and a CRC-32C, and has reserved bytes that are
+//! written as zero. Decoders take any bytes without panicking.
+
+pub mod anchor;
+pub mod batch;
+pub mod page;
+pub mod superblock;
+
+/// The version of all structures here. A device with a greater one is refused: it needs a newer Drystone.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Why bytes are not the structure that was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// Only zeroes.
+    #[error("it holds nothing")]
+    Blank,
+    /// Something else stands there.
+    #[error("it holds something that is not Drystone's")]
+    Foreign,
+    /// A structure of a later release.
+    #[error("it has format version {found}, this program reads up to {FORMAT_VERSION}: use a newer Drystone")]
+    Newer {
+        /// The version found.
+        found: u32,
+    },
+    /// The structure is there, but its checksum or a field is wrong.
+    #[error("it is damaged: {0}")]
+    Damaged(&'static str),
+}
+
+impl From<base::bytes::Truncated> for FormatError {
+    fn from(_: base::bytes::Truncated) -> FormatError {
+        FormatError::Damaged("it ends too early")
+    }
+}
+
+/// Whether there are only zeroes.
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    // SAFETY: any initialised bytes may be seen as u64; `align_to` keeps to the bounds.
+    let (head, words, tail) = unsafe { bytes.align_to::<u64>() };
+    head.iter().chain(tail).all(|&byte| byte == 0) && words.iter().all(|&word| word == 0)
+}

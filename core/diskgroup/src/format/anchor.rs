@@ -1,0 +1,121 @@
+//! The anchor: where the live part of the log begins.
+//!
+//! Two copies, at 8 KiB and 12 KiB of the log device, written in turn; the valid one with the greatest `revision`
+//! counts. Written, stable, at the end of each checkpoint: log space before `tail` may be reused only after that.
+
+use super::{FORMAT_VERSION, FormatError, is_blank};
+use base::bytes::{Reader, Writer};
+use base::checksum;
+use base::units::BLOCK_SIZE;
+
+const MAGIC: [u8; 8] = *b"DRYANCHR";
+/// Bytes of one copy.
+pub const ANCHOR_SIZE: usize = BLOCK_SIZE as usize;
+const SEAL_AT: usize = 12;
+
+/// Where a copy of the anchor stands on the log device, in bytes.
+pub fn anchor_offset(revision: u64) -> u64 {
+    2 * BLOCK_SIZE + (revision & 1) * BLOCK_SIZE
+}
+
+/// The content of an anchor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Anchor {
+    /// Grows with every writing of it.
+    pub revision: u64,
+    /// The log that it belongs to.
+    pub log_mark: u64,
+    /// Log block at which the oldest live batch starts; counts from the log's first use and never wraps.
+    pub tail: u64,
+    /// Number of that batch.
+    pub tail_batch: u64,
+    /// Page intents in batches below this number are done: a page that is invalid now is damaged, not torn.
+    pub intents_from: u64,
+    /// Bit *i*: member *i* of the group failed and what it holds is not current.
+    pub failed_members: u8,
+}
+
+impl Anchor {
+    /// The bytes of one copy.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::with_capacity(ANCHOR_SIZE);
+        w.slice(&MAGIC);
+        w.u32(FORMAT_VERSION);
+        w.u32(0); // the checksum's place
+        w.u64(self.revision);
+        w.u64(self.log_mark);
+        w.u64(self.tail);
+        w.u64(self.tail_batch);
+        w.u64(self.intents_from);
+        w.u8(self.failed_members);
+        w.pad_to(ANCHOR_SIZE);
+        let mut bytes = w.into_bytes();
+        checksum::seal(&mut bytes, SEAL_AT);
+        bytes
+    }
+
+    /// Reads one copy.
+    ///
+    /// # Errors
+    /// When it is not a valid anchor of the log marked `log_mark`.
+    pub fn decode(bytes: &[u8], log_mark: u64) -> Result<Anchor, FormatError> {
+        if is_blank(bytes) {
+            return Err(FormatError::Blank);
+        }
+        let mut r = Reader::new(bytes);
+        if r.slice(8) != MAGIC {
+            return Err(FormatError::Foreign);
+        }
+        let found = r.u32();
+        if found > FORMAT_VERSION {
+            return Err(FormatError::Newer { found });
+        }
+        if bytes.len() != ANCHOR_SIZE || !checksum::is_sealed(bytes, SEAL_AT) {
+            return Err(FormatError::Damaged("the checksum of the anchor does not match"));
+        }
+        r.u32();
+        let anchor = Anchor {
+            revision: r.u64(),
+            log_mark: r.u64(),
+            tail: r.u64(),
+            tail_batch: r.u64(),
+            intents_from: r.u64(),
+            failed_members: r.u8(),
+        };
+        r.finish()?;
+        match anchor.log_mark == log_mark {
+            true => Ok(anchor),
+            false => Err(FormatError::Foreign),
+        }
+    }
+
+    /// The one of two copies that counts. A torn one is passed over: the other, older one is then the truth, for the
+    /// space between the two tails is not reused before the newer one is stable.
+    ///
+    /// # Errors
+    /// When neither is valid.
+    pub fn choose(copies: [&[u8]; 2], log_mark: u64) -> Result<Anchor, FormatError> {
+        match copies.map(|bytes| Anchor::decode(bytes, log_mark)) {
+            [Ok(a), Ok(b)] => Ok(if a.revision >= b.revision { a } else { b }),
+            [Ok(one), Err(_)] | [Err(_), Ok(one)] => Ok(one),
+            [Err(FormatError::Blank), Err(error)] | [Err(error), Err(_)] => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newer_valid_copy_counts() {
+        let old = Anchor { revision: 4, log_mark: 9, tail: 100, ..Anchor::default() };
+        let new = Anchor { revision: 5, tail: 200, ..old };
+        let (a, b) = (old.encode(), new.encode());
+        assert_eq!(Anchor::choose([&a, &b], 9), Ok(new));
+        let mut torn = b.clone();
+        torn[40] ^= 1;
+        assert_eq!(Anchor::choose([&a, &torn], 9), Ok(old));
+        assert!(Anchor::choose([&a, &b], 8).is_err(), "an anchor of a former formatting");
+    }
+}

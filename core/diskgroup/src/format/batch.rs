@@ -1,0 +1,392 @@
+//! Batches of the log: a header with records, then the data blocks of the writes among them, in order.
+//!
+//! One batch is written at a time, so only the last one can be torn. It counts if its header verifies and every data
+//! block matches its checksum in the records. Batches are numbered without gaps.
+
+use super::page::{ComponentRecord, read_id, write_id};
+use super::{FORMAT_VERSION, FormatError};
+use base::bytes::{Reader, Writer};
+use base::checksum;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
+use base::{ComponentId, WriteId};
+use smallvec::SmallVec;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"DLOG");
+const SEAL_AT: usize = 8;
+/// Bytes before the records.
+pub const HEADER_SIZE: usize = 64;
+/// Most blocks of a header: one buffer.
+pub const HEADER_BLOCKS_MAX: u64 = 256;
+
+/// The place of an extent: which member of the group, which extent of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExtentPlace {
+    /// The member of the group.
+    pub member: u8,
+    /// The extent on it.
+    pub extent: u32,
+}
+
+/// One entry of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// Blocks of one extent were written; their data follow in this batch. An extent that was free is taken by this.
+    Write {
+        /// Whose data.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// Where that MiB stands.
+        place: ExtentPlace,
+        /// First block.
+        block: u8,
+        /// The write's id.
+        id: WriteId,
+        /// CRC-32C of each block; as many as there are blocks.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// A whole extent was written in place before this batch, to an extent that was free.
+    Direct {
+        /// Whose data.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// Where it stands now.
+        place: ExtentPlace,
+        /// Where it stood before, on the same member; free from now on.
+        replaced: Option<u32>,
+        /// The write's id.
+        id: WriteId,
+        /// CRC-32C of each block.
+        checksums: Box<[u32; BLOCKS_PER_EXTENT]>,
+    },
+    /// Blocks of one extent read as zeroes from now on.
+    Trim {
+        /// Whose data.
+        component: ComponentId,
+        /// Where it stands.
+        place: ExtentPlace,
+        /// First block.
+        block: u8,
+        /// Blocks less one.
+        count_less_one: u8,
+        /// The trim's id.
+        id: WriteId,
+    },
+    /// An extent is free from now on.
+    Free {
+        /// Whose data stood there.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// Where.
+        place: ExtentPlace,
+        /// The greatest id of a write to it.
+        id: WriteId,
+    },
+    /// A component was made or changed.
+    Component {
+        /// The member of the group it stands on.
+        member: u8,
+        /// Its slot there.
+        slot: u32,
+        /// All of it.
+        record: ComponentRecord,
+    },
+    /// A slot became empty.
+    ComponentGone {
+        /// The member of the group.
+        member: u8,
+        /// The slot.
+        slot: u32,
+    },
+    /// A page is about to be written.
+    PageIntent {
+        /// The member of the group.
+        member: u8,
+        /// The page.
+        page: u32,
+        /// The version that will be written.
+        version: u64,
+    },
+}
+
+impl Record {
+    /// Data blocks that follow in the batch.
+    pub fn data_blocks(&self) -> u64 {
+        match self {
+            Record::Write { checksums, .. } => checksums.len() as u64,
+            Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => 0,
+            Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => 0,
+        }
+    }
+
+    /// Appends the record.
+    pub fn encode(&self, w: &mut Writer) {
+        let place = |w: &mut Writer, kind: u8, place: ExtentPlace, a: u8, b: u8| {
+            w.u8(kind);
+            w.u8(place.member);
+            w.u8(a);
+            w.u8(b);
+            w.u32(place.extent);
+        };
+        match self {
+            Record::Write { component, part, place: at, block, id, checksums } => {
+                assert!((1..=256).contains(&checksums.len()), "a write has 1 to 256 blocks");
+                place(w, 1, *at, *block, (checksums.len() - 1) as u8);
+                w.u64(component.0);
+                w.u32(*part);
+                write_id(w, *id);
+                checksums.iter().for_each(|&checksum| w.u32(checksum));
+            }
+            Record::Direct { component, part, place: at, replaced, id, checksums } => {
+                place(w, 2, *at, u8::from(replaced.is_some()), 0);
+                w.u64(component.0);
+                w.u32(*part);
+                write_id(w, *id);
+                w.u32(replaced.unwrap_or(0));
+                checksums.iter().for_each(|&checksum| w.u32(checksum));
+            }
+            Record::Trim { component, place: at, block, count_less_one, id } => {
+                place(w, 3, *at, *block, *count_less_one);
+                w.u64(component.0);
+                write_id(w, *id);
+            }
+            Record::Free { component, part, place: at, id } => {
+                place(w, 4, *at, 0, 0);
+                w.u64(component.0);
+                w.u32(*part);
+                write_id(w, *id);
+            }
+            Record::Component { member, slot, record } => {
+                place(w, 5, ExtentPlace { member: *member, extent: *slot }, 0, 0);
+                record.encode(w);
+            }
+            Record::ComponentGone { member, slot } => {
+                place(w, 6, ExtentPlace { member: *member, extent: *slot }, 0, 0);
+            }
+            Record::PageIntent { member, page, version } => {
+                place(w, 7, ExtentPlace { member: *member, extent: *page }, 0, 0);
+                w.u64(*version);
+            }
+        }
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Record, FormatError> {
+        let (kind, member, a, b) = (r.u8(), r.u8(), r.u8(), r.u8());
+        let place = ExtentPlace { member, extent: r.u32() };
+        Ok(match kind {
+            1 => {
+                let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let count = b as usize + 1;
+                if a as usize + count > BLOCKS_PER_EXTENT {
+                    return Err(FormatError::Damaged("a write leaves its extent"));
+                }
+                let checksums = (0..count).map(|_| r.u32()).collect();
+                Record::Write { component, part, place, block: a, id, checksums }
+            }
+            2 => {
+                let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let replaced = Some(r.u32()).filter(|_| a != 0);
+                let checksums = Box::new([(); BLOCKS_PER_EXTENT].map(|()| r.u32()));
+                Record::Direct { component, part, place, replaced, id, checksums }
+            }
+            3 => {
+                if a as usize + b as usize >= BLOCKS_PER_EXTENT {
+                    return Err(FormatError::Damaged("a trim leaves its extent"));
+                }
+                Record::Trim {
+                    component: ComponentId(r.u64()),
+                    place,
+                    block: a,
+                    count_less_one: b,
+                    id: read_id(r),
+                }
+            }
+            4 => Record::Free { component: ComponentId(r.u64()), part: r.u32(), place, id: read_id(r) },
+            5 => Record::Component { member, slot: place.extent, record: ComponentRecord::decode(r)? },
+            6 => Record::ComponentGone { member, slot: place.extent },
+            7 => Record::PageIntent { member, page: place.extent, version: r.u64() },
+            _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
+        })
+    }
+}
+
+/// The fixed part of a batch's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// The log's formatting.
+    pub log_mark: u64,
+    /// The batch's number.
+    pub number: u64,
+    /// Log block at which it starts, counted without wrapping.
+    pub position: u64,
+    /// Blocks of the header.
+    pub header_blocks: u32,
+    /// Blocks of data after it.
+    pub data_blocks: u32,
+    /// Bytes of records.
+    pub record_bytes: u32,
+    /// Records.
+    pub record_count: u32,
+}
+
+impl BatchHeader {
+    /// Log blocks of the whole batch.
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.header_blocks) + u64::from(self.data_blocks)
+    }
+
+    /// Fills `bytes` (as long as the header's blocks) with this and the records' bytes.
+    pub fn encode(&self, records: &[u8], bytes: &mut [u8]) {
+        assert!(
+            bytes.len() as u64 == u64::from(self.header_blocks) * BLOCK_SIZE,
+            "a header fills its blocks"
+        );
+        assert!(records.len() == self.record_bytes as usize, "a header counts its records' bytes");
+        let mut w = Writer::with_capacity(HEADER_SIZE);
+        w.u32(MAGIC);
+        w.u32(FORMAT_VERSION);
+        w.u32(0); // the checksum's place
+        w.u32(self.header_blocks);
+        w.u64(self.log_mark);
+        w.u64(self.number);
+        w.u64(self.position);
+        w.u32(self.data_blocks);
+        w.u32(self.record_bytes);
+        w.u32(self.record_count);
+        w.pad_to(HEADER_SIZE);
+        bytes[..HEADER_SIZE].copy_from_slice(w.as_bytes());
+        bytes[HEADER_SIZE..HEADER_SIZE + records.len()].copy_from_slice(records);
+        bytes[HEADER_SIZE + records.len()..].fill(0);
+        checksum::seal(bytes, SEAL_AT);
+    }
+
+    /// Reads the fixed part from the first bytes of a batch, not yet verified: enough to know how long the header is.
+    pub fn peek(bytes: &[u8], log_mark: u64) -> Option<BatchHeader> {
+        let mut r = Reader::new(bytes);
+        let (magic, format) = (r.u32(), r.u32());
+        r.u32();
+        let header_blocks = r.u32();
+        let mark = r.u64();
+        let header = BatchHeader {
+            log_mark: mark,
+            number: r.u64(),
+            position: r.u64(),
+            header_blocks,
+            data_blocks: r.u32(),
+            record_bytes: r.u32(),
+            record_count: r.u32(),
+        };
+        let records_end = HEADER_SIZE as u64 + u64::from(header.record_bytes);
+        let sane = r.finish().is_ok()
+            && magic == MAGIC
+            && format == FORMAT_VERSION
+            && mark == log_mark
+            && (1..=HEADER_BLOCKS_MAX).contains(&u64::from(header_blocks))
+            && records_end <= u64::from(header_blocks) * BLOCK_SIZE;
+        sane.then_some(header)
+    }
+
+    /// Verifies the whole header (all its blocks) and reads the records.
+    ///
+    /// # Errors
+    /// When the checksum or a record is wrong, or the records do not account for the data.
+    pub fn decode_records(&self, bytes: &[u8]) -> Result<Vec<Record>, FormatError> {
+        if !checksum::is_sealed(bytes, SEAL_AT) {
+            return Err(FormatError::Damaged("the checksum of a batch does not match"));
+        }
+        let records = bytes.get(HEADER_SIZE..HEADER_SIZE + self.record_bytes as usize);
+        let mut r = Reader::new(records.ok_or(FormatError::Damaged("a batch is too short"))?);
+        let mut out = Vec::new();
+        let mut data_blocks = 0;
+        for _ in 0..self.record_count {
+            let record = Record::decode(&mut r)?;
+            r.finish()?;
+            data_blocks += record.data_blocks();
+            out.push(record);
+        }
+        if r.remaining() != 0 || data_blocks != u64::from(self.data_blocks) {
+            return Err(FormatError::Damaged("the records of a batch do not account for it"));
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::DiskId;
+
+    fn samples() -> Vec<Record> {
+        let (component, place) = (ComponentId(3), ExtentPlace { member: 2, extent: 99 });
+        let id = WriteId { epoch: 1, sequence: 44 };
+        let record = ComponentRecord {
+            id: component,
+            disk: DiskId(8),
+            size: 1 << 20,
+            reservation: 0,
+            is_deleting: false,
+            disk_record: b"disk".to_vec(),
+        };
+        vec![
+            Record::Write {
+                component,
+                part: 4,
+                place,
+                block: 250,
+                id,
+                checksums: smallvec::smallvec![1, 2, 3, 4, 5, 6],
+            },
+            Record::Direct {
+                component,
+                part: 4,
+                place,
+                replaced: Some(0),
+                id,
+                checksums: Box::new([9; 256]),
+            },
+            Record::Direct { component, part: 4, place, replaced: None, id, checksums: Box::new([9; 256]) },
+            Record::Trim { component, place, block: 0, count_less_one: 255, id },
+            Record::Free { component, part: 4, place, id },
+            Record::Component { member: 1, slot: 6, record },
+            Record::ComponentGone { member: 1, slot: 6 },
+            Record::PageIntent { member: 1, page: 6, version: 1 << 40 },
+        ]
+    }
+
+    fn encoded(records: &[Record]) -> (BatchHeader, Vec<u8>) {
+        let mut w = Writer::default();
+        records.iter().for_each(|record| record.encode(&mut w));
+        let header = BatchHeader {
+            log_mark: 5,
+            number: 6,
+            position: 7,
+            header_blocks: (HEADER_SIZE + w.len()).div_ceil(4096) as u32,
+            data_blocks: records.iter().map(Record::data_blocks).sum::<u64>() as u32,
+            record_bytes: w.len() as u32,
+            record_count: records.len() as u32,
+        };
+        let mut bytes = vec![0xff; header.header_blocks as usize * 4096];
+        header.encode(w.as_bytes(), &mut bytes);
+        (header, bytes)
+    }
+
+    #[test]
+    fn records_come_back() {
+        let (header, bytes) = encoded(&samples());
+        assert_eq!(BatchHeader::peek(&bytes, 5), Some(header));
+        assert_eq!(header.decode_records(&bytes), Ok(samples()));
+        assert_eq!(BatchHeader::peek(&bytes, 4), None, "another formatting");
+    }
+
+    #[test]
+    fn any_flipped_byte_breaks_the_batch() {
+        let (header, bytes) = encoded(&samples());
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert!(header.decode_records(&damaged).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Pages of the table of a capacity device: descriptors of extents, and components.
+//!
+//! Each page has two copies, written in turn: version *v* goes to copy `v & 1`. A page intent in the log names the
+//! version before it is written, so that a copy that does not verify can be told apart: torn by a crash (the intent is
+//! there: the other copy and the log have all) or damaged at rest (no intent: reported). The fixed header has a
+//! checksum of its own, so that a damaged *older* copy is known to be the older one.
+
+use super::{FORMAT_VERSION, FormatError, is_blank};
+use base::bytes::{Reader, Writer};
+use base::checksum;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
+use base::{ComponentId, DeviceId, DiskId, WriteId};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"DPGE");
+/// Bytes of one copy.
+pub const PAGE_SIZE: usize = BLOCK_SIZE as usize;
+const HEADER_SIZE: usize = 64;
+/// The checksum of the header, and that of the whole page.
+const HEADER_SEAL_AT: usize = 8;
+const PAGE_SEAL_AT: usize = 12;
+/// Descriptors of one page.
+pub const DESCRIPTORS_PER_PAGE: usize = 3;
+const DESCRIPTOR_SIZE: usize = 1328;
+/// Most bytes of a disk's record that a component carries.
+pub const RECORD_SIZE_MAX: usize = 768;
+/// Parts whose frees share one write id: those of one GiB.
+pub const PARTS_PER_HOLE: u32 = 1024;
+/// Holes of the largest component.
+pub const HOLES_MAX: usize = 255;
+
+const _: () = assert!(HEADER_SIZE + DESCRIPTORS_PER_PAGE * DESCRIPTOR_SIZE <= PAGE_SIZE);
+const _: () = assert!(HEADER_SIZE + 80 + RECORD_SIZE_MAX + HOLES_MAX * 12 <= PAGE_SIZE);
+
+/// What stands in one extent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The component; `ComponentId(0)` if the extent is free.
+    pub component: ComponentId,
+    /// Which MiB of the component.
+    pub part: u32,
+    /// Bit *i*: block *i* has been written and not trimmed since.
+    pub allocated: [u64; BLOCKS_PER_EXTENT / 64],
+    /// The greatest id of a write to each region.
+    pub regions: [WriteId; REGIONS_PER_EXTENT],
+    /// CRC-32C of each block; meaningless where the block is not allocated.
+    pub checksums: [u32; BLOCKS_PER_EXTENT],
+}
+
+impl Descriptor {
+    /// A free extent.
+    pub const FREE: Descriptor = Descriptor {
+        component: ComponentId(0),
+        part: 0,
+        allocated: [0; BLOCKS_PER_EXTENT / 64],
+        regions: [WriteId { epoch: 0, sequence: 0 }; REGIONS_PER_EXTENT],
+        checksums: [0; BLOCKS_PER_EXTENT],
+    };
+
+    /// An extent of which nobody knows what it holds: its page was damaged. All blocks count as allocated, with a
+    /// checksum that their data will not match, so that they are never served.
+    pub const LOST: Descriptor = Descriptor {
+        component: ComponentId(u64::MAX),
+        allocated: [u64::MAX; BLOCKS_PER_EXTENT / 64],
+        checksums: [0x4c4f_5354; BLOCKS_PER_EXTENT],
+        ..Descriptor::FREE
+    };
+
+    /// Whether block `block` holds data.
+    #[inline]
+    pub fn is_allocated(&self, block: usize) -> bool {
+        self.allocated[block / 64] >> (block % 64) & 1 == 1
+    }
+
+    /// Whether no block holds data.
+    pub fn is_empty(&self) -> bool {
+        self.allocated == [0; BLOCKS_PER_EXTENT / 64]
+    }
+
+    /// Blocks that hold data.
+    pub fn allocated_count(&self) -> u32 {
+        self.allocated.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Notes that write `id` left `checksum` in `block`, or nothing.
+    pub fn set(&mut self, block: usize, checksum: Option<u32>, id: WriteId) {
+        match checksum {
+            Some(checksum) => {
+                self.allocated[block / 64] |= 1 << (block % 64);
+                self.checksums[block] = checksum;
+            }
+            None => self.allocated[block / 64] &= !(1 << (block % 64)),
+        }
+        let region = &mut self.regions[block / BLOCKS_PER_REGION];
+        *region = id.max(*region);
+    }
+
+    /// The greatest id of any write to it.
+    pub fn write_id(&self) -> WriteId {
+        self.regions.iter().copied().max().unwrap_or_default()
+    }
+
+    fn encode(&self, w: &mut Writer) {
+        let start = w.len();
+        w.u64(self.component.0);
+        w.u32(self.part);
+        w.u32(0);
+        self.allocated.iter().for_each(|&word| w.u64(word));
+        self.regions.iter().for_each(|&id| write_id(w, id));
+        self.checksums.iter().for_each(|&checksum| w.u32(checksum));
+        w.pad_to(start + DESCRIPTOR_SIZE);
+    }
+
+    fn decode(bytes: &[u8]) -> Descriptor {
+        let mut r = Reader::new(bytes);
+        let component = ComponentId(r.u64());
+        let part = r.u32();
+        r.u32();
+        Descriptor {
+            component,
+            part,
+            allocated: [(); BLOCKS_PER_EXTENT / 64].map(|()| r.u64()),
+            regions: [(); REGIONS_PER_EXTENT].map(|()| read_id(&mut r)),
+            checksums: [(); BLOCKS_PER_EXTENT].map(|()| r.u32()),
+        }
+    }
+}
+
+/// Appends a write id, 12 bytes.
+pub(super) fn write_id(w: &mut Writer, id: WriteId) {
+    w.u32(id.epoch);
+    w.u64(id.sequence);
+}
+
+/// Reads a write id.
+pub(super) fn read_id(r: &mut Reader<'_>) -> WriteId {
+    WriteId { epoch: r.u32(), sequence: r.u64() }
+}
+
+/// What a component is, as its device keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComponentRecord {
+    /// Its identity, never zero.
+    pub id: ComponentId,
+    /// The virtual disk that it is a part of.
+    pub disk: DiskId,
+    /// Its size in bytes, a whole number of extents.
+    pub size: u64,
+    /// Bytes of space set aside for it.
+    pub reservation: u64,
+    /// Whether it is being deleted: its extents are given back one by one, after a restart too.
+    pub is_deleting: bool,
+    /// Enough of its disk's record to rebuild a lost directory; opaque here.
+    pub disk_record: Vec<u8>,
+}
+
+impl ComponentRecord {
+    /// Appends the record. The promised epoch and the watermark of replication have their places, zero for now.
+    pub(super) fn encode(&self, w: &mut Writer) {
+        assert!(self.disk_record.len() <= RECORD_SIZE_MAX, "the maker of a record keeps to its limit");
+        w.u64(self.id.0);
+        w.u128(self.disk.0);
+        w.u64(self.size);
+        w.u64(self.reservation);
+        w.u32(0);
+        write_id(w, WriteId::default());
+        w.u8(u8::from(self.is_deleting));
+        w.u8(0);
+        w.u16(self.disk_record.len() as u16);
+        w.slice(&self.disk_record);
+    }
+
+    pub(super) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
+        let (id, disk) = (ComponentId(r.u64()), DiskId(r.u128()));
+        let (size, reservation) = (r.u64(), r.u64());
+        r.u32();
+        read_id(r);
+        let is_deleting = r.u8() != 0;
+        r.u8();
+        let len = r.u16() as usize;
+        if len > RECORD_SIZE_MAX {
+            return Err(FormatError::Damaged("a component's record is too long"));
+        }
+        let disk_record = r.slice(len).to_vec();
+        r.finish()?;
+        if id.0 == 0
+            || size == 0
+            || size > base::units::COMPONENT_SIZE_MAX
+            || size % base::units::EXTENT_SIZE != 0
+        {
+            return Err(FormatError::Damaged("a component's size or identity makes no sense"));
+        }
+        Ok(ComponentRecord { id, disk, size, reservation, is_deleting, disk_record })
+    }
+}
+
+/// What a page holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageContent {
+    /// Descriptors of three neighbouring extents.
+    Descriptors(Box<[Descriptor; DESCRIPTORS_PER_PAGE]>),
+    /// A slot for a component: empty, or the component and for each GiB of it the greatest id of a free of an extent.
+    Component(Option<(ComponentRecord, Vec<WriteId>)>),
+}
+
+/// A page with what tells it apart from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The device it belongs to.
+    pub device: DeviceId,
+    /// Its number in the table.
+    pub number: u32,
+    /// Grows with each writing; a page never written has version 0 and is blank.
+    pub version: u64,
+    /// What it holds.
+    pub content: PageContent,
+}
+
+/// What one copy of a page turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Copy {
+    /// Never written (or left over from another formatting).
+    Blank,
+    /// Valid.
+    Valid(Page),
+    /// Not valid; the version if at least the header is.
+    Invalid(Option<u64>),
+}
+
+impl Page {
+    /// The bytes of a copy.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::with_capacity(PAGE_SIZE);
+        w.u32(MAGIC);
+        w.u32(FORMAT_VERSION);
+        w.u64(0); // the two checksums' places
+        w.u128(self.device.0);
+        w.u32(self.number);
+        w.u32(match self.content {
+            PageContent::Descriptors(_) => 1,
+            PageContent::Component(None) => 2,
+            PageContent::Component(Some(_)) => 3,
+        });
+        w.u64(self.version);
+        w.pad_to(HEADER_SIZE);
+        match &self.content {
+            PageContent::Descriptors(descriptors) => descriptors.iter().for_each(|one| one.encode(&mut w)),
+            PageContent::Component(None) => {}
+            PageContent::Component(Some((record, holes))) => {
+                assert!(holes.len() <= HOLES_MAX, "a component has at most 255 GiB");
+                w.u32(holes.len() as u32);
+                holes.iter().for_each(|&id| write_id(&mut w, id));
+                record.encode(&mut w);
+            }
+        }
+        w.pad_to(PAGE_SIZE);
+        let mut bytes = w.into_bytes();
+        checksum::seal(&mut bytes[..HEADER_SIZE], HEADER_SEAL_AT);
+        checksum::seal(&mut bytes, PAGE_SEAL_AT);
+        bytes
+    }
+
+    /// Reads the copy of page `number` of `device`.
+    pub fn decode(bytes: &[u8], device: DeviceId, number: u32) -> Copy {
+        if is_blank(bytes) {
+            return Copy::Blank;
+        }
+        if bytes.len() != PAGE_SIZE {
+            return Copy::Invalid(None);
+        }
+        // The page's checksum was set after the header's, whose seal must be checked without it.
+        let mut header = [0u8; HEADER_SIZE];
+        header.copy_from_slice(&bytes[..HEADER_SIZE]);
+        header[PAGE_SEAL_AT..PAGE_SEAL_AT + 4].fill(0);
+        if !checksum::is_sealed(&header, HEADER_SEAL_AT) {
+            return Copy::Invalid(None);
+        }
+        let mut r = Reader::new(bytes);
+        let (magic, format) = (r.u32(), r.u32());
+        r.u64();
+        let found = (DeviceId(r.u128()), r.u32());
+        let kind = r.u32();
+        let version = r.u64();
+        if magic != MAGIC || format != FORMAT_VERSION {
+            return Copy::Invalid(None);
+        }
+        if found.0 != device {
+            return Copy::Blank;
+        }
+        if found.1 != number || version == 0 || !checksum::is_sealed(bytes, PAGE_SEAL_AT) {
+            return Copy::Invalid((found.1 == number).then_some(version));
+        }
+        match Page::decode_content(kind, &bytes[HEADER_SIZE..]) {
+            Ok(content) => Copy::Valid(Page { device, number, version, content }),
+            Err(_) => Copy::Invalid(Some(version)),
+        }
+    }
+
+    fn decode_content(kind: u32, body: &[u8]) -> Result<PageContent, FormatError> {
+        match kind {
+            1 => {
+                let at = |i: usize| Descriptor::decode(&body[i * DESCRIPTOR_SIZE..][..DESCRIPTOR_SIZE]);
+                Ok(PageContent::Descriptors(Box::new([at(0), at(1), at(2)])))
+            }
+            2 => Ok(PageContent::Component(None)),
+            3 => {
+                let mut r = Reader::new(body);
+                let count = r.u32() as usize;
+                if count > HOLES_MAX {
+                    return Err(FormatError::Damaged("a component has too many holes"));
+                }
+                let holes = (0..count).map(|_| read_id(&mut r)).collect();
+                Ok(PageContent::Component(Some((ComponentRecord::decode(&mut r)?, holes))))
+            }
+            _ => Err(FormatError::Damaged("a page of an unknown kind")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(version: u64) -> Page {
+        let mut descriptors = Box::new([Descriptor::FREE, Descriptor::FREE, Descriptor::FREE]);
+        descriptors[1].component = ComponentId(5);
+        descriptors[1].part = 77;
+        descriptors[1].set(3, Some(0xabcd), WriteId { epoch: 1, sequence: 9 });
+        descriptors[1].set(255, Some(1), WriteId { epoch: 1, sequence: 8 });
+        Page { device: DeviceId(1), number: 70, version, content: PageContent::Descriptors(descriptors) }
+    }
+
+    #[test]
+    fn descriptors_come_back() {
+        let page = sample(3);
+        assert_eq!(Page::decode(&page.encode(), DeviceId(1), 70), Copy::Valid(page));
+    }
+
+    #[test]
+    fn the_largest_component_record_fits_and_comes_back() {
+        let record = ComponentRecord {
+            id: ComponentId(1),
+            disk: DiskId(2),
+            size: 255 << 30,
+            reservation: 1 << 20,
+            is_deleting: true,
+            disk_record: vec![7; RECORD_SIZE_MAX],
+        };
+        let holes = vec![WriteId { epoch: 1, sequence: 2 }; HOLES_MAX];
+        let content = PageContent::Component(Some((record, holes)));
+        let page = Page { device: DeviceId(1), number: 0, version: 1, content };
+        assert_eq!(Page::decode(&page.encode(), DeviceId(1), 0), Copy::Valid(page));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed_and_an_intact_header_still_tells_the_version() {
+        let bytes = sample(3).encode();
+        for at in 0..PAGE_SIZE {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            let expected =
+                if (HEADER_SIZE..).contains(&at) || (12..16).contains(&at) { Some(3) } else { None };
+            assert_eq!(Page::decode(&damaged, DeviceId(1), 70), Copy::Invalid(expected), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_page_in_the_wrong_place_is_invalid_and_one_of_a_former_formatting_blank() {
+        let bytes = sample(3).encode();
+        assert_eq!(Page::decode(&bytes, DeviceId(1), 71), Copy::Invalid(None));
+        assert_eq!(Page::decode(&bytes, DeviceId(2), 70), Copy::Blank);
+        assert_eq!(Page::decode(&[0; PAGE_SIZE], DeviceId(2), 70), Copy::Blank);
+    }
+}

@@ -1,0 +1,424 @@
+//! A disk group: one log device and its capacity devices, as one state machine.
+//!
+//! Feed it inputs with [`Group::step`]; after a batch of inputs call [`Group::advance`], which seals what has been
+//! gathered into one log write and moves destaging, checkpoints and scrubbing on. It performs nothing itself: device
+//! requests leave as [`Output`]s and come back as [`Input::DeviceDone`].
+//!
+//! The rules that keep data safe, each in one place:
+//! * a write is answered when its batch is stable (`write::batch_done`);
+//! * log space is reused only after what it holds is at rest, flushed, described in stable pages, and the anchor that
+//!   says so is stable (`checkpoint`);
+//! * a freed extent is taken again only when the record of its freeing is stable and nothing writes to it any more
+//!   (`write::release_extent`);
+//! * every block that is read is compared with its checksum (`read`).
+
+use crate::checkpoint::Checkpoint;
+use crate::component::Component;
+use crate::destage::{Destage, Destaging};
+use crate::format::anchor::Anchor;
+use crate::format::superblock::Superblock;
+use crate::index::Dirty;
+use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
+use crate::limits;
+use crate::log::{Gather, Log};
+use crate::member::Member;
+use crate::mutant::Mutant;
+use crate::read::ReadState;
+use crate::recovery::Recovery;
+use crate::retained::Retained;
+use crate::scrub::Scrub;
+use crate::write::{Sealed, Then, Work};
+use base::units::BLOCK_SIZE;
+use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
+use rustc_hash::{FxHashMap, FxHashSet};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// What a group is run with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Bound of the memory for table pages, in bytes. What does not fit is read again when it is needed.
+    pub table_bytes_max: usize,
+    /// Bound of the memory for data that waits in the log, kept to spare reading it back, in bytes.
+    pub retained_bytes_max: usize,
+    /// Pace of scrubbing in bytes a second; 0 switches it off.
+    pub scrub_bytes_per_second: u64,
+    /// Whether freed extents are handed back to the provider of the device.
+    pub discard: bool,
+    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
+    pub mutant: Option<Mutant>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            table_bytes_max: 512 << 20,
+            retained_bytes_max: 64 << 20,
+            scrub_bytes_per_second: 8 << 20,
+            discard: true,
+            mutant: None,
+        }
+    }
+}
+
+/// What a device request was for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    Batch,
+    Direct(u32),
+    Read { read: u32 },
+    Page { member: u8, page: u32, buffer: Buffer },
+    DestageRead { destage: u32, positions: (u64, u64), buffer: Buffer },
+    DestageWrite { destage: u32 },
+    CheckpointFlush { member: u8 },
+    PageWrite { member: u8, page: u32 },
+    Anchor(Anchor),
+    Discard { member: u8, extent: u32 },
+    Scrub { buffer: Buffer },
+    Recovery { buffer: Buffer },
+}
+
+#[derive(Debug)]
+pub(crate) struct PendingIo {
+    pub(crate) member: u8,
+    pub(crate) purpose: Purpose,
+}
+
+/// Whether the group can be used.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    Opening(Box<Recovery>),
+    Open,
+    /// The log is lost, or opening failed.
+    Failed,
+}
+
+/// Figures for people.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes written to capacity devices by destaging.
+    pub destaged_bytes: u64,
+    /// Bytes that went straight to fresh extents.
+    pub direct_bytes: u64,
+    /// Batches written to the log, and bytes in them.
+    pub batches: u64,
+    /// Bytes of those batches, headers included.
+    pub batch_bytes: u64,
+    /// Checkpoints completed.
+    pub checkpoints: u64,
+    /// Table pages written.
+    pub pages_written: u64,
+    /// Bytes that scrubbing has verified.
+    pub scrubbed_bytes: u64,
+    /// Rounds of scrubbing completed.
+    pub scrub_rounds: u64,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Group {
+    pub(crate) id: GroupId,
+    pub(crate) settings: Settings,
+    /// Buffers of the guests' reads: shared with the sessions, and possibly used up by them.
+    pub(crate) pool: Pool,
+    /// Buffers of the group's own work, so that it never waits for a guest to let go of one.
+    pub(crate) own_pool: Pool,
+    /// For the anchor, which must never wait.
+    pub(crate) spare: Option<Buffer>,
+    pub(crate) now: Instant,
+    pub(crate) phase: Phase,
+    /// By place in the group; 0 holds the log.
+    pub(crate) members: Vec<Member>,
+    pub(crate) superblocks: Vec<Superblock>,
+    pub(crate) components: Slab<Component>,
+    pub(crate) keys: FxHashMap<ComponentId, u32>,
+    pub(crate) dirty: Slab<Dirty>,
+    /// Entries in all of `dirty`.
+    pub(crate) index_entries: usize,
+    pub(crate) log: Log,
+    pub(crate) gather: Gather<Then>,
+    pub(crate) sealed: Option<Sealed>,
+    pub(crate) retained: Retained,
+    /// Records of the group's own that found no room in the next batch, in order.
+    pub(crate) records_waiting: VecDeque<Work>,
+    /// Guest work that found no room in the log or the next batch, in order.
+    pub(crate) waiting: VecDeque<Work>,
+    /// Work that found no free extent while some may come free.
+    pub(crate) starved: VecDeque<Work>,
+    /// Parts that are being freed or written as a whole: writes to them wait here.
+    pub(crate) exclusive: FxHashSet<(u32, u32)>,
+    pub(crate) parked: FxHashMap<(u32, u32), VecDeque<Work>>,
+    pub(crate) directs: Slab<Work>,
+    pub(crate) reads: Slab<ReadState>,
+    /// Reads that wait for memory.
+    pub(crate) reads_waiting: VecDeque<u32>,
+    /// Table pages whose reading waits for memory.
+    pub(crate) pages_waiting: VecDeque<(u8, u32)>,
+    pub(crate) destages: Slab<Destage>,
+    pub(crate) destaging: Destaging,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) scrub: Scrub,
+    pub(crate) io: Slab<PendingIo>,
+    /// Components that are being deleted, oldest first.
+    pub(crate) deleting: VecDeque<u32>,
+    pub(crate) failed_members: u8,
+    /// Places whose devices are being taken out, with the log position that the tail must reach first.
+    pub(crate) leaving: Vec<(u8, u64)>,
+    /// Records of freed extents under way, and discards of such.
+    pub(crate) frees_pending: u32,
+    pub(crate) discards_pending: u32,
+    /// Whether a trim has become stable that no finished destaging round has turned into free extents yet.
+    pub(crate) trims_unsettled: bool,
+    pub(crate) counters: Counters,
+}
+
+impl Group {
+    /// Opens the group whose devices bear `superblocks` (in the order of their places, one for each place in use). Its
+    /// requests for recovery are appended to `out`; [`Event::Ready`] or [`Event::OpenFailed`] tells the end.
+    pub fn open(
+        superblocks: Vec<Superblock>,
+        settings: Settings,
+        pool: Pool,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Group {
+        assert!(!superblocks.is_empty() && superblocks[0].geometry.log.len > 0, "place 0 holds the log");
+        for (place, superblock) in superblocks.iter().enumerate() {
+            assert!(superblock.index as usize == place, "superblocks come in the order of their places");
+        }
+        let members = superblocks.iter().map(|one| Member::new(one.device, one.geometry)).collect();
+        let blocks = superblocks[0].geometry.log.len / BLOCK_SIZE;
+        let retained = Retained::new(settings.retained_bytes_max);
+        let scrub = Scrub::new(now);
+        let log = Log {
+            blocks,
+            head: 0,
+            next_number: 1,
+            anchor: Anchor { log_mark: superblocks[0].log_mark, ..Anchor::default() },
+            starts: VecDeque::new(),
+        };
+        let mut group = Group {
+            id: superblocks[0].group,
+            settings,
+            pool,
+            own_pool: Pool::new(limits::OWN_POOL_SIZE),
+            spare: None,
+            now,
+            phase: Phase::Opening(Box::default()),
+            members,
+            superblocks,
+            components: Slab::new(),
+            keys: FxHashMap::default(),
+            dirty: Slab::new(),
+            index_entries: 0,
+            log,
+            gather: Gather::default(),
+            sealed: None,
+            retained,
+            records_waiting: VecDeque::new(),
+            waiting: VecDeque::new(),
+            starved: VecDeque::new(),
+            exclusive: FxHashSet::default(),
+            parked: FxHashMap::default(),
+            directs: Slab::new(),
+            reads: Slab::new(),
+            reads_waiting: VecDeque::new(),
+            pages_waiting: VecDeque::new(),
+            destages: Slab::new(),
+            destaging: Destaging::default(),
+            checkpoint: Checkpoint::Idle,
+            scrub,
+            io: Slab::new(),
+            deleting: VecDeque::new(),
+            failed_members: 0,
+            leaving: Vec::new(),
+            frees_pending: 0,
+            discards_pending: 0,
+            trims_unsettled: false,
+            counters: Counters::default(),
+        };
+        group.start_recovery(out);
+        group
+    }
+
+    /// Takes one input.
+    pub fn step(&mut self, now: Instant, input: Input, out: &mut Vec<Output>) {
+        self.now = now;
+        match input {
+            Input::Read { op, component, part, block, count, verify } => {
+                self.read(op, component, part, block, count, verify, out);
+            }
+            Input::Write { op, component, part, block, data, id } => {
+                let blocks = data.iter().map(|buffer| buffer.len()).sum::<usize>() / BLOCK_SIZE as usize;
+                assert!(blocks >= 1 && block as usize + blocks <= 256, "a write lies within its part");
+                self.submit(Work::Write { op, component: component.0, part, block, data, id }, out);
+            }
+            Input::Trim { op, component, part, block, count, id } => {
+                assert!(count >= 1 && block + count <= 256, "a trim lies within its part");
+                self.submit(Work::Trim { op, component: component.0, part, block, count, id }, out);
+            }
+            Input::Create { op, device, record } => self.create(op, device, record, out),
+            Input::Change { op, component, record } => self.change(op, component, record, out),
+            Input::Delete { op, component } => self.delete(op, component, out),
+            Input::DeviceDone { io, result } => self.device_done(io, result, out),
+        }
+    }
+
+    /// Moves everything on that does not wait for a device: to be called after each batch of inputs, and at the time
+    /// that [`Group::wake_at`] tells.
+    pub fn advance(&mut self, now: Instant, out: &mut Vec<Output>) {
+        self.now = now;
+        if !matches!(self.phase, Phase::Open) {
+            return;
+        }
+        self.retry_pages(out);
+        self.retry_reads(out);
+        self.retry_waiting(out);
+        self.advance_deletions(out);
+        self.advance_destaging(out);
+        self.advance_checkpoint(out);
+        self.advance_scrub(out);
+        self.trim_caches();
+        self.seal(out);
+        self.check_invariants();
+    }
+
+    /// When [`Group::advance`] wants to be called at the latest even if nothing happens.
+    pub fn wake_at(&self) -> Option<Instant> {
+        if !matches!(self.phase, Phase::Open) {
+            return None;
+        }
+        let soon = Instant(self.now.0 + 1_000_000);
+        let wants_seal = self.sealed.is_none() && !self.gather.is_empty();
+        let waits_for_memory = !self.reads_waiting.is_empty()
+            || !self.pages_waiting.is_empty()
+            || !self.destaging.waiting.is_empty()
+            || matches!(self.checkpoint, Checkpoint::Writing { .. });
+        let waits_for_room =
+            !self.waiting.is_empty() || !self.records_waiting.is_empty() || !self.starved.is_empty();
+        if wants_seal || waits_for_memory || waits_for_room {
+            return Some(soon);
+        }
+        self.scrub_wake_at()
+    }
+
+    fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
+        let pending = self.io.remove(io.0 as usize);
+        let member = pending.member;
+        if let (Phase::Opening(_), Purpose::Recovery { buffer }) = (&self.phase, &pending.purpose) {
+            let buffer = buffer.clone();
+            self.recovery_done(member, buffer, result, out);
+            return;
+        }
+        let is_optional = matches!(pending.purpose, Purpose::Discard { .. });
+        let result = result.map_err(|failure| {
+            if !is_optional {
+                self.member_failed(member, &failure.0, out);
+            }
+        });
+        if !matches!(self.phase, Phase::Open) {
+            return;
+        }
+        match pending.purpose {
+            Purpose::Batch => self.batch_done(out),
+            Purpose::Direct(key) => self.direct_done(key, result, out),
+            Purpose::Read { read } => self.read_io_done(read, result, out),
+            Purpose::Page { member, page, buffer } => self.page_loaded(member, page, &buffer, result, out),
+            Purpose::DestageRead { destage, positions, buffer } => {
+                self.destage_read_done(destage, positions, &buffer, result, out);
+            }
+            Purpose::DestageWrite { destage } => self.destage_write_done(destage, result, out),
+            Purpose::CheckpointFlush { member } => self.checkpoint_flushed(member, out),
+            Purpose::PageWrite { member, page } => self.page_written(member, page, out),
+            Purpose::Anchor(anchor) => self.anchor_written(anchor, out),
+            Purpose::Discard { member, extent } => self.discarded(member, extent),
+            Purpose::Scrub { buffer } => self.scrub_read_done(&buffer, result, out),
+            Purpose::Recovery { .. } => unreachable!("recovery ends before the group opens"),
+        }
+    }
+
+    /// Takes a member out of service: what stands on it is lost until it is replaced. Without the log all is.
+    pub(crate) fn member_failed(&mut self, member: u8, why: &str, out: &mut Vec<Output>) {
+        if member == 0 {
+            if !matches!(self.phase, Phase::Failed) {
+                self.phase = Phase::Failed;
+                out.push(Output::Event(Event::GroupFailed { why: why.to_owned() }));
+                self.fail_everything(out);
+            }
+            return;
+        }
+        if !self.members[member as usize].is_in_service() {
+            return;
+        }
+        self.members[member as usize].failure = Some(why.to_owned());
+        self.failed_members |= 1 << member;
+        out.push(Output::Event(Event::MemberFailed { member, why: why.to_owned() }));
+        self.fail_member_work(member, out);
+    }
+
+    pub(crate) fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
+        Io(self.io.insert(PendingIo { member, purpose }) as u32)
+    }
+
+    pub(crate) fn log_offset(&self, position: u64) -> u64 {
+        self.superblocks[0].geometry.log.offset + position % self.log.blocks * BLOCK_SIZE
+    }
+
+    /// Back-pressure, 0..=255: rises with what fills up, the log or the memory of its index.
+    pub fn congestion(&self) -> u8 {
+        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
+        let fill = self.log.fill_permille().max((self.index_entries * 1000 / index_max) as u64);
+        let (start, full) = (limits::CONGESTION_START_PERCENT * 10, limits::CONGESTION_FULL_PERCENT * 10);
+        (fill.saturating_sub(start) * 255 / (full - start)).min(255) as u8
+    }
+
+    pub(crate) fn trim_caches(&mut self) {
+        let budget =
+            self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
+        let mut cached: usize = self.members.iter().map(|member| member.pages_cached).sum();
+        while cached > budget.max(64) {
+            let fullest = self.members.iter_mut().max_by_key(|member| member.pages_cached);
+            if !fullest.is_some_and(Member::evict_page) {
+                break;
+            }
+            cached -= 1;
+        }
+    }
+
+    fn check_invariants(&self) {
+        assert!(self.log.used_blocks() <= self.log.blocks, "live batches fit the log");
+        assert!(self.log.anchor.tail <= self.log.head, "the tail follows the head");
+        for member in &self.members {
+            assert!(member.free.count() as usize <= member.owners.len(), "free extents exist");
+        }
+    }
+
+    /// Whether nothing is under way: no operation, device request or record.
+    pub fn is_idle(&self) -> bool {
+        self.io.is_empty()
+            && self.gather.is_empty()
+            && self.sealed.is_none()
+            && self.waiting.is_empty()
+            && self.records_waiting.is_empty()
+            && self.starved.is_empty()
+            && self.reads.is_empty()
+            && self.deleting.is_empty()
+    }
+
+    /// The group's identity.
+    pub fn id(&self) -> GroupId {
+        self.id
+    }
+
+    /// The component with that id, if it stands in this group and is not being deleted.
+    pub fn component(&self, id: ComponentId) -> Option<ComponentKey> {
+        let key = *self.keys.get(&id)?;
+        let component = &self.components[key as usize];
+        (!component.record.is_deleting && component.is_stable).then_some(ComponentKey(key))
+    }
+
+    /// The place of a device in this group.
+    pub fn member_of(&self, device: DeviceId) -> Option<u8> {
+        self.members.iter().position(|member| member.id == device).map(|place| place as u8)
+    }
+}

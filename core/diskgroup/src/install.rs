@@ -1,0 +1,119 @@
+//! Records taking effect: the one place where they do, in operation (when their batch is stable) and in recovery alike.
+
+use crate::component::Component;
+use crate::format::batch::{ExtentPlace, Record};
+use crate::format::page::ComponentRecord;
+use crate::group::Group;
+use crate::index::{Direct, Entry, Newest};
+use crate::member::Owner;
+use base::ComponentId;
+
+impl Group {
+    /// Puts a stable record into force: the index, the owners of extents, the slots of components.
+    pub(crate) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
+        match record {
+            Record::Write { component, part, place, block, id, checksums } => {
+                self.own(*place, *component, *part);
+                let entry = |index: usize, checksum: u32| Entry {
+                    id: *id,
+                    position: data_position + index as u64,
+                    checksum,
+                    block: *block + index as u8,
+                    newest: Newest::Data,
+                };
+                self.insert_entries(
+                    *place,
+                    checksums.iter().enumerate().map(|(index, &sum)| entry(index, sum)),
+                );
+            }
+            Record::Trim { place, block, count_less_one, id, .. } => {
+                let entry = |index: u8| Entry {
+                    id: *id,
+                    position: batch_position,
+                    checksum: 0,
+                    block: *block + index,
+                    newest: Newest::Trim,
+                };
+                self.insert_entries(*place, (0..=*count_less_one).map(entry));
+            }
+            Record::Direct { component, part, place, replaced, id, checksums } => {
+                if let Some(extent) = replaced {
+                    self.disown(ExtentPlace { member: place.member, extent: *extent }, batch_position);
+                }
+                self.own(*place, *component, *part);
+                let key = self.reset(*place, batch_position);
+                let direct = Direct { checksums: checksums.clone(), id: *id, position: batch_position };
+                self.dirty[key as usize].direct = Some(direct);
+            }
+            Record::Free { component, part, place, id } => {
+                self.disown(*place, batch_position);
+                if let Some(&key) = self.keys.get(component) {
+                    let component = &mut self.components[key as usize];
+                    component.note_hole(*part, *id);
+                    self.members[component.member as usize].dirty_pages.insert(component.slot);
+                }
+            }
+            Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
+            Record::ComponentGone { member, slot } => self.install_component_gone(*member, *slot),
+            Record::PageIntent { .. } => {}
+        }
+    }
+
+    fn own(&mut self, place: ExtentPlace, component: ComponentId, part: u32) {
+        self.members[place.member as usize].owners[place.extent as usize] = Owner { component, part };
+    }
+
+    fn disown(&mut self, place: ExtentPlace, position: u64) {
+        self.members[place.member as usize].owners[place.extent as usize] = Owner::default();
+        self.reset(place, position);
+    }
+
+    fn reset(&mut self, place: ExtentPlace, position: u64) -> u32 {
+        let key = self.dirty_key(place);
+        let dirty = &mut self.dirty[key as usize];
+        self.index_entries -= dirty.entries.len();
+        for entry in &dirty.entries {
+            self.retained.forget(entry.position);
+        }
+        dirty.reset(position);
+        key
+    }
+
+    fn insert_entries(&mut self, place: ExtentPlace, entries: impl Iterator<Item = Entry>) {
+        let key = self.dirty_key(place);
+        let dirty = &mut self.dirty[key as usize];
+        for entry in entries {
+            match dirty.insert(entry) {
+                None => self.index_entries += 1,
+                Some(old) if old.newest == Newest::Data => self.retained.forget(old.position),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
+        self.members[member as usize].dirty_pages.insert(slot);
+        let holder = self.members[member as usize].slots[slot as usize];
+        if let Some(key) = holder
+            && self.components[key as usize].record.id == record.id
+        {
+            let record = record.clone();
+            self.with_reservation(key, |component| {
+                component.record = record;
+                component.is_stable = true;
+            });
+            return;
+        }
+        if let Some(key) = holder {
+            self.remove_component(key);
+        }
+        self.insert_component(Component::new(record.clone(), member, slot, Vec::new()), true);
+    }
+
+    fn install_component_gone(&mut self, member: u8, slot: u32) {
+        self.members[member as usize].dirty_pages.insert(slot);
+        if let Some(key) = self.members[member as usize].slots[slot as usize] {
+            self.remove_component(key);
+        }
+    }
+}

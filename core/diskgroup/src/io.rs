@@ -1,0 +1,267 @@
+//! What a group is told and what it asks for: the seam to its executor.
+
+use crate::format::page::ComponentRecord;
+use base::request::{Buffers, Pieces};
+use base::{Buffer, ComponentId, DeviceId, WriteId};
+
+/// The caller's name for an operation; comes back with its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Op(pub u64);
+
+/// The group's name for a device request; comes back with its completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Io(pub u32);
+
+/// A component of one group, while that group is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ComponentKey(pub(crate) u32);
+
+/// A device request failed; what the kernel said is for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct IoFailure(pub String);
+
+/// What happens to a group.
+#[derive(Debug)]
+pub enum Input {
+    /// Read `count` blocks of one part (MiB) of a component.
+    Read {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Which MiB of it.
+        part: u32,
+        /// First block, 0..256.
+        block: u16,
+        /// Blocks, at least 1; they end within the part.
+        count: u16,
+        /// Whether to answer "damaged" when a checksum does not match. Off by policy only.
+        verify: bool,
+    },
+    /// Write whole blocks of one part. Answered when stable.
+    Write {
+        /// Comes back with the answer.
+        op: Op,
+        /// To which component.
+        component: ComponentKey,
+        /// Which MiB of it.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// A multiple of 4 KiB, each buffer too; ends within the part.
+        data: Buffers,
+        /// Greater than the id of every earlier write to these blocks.
+        id: WriteId,
+    },
+    /// Make blocks of one part read as zeroes and give their space back. Answered when stable.
+    Trim {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Which MiB of it.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// Blocks, at least 1.
+        count: u16,
+        /// As for a write.
+        id: WriteId,
+    },
+    /// Make a component on a member. Answered with its key when stable.
+    Create {
+        /// Comes back with the answer.
+        op: Op,
+        /// The capacity device.
+        device: DeviceId,
+        /// The component; its id must be new.
+        record: ComponentRecord,
+    },
+    /// Replace a component's record: other size, reservation or disk record. Parts beyond a smaller size must have been
+    /// trimmed.
+    Change {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+        /// The new record, with the same id.
+        record: ComponentRecord,
+    },
+    /// Delete a component. Answered when that is stable; its space comes back soon after.
+    Delete {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+    },
+    /// A device request ended.
+    DeviceDone {
+        /// Which.
+        io: Io,
+        /// How.
+        result: Result<(), IoFailure>,
+    },
+}
+
+/// What a group wants done.
+#[derive(Debug)]
+pub enum Output {
+    /// Fill `buffer` from the member's device.
+    Read {
+        /// Comes back with the completion.
+        io: Io,
+        /// Which member of the group.
+        member: u8,
+        /// Byte on the device.
+        offset: u64,
+        /// Where to.
+        buffer: Buffer,
+    },
+    /// Write the buffers, one after the other.
+    Write {
+        /// Comes back with the completion.
+        io: Io,
+        /// Which member of the group.
+        member: u8,
+        /// Byte on the device.
+        offset: u64,
+        /// What.
+        buffers: Buffers,
+        /// Whether it must be stable when it completes.
+        stable: bool,
+    },
+    /// Make all completed writes of the member stable.
+    Flush {
+        /// Comes back with the completion.
+        io: Io,
+        /// Which member of the group.
+        member: u8,
+    },
+    /// The range is not needed any more: give its space to whoever provides the device, if that is cheap. Its result
+    /// does not matter, but it must be over when it completes.
+    Discard {
+        /// Comes back with the completion.
+        io: Io,
+        /// Which member of the group.
+        member: u8,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// An operation ended.
+    Done {
+        /// Which.
+        op: Op,
+        /// How.
+        result: Result<Answer, GroupError>,
+    },
+    /// Something that people should know.
+    Event(Event),
+}
+
+/// How an operation ended well.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// A write, trim, change or deletion is stable.
+    Done,
+    /// The blocks of a read.
+    Data(Pieces),
+    /// A component was made.
+    Component(ComponentKey),
+}
+
+/// How an operation ended badly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// No extent is free on the device of the component.
+    #[error("no space is left on the device")]
+    NoSpace,
+    /// A block does not match its checksum.
+    #[error("a block is damaged")]
+    Damaged,
+    /// The device of the component, or the log of the group, is out of service.
+    #[error("the device is out of service")]
+    DeviceLost,
+    /// No such component, or it is being deleted.
+    #[error("there is no such component")]
+    NoComponent,
+    /// The component's id is taken, or all slots of the device are.
+    #[error("no slot for another component is left on the device")]
+    NoSlot,
+}
+
+/// Something that people should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The group is open: recovery is done.
+    Ready,
+    /// The group cannot be opened.
+    OpenFailed(OpenError),
+    /// A device failed and is out of service until it is replaced.
+    MemberFailed {
+        /// Which member.
+        member: u8,
+        /// Why.
+        why: String,
+    },
+    /// The log failed, and so the group as a whole.
+    GroupFailed {
+        /// Why.
+        why: String,
+    },
+    /// A block at rest (or in the log) does not match its checksum.
+    BlockDamaged {
+        /// The member.
+        member: u8,
+        /// The component.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// Which block of that.
+        block: u16,
+    },
+    /// A table page is damaged in both copies that count: what stands in its extents is not known.
+    PageDamaged {
+        /// The member.
+        member: u8,
+        /// The page.
+        page: u32,
+    },
+    /// A round of scrubbing over all members ended.
+    ScrubRound {
+        /// Bytes verified.
+        bytes: u64,
+        /// Blocks found damaged.
+        damaged: u64,
+    },
+}
+
+/// Why a group cannot be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// A device could not be read.
+    #[error("read from device {member}: {why}")]
+    Read {
+        /// Which member.
+        member: u8,
+        /// Why.
+        why: String,
+    },
+    /// The anchor of the log is not valid.
+    #[error("the anchor of the log is not valid: {0}")]
+    Anchor(crate::format::FormatError),
+    /// A batch in the middle of the log is damaged: acknowledged writes after it would be lost.
+    #[error(
+        "batch {number} of the log is damaged while later ones are intact: acknowledged writes in it are lost; \
+         the group is not opened, since nobody can tell which blocks they were"
+    )]
+    LogDamaged {
+        /// Its number.
+        number: u64,
+    },
+    /// Records contradict the tables.
+    #[error("the log and the tables contradict each other: {0}")]
+    Contradiction(&'static str),
+}

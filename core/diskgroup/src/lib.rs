@@ -1,0 +1,34 @@
+//! A disk group: write buffer, destaging, checksums, space, scrub and recovery of one log device and its capacity
+//! devices.
+//!
+//! Relies on `base` alone. Decides; performs nothing: see [`Group`] for how it is driven, and
+//! `docs/formats/disk-group.md` for what it leaves on its devices.
+
+mod bits;
+mod checkpoint;
+mod component;
+mod destage;
+pub mod format;
+pub mod geometry;
+mod group;
+mod index;
+mod install;
+mod io;
+mod lifecycle;
+pub mod limits;
+mod log;
+mod member;
+mod membership;
+mod mutant;
+mod read;
+mod recovery;
+mod retained;
+mod scrub;
+mod state;
+mod write;
+
+pub use group::{Counters, Group, Settings};
+pub use io::{Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output};
+pub use membership::RemoveRefusal;
+pub use mutant::Mutant;
+pub use state::{ComponentState, GroupState, MemberState};

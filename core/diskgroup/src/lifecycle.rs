@@ -1,0 +1,131 @@
+//! Components: made, changed, deleted, and their extents given back.
+
+use crate::component::Component;
+use crate::format::batch::{ExtentPlace, Record};
+use crate::format::page::ComponentRecord;
+use crate::group::{Group, Phase};
+use crate::io::{ComponentKey, GroupError, Op, Output};
+use base::units::EXTENT_SIZE;
+use base::{DeviceId, WriteId};
+
+/// A deletion keeps so many records of freed extents under way.
+const DELETE_FREES_MAX: u32 = 64;
+
+impl Group {
+    pub(crate) fn insert_component(&mut self, mut component: Component, is_stable: bool) -> u32 {
+        component.is_stable = is_stable;
+        let (id, slot) = (component.record.id, component.slot);
+        let member = &mut self.members[component.member as usize];
+        member.reserved += u64::from(component.reserved_extents());
+        member.component_count += 1;
+        let key = self.components.insert(component) as u32;
+        member.slots[slot as usize] = Some(key);
+        self.keys.insert(id, key);
+        key
+    }
+
+    pub(crate) fn remove_component(&mut self, key: u32) {
+        let component = self.components.remove(key as usize);
+        let member = &mut self.members[component.member as usize];
+        member.reserved -= u64::from(component.reserved_extents());
+        member.component_count -= 1;
+        member.slots[component.slot as usize] = None;
+        self.keys.remove(&component.record.id);
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        op: Op,
+        device: DeviceId,
+        record: ComponentRecord,
+        out: &mut Vec<Output>,
+    ) {
+        let refuse = |error| Output::Done { op, result: Err(error) };
+        let member = self.member_of(device).filter(|&place| self.members[place as usize].is_capacity());
+        let Some(place) = member.filter(|_| matches!(self.phase, Phase::Open)) else {
+            return out.push(refuse(GroupError::DeviceLost));
+        };
+        let member = &self.members[place as usize];
+        if !member.is_in_service() || member.is_leaving {
+            return out.push(refuse(GroupError::DeviceLost));
+        }
+        let slot = member.slots.iter().position(Option::is_none);
+        let Some(slot) = slot.filter(|_| !self.keys.contains_key(&record.id)) else {
+            return out.push(refuse(GroupError::NoSlot));
+        };
+        if record.reservation.div_ceil(EXTENT_SIZE) > member.unreserved() {
+            return out.push(refuse(GroupError::NoSpace));
+        }
+        self.insert_component(Component::new(record.clone(), place, slot as u32, Vec::new()), false);
+        self.submit_record(Some(op), Record::Component { member: place, slot: slot as u32, record });
+    }
+
+    pub(crate) fn change(
+        &mut self,
+        op: Op,
+        component: ComponentKey,
+        record: ComponentRecord,
+        out: &mut Vec<Output>,
+    ) {
+        if let Err(error) = self.check_component(component.0, 0) {
+            return out.push(Output::Done { op, result: Err(error) });
+        }
+        let current = &self.components[component.0 as usize];
+        assert!(record.id == current.record.id, "a change keeps the component's identity");
+        let more = record.reservation.div_ceil(EXTENT_SIZE).saturating_sub(u64::from(current.used));
+        let member = &self.members[current.member as usize];
+        if more > member.unreserved() + u64::from(current.reserved_extents()) {
+            return out.push(Output::Done { op, result: Err(GroupError::NoSpace) });
+        }
+        let (member, slot) = (current.member, current.slot);
+        self.submit_record(Some(op), Record::Component { member, slot, record });
+    }
+
+    pub(crate) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
+        if let Err(error) = self.check_component(component.0, 0) {
+            return out.push(Output::Done { op, result: Err(error) });
+        }
+        let current = &self.components[component.0 as usize];
+        let record = ComponentRecord { is_deleting: true, reservation: 0, ..current.record.clone() };
+        let (member, slot) = (current.member, current.slot);
+        self.submit_record(Some(op), Record::Component { member, slot, record });
+        self.deleting.push_back(component.0);
+    }
+
+    /// Gives the extents of deleted components back, a few records at a time.
+    pub(crate) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
+        let Some(&key) = self.deleting.front() else { return };
+        let Some(component) = self.components.get(key as usize) else {
+            self.deleting.pop_front();
+            return;
+        };
+        if !component.record.is_deleting {
+            return; // The record of the deletion is not stable yet.
+        }
+        let (id, member, slot) = (component.record.id, component.member, component.slot);
+        if !self.members[member as usize].is_in_service() {
+            self.deleting.pop_front();
+            return;
+        }
+        while self.components[key as usize].frees_pending < DELETE_FREES_MAX {
+            let from = self.components[key as usize].delete_cursor;
+            let Some((part, extent)) = self.components[key as usize].next_mapped(from) else { break };
+            self.components[key as usize].delete_cursor = part + 1;
+            if !self.exclusive.insert((key, part)) {
+                continue; // It is being freed or replaced already; the cursor starts over until nothing is left.
+            }
+            self.components[key as usize].frees_pending += 1;
+            self.frees_pending += 1;
+            let place = ExtentPlace { member, extent };
+            self.submit_record(None, Record::Free { component: id, part, place, id: WriteId::default() });
+        }
+        let component = &mut self.components[key as usize];
+        if component.frees_pending == 0 && component.used == 0 {
+            self.deleting.pop_front();
+            self.submit_record(None, Record::ComponentGone { member, slot });
+        } else if component.frees_pending == 0 && component.next_mapped(component.delete_cursor).is_none() {
+            component.delete_cursor = 0;
+        }
+        self.retry_waiting(out);
+    }
+}

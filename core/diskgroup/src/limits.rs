@@ -1,0 +1,77 @@
+//! Every bound of a disk group, with its reason.
+
+use base::units::{BLOCK_SIZE, MIB};
+
+/// The smallest log that a device may be given in bytes: two of the largest batches and what a checkpoint needs.
+pub const fn log_size_min() -> u64 {
+    16 * MIB
+}
+
+/// The fewest extents of a capacity device: with fewer it holds nothing of use.
+pub const EXTENTS_MIN: u64 = 8;
+
+/// Most components named in one batch of records: keeps a header below 1 MiB, the largest buffer.
+pub const RECORD_BYTES_MAX: usize = 512 << 10;
+
+/// Most data blocks of one batch: 4 MiB, or an eighth of a small log but always one write of a guest (255 blocks).
+pub fn batch_blocks_max(log_blocks: u64) -> u64 {
+    (log_blocks / 8).clamp(256, 1024)
+}
+
+/// Log blocks that guests leave free for what a checkpoint must log (page intents, freed extents): a page intent
+/// takes 16 bytes, so a 32nd of the log holds those of four checkpoints with all their pages.
+pub fn log_blocks_reserved(log_blocks: u64) -> u64 {
+    (log_blocks / 32).max(24)
+}
+
+/// Most table pages that wait for a checkpoint; at this many one starts before its destaging round ends.
+pub fn dirty_pages_max(log_blocks: u64) -> usize {
+    (log_blocks as usize).clamp(64, 16_384)
+}
+
+/// Most entries of the write buffer's index for each block of the log: trims take less room in the log than in memory,
+/// so they are bounded here.
+pub const INDEX_ENTRIES_PER_LOG_BLOCK: usize = 4;
+
+/// Destaging starts at this share of the log (design, section 4).
+pub const DESTAGE_START_PERCENT: u64 = 30;
+
+/// Congestion starts at this share of the log and reaches 255 at [`CONGESTION_FULL_PERCENT`].
+pub const CONGESTION_START_PERCENT: u64 = 60;
+/// See [`CONGESTION_START_PERCENT`].
+pub const CONGESTION_FULL_PERCENT: u64 = 95;
+
+/// Bytes that destaging keeps in flight per device at least, and at most when the log is nearly full.
+pub const DESTAGE_BYTES_MIN: u64 = 256 << 10;
+/// See [`DESTAGE_BYTES_MIN`].
+pub const DESTAGE_BYTES_MAX: u64 = 8 << 20;
+
+/// Extents that one device destages at once at most.
+pub const DESTAGE_EXTENTS_MAX: usize = 64;
+
+/// How long one destaging round may take at the measured pace when the log is filling up: bounds the time until the
+/// next piece of log comes free, and so the stall of a writer that waits for it.
+pub const DESTAGE_ROUND_SECONDS: f64 = 0.25;
+
+/// Fewest log blocks of one destaging round.
+pub const DESTAGE_ROUND_BLOCKS_MIN: u64 = 64;
+
+/// Page writes that a checkpoint keeps in flight.
+pub const PAGE_WRITES_MAX: usize = 64;
+
+/// Bytes that recovery reads at once.
+pub const RECOVERY_READ_SIZE: u64 = MIB;
+
+/// Reads that recovery of a table keeps in flight.
+pub const RECOVERY_READS_MAX: usize = 4;
+
+/// Damaged blocks that are remembered by name for each device; beyond, only counted.
+pub const DAMAGED_BLOCKS_NAMED_MAX: usize = 1024;
+
+/// Times that a read is tried again because what it read was replaced meanwhile, or once because it was damaged.
+pub const READ_RETRIES_MAX: u8 = 8;
+
+/// Buffers of a group's own work (batch headers, pages, log reads of destaging, scrubbing), in bytes.
+pub const OWN_POOL_SIZE: usize = 24 << 20;
+
+const _: () = assert!(log_size_min() / BLOCK_SIZE >= 2 * 1024, "the smallest log holds several batches");

@@ -1,0 +1,215 @@
+//! One device of a group: its extents, who owns them, and the cache of its table's pages.
+
+use crate::bits::BitSet;
+use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
+use crate::format::superblock::Geometry;
+use base::{ComponentId, DeviceId};
+use rustc_hash::FxHashMap;
+
+/// No dirty state.
+pub(crate) const CLEAN: u32 = u32::MAX;
+
+/// Who owns an extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Owner {
+    /// `ComponentId(0)`: nobody.
+    pub(crate) component: ComponentId,
+    pub(crate) part: u32,
+}
+
+impl Owner {
+    pub(crate) fn is_free(self) -> bool {
+        self.component.0 == 0
+    }
+}
+
+/// A descriptor page in memory.
+#[derive(Debug)]
+pub(crate) struct CachedPage {
+    pub(crate) descriptors: Box<[Descriptor; DESCRIPTORS_PER_PAGE]>,
+    /// Uses under way that need it to stay.
+    pub(crate) pins: u32,
+    /// Set by use, cleared by the clock hand.
+    pub(crate) is_recent: bool,
+}
+
+/// Something that waits for a page to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PageWaiter {
+    Read(u32),
+    Destage(u32),
+    Scrub,
+    /// Whoever asked will ask again.
+    Nobody,
+}
+
+/// One device of the group. A mere log device has no extents.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: DeviceId,
+    pub(crate) geometry: Geometry,
+    pub(crate) failure: Option<String>,
+    /// Whether it is being taken out: no component may be made on it.
+    pub(crate) is_leaving: bool,
+    pub(crate) owners: Vec<Owner>,
+    /// Key of each extent's dirty state, or [`CLEAN`].
+    pub(crate) dirty_of: Vec<u32>,
+    /// Extents with dirty state, for walking them in the order of addresses.
+    pub(crate) dirty: BitSet,
+    pub(crate) free: BitSet,
+    /// Extents that become free when the destaging that writes to them has ended.
+    pub(crate) releasing: BitSet,
+    pub(crate) allocate_from: u32,
+    /// Extents set aside for components that have not taken them yet.
+    pub(crate) reserved: u64,
+    /// Version of the newest copy of each page; 0: never written.
+    pub(crate) versions: Vec<u64>,
+    pub(crate) pages: Vec<Option<Box<CachedPage>>>,
+    pub(crate) pages_cached: usize,
+    pub(crate) clock_hand: usize,
+    /// Pages (of both kinds) that must be written at the next checkpoint.
+    pub(crate) dirty_pages: BitSet,
+    /// Extents of which nobody knows what they hold, since the page that told was damaged. While there are any, a part
+    /// without an extent is not known to be a hole.
+    pub(crate) lost_extents: u32,
+    /// Whether the page of a component was damaged: extents may belong to a component that is not known.
+    pub(crate) has_lost_component: bool,
+    pub(crate) page_waiters: FxHashMap<u32, Vec<PageWaiter>>,
+    /// Which component stands in each slot.
+    pub(crate) slots: Vec<Option<u32>>,
+    pub(crate) component_count: u32,
+    /// Whether writes have completed since the last flush was asked for.
+    pub(crate) is_unsynced: bool,
+    pub(crate) damaged_blocks: u64,
+    pub(crate) damaged_named: Vec<(ComponentId, u32, u16)>,
+}
+
+impl Member {
+    pub(crate) fn new(id: DeviceId, geometry: Geometry) -> Member {
+        let extents = geometry.extent_count();
+        let pages = geometry.page_count() as usize;
+        Member {
+            id,
+            geometry,
+            failure: None,
+            is_leaving: false,
+            owners: vec![Owner::default(); extents as usize],
+            dirty_of: vec![CLEAN; extents as usize],
+            dirty: BitSet::new(extents),
+            free: BitSet::new(extents),
+            releasing: BitSet::new(extents),
+            allocate_from: 0,
+            reserved: 0,
+            versions: vec![0; pages],
+            pages: std::iter::repeat_with(|| None).take(pages).collect(),
+            pages_cached: 0,
+            clock_hand: 0,
+            dirty_pages: BitSet::new(pages as u32),
+            lost_extents: 0,
+            has_lost_component: false,
+            page_waiters: FxHashMap::default(),
+            slots: vec![None; geometry.component_slots as usize],
+            component_count: 0,
+            is_unsynced: false,
+            damaged_blocks: 0,
+            damaged_named: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_in_service(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    pub(crate) fn is_capacity(&self) -> bool {
+        self.geometry.extent_count() > 0
+    }
+
+    /// The page and the place in it of an extent's descriptor.
+    pub(crate) fn page_of(&self, extent: u32) -> (u32, usize) {
+        let page = self.geometry.component_slots + extent / DESCRIPTORS_PER_PAGE as u32;
+        (page, extent as usize % DESCRIPTORS_PER_PAGE)
+    }
+
+    /// The descriptor, if its page is in memory. A page never written is free in all its descriptors, without a read.
+    pub(crate) fn descriptor(&mut self, extent: u32) -> Option<&mut Descriptor> {
+        let (page, place) = self.page_of(extent);
+        if self.pages[page as usize].is_none() && self.versions[page as usize] == 0 {
+            self.keep_page(page, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
+        }
+        let cached = self.pages[page as usize].as_mut()?;
+        cached.is_recent = true;
+        Some(&mut cached.descriptors[place])
+    }
+
+    pub(crate) fn keep_page(&mut self, page: u32, descriptors: Box<[Descriptor; DESCRIPTORS_PER_PAGE]>) {
+        assert!(self.pages[page as usize].is_none(), "a page is cached once");
+        self.pages[page as usize] = Some(Box::new(CachedPage { descriptors, pins: 0, is_recent: true }));
+        self.pages_cached += 1;
+    }
+
+    /// Puts a page in memory whose copy does not verify, while the owners of its extents are known: every block counts as
+    /// allocated, with a checksum that its data will not match, so that reads say "damaged" until it is written again.
+    pub(crate) fn keep_unreadable(&mut self, page: u32) {
+        let first = (page - self.geometry.component_slots) * DESCRIPTORS_PER_PAGE as u32;
+        let descriptor = |extent: u32| match self.owners.get(extent as usize) {
+            Some(owner) if !owner.is_free() => {
+                Descriptor { component: owner.component, part: owner.part, ..Descriptor::LOST }
+            }
+            Some(_) | None => Descriptor::FREE,
+        };
+        let descriptors = Box::new([descriptor(first), descriptor(first + 1), descriptor(first + 2)]);
+        self.keep_page(page, descriptors);
+        self.dirty_pages.insert(page);
+    }
+
+    pub(crate) fn drop_page(&mut self, page: u32) {
+        if self.pages[page as usize].take().is_some() {
+            self.pages_cached -= 1;
+        }
+    }
+
+    pub(crate) fn pin(&mut self, extent: u32) {
+        let (page, _) = self.page_of(extent);
+        self.pages[page as usize].as_mut().expect("only a page in memory is pinned").pins += 1;
+    }
+
+    pub(crate) fn unpin(&mut self, extent: u32) {
+        let (page, _) = self.page_of(extent);
+        let cached = self.pages[page as usize].as_mut().expect("a pinned page stays in memory");
+        assert!(cached.pins > 0, "a pin is taken before it is dropped");
+        cached.pins -= 1;
+    }
+
+    /// Drops one page that nothing needs, by the clock rule. Says whether one was found.
+    pub(crate) fn evict_page(&mut self) -> bool {
+        for _ in 0..self.pages.len() * 2 {
+            self.clock_hand = (self.clock_hand + 1) % self.pages.len();
+            let is_dirty = self.dirty_pages.contains(self.clock_hand as u32);
+            let Some(cached) = self.pages[self.clock_hand].as_mut() else { continue };
+            if cached.pins > 0 || is_dirty {
+                continue;
+            }
+            if cached.is_recent {
+                cached.is_recent = false;
+                continue;
+            }
+            self.pages[self.clock_hand] = None;
+            self.pages_cached -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// Extents that are free and not set aside for a component that has a reservation.
+    pub(crate) fn unreserved(&self) -> u64 {
+        u64::from(self.free.count()).saturating_sub(self.reserved)
+    }
+
+    /// Takes a free extent, near the last one taken.
+    pub(crate) fn take_extent(&mut self) -> Option<u32> {
+        let extent = self.free.next_from(self.allocate_from).or_else(|| self.free.next_from(0))?;
+        self.free.remove(extent);
+        self.allocate_from = extent + 1;
+        Some(extent)
+    }
+}

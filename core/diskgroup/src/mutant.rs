@@ -1,0 +1,45 @@
+//! Safety rules that can be broken on purpose, to show that the simulator notices.
+
+use crate::group::Group;
+
+/// A safety rule, removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// Writes are answered when their batch is handed to the device.
+    AcknowledgeBeforeStable,
+    /// Log space is reused although the pages that describe its data are not written.
+    FreeLogBeforeDescriptors,
+    /// Log space is reused although the capacity devices were not flushed.
+    SkipFlushBeforePages,
+    /// What is read is not compared with its checksum.
+    SkipChecksumVerification,
+    /// Recovery takes a batch whose data does not verify.
+    ReplayPastBadBatch,
+    /// Recovery passes trims over.
+    LoseTrim,
+    /// A page that does not verify is taken for torn whatever the intents say.
+    TrustOlderPage,
+    /// A freed extent is taken again before the record of its freeing is stable.
+    ReuseExtentEarly,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Mutant; 8] = [
+        Mutant::AcknowledgeBeforeStable,
+        Mutant::FreeLogBeforeDescriptors,
+        Mutant::SkipFlushBeforePages,
+        Mutant::SkipChecksumVerification,
+        Mutant::ReplayPastBadBatch,
+        Mutant::LoseTrim,
+        Mutant::TrustOlderPage,
+        Mutant::ReuseExtentEarly,
+    ];
+}
+
+impl Group {
+    /// Whether the rule is broken in this run; never in a product build.
+    pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
+        cfg!(feature = "mutants") && self.settings.mutant == Some(mutant)
+    }
+}

@@ -1,0 +1,243 @@
+//! Scrubbing: reading and verifying everything at rest, and the table pages, at a set pace.
+//!
+//! One extent is read at a time. What changed while it was read is left to the next round; what does not match is read
+//! once more before it is called damaged.
+
+use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page};
+use crate::group::{Group, Purpose};
+use crate::io::{Event, Output};
+use crate::member::{CLEAN, PageWaiter};
+use base::checksum::crc32c;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
+use base::{Buffer, Instant};
+use std::time::Duration;
+
+/// Extents looked at in one step while looking for one that is in use.
+const LOOK_MAX: u32 = 4096;
+
+#[derive(Debug)]
+enum Step {
+    /// Between two extents.
+    Idle,
+    /// Waits for the descriptor of the extent at the cursor.
+    Page,
+    /// Reads blocks `first..` of the extent at the cursor, which `descriptor` describes.
+    Extent { descriptor: Box<Descriptor>, first: usize, is_retry: bool },
+    /// Reads the copy of a table page that counts.
+    TablePage { page: u32, version: u64 },
+}
+
+/// The state of scrubbing.
+#[derive(Debug)]
+pub(crate) struct Scrub {
+    step: Step,
+    member: u8,
+    extent: u32,
+    /// Whether the table page of the extent at the cursor has been verified.
+    has_checked_page: bool,
+    next_at: Instant,
+    round_bytes: u64,
+    round_damaged: u64,
+}
+
+impl Scrub {
+    pub(crate) fn new(now: Instant) -> Scrub {
+        Scrub {
+            step: Step::Idle,
+            member: 0,
+            extent: 0,
+            has_checked_page: false,
+            next_at: now,
+            round_bytes: 0,
+            round_damaged: 0,
+        }
+    }
+}
+
+impl Group {
+    pub(crate) fn scrub_wake_at(&self) -> Option<Instant> {
+        let has_work = self.settings.scrub_bytes_per_second > 0 && !self.components.is_empty();
+        (has_work && matches!(self.scrub.step, Step::Idle)).then_some(self.scrub.next_at)
+    }
+
+    /// Changes the pace; 0 stops scrubbing after the extent under way.
+    pub fn set_scrub_pace(&mut self, bytes_per_second: u64) {
+        self.settings.scrub_bytes_per_second = bytes_per_second;
+        self.scrub.next_at = self.now;
+    }
+
+    /// How far the present round is, 0..=1.
+    pub fn scrub_progress(&self) -> f64 {
+        let extents = |member: &crate::member::Member| member.owners.len() as f64;
+        let all: f64 = self.members.iter().map(extents).sum();
+        let before: f64 = self.members.iter().take(self.scrub.member as usize).map(extents).sum();
+        if all == 0.0 { 0.0 } else { (before + f64::from(self.scrub.extent)) / all }
+    }
+
+    pub(crate) fn advance_scrub(&mut self, out: &mut Vec<Output>) {
+        let is_due = self.now >= self.scrub.next_at && matches!(self.scrub.step, Step::Idle);
+        if !is_due || self.settings.scrub_bytes_per_second == 0 || self.components.is_empty() {
+            return;
+        }
+        for _ in 0..LOOK_MAX {
+            let Some(member) = self.members.get(self.scrub.member as usize) else {
+                return self.end_scrub_round(out);
+            };
+            if self.scrub.extent as usize >= member.owners.len() || !member.is_in_service() {
+                self.scrub.member += 1;
+                self.scrub.extent = 0;
+                continue;
+            }
+            if self.keys.contains_key(&member.owners[self.scrub.extent as usize].component) {
+                return self.scrub_extent(out);
+            }
+            self.next_extent(0);
+        }
+        self.scrub.next_at = self.now + Duration::from_millis(1);
+    }
+
+    fn end_scrub_round(&mut self, out: &mut Vec<Output>) {
+        let (bytes, damaged) = (self.scrub.round_bytes, self.scrub.round_damaged);
+        self.counters.scrub_rounds += 1;
+        out.push(Output::Event(Event::ScrubRound { bytes, damaged }));
+        // A round over little data would begin again at once, for ever.
+        self.scrub = Scrub::new(self.now + Duration::from_secs(10));
+    }
+
+    fn next_extent(&mut self, bytes: u64) {
+        self.scrub.extent += 1;
+        self.scrub.has_checked_page = false;
+        self.scrub.step = Step::Idle;
+        self.scrub.round_bytes += bytes;
+        self.counters.scrubbed_bytes += bytes;
+        let pace = self.settings.scrub_bytes_per_second.max(1);
+        self.scrub.next_at =
+            self.scrub.next_at.max(self.now) + Duration::from_nanos(bytes * 1_000_000_000 / pace);
+    }
+
+    /// Reads the extent at the cursor, or its table page first.
+    fn scrub_extent(&mut self, out: &mut Vec<Output>) {
+        let (index, extent) = (self.scrub.member, self.scrub.extent);
+        let member = &mut self.members[index as usize];
+        let (page, place) = member.page_of(extent);
+        if !self.scrub.has_checked_page && (place == 0 || extent == 0) && member.versions[page as usize] > 0 {
+            self.scrub.has_checked_page = true;
+            return self.scrub_table_page(index, page, out);
+        }
+        let dirty = member.dirty_of[extent as usize];
+        let Some(descriptor) = member.descriptor(extent) else {
+            self.scrub.step = Step::Page;
+            return self.need_page(index, page, PageWaiter::Scrub, out);
+        };
+        let is_in_flux = dirty != CLEAN && {
+            let dirty = &self.dirty[dirty as usize];
+            dirty.reset.is_some() || dirty.direct.is_some() || dirty.is_destaging
+        };
+        let first = (0..BLOCKS_PER_EXTENT).find(|&block| descriptor.is_allocated(block));
+        let (Some(first), false) = (first, is_in_flux) else { return self.next_extent(0) };
+        let last = (first..BLOCKS_PER_EXTENT).rfind(|&block| descriptor.is_allocated(block)).unwrap_or(first);
+        let descriptor = Box::new(descriptor.clone());
+        let len = (last - first + 1) * BLOCK_SIZE as usize;
+        let Some(buffer) = self.own_pool.take(len) else {
+            self.scrub.next_at = self.now + Duration::from_millis(10);
+            return;
+        };
+        self.scrub.step = Step::Extent { descriptor, first, is_retry: false };
+        self.scrub_read(first, buffer, out);
+    }
+
+    fn scrub_read(&mut self, first: usize, buffer: Buffer, out: &mut Vec<Output>) {
+        let member = self.scrub.member;
+        let offset = self.members[member as usize].geometry.block_offset(self.scrub.extent, first);
+        let io = self.issue(member, Purpose::Scrub { buffer: buffer.clone() });
+        out.push(Output::Read { io, member, offset, buffer });
+    }
+
+    fn scrub_table_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
+        let Some(buffer) = self.own_pool.take(PAGE_SIZE) else {
+            self.scrub.next_at = self.now + Duration::from_millis(10);
+            return;
+        };
+        let state = &self.members[member as usize];
+        let version = state.versions[page as usize];
+        let offset = state.geometry.page_offset(page, version & 1);
+        self.scrub.step = Step::TablePage { page, version };
+        let io = self.issue(member, Purpose::Scrub { buffer: buffer.clone() });
+        out.push(Output::Read { io, member, offset, buffer });
+    }
+
+    /// The descriptor that scrubbing waited for is there (or its device is not any more).
+    pub(crate) fn scrub_page_ready(&mut self) {
+        self.scrub.step = Step::Idle;
+    }
+
+    pub(crate) fn scrub_read_done(&mut self, buffer: &Buffer, result: Result<(), ()>, out: &mut Vec<Output>) {
+        let step = std::mem::replace(&mut self.scrub.step, Step::Idle);
+        if result.is_err() || !self.members[self.scrub.member as usize].is_in_service() {
+            return self.next_extent(0);
+        }
+        match step {
+            Step::Extent { descriptor, first, is_retry } => {
+                self.scrub_verify(&descriptor, first, is_retry, buffer, out);
+            }
+            Step::TablePage { page, version } => self.scrub_verify_page(page, version, buffer, out),
+            Step::Idle | Step::Page => unreachable!("a scrub read belongs to its step"),
+        }
+    }
+
+    fn scrub_verify(
+        &mut self,
+        before: &Descriptor,
+        first: usize,
+        is_retry: bool,
+        buffer: &Buffer,
+        out: &mut Vec<Output>,
+    ) {
+        let (index, extent) = (self.scrub.member, self.scrub.extent);
+        let member = &mut self.members[index as usize];
+        let dirty = member.dirty_of[extent as usize];
+        let is_unchanged = dirty == CLEAN || {
+            let dirty = &self.dirty[dirty as usize];
+            dirty.reset.is_none() && dirty.direct.is_none() && !dirty.is_destaging
+        };
+        let is_unchanged = is_unchanged && member.descriptor(extent).is_some_and(|now| *now == *before);
+        // What the log has newer is not judged: after a crash its older version at rest may be torn.
+        let is_newer_in_log =
+            |block: usize| dirty != CLEAN && self.dirty[dirty as usize].find(block as u8).is_some();
+        let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).enumerate();
+        let is_bad = |&(at, bytes): &(usize, &[u8])| {
+            let block = first + at;
+            before.is_allocated(block) && crc32c(bytes) != before.checksums[block] && !is_newer_in_log(block)
+        };
+        let bad: Vec<u16> = blocks.filter(is_bad).map(|(at, _)| (first + at) as u16).collect();
+        if !is_unchanged || bad.is_empty() {
+            return self.next_extent(buffer.len() as u64);
+        }
+        if !is_retry {
+            self.scrub.step = Step::Extent { descriptor: Box::new(before.clone()), first, is_retry: true };
+            return self.scrub_read(first, buffer.clone(), out);
+        }
+        self.scrub.round_damaged += bad.len() as u64;
+        for block in bad {
+            self.note_damage(index, before.component, before.part, block, out);
+        }
+        self.next_extent(buffer.len() as u64);
+    }
+
+    /// A page that is in memory is simply written again; one that is not is found out when it is read.
+    fn scrub_verify_page(&mut self, page: u32, version: u64, buffer: &Buffer, out: &mut Vec<Output>) {
+        let index = self.scrub.member;
+        let member = &mut self.members[index as usize];
+        let is_current = member.versions[page as usize] == version;
+        let is_valid =
+            matches!(Page::decode(buffer, member.id, page), Copy::Valid(found) if found.version == version);
+        if is_current && !is_valid && !self.checkpoint.is_writing() {
+            out.push(Output::Event(Event::PageDamaged { member: index, page }));
+            if member.pages[page as usize].is_some() {
+                member.dirty_pages.insert(page);
+            } else {
+                member.keep_unreadable(page);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a group tells about itself.
+
+use crate::format::page::ComponentRecord;
+use crate::group::{Counters, Group, Phase};
+use crate::io::ComponentKey;
+use base::DeviceId;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+
+/// The state of one member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberState {
+    /// Its identity.
+    pub device: DeviceId,
+    /// Bytes in its extents.
+    pub capacity_bytes: u64,
+    /// Bytes in extents that are taken.
+    pub used_bytes: u64,
+    /// Bytes set aside and not taken yet.
+    pub reserved_bytes: u64,
+    /// Components on it.
+    pub component_count: u32,
+    /// Components that it has room for.
+    pub component_count_max: u32,
+    /// Why it is out of service, if it is.
+    pub failure: Option<String>,
+    /// Blocks found damaged since the start.
+    pub damaged_blocks: u64,
+    /// Extents of which nobody knows what they hold.
+    pub lost_extents: u32,
+}
+
+/// The state of the group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupState {
+    /// Whether it can be used.
+    pub is_open: bool,
+    /// Its members by place.
+    pub members: Vec<MemberState>,
+    /// Size of its log in bytes.
+    pub log_bytes: u64,
+    /// Bytes of the log in use.
+    pub log_used_bytes: u64,
+    /// Bytes of data in the log that wait for destaging.
+    pub destage_pending_bytes: u64,
+    /// Back-pressure, 0..=255.
+    pub congestion: u8,
+    /// Bytes of memory in tables, index and retained data, estimated.
+    pub memory_bytes: u64,
+    /// Figures since the start.
+    pub counters: Counters,
+}
+
+/// The state of one component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComponentState {
+    /// What it is.
+    pub record: ComponentRecord,
+    /// The device it stands on.
+    pub device: DeviceId,
+    /// Bytes in extents that it has taken.
+    pub used_bytes: u64,
+}
+
+impl Group {
+    /// All figures of the group.
+    pub fn state(&self) -> GroupState {
+        let page = std::mem::size_of::<crate::member::CachedPage>() + 3 * 1344;
+        let entry = std::mem::size_of::<crate::index::Entry>();
+        let dirty = std::mem::size_of::<crate::index::Dirty>();
+        let tables = |member: &crate::member::Member| {
+            member.pages_cached * page + member.owners.len() * 21 + member.pages.len() * 16
+        };
+        let memory = self.members.iter().map(tables).sum::<usize>()
+            + self.index_entries * entry
+            + self.dirty.len() * dirty
+            + self.retained.len() * BLOCK_SIZE as usize;
+        GroupState {
+            is_open: matches!(self.phase, Phase::Open),
+            members: self.members.iter().map(member_state).collect(),
+            log_bytes: self.log.blocks * BLOCK_SIZE,
+            log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
+            destage_pending_bytes: self.index_entries as u64 * BLOCK_SIZE,
+            congestion: self.congestion(),
+            memory_bytes: memory as u64,
+            counters: self.counters,
+        }
+    }
+
+    /// All components, those being deleted left out, in the order of their keys.
+    pub fn components(&self) -> Vec<(ComponentKey, ComponentState)> {
+        let living = self.components.iter().filter(|(_, one)| one.is_stable && !one.record.is_deleting);
+        let state = |(key, _): (usize, &crate::component::Component)| {
+            let key = ComponentKey(key as u32);
+            Some((key, self.component_state(key)?))
+        };
+        living.filter_map(state).collect()
+    }
+
+    /// Why the device of a component is out of service, if it is.
+    pub fn failure_of(&self, key: ComponentKey) -> Option<&str> {
+        if matches!(self.phase, Phase::Failed) {
+            return Some("the log of its disk group failed");
+        }
+        let component = self.components.get(key.0 as usize)?;
+        self.members[component.member as usize].failure.as_deref()
+    }
+
+    /// One component.
+    pub fn component_state(&self, key: ComponentKey) -> Option<ComponentState> {
+        let component = self.components.get(key.0 as usize)?;
+        Some(ComponentState {
+            record: component.record.clone(),
+            device: self.members[component.member as usize].id,
+            used_bytes: u64::from(component.used) * EXTENT_SIZE,
+        })
+    }
+}
+
+fn member_state(member: &crate::member::Member) -> MemberState {
+    let extents = member.owners.len() as u64;
+    MemberState {
+        device: member.id,
+        capacity_bytes: extents * EXTENT_SIZE,
+        used_bytes: (extents - u64::from(member.free.count())) * EXTENT_SIZE,
+        reserved_bytes: member.reserved * EXTENT_SIZE,
+        component_count: member.component_count,
+        component_count_max: member.geometry.component_slots,
+        failure: member.failure.clone(),
+        damaged_blocks: member.damaged_blocks,
+        lost_extents: member.lost_extents,
+    }
+}

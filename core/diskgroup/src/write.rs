@@ -1,0 +1,600 @@
+//! Writes, trims and component records: from acceptance through the log to what they change.
+//!
+//! Accepting takes room in the next batch, and an extent where one is needed, so that what is accepted cannot fail for
+//! lack of either. Nothing takes effect, for readers or for tables, before its batch is stable: see `install`.
+
+use crate::component::Component;
+use crate::format::batch::{BatchHeader, ExtentPlace, Record};
+use crate::group::{Group, Phase, Purpose};
+use crate::index::Dirty;
+use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
+use crate::limits;
+use crate::log::BatchStart;
+use crate::member::CLEAN;
+use crate::mutant::Mutant;
+use base::WriteId;
+use base::checksum::crc32c;
+use base::request::Buffers;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
+use smallvec::SmallVec;
+
+/// Bytes of a write's record beside its checksums, rounded up.
+const WRITE_RECORD_SIZE: usize = 40;
+
+/// Something that wants to get into the log.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Write {
+        op: Op,
+        component: u32,
+        part: u32,
+        block: u16,
+        data: Buffers,
+        id: WriteId,
+    },
+    Trim {
+        op: Op,
+        component: u32,
+        part: u32,
+        block: u16,
+        count: u16,
+        id: WriteId,
+    },
+    /// A record without data, from the group itself.
+    Record {
+        op: Option<Op>,
+        record: Record,
+    },
+}
+
+/// What becomes of a record when its batch is stable.
+#[derive(Debug)]
+pub(crate) struct Then {
+    record: Record,
+    op: Option<Op>,
+    data: Buffers,
+}
+
+/// The batch that is being written.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    start: BatchStart,
+    header_blocks: u64,
+    then: Vec<Then>,
+}
+
+impl Sealed {
+    /// Where it begins.
+    pub(crate) fn start(&self) -> BatchStart {
+        self.start
+    }
+}
+
+impl Group {
+    /// Takes guest work in, in order.
+    pub(crate) fn submit(&mut self, work: Work, out: &mut Vec<Output>) {
+        if !self.waiting.is_empty() {
+            self.waiting.push_back(work);
+        } else if let Some(work) = self.accept(work, out) {
+            self.waiting.push_back(work);
+        }
+    }
+
+    /// Takes a record of the group's own in. It may use the room that guests must leave.
+    pub(crate) fn submit_record(&mut self, op: Option<Op>, record: Record) {
+        let work = Work::Record { op, record };
+        if !self.records_waiting.is_empty() {
+            self.records_waiting.push_back(work);
+        } else if let Some(work) = self.accept_record(work) {
+            self.records_waiting.push_back(work);
+        }
+    }
+
+    fn accept_record(&mut self, work: Work) -> Option<Work> {
+        let Work::Record { op, record } = work else { unreachable!("only records are submitted as records") };
+        let bytes = match &record {
+            Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
+            Record::Component { .. } => 1024,
+            _ => WRITE_RECORD_SIZE,
+        };
+        if !self.has_room(bytes, 0, 0) {
+            return Some(Work::Record { op, record });
+        }
+        self.gather.push(&record, Then { record: record.clone(), op, data: Buffers::new() });
+        None
+    }
+
+    fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
+        let blocks = self.gather.header_blocks(record_bytes) + self.gather.data_blocks + data_blocks;
+        self.gather.has_room(record_bytes, data_blocks, self.log.blocks)
+            && self.log.cost(blocks) + reserve <= self.log.free_blocks()
+    }
+
+    /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
+    /// not outgrow its bound.
+    fn has_guest_room(&self, blocks: u64) -> bool {
+        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
+        self.records_waiting.is_empty()
+            && self.index_entries + blocks as usize <= index_max
+            && self.has_room(
+                WRITE_RECORD_SIZE + blocks as usize * 4,
+                blocks,
+                limits::log_blocks_reserved(self.log.blocks),
+            )
+    }
+
+    /// Does what can be done with the work now; hands it back if there is no room in the log.
+    fn accept(&mut self, work: Work, out: &mut Vec<Output>) -> Option<Work> {
+        if let Phase::Failed = self.phase {
+            fail(&work, GroupError::DeviceLost, out);
+            return None;
+        }
+        let (component, part) = match &work {
+            Work::Write { component, part, .. } | Work::Trim { component, part, .. } => (*component, *part),
+            Work::Record { .. } => unreachable!("the group's own records are not guest work"),
+        };
+        if let Err(error) = self.check_component(component, part) {
+            fail(&work, error, out);
+            return None;
+        }
+        if self.exclusive.contains(&(component, part)) {
+            self.parked.entry((component, part)).or_default().push_back(work);
+            return None;
+        }
+        match work {
+            Work::Write { op, component, part, block, data, id } => {
+                self.accept_write(op, component, part, block, data, id, out)
+            }
+            Work::Trim { op, component, part, block, count, id } => {
+                self.accept_trim(op, component, part, block, count, id, out)
+            }
+            Work::Record { .. } => unreachable!("excluded above"),
+        }
+    }
+
+    /// Whether the component can serve that part.
+    pub(crate) fn check_component(&self, component: u32, part: u32) -> Result<(), GroupError> {
+        if !matches!(self.phase, Phase::Open) {
+            return Err(GroupError::DeviceLost);
+        }
+        let component = self.components.get(component as usize).ok_or(GroupError::NoComponent)?;
+        if !component.is_stable || component.record.is_deleting {
+            return Err(GroupError::NoComponent);
+        }
+        assert!(part < component.part_count(), "a request lies within its component");
+        match self.members[component.member as usize].is_in_service() {
+            true => Ok(()),
+            false => Err(GroupError::DeviceLost),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one input")]
+    fn accept_write(
+        &mut self,
+        op: Op,
+        component: u32,
+        part: u32,
+        block: u16,
+        data: Buffers,
+        id: WriteId,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let blocks = data.iter().map(|buffer| buffer.len()).sum::<usize>() / BLOCK_SIZE as usize;
+        let mapped = self.components[component as usize].extent_of(part);
+        if blocks == BLOCKS_PER_EXTENT
+            && let Some(extent) = self.allocate(component)
+        {
+            self.write_direct(op, component, part, extent, data, id, out);
+            return None;
+        }
+        if !self.has_guest_room(blocks as u64) {
+            return Some(Work::Write { op, component, part, block, data, id });
+        }
+        let extent = match mapped {
+            Some(extent) => extent,
+            None => match self.allocate(component) {
+                Some(extent) => {
+                    self.map(component, part, extent);
+                    extent
+                }
+                None => {
+                    self.starve(Work::Write { op, component, part, block, data, id }, out);
+                    return None;
+                }
+            },
+        };
+        let place = ExtentPlace { member: self.components[component as usize].member, extent };
+        let checksums = checksums(&data);
+        self.gather.data.extend(data.iter().cloned());
+        let component = self.components[component as usize].record.id;
+        let record = Record::Write { component, part, place, block: block as u8, id, checksums };
+        self.take_pending(place);
+        self.gather.push(&record, Then { record: record.clone(), op: Some(op), data });
+        None
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one input")]
+    fn accept_trim(
+        &mut self,
+        op: Op,
+        component: u32,
+        part: u32,
+        block: u16,
+        count: u16,
+        id: WriteId,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let Some(extent) = self.components[component as usize].extent_of(part) else {
+            out.push(Output::Done { op, result: Ok(Answer::Done) });
+            return None;
+        };
+        if !self.has_guest_room(if count as usize == BLOCKS_PER_EXTENT { 0 } else { u64::from(count) }) {
+            return Some(Work::Trim { op, component, part, block, count, id });
+        }
+        let place = ExtentPlace { member: self.components[component as usize].member, extent };
+        let key = component;
+        let component = self.components[key as usize].record.id;
+        let record = if count as usize == BLOCKS_PER_EXTENT {
+            self.exclusive.insert((key, part));
+            self.frees_pending += 1;
+            if self.is_mutant(Mutant::ReuseExtentEarly) {
+                self.members[place.member as usize].free.insert(place.extent);
+            }
+            Record::Free { component, part, place, id }
+        } else {
+            self.take_pending(place);
+            Record::Trim { component, place, block: block as u8, count_less_one: (count - 1) as u8, id }
+        };
+        self.gather.push(&record, Then { record: record.clone(), op: Some(op), data: Buffers::new() });
+        None
+    }
+
+    /// Writes a whole extent to a fresh place; its record follows when that is stable.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one input and the extent taken for it")]
+    fn write_direct(
+        &mut self,
+        op: Op,
+        component: u32,
+        part: u32,
+        extent: u32,
+        data: Buffers,
+        id: WriteId,
+        out: &mut Vec<Output>,
+    ) {
+        let Component { member, ref record, .. } = self.components[component as usize];
+        let replaced = self.components[component as usize].extent_of(part);
+        let sums = checksums(&data);
+        let sums: Box<[u32; BLOCKS_PER_EXTENT]> =
+            Box::new(sums.as_slice().try_into().expect("a whole extent has 256 checksums"));
+        let place = ExtentPlace { member, extent };
+        let direct = Record::Direct { component: record.id, part, place, replaced, id, checksums: sums };
+        self.exclusive.insert((component, part));
+        let key = self.directs.insert(Work::Record { op: Some(op), record: direct }) as u32;
+        let io = self.issue(member, Purpose::Direct(key));
+        let offset = self.members[member as usize].geometry.block_offset(extent, 0);
+        self.counters.direct_bytes += EXTENT_SIZE;
+        out.push(Output::Write { io, member, offset, buffers: data, stable: true });
+    }
+
+    pub(crate) fn direct_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
+        let Work::Record { op, record } = self.directs.remove(key as usize) else {
+            unreachable!("only records wait for direct writes")
+        };
+        match (result, op) {
+            (Ok(()), op) => self.submit_record(op, record),
+            (Err(()), Some(op)) => out.push(Output::Done { op, result: Err(GroupError::DeviceLost) }),
+            (Err(()), None) => unreachable!("a direct write is an operation"),
+        }
+    }
+
+    /// An extent for a component: from its own reservation, else from what nobody has reserved.
+    fn allocate(&mut self, component: u32) -> Option<u32> {
+        let component = &self.components[component as usize];
+        let member = &mut self.members[component.member as usize];
+        if member.lost_extents > 0 {
+            return None; // A lost extent may be the one that holds this very part.
+        }
+        let may_take = component.reserved_extents() > 0 || member.unreserved() > 0;
+        if may_take { member.take_extent() } else { None }
+    }
+
+    pub(crate) fn map(&mut self, component: u32, part: u32, extent: u32) {
+        self.with_reservation(component, |component| component.map(part, extent));
+    }
+
+    /// Runs a change to a component that may change how much is still set aside for it.
+    pub(crate) fn with_reservation(&mut self, component: u32, change: impl FnOnce(&mut Component)) {
+        let component = &mut self.components[component as usize];
+        let member = &mut self.members[component.member as usize];
+        member.reserved -= u64::from(component.reserved_extents());
+        change(component);
+        member.reserved += u64::from(component.reserved_extents());
+    }
+
+    /// No extent is free. Waits if trims or frees under way may bring some, else says so.
+    fn starve(&mut self, work: Work, out: &mut Vec<Output>) {
+        if self.may_gain_space() {
+            self.starved.push_back(work);
+        } else {
+            let (Work::Write { component, .. } | Work::Trim { component, .. }) = &work else {
+                unreachable!("only guests need space")
+            };
+            let member = self.components[*component as usize].member;
+            let has_lost = self.members[member as usize].lost_extents > 0;
+            fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
+        }
+    }
+
+    /// Whether frees, discards or trims under way may yet bring a free extent.
+    pub(crate) fn may_gain_space(&self) -> bool {
+        self.frees_pending > 0 || self.discards_pending > 0 || self.trims_unsettled
+    }
+
+    /// The key of an extent's dirty state, made if there is none.
+    pub(crate) fn dirty_key(&mut self, place: ExtentPlace) -> u32 {
+        let member = &mut self.members[place.member as usize];
+        let slot = &mut member.dirty_of[place.extent as usize];
+        if *slot == CLEAN {
+            *slot = self.dirty.insert(Dirty::new(place)) as u32;
+            member.dirty.insert(place.extent);
+        }
+        *slot
+    }
+
+    fn take_pending(&mut self, place: ExtentPlace) {
+        let key = self.dirty_key(place);
+        self.dirty[key as usize].pending += 1;
+    }
+
+    /// Drops an extent's dirty state if nothing is left in it.
+    pub(crate) fn forget_if_clean(&mut self, key: u32) {
+        let dirty = &self.dirty[key as usize];
+        if dirty.is_clean() {
+            let place = dirty.place;
+            let member = &mut self.members[place.member as usize];
+            member.dirty_of[place.extent as usize] = CLEAN;
+            member.dirty.remove(place.extent);
+            self.dirty.remove(key as usize);
+        }
+    }
+
+    /// Turns what has been gathered into one write of the log, unless one is under way.
+    pub(crate) fn seal(&mut self, out: &mut Vec<Output>) {
+        if self.sealed.is_some() || self.gather.is_empty() {
+            return;
+        }
+        let header_blocks = self.gather.header_blocks(0);
+        let Some(mut header) = self.own_pool.take((header_blocks * BLOCK_SIZE) as usize) else { return };
+        let blocks = header_blocks + self.gather.data_blocks;
+        let start = self.log.place(blocks);
+        let fixed = BatchHeader {
+            log_mark: self.log.anchor.log_mark,
+            number: start.number,
+            position: start.position,
+            header_blocks: header_blocks as u32,
+            data_blocks: self.gather.data_blocks as u32,
+            record_bytes: self.gather.records.len() as u32,
+            record_count: self.gather.record_count,
+        };
+        fixed.encode(self.gather.records.as_bytes(), header.bytes_mut());
+        let mut buffers = Buffers::with_capacity(1 + self.gather.data.len());
+        buffers.push(header);
+        buffers.extend(self.gather.data.drain(..));
+        let then = std::mem::take(&mut self.gather.then);
+        self.gather.clear();
+        if self.is_mutant(Mutant::AcknowledgeBeforeStable) {
+            for one in &then {
+                if let (Some(op), Record::Write { .. }) = (one.op, &one.record) {
+                    out.push(Output::Done { op, result: Ok(Answer::Done) });
+                }
+            }
+        }
+        self.sealed = Some(Sealed { start, header_blocks, then });
+        self.counters.batches += 1;
+        self.counters.batch_bytes += blocks * BLOCK_SIZE;
+        let io = self.issue(0, Purpose::Batch);
+        out.push(Output::Write {
+            io,
+            member: 0,
+            offset: self.log_offset(start.position),
+            buffers,
+            stable: true,
+        });
+    }
+
+    /// The batch is stable, and so are all before it: its records take effect and its operations are answered.
+    pub(crate) fn batch_done(&mut self, out: &mut Vec<Output>) {
+        let sealed = self.sealed.take().expect("a batch that completes was sealed");
+        self.log.starts.push_back(sealed.start);
+        let mut position = sealed.start.position + sealed.header_blocks;
+        for Then { record, op, data } in sealed.then {
+            let data_position = position;
+            position += record.data_blocks();
+            self.retain(data_position, &data);
+            let answer = self.live_effects(&record, out);
+            self.install(&record, sealed.start.position, data_position);
+            if self.is_mutant(Mutant::AcknowledgeBeforeStable) && matches!(record, Record::Write { .. }) {
+                continue;
+            }
+            if let Some(op) = op {
+                let result =
+                    if self.is_record_lost(&record) { Err(GroupError::DeviceLost) } else { Ok(answer) };
+                out.push(Output::Done { op, result });
+            }
+        }
+    }
+
+    /// Whether the device that the record speaks of failed while its batch was under way.
+    fn is_record_lost(&self, record: &Record) -> bool {
+        let member = match record {
+            Record::Write { place, .. } | Record::Direct { place, .. } => place.member,
+            Record::Trim { place, .. } | Record::Free { place, .. } => place.member,
+            Record::Component { member, .. } | Record::ComponentGone { member, .. } => *member,
+            Record::PageIntent { member, .. } => *member,
+        };
+        !self.members[member as usize].is_in_service()
+    }
+
+    fn retain(&mut self, mut position: u64, data: &Buffers) {
+        for buffer in data {
+            for at in (0..buffer.len()).step_by(BLOCK_SIZE as usize) {
+                self.retained.push(position, buffer.slice(at, BLOCK_SIZE as usize));
+                position += 1;
+            }
+        }
+    }
+
+    /// What a record changes in operation only: recovery rebuilds these from the whole at its end.
+    fn live_effects(&mut self, record: &Record, out: &mut Vec<Output>) -> Answer {
+        match record {
+            Record::Write { place, .. } => self.drop_pending(*place),
+            Record::Trim { place, .. } => {
+                self.drop_pending(*place);
+                self.trims_unsettled = true;
+            }
+            Record::Direct { component, part, place, replaced, .. } => {
+                let key = self.keys[component];
+                if replaced.is_some() {
+                    self.with_reservation(key, |component| component.unmap(*part));
+                }
+                self.map(key, *part, place.extent);
+                if let Some(extent) = replaced {
+                    self.release_extent(ExtentPlace { member: place.member, extent: *extent }, out);
+                }
+                self.end_exclusive(key, *part);
+            }
+            Record::Free { component, part, place, .. } => {
+                let key = self.keys[component];
+                self.with_reservation(key, |component| component.unmap(*part));
+                self.frees_pending -= 1;
+                let component = &mut self.components[key as usize];
+                component.frees_pending = component.frees_pending.saturating_sub(1);
+                self.release_extent(*place, out);
+                self.end_exclusive(key, *part);
+            }
+            Record::Component { member, slot, .. } => {
+                let key = self.members[*member as usize].slots[*slot as usize]
+                    .expect("a slot is held until it is gone");
+                return Answer::Component(ComponentKey(key));
+            }
+            Record::ComponentGone { .. } => {}
+            Record::PageIntent { .. } => self.page_intent_stable(),
+        }
+        Answer::Done
+    }
+
+    fn drop_pending(&mut self, place: ExtentPlace) {
+        let key = self.dirty_key(place);
+        let pending = &mut self.dirty[key as usize].pending;
+        assert!(*pending > 0, "what is installed was accepted");
+        *pending -= 1;
+    }
+
+    fn end_exclusive(&mut self, component: u32, part: u32) {
+        self.exclusive.remove(&(component, part));
+        if let Some(parked) = self.parked.remove(&(component, part)) {
+            for work in parked.into_iter().rev() {
+                self.waiting.push_front(work);
+            }
+        }
+    }
+
+    /// Makes an extent free whose freeing is stable, once nothing writes to it any more.
+    pub(crate) fn release_extent(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
+        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
+        if key != CLEAN && self.dirty[key as usize].is_destaging {
+            self.members[place.member as usize].releasing.insert(place.extent);
+            return;
+        }
+        let member = &self.members[place.member as usize];
+        if self.settings.discard && member.is_in_service() {
+            let offset = member.geometry.block_offset(place.extent, 0);
+            let io =
+                self.issue(place.member, Purpose::Discard { member: place.member, extent: place.extent });
+            out.push(Output::Discard { io, member: place.member, offset, len: EXTENT_SIZE });
+            self.discards_pending += 1;
+        } else {
+            self.members[place.member as usize].free.insert(place.extent);
+        }
+    }
+
+    pub(crate) fn discarded(&mut self, member: u8, extent: u32) {
+        self.discards_pending -= 1;
+        self.members[member as usize].free.insert(extent);
+    }
+
+    /// Tries the waiting work again, the group's own first.
+    pub(crate) fn retry_waiting(&mut self, out: &mut Vec<Output>) {
+        while let Some(work) = self.records_waiting.pop_front() {
+            if let Some(work) = self.accept_record(work) {
+                self.records_waiting.push_front(work);
+                return;
+            }
+        }
+        while let Some(work) = self.waiting.pop_front() {
+            if let Some(work) = self.accept(work, out) {
+                self.waiting.push_front(work);
+                return;
+            }
+        }
+    }
+
+    /// Space may have come free (or is known not to): starved work tries again.
+    pub(crate) fn retry_starved(&mut self, out: &mut Vec<Output>) {
+        for work in std::mem::take(&mut self.starved) {
+            self.submit(work, out);
+        }
+    }
+
+    /// The group is lost: everything under way fails.
+    pub(crate) fn fail_everything(&mut self, out: &mut Vec<Output>) {
+        let sealed = self.sealed.take().map(|sealed| sealed.then).unwrap_or_default();
+        let gathered = std::mem::take(&mut self.gather.then);
+        for op in sealed.into_iter().chain(gathered).filter_map(|then| then.op) {
+            out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
+        }
+        self.gather.clear();
+        let parked = std::mem::take(&mut self.parked);
+        let mut parked: Vec<_> = parked.into_iter().collect();
+        parked.sort_unstable_by_key(|(place, _)| *place);
+        let mut works: Vec<Work> = parked.into_iter().flat_map(|(_, queue)| queue).collect();
+        works.extend(std::mem::take(&mut self.waiting));
+        works.extend(std::mem::take(&mut self.records_waiting));
+        works.extend(std::mem::take(&mut self.starved));
+        works.extend(self.directs.drain());
+        works.iter().for_each(|work| fail(work, GroupError::DeviceLost, out));
+        for read in self.reads.drain() {
+            if let Some(op) = read.op() {
+                out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
+            }
+        }
+        self.reads_waiting.clear();
+    }
+
+    /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
+    pub(crate) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
+        self.drop_member_dirty(member);
+        let pages: Vec<u32> = self.members[member as usize].dirty_pages.iter().collect();
+        for page in pages {
+            self.members[member as usize].dirty_pages.remove(page);
+        }
+        self.members[member as usize].is_unsynced = false;
+        self.fail_page_waiters(member, out);
+        self.retry_starved(out);
+    }
+}
+
+/// Answers the operation behind some work with an error.
+pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
+    let op = match work {
+        Work::Write { op, .. } | Work::Trim { op, .. } => Some(*op),
+        Work::Record { op, .. } => *op,
+    };
+    if let Some(op) = op {
+        out.push(Output::Done { op, result: Err(error) });
+    }
+}
+
+fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
+    data.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize)).map(crc32c).collect()
+}
