@@ -1,0 +1,21 @@
+//! One node: the virtual disks that it owns and the disk groups that hold their components.
+//!
+//! Relies on `layout` for where a block stands and on `diskgroup` for keeping it. Splits guests' requests into pieces of
+//! components, puts the answers together, turns sectors into blocks, keeps to limits, records histograms. Must never
+//! perform I/O or know a protocol: see [`Node`].
+
+mod control;
+mod disk;
+pub mod limits;
+mod node;
+mod pace;
+mod pieces;
+pub mod record;
+mod request;
+
+pub use control::{ControlError, DiskSpec};
+pub use disk::{DiskKey, DiskState};
+pub use node::{GroupKey, Node, Output, Token};
+
+#[cfg(test)]
+mod tests;

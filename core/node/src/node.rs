@@ -1,0 +1,275 @@
+//! The state machine: inputs in, outputs out.
+//!
+//! Requests come by [`Node::request`], completions of device requests by [`Node::device_done`]; after each batch of
+//! them [`Node::advance`] lets the groups seal what they gathered. Outputs are appended to the vector that the caller
+//! hands in.
+
+use crate::control::{ControlError, ControlState};
+use crate::disk::{Disk, DiskKey};
+use crate::limits;
+use crate::request::RequestState;
+use base::request::{Outcome, Request, RequestError};
+use base::units::EXTENT_SIZE;
+use base::{Buffer, DeviceId, Instant, Pool};
+use diskgroup::{Answer, Event, Group, GroupError, Input, Io, IoFailure, Op};
+use slab::Slab;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// The caller's name for a request or control operation; comes back with its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// A group of one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKey(pub u8);
+
+/// What a node wants done, or tells.
+#[derive(Debug)]
+pub enum Output {
+    /// A request of a guest ended.
+    Reply {
+        /// Which.
+        token: Token,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A control operation ended.
+    Control {
+        /// Which.
+        token: Token,
+        /// How.
+        result: Result<(), ControlError>,
+    },
+    /// A request to a device of a group: a read, write, flush or discard.
+    Device {
+        /// Which group.
+        group: GroupKey,
+        /// What.
+        output: diskgroup::Output,
+    },
+    /// Something happened in a group.
+    Event {
+        /// Which group.
+        group: GroupKey,
+        /// What.
+        event: Event,
+    },
+}
+
+/// Who waits for an operation of a group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Waiter {
+    /// A piece of a request.
+    Request { request: u32, piece: u32 },
+    /// A step of a control operation.
+    Control { control: u32, step: u32 },
+    /// Nobody.
+    Nobody,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) now: Instant,
+    pub(crate) pool: Pool,
+    /// A MiB of zeroes, shared by all who write some.
+    pub(crate) zeroes: Buffer,
+    pub(crate) groups: Vec<Option<Group>>,
+    pub(crate) disks: Slab<Disk>,
+    pub(crate) requests: Slab<RequestState>,
+    pub(crate) waiters: Slab<Waiter>,
+    pub(crate) controls: Slab<ControlState>,
+    /// Requests that wait for their time: (time, number in order of arrival, request).
+    delayed: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    delayed_count: u64,
+    /// Requests that wait for a buffer or a table page, in order.
+    pub(crate) stalled: VecDeque<u32>,
+    spare: Vec<Vec<diskgroup::Output>>,
+}
+
+impl Node {
+    /// A node without groups or disks. `pool` holds the guests' data.
+    pub fn new(pool: Pool, now: Instant) -> Node {
+        let zeroes = pool.take_zeroed(EXTENT_SIZE as usize).expect("a fresh pool has a MiB");
+        Node {
+            now,
+            pool,
+            zeroes,
+            groups: Vec::new(),
+            disks: Slab::new(),
+            requests: Slab::new(),
+            waiters: Slab::new(),
+            controls: Slab::new(),
+            delayed: BinaryHeap::new(),
+            delayed_count: 0,
+            stalled: VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes a group in that is being opened; `outputs` are the first device requests of its opening.
+    pub fn add_group(
+        &mut self,
+        group: Group,
+        outputs: Vec<diskgroup::Output>,
+        out: &mut Vec<Output>,
+    ) -> GroupKey {
+        let free = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+        assert!(free < limits::GROUPS_MAX, "a node has a bounded number of groups");
+        if free == self.groups.len() {
+            self.groups.push(None);
+        }
+        self.groups[free] = Some(group);
+        let key = GroupKey(free as u8);
+        self.route(key, outputs, out);
+        key
+    }
+
+    /// Lets a group go that has no components and nothing under way.
+    pub fn remove_group(&mut self, key: GroupKey) {
+        self.groups[key.0 as usize] = None;
+    }
+
+    /// A group.
+    pub fn group(&self, key: GroupKey) -> Option<&Group> {
+        self.groups.get(key.0 as usize)?.as_ref()
+    }
+
+    /// A group, to change.
+    pub fn group_mut(&mut self, key: GroupKey) -> Option<&mut Group> {
+        self.groups.get_mut(key.0 as usize)?.as_mut()
+    }
+
+    /// The groups in the order of their keys.
+    pub fn groups(&self) -> impl Iterator<Item = (GroupKey, &Group)> {
+        let keyed = |(index, group): (usize, &'_ Option<Group>)| (GroupKey(index as u8), group.is_some());
+        let keys: Vec<_> =
+            self.groups.iter().enumerate().map(keyed).filter(|(_, is_there)| *is_there).collect();
+        keys.into_iter().filter_map(|(key, _)| Some((key, self.group(key)?)))
+    }
+
+    /// The group that a device belongs to.
+    pub fn group_of(&self, device: DeviceId) -> Option<GroupKey> {
+        self.groups().find(|(_, group)| group.member_of(device).is_some()).map(|(key, _)| key)
+    }
+
+    /// Takes a guest's request.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        token: Token,
+        disk: DiskKey,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let refusal = match self.disks.get(disk.0 as usize) {
+            None => Some(RequestError::Stopping),
+            Some(disk) if disk.is_closing => Some(RequestError::Stopping),
+            Some(disk) if disk.unavailable.is_some() => Some(RequestError::DeviceLost),
+            Some(_) => None,
+        };
+        if let Some(error) = refusal {
+            return out.push(Output::Reply { token, outcome: Err(error) });
+        }
+        self.begin_request(token, disk.0, request, out);
+    }
+
+    /// A device request ended.
+    pub fn device_done(
+        &mut self,
+        now: Instant,
+        group: GroupKey,
+        io: Io,
+        result: Result<(), IoFailure>,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        self.tell(group, Input::DeviceDone { io, result }, out);
+    }
+
+    /// Moves everything on that does not wait for a device or a guest.
+    pub fn advance(&mut self, now: Instant, out: &mut Vec<Output>) {
+        self.now = now;
+        while let Some(&Reverse((at, _, request))) = self.delayed.peek()
+            && at <= now
+        {
+            self.delayed.pop();
+            self.start_request(request, out);
+        }
+        for _ in 0..self.stalled.len() {
+            let Some(request) = self.stalled.pop_front() else { break };
+            self.resume_request(request, out);
+        }
+        for index in 0..self.groups.len() {
+            let Some(group) = self.groups[index].as_mut() else { continue };
+            let mut outputs = self.spare.pop().unwrap_or_default();
+            group.advance(now, &mut outputs);
+            self.route(GroupKey(index as u8), outputs, out);
+        }
+    }
+
+    /// When [`Node::advance`] wants to be called at the latest.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let delayed = self.delayed.peek().map(|Reverse((at, _, _))| *at);
+        let stalled = (!self.stalled.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
+        let groups = self.groups.iter().flatten().filter_map(Group::wake_at).min();
+        [delayed, stalled, groups].into_iter().flatten().min()
+    }
+
+    /// Keeps a request back until its time.
+    pub(crate) fn delay(&mut self, request: u32, until: Instant) {
+        self.delayed_count += 1;
+        self.delayed.push(Reverse((until, self.delayed_count, request)));
+    }
+
+    /// Gives a group an input whose answer `waiter` waits for.
+    pub(crate) fn ask(
+        &mut self,
+        group: GroupKey,
+        waiter: Waiter,
+        input: impl FnOnce(Op) -> Input,
+        out: &mut Vec<Output>,
+    ) {
+        let op = Op(self.waiters.insert(waiter) as u64);
+        self.tell(group, input(op), out);
+    }
+
+    fn tell(&mut self, key: GroupKey, input: Input, out: &mut Vec<Output>) {
+        let Some(group) = self.groups[key.0 as usize].as_mut() else { return };
+        let mut outputs = self.spare.pop().unwrap_or_default();
+        group.step(self.now, input, &mut outputs);
+        self.route(key, outputs, out);
+    }
+
+    /// Passes a group's outputs on: answers to whoever waits, the rest to the caller.
+    pub(crate) fn route(
+        &mut self,
+        key: GroupKey,
+        mut outputs: Vec<diskgroup::Output>,
+        out: &mut Vec<Output>,
+    ) {
+        for output in outputs.drain(..) {
+            match output {
+                diskgroup::Output::Done { op, result } => self.answered(op, result, out),
+                diskgroup::Output::Event(event) => out.push(Output::Event { group: key, event }),
+                device @ (diskgroup::Output::Read { .. }
+                | diskgroup::Output::Write { .. }
+                | diskgroup::Output::Flush { .. }
+                | diskgroup::Output::Discard { .. }) => {
+                    out.push(Output::Device { group: key, output: device })
+                }
+            }
+        }
+        self.spare.push(outputs);
+    }
+
+    fn answered(&mut self, op: Op, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
+        match self.waiters.remove(op.0 as usize) {
+            Waiter::Request { request, piece } => self.piece_done(request, piece, result, out),
+            Waiter::Control { control, step } => self.control_step_done(control, step, result, out),
+            Waiter::Nobody => {}
+        }
+    }
+}

@@ -1,0 +1,626 @@
+//! A guest's request: split into pieces of components, put together again.
+//!
+//! Groups deal in whole blocks. A write or zero-write that covers a block in part first reads that block; until such a
+//! change has ended no other change of its blocks begins. Long trims and zero-writes go window by window.
+
+use crate::disk::Change;
+use crate::node::{Node, Output, Token, Waiter};
+use crate::pace::congestion_delay;
+use crate::pieces;
+use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE, MIB, SECTOR_SIZE};
+use base::{Buffer, WriteId};
+use diskgroup::{Answer, GroupError, Input};
+use iostats::{Arrival, Operation};
+use layout::Span;
+use smallvec::SmallVec;
+
+/// Bytes that one step of a trim covers at most: a thousand extents.
+const TRIM_WINDOW: u64 = 1024 * EXTENT_SIZE;
+/// Bytes of zeroes that one request writes at once.
+const ZERO_WINDOW: u64 = 16 * MIB;
+
+/// What a request is doing.
+#[derive(Debug)]
+enum Stage {
+    /// It has not begun: it waits for its time, or for other changes of its blocks.
+    Waiting,
+    /// It reads what the guest asked for.
+    Reading,
+    /// It reads the blocks at its edges that it covers in part: piece 0 the first, piece 1 the last, where they differ.
+    ReadingEdges,
+    /// It has those, and waits for memory to put the data together.
+    HasEdges,
+    /// It changes blocks; those before `next` are done or under way.
+    Changing { next: u64 },
+    /// It waits for table pages to tell what is allocated.
+    Status { next: u64, runs: Vec<StatusRun> },
+}
+
+/// One request under way.
+#[derive(Debug)]
+pub(crate) struct RequestState {
+    token: Option<Token>,
+    /// For requests of the node's own: the control step that waits.
+    control: Option<(u32, u32)>,
+    disk: u32,
+    request: Request,
+    arrival: Option<Arrival>,
+    stage: Stage,
+    outstanding: u32,
+    answers: SmallVec<[Pieces; 1]>,
+    error: Option<RequestError>,
+}
+
+impl Node {
+    pub(crate) fn begin_request(&mut self, token: Token, disk: u32, request: Request, out: &mut Vec<Output>) {
+        let state = &mut self.disks[disk as usize];
+        let (offset, len) = range_of(&request);
+        if offset.checked_add(len).is_none_or(|end| end > state.spec.size) {
+            return out.push(Output::Reply { token, outcome: Err(RequestError::OutOfRange) });
+        }
+        let sectors = (len / SECTOR_SIZE) as u32;
+        let now = self.now;
+        let arrival = match &request {
+            Request::Read { .. } => {
+                Some(state.record().arrive(now, Operation::Read, offset / SECTOR_SIZE, sectors))
+            }
+            Request::Write { .. } => {
+                Some(state.record().arrive(now, Operation::Write, offset / SECTOR_SIZE, sectors))
+            }
+            Request::Flush => {
+                state.record().flushed();
+                return out.push(Output::Reply { token, outcome: Ok(Reply::Done) });
+            }
+            Request::Trim { len, .. } | Request::WriteZeroes { len, .. } => {
+                state.record().trimmed(*len);
+                None
+            }
+            Request::Status { .. } => None,
+        };
+        state.outstanding += 1;
+        let at = self.admit(disk, &request, len);
+        let key = self.insert_request(Some(token), None, disk, request, arrival);
+        if at > self.now {
+            self.delay(key, at);
+        } else {
+            self.start_request(key, out);
+        }
+    }
+
+    /// A request of the node's own, for a control operation.
+    pub(crate) fn begin_own_request(
+        &mut self,
+        control: (u32, u32),
+        disk: u32,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
+        self.disks[disk as usize].outstanding += 1;
+        let key = self.insert_request(None, Some(control), disk, request, None);
+        self.start_request(key, out);
+    }
+
+    fn insert_request(
+        &mut self,
+        token: Option<Token>,
+        control: Option<(u32, u32)>,
+        disk: u32,
+        request: Request,
+        arrival: Option<Arrival>,
+    ) -> u32 {
+        let state = RequestState {
+            token,
+            control,
+            disk,
+            request,
+            arrival,
+            stage: Stage::Waiting,
+            outstanding: 0,
+            answers: SmallVec::new(),
+            error: None,
+        };
+        self.requests.insert(state) as u32
+    }
+
+    /// When the request may begin: by the disk's I/O limit, and by the congestion of the groups that it writes to.
+    fn admit(&mut self, disk: u32, request: &Request, len: u64) -> base::Instant {
+        let now = self.now;
+        let changes = match request {
+            Request::Read { .. } => false,
+            Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => true,
+            Request::Flush | Request::Status { .. } => return now,
+        };
+        let at = self.disks[disk as usize].limit.admit(now, len);
+        if !changes {
+            return at;
+        }
+        let mut congestion = 0;
+        for index in 0..self.groups.len() {
+            let Some(group) = &self.groups[index] else { continue };
+            let of_disk = |home: &crate::disk::Home| home.group.0 as usize == index;
+            if group.congestion() > congestion && self.disks[disk as usize].homes.iter().any(of_disk) {
+                congestion = group.congestion();
+            }
+        }
+        at + congestion_delay(congestion)
+    }
+
+    /// The request's time has come.
+    pub(crate) fn start_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        let state = &self.requests[key as usize];
+        let disk = state.disk;
+        if state.token.is_some() && self.disks[disk as usize].is_closing {
+            self.requests[key as usize].error = Some(RequestError::Stopping);
+            return self.end_request(key, out);
+        }
+        let (offset, len) = range_of(&state.request);
+        match &state.request {
+            Request::Read { .. } => self.read_blocks(key, offset, len, out),
+            Request::Status { .. } => {
+                self.requests[key as usize].stage = Stage::Status { next: offset, runs: Vec::new() };
+                self.resume_request(key, out);
+            }
+            Request::Flush => unreachable!("a flush ends where it begins"),
+            Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
+                let change = change_of(key, &state.request);
+                if change.start >= change.end {
+                    return self.end_request(key, out);
+                }
+                if self.disks[disk as usize].may_begin(&change) {
+                    self.disks[disk as usize].changes.push(change);
+                    self.start_change(key, change, out);
+                } else {
+                    self.disks[disk as usize].blocked.push(change);
+                }
+            }
+        }
+    }
+
+    /// The runs of the components that hold a range of the disk, none longer than a part.
+    fn spans(&self, disk: u32, offset: u64, len: u64) -> SmallVec<[Span; 2]> {
+        let mut spans = SmallVec::new();
+        self.disks[disk as usize].spec.layout.map(offset, len, &mut |span: Span| {
+            let mut rest = span;
+            while rest.len > 0 {
+                let take = rest.len.min(EXTENT_SIZE - rest.offset % EXTENT_SIZE);
+                spans.push(Span { len: take, ..rest });
+                rest = Span {
+                    offset: rest.offset + take,
+                    disk_offset: rest.disk_offset + take,
+                    len: rest.len - take,
+                    ..rest
+                };
+            }
+        });
+        spans
+    }
+
+    fn read_blocks(&mut self, key: u32, offset: u64, len: u64, out: &mut Vec<Output>) {
+        if len == 0 {
+            return self.end_request(key, out);
+        }
+        let start = offset / BLOCK_SIZE * BLOCK_SIZE;
+        let end = (offset + len).next_multiple_of(BLOCK_SIZE);
+        let spans = self.spans(self.requests[key as usize].disk, start, end - start);
+        let state = &mut self.requests[key as usize];
+        state.stage = Stage::Reading;
+        state.outstanding = spans.len() as u32;
+        state.answers.resize(spans.len(), Pieces::new());
+        for (piece, span) in spans.iter().enumerate() {
+            self.read_span(key, piece as u32, *span, out);
+        }
+    }
+
+    fn read_span(&mut self, key: u32, piece: u32, span: Span, out: &mut Vec<Output>) {
+        let disk = &self.disks[self.requests[key as usize].disk as usize];
+        let home = disk.homes[span.component];
+        let verify = disk.spec.verify_checksums;
+        let (part, block) = part_and_block(span.offset);
+        let count = (span.len / BLOCK_SIZE) as u16;
+        let component = home.component;
+        let read = |op| Input::Read { op, component, part, block, count, verify };
+        self.ask(home.group, Waiter::Request { request: key, piece }, read, out);
+    }
+
+    /// A change may begin: it reads its edges first if it covers them in part.
+    fn start_change(&mut self, key: u32, change: Change, out: &mut Vec<Output>) {
+        if !change.reads_first {
+            self.requests[key as usize].stage = Stage::Changing { next: change.start };
+            return self.change_on(key, out);
+        }
+        let edges = edges_of(&self.requests[key as usize].request);
+        let state = &mut self.requests[key as usize];
+        state.stage = Stage::ReadingEdges;
+        state.outstanding = edges.len() as u32;
+        state.answers.resize(edges.len(), Pieces::new());
+        for (piece, edge) in edges.iter().enumerate() {
+            let spans = self.spans(self.requests[key as usize].disk, *edge, BLOCK_SIZE);
+            self.read_span(key, piece as u32, spans[0], out);
+        }
+    }
+
+    pub(crate) fn piece_done(
+        &mut self,
+        key: u32,
+        piece: u32,
+        result: Result<Answer, GroupError>,
+        out: &mut Vec<Output>,
+    ) {
+        let state = &mut self.requests[key as usize];
+        state.outstanding -= 1;
+        match result {
+            Ok(Answer::Data(data)) => state.answers[piece as usize] = data,
+            Ok(Answer::Done) => {}
+            Ok(Answer::Component(_)) => unreachable!("requests make no components"),
+            Err(error) => state.error = Some(state.error.unwrap_or(request_error(error))),
+        }
+        if state.outstanding > 0 {
+            return;
+        }
+        let has_failed = state.error.is_some();
+        match state.stage {
+            Stage::ReadingEdges if !has_failed => {
+                state.stage = Stage::HasEdges;
+                self.resume_request(key, out);
+            }
+            Stage::Changing { .. } if !has_failed => self.change_on(key, out),
+            Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } => self.end_request(key, out),
+            Stage::Waiting | Stage::HasEdges | Stage::Status { .. } => {
+                unreachable!("a request waits for its pieces")
+            }
+        }
+    }
+
+    /// Goes on with a request that waited for memory or for table pages.
+    pub(crate) fn resume_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        match self.requests[key as usize].stage {
+            Stage::HasEdges => match self.merge_edges(key) {
+                Some((start, data)) => {
+                    let change = change_of(key, &self.requests[key as usize].request);
+                    self.requests[key as usize].stage = Stage::Changing { next: change.end };
+                    self.write_merged(key, change, start, data, out);
+                }
+                None => self.stalled.push_back(key),
+            },
+            Stage::Status { .. } => self.status_on(key, out),
+            Stage::Waiting | Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } => {
+                unreachable!("these wait for pieces")
+            }
+        }
+    }
+
+    /// The whole blocks that a change with partial edges writes as data: all of a write; of a zero-write the edges only,
+    /// one after the other. `None` if memory is short.
+    fn merge_edges(&self, key: u32) -> Option<(u64, Vec<(u64, Buffers)>)> {
+        let state = &self.requests[key as usize];
+        let change = change_of(key, &state.request);
+        let edges = edges_of(&state.request);
+        let (offset, len) = range_of(&state.request);
+        let mut blocks: Vec<(u64, Buffer)> = Vec::new();
+        for (edge, old) in edges.iter().zip(&state.answers) {
+            let mut block = self.pool.take(BLOCK_SIZE as usize)?;
+            pieces::copy_pieces(old, block.bytes_mut());
+            let from = offset.max(*edge);
+            let to = (offset + len).min(edge + BLOCK_SIZE);
+            let target = &mut block.bytes_mut()[(from - edge) as usize..(to - edge) as usize];
+            match &state.request {
+                Request::Write { data, .. } => {
+                    let part = pieces::cut(data, (from - offset) as usize, (to - from) as usize);
+                    pieces::copy_into(&part, target);
+                }
+                _ => target.fill(0),
+            }
+            blocks.push((*edge, block));
+        }
+        let mut writes: Vec<(u64, Buffers)> = Vec::new();
+        for (edge, block) in blocks {
+            writes.push((edge, smallvec::smallvec![block]));
+        }
+        // What lies between the edges is not aligned in memory: it moves to buffers that are.
+        let middle_start = offset.next_multiple_of(BLOCK_SIZE);
+        let middle_end = (offset + len) / BLOCK_SIZE * BLOCK_SIZE;
+        if let Request::Write { data, .. } = &state.request {
+            let mut at = middle_start;
+            while at < middle_end {
+                let take = (middle_end - at).min(EXTENT_SIZE - at % EXTENT_SIZE);
+                let mut buffer = self.pool.take(take as usize)?;
+                pieces::copy_into(
+                    &pieces::cut(data, (at - offset) as usize, take as usize),
+                    buffer.bytes_mut(),
+                );
+                writes.push((at, smallvec::smallvec![buffer]));
+                at += take;
+            }
+        }
+        Some((change.start, writes))
+    }
+
+    fn write_merged(
+        &mut self,
+        key: u32,
+        change: Change,
+        start: u64,
+        writes: Vec<(u64, Buffers)>,
+        out: &mut Vec<Output>,
+    ) {
+        assert!(start == change.start, "edges begin where the change does");
+        let is_write = matches!(self.requests[key as usize].request, Request::Write { .. });
+        // Counted as one more until all are handed in, so that early answers do not end the request.
+        self.requests[key as usize].outstanding = 1;
+        let (offset, len) = range_of(&self.requests[key as usize].request);
+        for (at, data) in writes {
+            self.write_range(key, at, &data, out);
+        }
+        if !is_write {
+            let middle_start = offset.next_multiple_of(BLOCK_SIZE);
+            let middle_end = (offset + len) / BLOCK_SIZE * BLOCK_SIZE;
+            let keeps_space =
+                matches!(self.requests[key as usize].request, Request::WriteZeroes { allocate: true, .. });
+            if middle_start < middle_end && keeps_space {
+                let zeroes = self.zero_buffers(middle_end - middle_start);
+                self.write_range(key, middle_start, &zeroes, out);
+            } else if middle_start < middle_end {
+                self.trim_range(key, middle_start, middle_end - middle_start, out);
+            }
+        }
+        self.piece_done(key, 0, Ok(Answer::Done), out);
+    }
+
+    /// Hands in the next window of a change whose edges are whole blocks, or ends it.
+    fn change_on(&mut self, key: u32, out: &mut Vec<Output>) {
+        let state = &self.requests[key as usize];
+        let Stage::Changing { next } = state.stage else { unreachable!("it is changing") };
+        let change = change_of(key, &state.request);
+        if next >= change.end {
+            return self.end_request(key, out);
+        }
+        let (window, data) = match &state.request {
+            Request::Write { data, .. } => (change.end - next, Some(data.clone())),
+            Request::WriteZeroes { allocate: true, .. } => {
+                let window = (change.end - next).min(ZERO_WINDOW);
+                (window, Some(self.zero_buffers(window)))
+            }
+            Request::Trim { .. } | Request::WriteZeroes { .. } => {
+                ((change.end - next).min(TRIM_WINDOW), None)
+            }
+            Request::Read { .. } | Request::Flush | Request::Status { .. } => {
+                unreachable!("these change nothing")
+            }
+        };
+        let state = &mut self.requests[key as usize];
+        state.stage = Stage::Changing { next: next + window };
+        state.outstanding = 1; // As in `write_merged`.
+        match data {
+            Some(data) => self.write_range(key, next, &data, out),
+            None => self.trim_range(key, next, window, out),
+        }
+        self.piece_done(key, 0, Ok(Answer::Done), out);
+    }
+
+    fn zero_buffers(&self, len: u64) -> Buffers {
+        let whole = (0..len / EXTENT_SIZE).map(|_| self.zeroes.clone());
+        let rest = (len % EXTENT_SIZE) as usize;
+        whole.chain((rest > 0).then(|| self.zeroes.slice(0, rest))).collect()
+    }
+
+    fn write_range(&mut self, key: u32, offset: u64, data: &Buffers, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk;
+        let spans = self.spans(disk, offset, pieces::len(data));
+        for span in spans {
+            let data = pieces::cut(data, (span.disk_offset - offset) as usize, span.len as usize);
+            self.change_span(
+                key,
+                span,
+                |op, component, part, block, id| Input::Write { op, component, part, block, data, id },
+                out,
+            );
+        }
+    }
+
+    fn trim_range(&mut self, key: u32, offset: u64, len: u64, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk;
+        for span in self.spans(disk, offset, len) {
+            let count = (span.len / BLOCK_SIZE) as u16;
+            self.change_span(
+                key,
+                span,
+                |op, component, part, block, id| Input::Trim { op, component, part, block, count, id },
+                out,
+            );
+        }
+    }
+
+    fn change_span(
+        &mut self,
+        key: u32,
+        span: Span,
+        input: impl FnOnce(diskgroup::Op, diskgroup::ComponentKey, u32, u16, WriteId) -> Input,
+        out: &mut Vec<Output>,
+    ) {
+        let state = &mut self.requests[key as usize];
+        state.outstanding += 1;
+        let disk = &mut self.disks[state.disk as usize];
+        let home = disk.homes[span.component];
+        let id = disk.next_id();
+        let (part, block) = part_and_block(span.offset);
+        let waiter = Waiter::Request { request: key, piece: 0 };
+        self.ask(home.group, waiter, |op| input(op, home.component, part, block, id), out);
+    }
+
+    /// Goes on telling what is allocated, as far as the table pages are in memory.
+    fn status_on(&mut self, key: u32, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk;
+        let (offset, len) = range_of(&self.requests[key as usize].request);
+        let Stage::Status { mut next, mut runs } =
+            std::mem::replace(&mut self.requests[key as usize].stage, Stage::Waiting)
+        else {
+            unreachable!("it tells what is allocated")
+        };
+        let end = offset + len;
+        while next < end {
+            let start = next / BLOCK_SIZE * BLOCK_SIZE;
+            let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
+            let span = self.spans(disk, start, take)[0];
+            let home = self.disks[disk as usize].homes[span.component];
+            let (part, first) = part_and_block(span.offset);
+            let mut outputs = Vec::new();
+            let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
+            let answer = match group.is_hole(home.component, part) {
+                true => Some(Ok([false; BLOCKS_PER_EXTENT])),
+                false => group.allocation(home.component, part, &mut outputs),
+            };
+            self.route(home.group, outputs, out);
+            match answer {
+                None => {
+                    self.requests[key as usize].stage = Stage::Status { next, runs };
+                    self.stalled.push_back(key);
+                    return;
+                }
+                Some(Err(error)) => {
+                    self.requests[key as usize].error = Some(request_error(error));
+                    return self.end_request(key, out);
+                }
+                Some(Ok(allocated)) => {
+                    for block in 0..(span.len / BLOCK_SIZE) as usize {
+                        let at = span.disk_offset + block as u64 * BLOCK_SIZE;
+                        let len = (at + BLOCK_SIZE).min(end) - at.max(offset);
+                        push_run(&mut runs, len, allocated[first as usize + block]);
+                    }
+                    next = (span.disk_offset + span.len).min(end);
+                }
+            }
+        }
+        self.requests[key as usize].stage = Stage::Status { next, runs };
+        self.end_request(key, out);
+    }
+
+    /// All is done, or something failed and nothing is under way any more.
+    fn end_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        let state = self.requests.remove(key as usize);
+        let now = self.now;
+        let disk = &mut self.disks[state.disk as usize];
+        disk.outstanding -= 1;
+        if let Some(arrival) = state.arrival {
+            disk.record().complete(now, arrival, state.error.is_none());
+        }
+        let had_change = match disk.changes.iter().position(|change| change.request == key) {
+            Some(index) => {
+                disk.changes.swap_remove(index);
+                true
+            }
+            None => false,
+        };
+        let disk_key = state.disk;
+        if let Some((control, step)) = state.control {
+            let result = match state.error {
+                None => Ok(Answer::Done),
+                Some(RequestError::NoSpace) => Err(GroupError::NoSpace),
+                Some(RequestError::Damaged) => Err(GroupError::Damaged),
+                Some(_) => Err(GroupError::DeviceLost),
+            };
+            self.control_step_done(control, step, result, out);
+        } else if let Some(token) = state.token {
+            out.push(Output::Reply { token, outcome: outcome_of(state) });
+        }
+        if had_change {
+            self.unblock(disk_key, out);
+        }
+        self.disk_quieter(disk_key, out);
+    }
+
+    /// A change has ended: those that waited for it may begin.
+    fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
+        let mut index = 0;
+        while let Some(&change) = self.disks.get(disk as usize).and_then(|disk| disk.blocked.get(index)) {
+            if !self.disks[disk as usize].may_begin(&change) {
+                index += 1;
+                continue;
+            }
+            let state = &mut self.disks[disk as usize];
+            state.blocked.remove(index);
+            state.changes.push(change);
+            self.start_change(change.request, change, out);
+        }
+    }
+}
+
+fn outcome_of(state: RequestState) -> Outcome {
+    if let Some(error) = state.error {
+        return Err(error);
+    }
+    match (&state.request, state.stage) {
+        (Request::Read { offset, len }, _) => {
+            let mut all = Pieces::new();
+            for answer in state.answers {
+                pieces::append(&mut all, answer);
+            }
+            let head = (offset % BLOCK_SIZE) as u32;
+            let is_whole = head == 0 && u64::from(*len).is_multiple_of(BLOCK_SIZE);
+            Ok(Reply::Data(if is_whole { all } else { pieces::trim(all, head, *len) }))
+        }
+        (Request::Status { .. }, Stage::Status { runs, .. }) => Ok(Reply::Status(runs)),
+        _ => Ok(Reply::Done),
+    }
+}
+
+fn request_error(error: GroupError) -> RequestError {
+    match error {
+        GroupError::NoSpace => RequestError::NoSpace,
+        GroupError::Damaged => RequestError::Damaged,
+        GroupError::DeviceLost => RequestError::DeviceLost,
+        GroupError::NoComponent | GroupError::NoSlot => RequestError::Stopping,
+    }
+}
+
+/// First byte and length.
+fn range_of(request: &Request) -> (u64, u64) {
+    match request {
+        Request::Read { offset, len } => (*offset, u64::from(*len)),
+        Request::Write { offset, data } => (*offset, pieces::len(data)),
+        Request::Flush => (0, 0),
+        Request::Trim { offset, len } | Request::Status { offset, len } => (*offset, *len),
+        Request::WriteZeroes { offset, len, .. } => (*offset, *len),
+    }
+}
+
+/// The blocks that a request changes: for a trim those that it covers whole, else all that it touches.
+fn change_of(key: u32, request: &Request) -> Change {
+    let (offset, len) = range_of(request);
+    let end = offset + len;
+    if let Request::Trim { .. } = request {
+        let (start, end) = (offset.next_multiple_of(BLOCK_SIZE), end / BLOCK_SIZE * BLOCK_SIZE);
+        return Change { request: key, start, end, reads_first: false };
+    }
+    let reads_first = len > 0 && (!offset.is_multiple_of(BLOCK_SIZE) || !end.is_multiple_of(BLOCK_SIZE));
+    let start = offset / BLOCK_SIZE * BLOCK_SIZE;
+    let end = if len == 0 { start } else { end.next_multiple_of(BLOCK_SIZE) };
+    Change { request: key, start, end, reads_first }
+}
+
+/// First bytes of the blocks that a request covers in part.
+fn edges_of(request: &Request) -> SmallVec<[u64; 2]> {
+    let (offset, len) = range_of(request);
+    let end = offset + len;
+    let mut edges = SmallVec::new();
+    if !offset.is_multiple_of(BLOCK_SIZE) {
+        edges.push(offset / BLOCK_SIZE * BLOCK_SIZE);
+    }
+    let last = end / BLOCK_SIZE * BLOCK_SIZE;
+    if !end.is_multiple_of(BLOCK_SIZE) && !edges.contains(&last) {
+        edges.push(last);
+    }
+    edges
+}
+
+/// Which MiB of a component, and which block of that.
+fn part_and_block(offset: u64) -> (u32, u16) {
+    ((offset / EXTENT_SIZE) as u32, (offset % EXTENT_SIZE / BLOCK_SIZE) as u16)
+}
+
+fn push_run(runs: &mut Vec<StatusRun>, len: u64, allocated: bool) {
+    match runs.last_mut() {
+        Some(last) if last.allocated == allocated => last.len += len,
+        Some(_) | None => runs.push(StatusRun { len, allocated }),
+    }
+}

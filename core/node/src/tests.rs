@@ -1,0 +1,330 @@
+//! A node over one group on devices in memory: splitting, joining, partial blocks, control operations.
+
+use crate::{DiskKey, DiskSpec, GroupKey, Node, Output, Token};
+use base::request::{Outcome, Piece, Reply, Request, RequestError};
+use base::units::{EXTENT_SIZE, MIB};
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
+use diskgroup::format::anchor::{Anchor, anchor_offset};
+use diskgroup::format::superblock::{Geometry, Superblock};
+use diskgroup::{Group, Settings};
+use layout::{Component, Layout};
+use std::collections::BTreeMap;
+
+const LOG_SIZE: u64 = 16 * MIB;
+
+/// A node whose device requests are carried out at once, on memory.
+struct Bench {
+    node: Node,
+    pool: Pool,
+    device: Vec<u8>,
+    now: u64,
+    next_token: u64,
+    replies: BTreeMap<u64, Outcome>,
+    controls: BTreeMap<u64, Result<(), crate::ControlError>>,
+}
+
+impl Bench {
+    fn new(extents: u64) -> Bench {
+        let size = LOG_SIZE + (extents + 4) * MIB;
+        let geometry = Geometry::plan(size, Some(LOG_SIZE), true).expect("it fits");
+        let mut members = [DeviceId(0); 8];
+        members[0] = DeviceId(1);
+        let superblock = Superblock {
+            revision: 1,
+            cluster: ClusterId(1),
+            host: HostId(1),
+            group: GroupId(1),
+            device: DeviceId(1),
+            index: 0,
+            members,
+            log_mark: 5,
+            size,
+            geometry,
+        };
+        let mut device = vec![0; size as usize];
+        let anchor = Anchor { revision: 1, log_mark: 5, tail_batch: 1, ..Anchor::default() };
+        device[anchor_offset(1) as usize..][..4096].copy_from_slice(&anchor.encode());
+        let pool = Pool::new(64 << 20);
+        let mut node = Node::new(pool.clone(), Instant(1));
+        let (mut first, mut out) = (Vec::new(), Vec::new());
+        let group = Group::open(vec![superblock], Settings::default(), pool.clone(), Instant(1), &mut first);
+        assert_eq!(node.add_group(group, first, &mut out), GroupKey(0));
+        let mut bench = Bench {
+            node,
+            pool,
+            device,
+            now: 1,
+            next_token: 0,
+            replies: BTreeMap::new(),
+            controls: BTreeMap::new(),
+        };
+        bench.settle(out);
+        bench
+    }
+
+    /// Carries device requests out until nothing is left to do.
+    fn settle(&mut self, mut out: Vec<Output>) {
+        for _ in 0..100_000 {
+            self.now += 1000;
+            let now = Instant(self.now);
+            let mut more = Vec::new();
+            for output in out.drain(..) {
+                match output {
+                    Output::Reply { token, outcome } => drop(self.replies.insert(token.0, outcome)),
+                    Output::Control { token, result } => drop(self.controls.insert(token.0, result)),
+                    Output::Event { .. } => {}
+                    Output::Device { group, output } => {
+                        let io = self.carry_out(output);
+                        self.node.device_done(now, group, io, Ok(()), &mut more);
+                    }
+                }
+            }
+            self.node.advance(now, &mut more);
+            if more.is_empty() && self.node.is_idle() {
+                return;
+            }
+            if more.is_empty() {
+                self.now = self.node.wake_at().map_or(self.now, |at| at.0.max(self.now));
+            }
+            out = more;
+        }
+        panic!("it never settles");
+    }
+
+    fn carry_out(&mut self, output: diskgroup::Output) -> diskgroup::Io {
+        match output {
+            diskgroup::Output::Read { io, offset, buffer, .. } => {
+                buffer.fill_from(0, &self.device[offset as usize..][..buffer.len()]);
+                io
+            }
+            diskgroup::Output::Write { io, offset, buffers, .. } => {
+                let mut at = offset as usize;
+                for buffer in buffers {
+                    self.device[at..at + buffer.len()].copy_from_slice(&buffer);
+                    at += buffer.len();
+                }
+                io
+            }
+            diskgroup::Output::Flush { io, .. } | diskgroup::Output::Discard { io, .. } => io,
+            other => panic!("not for a device: {other:?}"),
+        }
+    }
+
+    fn spec(size: u64, columns: u64) -> DiskSpec {
+        let component = |id: u64| Component {
+            id: ComponentId(id),
+            device: DeviceId(1),
+            size: (size / columns).next_multiple_of(EXTENT_SIZE),
+        };
+        let layout = match columns {
+            1 => Layout::Component(component(1)),
+            _ => Layout::Stripe {
+                unit: EXTENT_SIZE,
+                columns: (1..=columns).map(|id| Layout::Component(component(id))).collect(),
+            },
+        };
+        DiskSpec {
+            id: DiskId(1),
+            name: "disk".to_owned(),
+            size,
+            layout,
+            epoch: 1,
+            read_only: false,
+            verify_checksums: true,
+            iops_limit: None,
+            reservation_percent: 0,
+            policy: String::new(),
+        }
+    }
+
+    fn create(&mut self, spec: DiskSpec) -> DiskKey {
+        let (id, token) = (spec.id, self.token());
+        let mut out = Vec::new();
+        self.node.create_disk(token, spec, &mut out);
+        self.settle(out);
+        assert_eq!(self.controls.remove(&token.0), Some(Ok(())));
+        self.node.disk(id).expect("it has been made")
+    }
+
+    fn token(&mut self) -> Token {
+        self.next_token += 1;
+        Token(self.next_token)
+    }
+
+    fn ask(&mut self, disk: DiskKey, request: Request) -> Outcome {
+        let token = self.token();
+        let mut out = Vec::new();
+        self.now += 1;
+        self.node.request(Instant(self.now), token, disk, request, &mut out);
+        self.settle(out);
+        self.replies.remove(&token.0).expect("every request is answered")
+    }
+
+    fn write_request(&self, offset: u64, bytes: &[u8]) -> Request {
+        let chunk = |part: &[u8]| {
+            let mut buffer = self.pool.take(part.len()).expect("memory");
+            buffer.bytes_mut().copy_from_slice(part);
+            buffer
+        };
+        Request::Write { offset, data: bytes.chunks(1 << 20).map(chunk).collect() }
+    }
+
+    fn read(&mut self, disk: DiskKey, offset: u64, len: usize) -> Vec<u8> {
+        let Ok(Reply::Data(pieces)) = self.ask(disk, Request::Read { offset, len: len as u32 }) else {
+            panic!("a read of {len} bytes at {offset} failed")
+        };
+        let mut bytes = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Bytes(buffer) => bytes.extend_from_slice(&buffer),
+                Piece::Hole(len) => bytes.resize(bytes.len() + len as usize, 0),
+            }
+        }
+        assert_eq!(bytes.len(), len);
+        bytes
+    }
+}
+
+#[test]
+fn any_mix_of_sectors_reads_back_as_a_flat_file_would() {
+    for (seed, columns) in [(1, 1), (2, 3)] {
+        let mut random = Random::new(seed);
+        let size = 12 * MIB + 512 * 3;
+        let mut bench = Bench::new(40);
+        let disk = bench.create(Bench::spec(size, columns));
+        let mut model = vec![0u8; size as usize];
+        for _ in 0..400 {
+            let sectors = [1, 2, 7, 8, 9, 300, 5000][random.below(7) as usize];
+            let len = (sectors * 512).min(size);
+            let offset = random.below((size - len) / 512 + 1) * 512;
+            let range = offset as usize..(offset + len) as usize;
+            match random.below(5) {
+                0..2 => {
+                    let mut bytes = vec![0; len as usize];
+                    random.fill(&mut bytes);
+                    let request = bench.write_request(offset, &bytes);
+                    assert!(bench.ask(disk, request).is_ok());
+                    model[range].copy_from_slice(&bytes);
+                }
+                2 => {
+                    let allocate = random.chance(1, 2);
+                    assert!(bench.ask(disk, Request::WriteZeroes { offset, len, allocate }).is_ok());
+                    model[range].fill(0);
+                }
+                3 => {
+                    assert!(bench.ask(disk, Request::Trim { offset, len }).is_ok());
+                    let whole =
+                        offset.next_multiple_of(4096) as usize..((offset + len) / 4096 * 4096) as usize;
+                    if whole.start < whole.end {
+                        model[whole].fill(0);
+                    }
+                }
+                _ => assert_eq!(
+                    bench.read(disk, offset, len as usize),
+                    &model[range],
+                    "{len} bytes at {offset}"
+                ),
+            }
+        }
+        assert_eq!(bench.read(disk, 0, size as usize), model);
+    }
+}
+
+#[test]
+fn writes_to_parts_of_one_block_at_once_lose_nothing() {
+    let mut bench = Bench::new(20);
+    let disk = bench.create(Bench::spec(4 * MIB, 1));
+    let mut out = Vec::new();
+    for sector in 0..16u8 {
+        let request = bench.write_request(u64::from(sector) * 512, &[sector + 1; 512]);
+        let token = bench.token();
+        bench.node.request(Instant(bench.now), token, disk, request, &mut out);
+    }
+    bench.settle(out);
+    let bytes = bench.read(disk, 0, 8192);
+    for (sector, chunk) in bytes.chunks(512).enumerate() {
+        assert!(chunk.iter().all(|&byte| byte == sector as u8 + 1), "sector {sector}");
+    }
+}
+
+#[test]
+fn status_tells_what_is_backed_by_space() {
+    let mut bench = Bench::new(20);
+    let disk = bench.create(Bench::spec(8 * MIB, 1));
+    let request = bench.write_request(MIB, &[7; 8192]);
+    assert!(bench.ask(disk, request).is_ok());
+    let Ok(Reply::Status(runs)) = bench.ask(disk, Request::Status { offset: 512, len: 4 * MIB }) else {
+        panic!("a status is told")
+    };
+    let runs: Vec<(u64, bool)> = runs.iter().map(|run| (run.len, run.allocated)).collect();
+    assert_eq!(runs, [(MIB - 512, false), (8192, true), (3 * MIB - 8192 + 512, false)]);
+}
+
+#[test]
+fn what_a_smaller_size_left_out_is_zero_when_the_disk_grows_again() {
+    let mut bench = Bench::new(40);
+    let disk = bench.create(Bench::spec(10 * MIB, 1));
+    let request = bench.write_request(0, &vec![9; 10 << 20]);
+    assert!(bench.ask(disk, request).is_ok());
+    for (size, component) in [(5 * MIB - 512, 5 * MIB), (10 * MIB, 10 * MIB)] {
+        let mut spec = Bench::spec(component, 1);
+        spec.size = size;
+        let token = bench.token();
+        let mut out = Vec::new();
+        bench.node.update_disk(token, spec, &mut out);
+        bench.settle(out);
+        assert_eq!(bench.controls.remove(&token.0), Some(Ok(())));
+        let beyond = bench.ask(disk, Request::Read { offset: size, len: 512 });
+        assert!(matches!(beyond, Err(RequestError::OutOfRange)), "{beyond:?}");
+    }
+    let bytes = bench.read(disk, 0, 10 << 20);
+    let cut = (5 * MIB - 512) as usize;
+    assert!(bytes[..cut].iter().all(|&byte| byte == 9) && bytes[cut..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn a_deleted_disk_refuses_requests_and_gives_its_space_back() {
+    let mut bench = Bench::new(20);
+    for round in 0..6 {
+        let disk = bench.create(Bench::spec(10 * MIB, 1));
+        let request = bench.write_request(0, &vec![round + 1; 10 << 20]);
+        assert!(bench.ask(disk, request).is_ok(), "round {round}: space came back");
+        let token = bench.token();
+        let mut out = Vec::new();
+        bench.node.delete_disk(token, DiskId(1), &mut out);
+        bench.settle(out);
+        assert_eq!(bench.controls.remove(&token.0), Some(Ok(())));
+        let late = bench.ask(disk, Request::Read { offset: 0, len: 512 });
+        assert!(matches!(late, Err(RequestError::Stopping)), "{late:?}");
+    }
+}
+
+#[test]
+fn a_full_device_refuses_new_space_only() {
+    let mut bench = Bench::new(12);
+    let disk = bench.create(Bench::spec(64 * MIB, 1));
+    let mut written = 0;
+    let refused = loop {
+        let request = bench.write_request(written, &[1; 4096]);
+        match bench.ask(disk, request) {
+            Ok(_) => written += MIB,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((refused, written >= 8 * MIB), (RequestError::NoSpace, true));
+    let request = bench.write_request(0, &[2; 8192]);
+    assert!(bench.ask(disk, request).is_ok(), "what has space is written over");
+    assert_eq!(bench.read(disk, 0, 4096), vec![2; 4096]);
+    assert!(bench.ask(disk, Request::Trim { offset: 0, len: MIB }).is_ok());
+    let request = bench.write_request(written, &[3; 4096]);
+    assert!(bench.ask(disk, request).is_ok(), "space that was given back is used");
+}
+
+#[test]
+fn disks_are_found_on_their_devices_alone() {
+    let mut bench = Bench::new(20);
+    let spec = Bench::spec(9 * MIB, 3);
+    bench.create(spec.clone());
+    let found = bench.node.found();
+    assert_eq!((found.len(), &found[0].layout, &found[0].name), (1, &spec.layout, &spec.name));
+}
