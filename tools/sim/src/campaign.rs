@@ -1,0 +1,45 @@
+//! Many runs: seeds one after the other, a crash at every step, mutants.
+
+use crate::world::{Summary, World};
+use diskgroup::Mutant;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Steps of one life in an ordinary run.
+pub const STEPS: u64 = 1500;
+
+/// Runs one seed; an assertion that fails counts as a finding.
+///
+/// # Errors
+/// What was found.
+pub fn run_seed(
+    seed: u64,
+    mutant: Option<Mutant>,
+    crash_at: Option<u64>,
+    steps: u64,
+) -> Result<Summary, String> {
+    let run = || World::new(seed, mutant, crash_at).run(steps);
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+            Err(format!("assertion: {}", text.unwrap_or_else(|| "unknown".to_owned())))
+        }
+    }
+}
+
+/// Crashes the host at every step of one trace, once each.
+///
+/// # Errors
+/// The step and what was found.
+pub fn crash_everywhere(seed: u64, steps: u64) -> Result<u64, String> {
+    for at in 1..=steps {
+        run_seed(seed, None, Some(at), steps).map_err(|why| format!("crash at step {at}: {why}"))?;
+    }
+    Ok(steps)
+}
+
+/// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.
+pub fn hunt(mutant: Mutant, first: u64, seeds: u64) -> Option<(u64, String)> {
+    (first..first + seeds).find_map(|seed| Some((seed, run_seed(seed, Some(mutant), None, STEPS).err()?)))
+}

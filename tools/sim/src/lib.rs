@@ -1,0 +1,12 @@
+//! The simulator of one host: a disk group on virtual devices in virtual time, with faults, against a simple model.
+//!
+//! One seed decides everything: devices, load, latencies, faults. The same seed gives the same trace, bit for bit.
+
+pub mod campaign;
+pub mod device;
+pub mod model;
+pub mod overload;
+pub mod world;
+
+#[cfg(test)]
+mod tests;

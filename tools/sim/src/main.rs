@@ -1,0 +1,104 @@
+//! `sim`: runs seeds, crashes at every step, hunts mutants.
+
+use clap::Parser;
+use diskgroup::Mutant;
+use sim::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use sim::world::World;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Simulates one host with faults, seed after seed.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Seeds to run, from `--seed` on.
+    #[arg(long, default_value_t = 100)]
+    seeds: u64,
+    /// The first (with `--trace`: the only) seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Prints every event of the one seed.
+    #[arg(long)]
+    trace: bool,
+    /// Instead of random crashes: this many traces, each crashed at every one of its steps.
+    #[arg(long)]
+    every_step: Option<u64>,
+    /// Steps of a life.
+    #[arg(long, default_value_t = STEPS)]
+    steps: u64,
+    /// Removes each safety rule in turn and reports the seeds needed to notice.
+    #[arg(long)]
+    mutants: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if !arguments.trace {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let started = Instant::now();
+    let is_good = if arguments.trace {
+        let result = World::new(arguments.seed, None, None).verbose().run(arguments.steps);
+        println!("{result:?}");
+        result.is_ok()
+    } else if arguments.mutants {
+        hunt_all(&arguments)
+    } else if let Some(traces) = arguments.every_step {
+        every_step(&arguments, traces)
+    } else {
+        seeds(&arguments)
+    };
+    println!("{:.1} s", started.elapsed().as_secs_f64());
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn seeds(arguments: &Arguments) -> bool {
+    let (mut failed, mut crashes, mut answered, mut checkpoints, mut damaged, mut no_space) =
+        (0, 0, 0, 0, 0, 0);
+    for seed in arguments.seed..arguments.seed + arguments.seeds {
+        match run_seed(seed, None, None, arguments.steps) {
+            Ok(summary) => {
+                crashes += summary.crashes;
+                answered += summary.answered;
+                checkpoints += summary.checkpoints;
+                damaged += summary.damaged;
+                no_space += summary.no_space;
+            }
+            Err(why) => {
+                failed += 1;
+                println!("seed {seed}: {why}\n  replay: cargo xtask sim --seed {seed} --trace");
+            }
+        }
+    }
+    println!(
+        "{} seeds, {failed} failed; {answered} operations, {crashes} crashes, {checkpoints} checkpoints, \
+         {damaged} answers \"damaged\", {no_space} \"no space\"",
+        arguments.seeds
+    );
+    failed == 0
+}
+
+fn every_step(arguments: &Arguments, traces: u64) -> bool {
+    let mut failed = 0;
+    for seed in arguments.seed..arguments.seed + traces {
+        if let Err(why) = crash_everywhere(seed, arguments.steps) {
+            failed += 1;
+            println!("trace {seed}: {why}");
+        }
+    }
+    println!("{traces} traces of {} steps, {failed} failed", arguments.steps);
+    failed == 0
+}
+
+fn hunt_all(arguments: &Arguments) -> bool {
+    let mut all_caught = true;
+    for mutant in Mutant::ALL {
+        match hunt(mutant, arguments.seed, arguments.seeds) {
+            Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
+            None => {
+                all_caught = false;
+                println!("{mutant:?}: not caught by {} seeds", arguments.seeds);
+            }
+        }
+    }
+    all_caught
+}

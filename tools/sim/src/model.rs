@@ -1,0 +1,133 @@
+//! What a disk may answer: for every block the last value known, and the values that may have replaced it.
+
+use base::units::BLOCK_SIZE;
+use std::collections::BTreeMap;
+
+/// A block of a component: (component, part, block).
+pub type Key = (u32, u32, u16);
+
+/// The content of a block, as a number; 0 stands for zeroes.
+pub type Value = u64;
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    /// What was last acknowledged, or read.
+    known: Value,
+    /// A write that is under way, or was when the host crashed.
+    maybe: Option<Value>,
+    /// When `known` was last decided, by the model's clock.
+    decided: u64,
+    /// Whether the host crashed while `maybe` was under way: the first read decides.
+    is_undecided: bool,
+}
+
+/// All blocks.
+#[derive(Debug, Default)]
+pub struct Model {
+    blocks: BTreeMap<Key, State>,
+    clock: u64,
+}
+
+impl Model {
+    /// Whether a write or trim of the block is under way.
+    pub fn is_busy(&self, key: Key) -> bool {
+        self.blocks.get(&key).is_some_and(|state| state.maybe.is_some())
+    }
+
+    /// A write begins.
+    pub fn begin(&mut self, key: Key, value: Value) {
+        let state = self.blocks.entry(key).or_default();
+        assert!(state.maybe.is_none(), "the load keeps to one write of a block at a time");
+        state.is_undecided = false;
+        state.maybe = Some(value);
+    }
+
+    /// A write was acknowledged.
+    pub fn acknowledge(&mut self, key: Key) {
+        self.clock += 1;
+        let state = self.blocks.get_mut(&key).expect("a write that ends began");
+        state.known = state.maybe.take().expect("a write that ends began");
+        state.decided = self.clock;
+    }
+
+    /// A write was refused: it has not happened.
+    pub fn refuse(&mut self, key: Key) {
+        self.blocks.get_mut(&key).expect("a write that ends began").maybe = None;
+    }
+
+    /// The time, for [`Model::check`]: decisions after it are not known to a read that began at it.
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Checks what a read that began at `began` found.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn check(&mut self, key: Key, found: Value, began: u64) -> Result<(), String> {
+        self.clock += 1;
+        let clock = self.clock;
+        let state = self.blocks.entry(key).or_default();
+        if state.decided > began {
+            // Decided while the read was under way: what stood before is a fair answer, and, since that may be zeroes
+            // as well, nothing can be told from it about a trim under way.
+            return Ok(());
+        }
+        if found == state.known || state.maybe == Some(found) {
+            if found != state.known {
+                state.known = found;
+                state.decided = clock;
+            }
+            if state.is_undecided {
+                state.maybe = None;
+                state.is_undecided = false;
+            }
+            return Ok(());
+        }
+        Err(format!("block {key:?} reads as {found:x}, expected {:x} or {:x?}", state.known, state.maybe))
+    }
+
+    /// The blocks that have ever been written.
+    pub fn keys(&self) -> Vec<Key> {
+        self.blocks.keys().copied().collect()
+    }
+
+    /// The host crashed: every write under way has happened or not, and the next read of its blocks decides.
+    pub fn crash(&mut self) {
+        for state in self.blocks.values_mut() {
+            state.is_undecided = state.maybe.is_some();
+        }
+    }
+
+    /// A component that was deleted has no blocks.
+    pub fn forget_component(&mut self, component: u32) {
+        self.blocks.retain(|key, _| key.0 != component);
+    }
+}
+
+/// The bytes of a value: every 8 bytes tell it, so that a torn block shows.
+pub fn fill(value: Value, bytes: &mut [u8]) {
+    if value == 0 {
+        bytes.fill(0);
+        return;
+    }
+    for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&(value ^ (index as u64) << 48).to_le_bytes());
+    }
+}
+
+/// The value of a block's bytes.
+///
+/// # Errors
+/// When they are no block that was ever written whole.
+pub fn value_of(bytes: &[u8]) -> Result<Value, String> {
+    assert!(bytes.len() == BLOCK_SIZE as usize, "values are whole blocks");
+    let word =
+        |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
+    let value = word(0);
+    let expected = |index: usize| if value == 0 { 0 } else { value ^ (index as u64) << 48 };
+    match (0..bytes.len() / 8).find(|&index| word(index) != expected(index)) {
+        None => Ok(value),
+        Some(index) => Err(format!("torn block: {value:x} at its start, {:x} at word {index}", word(index))),
+    }
+}

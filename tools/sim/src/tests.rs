@@ -1,0 +1,84 @@
+//! The campaign that every test run goes through; longer ones are commands (`docs/TESTING.md`).
+
+use crate::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use diskgroup::Mutant;
+
+#[test]
+fn seeds_pass() {
+    for seed in 1..=150 {
+        run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_twice() {
+    for seed in 1..=5 {
+        let first = run_seed(seed, None, None, STEPS);
+        assert!(first.is_ok(), "seed {seed}: {first:?}");
+        assert_eq!(first, run_seed(seed, None, None, STEPS), "seed {seed}");
+    }
+    assert_ne!(run_seed(1, None, None, STEPS), run_seed(2, None, None, STEPS));
+}
+
+#[test]
+fn a_crash_at_every_step_of_a_trace_loses_nothing() {
+    for seed in 1..=3 {
+        crash_everywhere(seed, 120).unwrap_or_else(|why| panic!("trace {seed}: {why}"));
+    }
+}
+
+#[test]
+fn every_removed_rule_is_noticed() {
+    for mutant in Mutant::ALL {
+        let caught = hunt(mutant, 1, 300);
+        assert!(caught.is_some(), "{mutant:?} was not noticed by 300 seeds");
+    }
+}
+
+/// Each of these once found a fault; what it was stands beside it.
+#[test]
+fn seeds_that_once_failed_pass() {
+    let stories = [
+        (22, "a second round of destaging chose a boundary behind that of a checkpoint under way"),
+        (
+            310,
+            "damage to a page was excused by an intent for its next version: acknowledged blocks read as zeroes",
+        ),
+        (1157, "a page torn in one life looked damaged in the life after next, its intent being forgotten"),
+        (
+            5826,
+            "a torn batch hid its successor, which had the same number and stood at the start of the ring",
+        ),
+    ];
+    for (seed, story) in stories {
+        run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
+    }
+}
+
+/// A device that takes 2,000 random writes a second, under writers that could do ten times as many, for a minute.
+#[test]
+fn a_full_log_slows_writers_smoothly() {
+    use crate::overload::Overload;
+    for writers in [4, 64] {
+        let overload =
+            Overload { writers, seek_ns: 400_000, bandwidth: 100 << 20, log_size: 64 << 20, seconds: 60 };
+        let outcome = overload.run();
+        let tail = &outcome.per_second[30..];
+        let (least, most) = (tail.iter().min().copied(), tail.iter().max().copied());
+        println!(
+            "{writers} writers: a second {least:?}..{most:?} writes, longest {} ms",
+            outcome.latency_max_ns / 1_000_000
+        );
+        assert!(
+            outcome.latency_max_ns < 1_000_000_000,
+            "{writers} writers: a write took {} ns",
+            outcome.latency_max_ns
+        );
+        assert!(
+            outcome.silence_max_ns < 500_000_000,
+            "{writers} writers: {} ns of silence",
+            outcome.silence_max_ns
+        );
+        assert!(least > Some(500), "{writers} writers: {:?}", outcome.per_second);
+    }
+}

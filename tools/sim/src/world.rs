@@ -1,0 +1,754 @@
+//! One run: a disk group, its virtual devices, a load, faults, and the oracle.
+
+use crate::device::Device;
+use crate::model::{Key, Model, Value, fill, value_of};
+use base::checksum::crc32c;
+use base::request::{Buffers, Piece};
+use base::units::{BLOCK_SIZE, MIB};
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random, WriteId};
+use diskgroup::format::anchor::{Anchor, anchor_offset};
+use diskgroup::format::page::ComponentRecord;
+use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, Superblock};
+use diskgroup::{
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
+};
+use std::collections::{BTreeMap, BinaryHeap};
+
+const LOG_SIZE: u64 = 4 * MIB;
+
+/// What a seed may bring beside load and crashes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Bits flip at rest.
+    pub rot: bool,
+    /// A capacity device dies.
+    pub dead_device: bool,
+    /// The devices are nearly too small for the load.
+    pub full: bool,
+}
+
+/// How a run ended well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Checksum over everything that happened, in order.
+    pub trace: u64,
+    /// Steps taken.
+    pub steps: u64,
+    /// Operations answered.
+    pub answered: u64,
+    /// Crashes survived.
+    pub crashes: u64,
+    /// Answers "damaged" (only where bits were flipped).
+    pub damaged: u64,
+    /// Answers "no space".
+    pub no_space: u64,
+    /// Checkpoints in all lives of the group.
+    pub checkpoints: u64,
+}
+
+/// A device request on its way; ordered by time, then by number.
+#[derive(Debug, PartialEq, Eq)]
+struct Pending {
+    at: u64,
+    ticket: u64,
+    io: Io,
+    member: u8,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Read { offset: u64, buffer: base::Buffer },
+    Write { range: std::ops::Range<u64> },
+    Flush,
+    Discard,
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, _: &Kind) -> bool {
+        true
+    }
+}
+impl Eq for Kind {}
+
+impl Ord for Pending {
+    fn cmp(&self, other: &Pending) -> std::cmp::Ordering {
+        (other.at, other.ticket).cmp(&(self.at, self.ticket))
+    }
+}
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Pending) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[derive(Debug)]
+enum Operation {
+    /// A write or a trim of these blocks.
+    Write {
+        keys: Vec<Key>,
+    },
+    Read {
+        first: Key,
+        count: u16,
+        began: u64,
+    },
+    Create {
+        component: u32,
+    },
+    Delete {
+        component: u32,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct Component {
+    id: ComponentId,
+    member: u8,
+    parts: u32,
+    key: Option<ComponentKey>,
+    is_deleting: bool,
+}
+
+/// One run.
+pub struct World {
+    random: Random,
+    settings: Settings,
+    superblocks: Vec<Superblock>,
+    devices: Vec<Device>,
+    group: Option<Group>,
+    pool: Pool,
+    now: u64,
+    tickets: u64,
+    queue: BinaryHeap<Pending>,
+    model: Model,
+    components: BTreeMap<u32, Component>,
+    next_component: u32,
+    operations: BTreeMap<u64, Operation>,
+    next_op: u64,
+    sequence: u64,
+    epoch: u32,
+    is_open: bool,
+    has_rot: bool,
+    /// Where the newest batch stands that is stable.
+    last_batch: std::ops::Range<u64>,
+    dead_members: u8,
+    faults: Faults,
+    latency_max: u64,
+    summary: Summary,
+    /// Step at which the host crashes, for runs that crash at each step in turn.
+    crash_at: Option<u64>,
+    verbose: bool,
+    failure: Option<String>,
+}
+
+impl World {
+    /// The world of `seed`.
+    pub fn new(seed: u64, mutant: Option<Mutant>, crash_at: Option<u64>) -> World {
+        let mut random = Random::new(seed);
+        let faults = Faults {
+            rot: crash_at.is_none() && random.chance(1, 6),
+            dead_device: crash_at.is_none() && random.chance(1, 10),
+            full: random.chance(1, 4),
+        };
+        let capacity_count = random.below(3);
+        let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
+        let (superblocks, devices) = format_devices(&mut random, capacity_count, extents);
+        let settings = Settings {
+            table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
+            retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
+            scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
+            discard: random.chance(1, 2),
+            mutant,
+        };
+        let latency_max = [50_000, 200_000, 5_000_000][random.below(3) as usize];
+        World {
+            random,
+            settings,
+            superblocks,
+            devices,
+            group: None,
+            pool: Pool::new(64 << 20),
+            now: 1,
+            tickets: 0,
+            queue: BinaryHeap::new(),
+            model: Model::default(),
+            components: BTreeMap::new(),
+            next_component: 1,
+            operations: BTreeMap::new(),
+            next_op: 1,
+            sequence: 0,
+            epoch: 1,
+            is_open: false,
+            has_rot: false,
+            last_batch: 0..0,
+            dead_members: 0,
+            faults,
+            latency_max,
+            summary: Summary::default(),
+            crash_at,
+            verbose: false,
+            failure: None,
+        }
+    }
+
+    /// Prints what happens.
+    pub fn verbose(mut self) -> World {
+        self.verbose = true;
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// What the oracle found.
+    pub fn run(mut self, steps: u64) -> Result<Summary, String> {
+        let lives = if self.crash_at.is_some() { 2 } else { self.random.range(2..6) };
+        for life in 0..lives {
+            self.open();
+            let is_last = life + 1 == lives;
+            let crash_at = match self.crash_at {
+                Some(at) if life == 0 => at,
+                Some(_) => u64::MAX,
+                None if is_last => u64::MAX,
+                None => self.random.below(steps) + 1,
+            };
+            let was_cut = self.live(steps.min(crash_at), crash_at <= steps)?;
+            if was_cut {
+                self.crash();
+                continue;
+            }
+            self.settle()?;
+            self.verify_all()?;
+            if !is_last {
+                self.crash();
+            }
+        }
+        Ok(self.summary)
+    }
+
+    fn note(&mut self, what: &str, value: u64) {
+        let mut bytes = Vec::from(what.as_bytes());
+        bytes.extend_from_slice(&value.to_le_bytes());
+        bytes.extend_from_slice(&self.summary.trace.to_le_bytes());
+        bytes.extend_from_slice(&self.now.to_le_bytes());
+        self.summary.trace =
+            u64::from(crc32c(&bytes)) << 32 | u64::from(crc32c(&[&bytes[..], b"x"].concat()));
+        if self.verbose {
+            println!("{:>12} step {:>5} {what} {value:#x}", self.now, self.summary.steps);
+        }
+    }
+
+    fn open(&mut self) {
+        let mut out = Vec::new();
+        self.is_open = false;
+        let superblocks = self.superblocks.clone();
+        let group =
+            Group::open(superblocks, self.settings.clone(), self.pool.clone(), Instant(self.now), &mut out);
+        self.group = Some(group);
+        self.perform(out);
+    }
+
+    fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+
+    /// Hands outputs to devices and answers to the oracle.
+    fn perform(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Read { io, member, offset, buffer } => {
+                    self.note("read", offset);
+                    self.enqueue(io, member, Kind::Read { offset, buffer });
+                }
+                Output::Write { io, member, offset, buffers, stable } => {
+                    let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+                    self.note("write", offset ^ u64::from(crc32c(&bytes)) << 32);
+                    let range = offset..offset + bytes.len() as u64;
+                    self.devices[member as usize].begin_write(self.tickets, offset, bytes, stable);
+                    self.enqueue(io, member, Kind::Write { range });
+                }
+                Output::Flush { io, member } => {
+                    self.note("flush", u64::from(member));
+                    self.devices[member as usize].begin_flush(self.tickets);
+                    self.enqueue(io, member, Kind::Flush);
+                }
+                Output::Discard { io, member, offset, .. } => {
+                    self.note("discard", offset);
+                    self.enqueue(io, member, Kind::Discard);
+                }
+                Output::Done { op, result } => self.done(op, result),
+                Output::Event(event) => self.event(event),
+            }
+        }
+    }
+
+    fn enqueue(&mut self, io: Io, member: u8, kind: Kind) {
+        let at = self.now + 1 + self.random.below(self.latency_max);
+        self.queue.push(Pending { at, ticket: self.tickets, io, member, kind });
+        self.tickets += 1;
+    }
+
+    fn event(&mut self, event: Event) {
+        self.note("event", u64::from(crc32c(format!("{event:?}").as_bytes())));
+        if self.verbose {
+            println!("{event:?}");
+        }
+        match event {
+            Event::Ready => {
+                self.is_open = true;
+                self.find_components();
+            }
+            Event::BlockDamaged { .. } | Event::PageDamaged { .. } | Event::OpenFailed(_) if self.has_rot => {
+            }
+            Event::MemberFailed { member, .. } if self.dead_members >> member & 1 == 1 => {}
+            Event::ScrubRound { damaged: 0, .. } => {}
+            Event::ScrubRound { .. } if self.has_rot => {}
+            Event::OpenFailed(_) | Event::GroupFailed { .. } if self.dead_members != 0 => {}
+            other => self.fail(format!("unexpected event: {other:?}")),
+        }
+    }
+
+    /// After opening: what was created must be there, what was deleted must not.
+    fn find_components(&mut self) {
+        let group = self.group.as_ref().expect("a group is open");
+        let mut missing = Vec::new();
+        let mut gone = Vec::new();
+        for (number, component) in &mut self.components {
+            component.key = group.component(component.id);
+            let is_dead = self.dead_members >> component.member & 1 == 1;
+            if component.key.is_none() && component.is_deleting {
+                gone.push(*number);
+            } else if component.key.is_none() && !is_dead && !self.has_rot {
+                missing.push(*number);
+            }
+            component.is_deleting = false;
+        }
+        for number in gone {
+            self.components.remove(&number);
+            self.model.forget_component(number);
+        }
+        let undecided: Vec<u32> = self
+            .operations
+            .values()
+            .filter_map(|operation| match operation {
+                Operation::Create { component } => Some(*component),
+                Operation::Write { .. } | Operation::Read { .. } | Operation::Delete { .. } => None,
+            })
+            .collect();
+        for number in missing {
+            match undecided.contains(&number) {
+                true => drop(self.components.remove(&number)),
+                false => self.fail(format!("component {number} is lost")),
+            }
+        }
+        self.operations.clear();
+    }
+
+    fn done(&mut self, op: Op, result: Result<Answer, GroupError>) {
+        self.summary.answered += 1;
+        let Some(operation) = self.operations.remove(&op.0) else {
+            return self.fail(format!("operation {op:?} was answered twice"));
+        };
+        if self.verbose {
+            println!("{op:?} ends: {:?}", result.as_ref().err());
+        }
+        self.note("done", op.0 << 1 | u64::from(result.is_ok()));
+        match (operation, result) {
+            (Operation::Write { keys }, Ok(_)) => keys.iter().for_each(|key| self.model.acknowledge(*key)),
+            (Operation::Write { keys }, Err(error)) => {
+                self.check_error(keys[0].0, error);
+                if error == GroupError::DeviceLost {
+                    return; // Unknown: it may have happened.
+                }
+                keys.iter().for_each(|key| self.model.refuse(*key));
+            }
+            (Operation::Read { first, count, began }, Ok(Answer::Data(pieces))) => {
+                self.check_read(first, count, began, &pieces);
+            }
+            (Operation::Read { first, .. }, Err(error)) => self.check_error(first.0, error),
+            (Operation::Create { component }, Ok(Answer::Component(key))) => {
+                self.components.get_mut(&component).expect("it was made").key = Some(key);
+            }
+            (Operation::Create { component }, Err(error)) => {
+                self.check_error(component, error);
+                self.components.remove(&component);
+            }
+            (Operation::Delete { component }, Ok(_)) => {
+                self.components.remove(&component);
+                self.model.forget_component(component);
+            }
+            (Operation::Delete { component }, Err(error)) => self.check_error(component, error),
+            (operation, Ok(answer)) => self.fail(format!("{operation:?} was answered {answer:?}")),
+        }
+    }
+
+    fn check_error(&mut self, component: u32, error: GroupError) {
+        let member = self.components.get(&component).map_or(0, |component| component.member);
+        let is_fair = match error {
+            GroupError::NoSpace => {
+                self.summary.no_space += 1;
+                true
+            }
+            GroupError::Damaged => {
+                self.summary.damaged += 1;
+                self.has_rot
+            }
+            GroupError::DeviceLost => self.dead_members >> member & 1 == 1 || self.dead_members & 1 == 1,
+            GroupError::NoComponent => self.has_rot,
+            GroupError::NoSlot => false,
+        };
+        if !is_fair {
+            self.fail(format!("component {component}: unexpected answer: {error}"));
+        }
+    }
+
+    fn check_read(&mut self, first: Key, count: u16, began: u64, pieces: &[Piece]) {
+        let mut bytes = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
+                Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
+            }
+        }
+        if bytes.len() != count as usize * BLOCK_SIZE as usize {
+            return self.fail(format!("a read of {count} blocks brought {} bytes", bytes.len()));
+        }
+        for (index, block) in bytes.chunks_exact(BLOCK_SIZE as usize).enumerate() {
+            let key = (first.0, first.1, first.2 + index as u16);
+            let checked = value_of(block).and_then(|found| self.model.check(key, found, began));
+            if let Err(why) = checked {
+                return self.fail(format!("{why} (block {key:?})"));
+            }
+        }
+    }
+
+    /// Lets the group live under load for so many steps. Says whether it is to crash now.
+    fn live(&mut self, steps: u64, ends_in_crash: bool) -> Result<bool, String> {
+        for _ in 0..steps {
+            if self.is_open && self.operations.len() < 24 && self.random.chance(2, 3) {
+                self.begin_operation();
+            } else {
+                self.step();
+            }
+            self.maybe_fault();
+            self.after_step()?;
+        }
+        Ok(ends_in_crash)
+    }
+
+    fn after_step(&mut self) -> Result<(), String> {
+        self.summary.steps += 1;
+        let mut out = Vec::new();
+        if let Some(group) = &mut self.group {
+            group.advance(Instant(self.now), &mut out);
+        }
+        self.perform(out);
+        match self.failure.take() {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    /// The next device request completes; or time passes.
+    fn step(&mut self) {
+        let wake = self.group.as_ref().and_then(Group::wake_at).map_or(u64::MAX, |at| at.0);
+        let next = self.queue.peek().map_or(u64::MAX, |pending| pending.at);
+        if wake.min(next) == u64::MAX {
+            return;
+        }
+        if wake < next {
+            self.now = self.now.max(wake);
+            return;
+        }
+        let pending = self.queue.pop().expect("just seen");
+        self.now = self.now.max(pending.at);
+        let device = &mut self.devices[pending.member as usize];
+        let mut result = Ok(());
+        match pending.kind {
+            Kind::Read { offset, buffer } => buffer.fill_from(0, &device.read(offset, buffer.len())),
+            Kind::Write { range } => {
+                device.end_write(pending.ticket);
+                let log = self.superblocks[0].geometry.log;
+                if pending.member == 0 && log.offset <= range.start && range.end <= log.end() {
+                    self.last_batch = range;
+                }
+            }
+            Kind::Flush => device.end_flush(pending.ticket),
+            Kind::Discard => {}
+        }
+        if device.is_dead {
+            result = Err(IoFailure("the device is dead".to_owned()));
+        }
+        let mut out = Vec::new();
+        let group = self.group.as_mut().expect("a group lives while requests are under way");
+        group.step(Instant(self.now), Input::DeviceDone { io: pending.io, result }, &mut out);
+        self.perform(out);
+    }
+
+    fn submit(&mut self, operation: Operation, input: impl FnOnce(Op) -> Input) {
+        let op = Op(self.next_op);
+        self.next_op += 1;
+        if self.verbose {
+            println!("{op:?} begins: {operation:?}");
+        }
+        self.operations.insert(op.0, operation);
+        let mut out = Vec::new();
+        let group = self.group.as_mut().expect("a group is open");
+        group.step(Instant(self.now), input(op), &mut out);
+        self.perform(out);
+    }
+
+    fn begin_operation(&mut self) {
+        let live: Vec<u32> =
+            self.components.iter().filter(|(_, one)| one.key.is_some()).map(|(n, _)| *n).collect();
+        if live.is_empty() || (live.len() < 4 && self.random.chance(1, 40)) {
+            return self.begin_create();
+        }
+        let number = live[self.random.below(live.len() as u64) as usize];
+        match self.random.below(100) {
+            0..55 => self.begin_write(number),
+            55..70 => self.begin_trim(number),
+            70..99 => self.begin_read(number),
+            _ => self.begin_delete(number),
+        }
+    }
+
+    fn begin_create(&mut self) {
+        if self.operations.values().any(|one| matches!(one, Operation::Create { .. })) {
+            return;
+        }
+        let capacity: Vec<u8> = (0..self.superblocks.len() as u8)
+            .filter(|&place| self.superblocks[place as usize].geometry.extent_count() > 0)
+            .filter(|&place| self.dead_members >> place & 1 == 0)
+            .collect();
+        if capacity.is_empty() || self.dead_members & 1 == 1 {
+            return;
+        }
+        let member = capacity[self.random.below(capacity.len() as u64) as usize];
+        let number = self.next_component;
+        self.next_component += 1;
+        let parts = self.random.range(4..24) as u32;
+        let reservation = if self.random.chance(1, 8) { 2 * MIB } else { 0 };
+        let record = ComponentRecord {
+            id: ComponentId(u64::from(number)),
+            disk: DiskId(u128::from(number)),
+            size: u64::from(parts) * MIB,
+            reservation,
+            is_deleting: false,
+            disk_record: vec![number as u8; 20],
+        };
+        let component = Component { id: record.id, member, parts, key: None, is_deleting: false };
+        self.components.insert(number, component);
+        let device = self.superblocks[member as usize].device;
+        self.submit(Operation::Create { component: number }, |op| Input::Create { op, device, record });
+    }
+
+    /// A range of a component without a write under way in it, small or a whole part at times.
+    fn pick_range(&mut self, number: u32, may_be_whole: bool) -> Option<(u32, u16, u16)> {
+        let parts = u64::from(self.components[&number].parts);
+        // Half of the load goes to one part, so that blocks are written again and again.
+        let part = if self.random.chance(1, 2) { 0 } else { self.random.below(parts) as u32 };
+        let (block, count) = if may_be_whole && self.random.chance(1, 12) {
+            (0, 256)
+        } else {
+            let count = [1, 1, 1, 2, 4, 16, 64][self.random.below(7) as usize];
+            (self.random.below(257 - count) as u16 / 2, count as u16)
+        };
+        let is_free = (block..block + count).all(|block| !self.model.is_busy((number, part, block)));
+        is_free.then_some((part, block, count))
+    }
+
+    fn next_id(&mut self) -> WriteId {
+        self.sequence += 1;
+        WriteId { epoch: self.epoch, sequence: self.sequence }
+    }
+
+    fn begin_write(&mut self, number: u32) {
+        let Some((part, block, count)) = self.pick_range(number, true) else { return };
+        let mut data = Buffers::new();
+        let mut keys = Vec::new();
+        let len = count as usize * BLOCK_SIZE as usize;
+        let Some(mut buffer) = self.pool.take(len) else { return };
+        let bytes = buffer.bytes_mut();
+        for index in 0..count {
+            let value: Value = self.random.bits() >> 16 | 1;
+            let at = index as usize * BLOCK_SIZE as usize;
+            fill(value, &mut bytes[at..at + BLOCK_SIZE as usize]);
+            let key = (number, part, block + index);
+            self.model.begin(key, value);
+            keys.push(key);
+        }
+        data.push(buffer);
+        let id = self.next_id();
+        let component = self.components[&number].key.expect("only live components are used");
+        self.submit(Operation::Write { keys }, |op| Input::Write { op, component, part, block, data, id });
+    }
+
+    fn begin_trim(&mut self, number: u32) {
+        let Some((part, block, count)) = self.pick_range(number, true) else { return };
+        let keys: Vec<Key> = (block..block + count).map(|block| (number, part, block)).collect();
+        keys.iter().for_each(|key| self.model.begin(*key, 0));
+        let id = self.next_id();
+        let component = self.components[&number].key.expect("only live components are used");
+        self.submit(Operation::Write { keys }, |op| Input::Trim { op, component, part, block, count, id });
+    }
+
+    fn begin_read(&mut self, number: u32) {
+        let parts = u64::from(self.components[&number].parts);
+        let part = if self.random.chance(1, 2) { 0 } else { self.random.below(parts) as u32 };
+        let count = [1, 4, 32, 256][self.random.below(4) as usize];
+        let block = self.random.below(257 - count) as u16;
+        self.read(number, part, block, count as u16);
+    }
+
+    fn read(&mut self, number: u32, part: u32, block: u16, count: u16) {
+        let component = self.components[&number].key.expect("only live components are used");
+        let operation = Operation::Read { first: (number, part, block), count, began: self.model.clock() };
+        self.submit(operation, |op| Input::Read { op, component, part, block, count, verify: true });
+    }
+
+    fn begin_delete(&mut self, number: u32) {
+        let is_used = self.operations.values().any(|operation| match operation {
+            Operation::Write { keys } => keys[0].0 == number,
+            Operation::Read { first, .. } => first.0 == number,
+            Operation::Create { component } | Operation::Delete { component } => *component == number,
+        });
+        if is_used {
+            return;
+        }
+        let component = self.components.get_mut(&number).expect("only live components are deleted");
+        component.is_deleting = true;
+        let key = component.key.take().expect("only live components are deleted");
+        self.submit(Operation::Delete { component: number }, |op| Input::Delete { op, component: key });
+    }
+
+    fn maybe_fault(&mut self) {
+        if self.faults.rot && self.random.chance(1, 200) {
+            let place = self.random.below(self.devices.len() as u64) as usize;
+            let geometry = self.superblocks[place].geometry;
+            let regions = [geometry.extents, geometry.table, geometry.log];
+            let mut region = regions[self.random.below(3) as usize];
+            if region == geometry.log && self.last_batch.start > region.offset {
+                // Damage to the newest batch before a crash looks like a torn write, with one copy of the log: nobody
+                // can tell them apart. So the newest batch is spared, and what stands behind it.
+                region.len = self.last_batch.start - region.offset;
+            }
+            if let Some(at) = self.devices[place].rot(region.offset..region.end(), &mut self.random) {
+                self.has_rot = true;
+                self.note("rot", at);
+            }
+        }
+        if self.faults.dead_device && self.dead_members == 0 && self.random.chance(1, 400) {
+            let place = self.random.below(self.devices.len() as u64) as usize;
+            self.devices[place].is_dead = true;
+            self.dead_members |= 1 << place;
+            self.note("dead", place as u64);
+        }
+    }
+
+    fn crash(&mut self) {
+        self.note("crash", self.summary.crashes);
+        self.summary.crashes += 1;
+        if let Some(group) = self.group.take() {
+            self.summary.checkpoints += group.state().counters.checkpoints;
+        }
+        self.queue.clear();
+        let mut random = self.random.fork();
+        self.devices.iter_mut().for_each(|device| device.crash(&mut random));
+        self.model.crash();
+        self.epoch += 1;
+        self.sequence = 0;
+        self.is_open = false;
+    }
+
+    /// No new load: all that is under way must end.
+    fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..200_000 {
+            if self.is_open && self.operations.is_empty() {
+                return Ok(());
+            }
+            if (self.has_rot || self.dead_members != 0) && self.queue.is_empty() && !self.is_open {
+                return Ok(()); // It could not be opened, and said why.
+            }
+            if self.dead_members & 1 == 1 && self.queue.is_empty() {
+                return Ok(());
+            }
+            self.step();
+            self.after_step()?;
+        }
+        let group = self.group.as_ref().map(Group::state);
+        Err(format!(
+            "{} operations never end: {:?} {group:?}",
+            self.operations.len(),
+            self.operations.values().next()
+        ))
+    }
+
+    /// Every block that was ever written, and its neighbours, must read as the model says.
+    fn verify_all(&mut self) -> Result<(), String> {
+        if !self.is_open || self.dead_members & 1 == 1 {
+            return Ok(());
+        }
+        let mut parts: Vec<(u32, u32)> = self.model.keys().iter().map(|key| (key.0, key.1)).collect();
+        parts.dedup();
+        for (number, part) in parts {
+            let is_live = self.components.get(&number).is_some_and(|component| component.key.is_some());
+            if is_live {
+                self.read(number, part, 0, 256);
+                self.settle()?;
+                if self.has_rot {
+                    self.verify_blocks(number, part)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Block by block, since one damaged block hides its neighbours in a larger read.
+    fn verify_blocks(&mut self, number: u32, part: u32) -> Result<(), String> {
+        for block in 0..256 {
+            self.read(number, part, block, 1);
+        }
+        self.settle()
+    }
+}
+
+/// Devices of a group as its formatting leaves them: the log's device first.
+fn format_devices(random: &mut Random, capacity_count: u64, extents: u64) -> (Vec<Superblock>, Vec<Device>) {
+    let mut members = [DeviceId(0); MEMBERS_MAX];
+    for (place, member) in members.iter_mut().enumerate().take(1 + capacity_count as usize) {
+        *member = DeviceId(place as u128 + 1);
+    }
+    let mut superblocks = Vec::new();
+    let mut devices = Vec::new();
+    for place in 0..=capacity_count {
+        let has_log = place == 0;
+        let is_capacity = place > 0 || capacity_count == 0;
+        let size =
+            if is_capacity { (extents + 4) * MIB } else { 4 * MIB } + if has_log { LOG_SIZE } else { 0 };
+        let geometry = Geometry::plan(size, has_log.then_some(LOG_SIZE), is_capacity)
+            .expect("the simulator's sizes fit");
+        let log_mark = if has_log { random.bits() } else { 0 };
+        let superblock = Superblock {
+            revision: 1,
+            cluster: ClusterId(1),
+            host: HostId(1),
+            group: GroupId(1),
+            device: members[place as usize],
+            index: place as u8,
+            members,
+            log_mark,
+            size,
+            geometry,
+        };
+        let mut device = Device::new(size);
+        if has_log {
+            let anchor = Anchor { revision: 1, log_mark, tail_batch: 1, ..Anchor::default() };
+            device.preset(anchor_offset(1), &anchor.encode());
+        }
+        superblocks.push(superblock);
+        devices.push(device);
+    }
+    (superblocks, devices)
+}
