@@ -1,0 +1,98 @@
+//! Checks and chores of the repository: `cargo xtask <command>`.
+//!
+//! Relies on cargo alone. Must never be part of the product and never change a file but where a command says so.
+
+mod rules;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  tidy                        check the arrows between crates, purity of core/, dependencies, sizes, comments
+  ci                          formatting, clippy, tidy and all tests
+  sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
+  help                        this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = repository();
+    match arguments.first().map(String::as_str) {
+        Some("tidy") => report(tidy::tidy(&root)),
+        Some("ci") => ci(&root),
+        Some("sim") => sim(&root, &arguments[1..]),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Some(other) => usage(&format!("there is no command `{other}`")),
+        None => usage("a command is missing"),
+    }
+}
+
+fn usage(found: &str) -> ExitCode {
+    eprintln!("xtask: {found}\n\n{HELP}");
+    ExitCode::from(2)
+}
+
+/// The repository's root: two folders above this crate.
+fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("this crate stands in tools/xtask").to_path_buf()
+}
+
+fn report(found: Result<Vec<tidy::Breach>, String>) -> ExitCode {
+    match found {
+        Ok(breaches) if breaches.is_empty() => {
+            eprintln!("tidy: no breach found");
+            ExitCode::SUCCESS
+        }
+        Ok(breaches) => {
+            for breach in &breaches {
+                eprintln!("{breach}");
+            }
+            eprintln!("tidy: {} found; docs/STYLE.md says why these rules are", breaches.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("tidy: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> bool {
+    eprintln!("$ cargo {}", arguments.join(" "));
+    let status = Command::new(env!("CARGO")).args(arguments).current_dir(root).status();
+    match status {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("xtask: run cargo: {error}");
+            false
+        }
+    }
+}
+
+/// The cheap checks first; the tests last, so that their closing lines close the output.
+fn ci(root: &Path) -> ExitCode {
+    if !cargo(root, &["fmt", "--all", "--check"]) {
+        eprintln!("xtask: run `cargo fmt --all`");
+        return ExitCode::FAILURE;
+    }
+    if report(tidy::tidy(root)) != ExitCode::SUCCESS {
+        return ExitCode::FAILURE;
+    }
+    if !cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) {
+        return ExitCode::FAILURE;
+    }
+    if cargo(root, &["test", "--workspace"]) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn sim(root: &Path, arguments: &[String]) -> ExitCode {
+    let mut all = vec!["run", "--release", "--quiet", "--package", "sim", "--"];
+    all.extend(arguments.iter().map(String::as_str));
+    if cargo(root, &all) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

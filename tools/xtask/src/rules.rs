@@ -1,0 +1,110 @@
+//! The tables that `tidy` checks the repository against. A new line here is a design decision.
+
+/// Our crates: where each stands and which of ours it may use (design, section 2).
+pub const ARROWS: &[(&str, &str, &[&str])] = &[
+    ("base", "core/base", &[]),
+    ("iostats", "core/iostats", &["base"]),
+    ("layout", "core/layout", &["base"]),
+    ("placement", "core/placement", &["base", "iostats", "layout"]),
+    ("diskgroup", "core/diskgroup", &["base", "iostats", "layout"]),
+    ("node", "core/node", &["base", "iostats", "layout", "placement", "diskgroup"]),
+    ("frontends", "edge/frontends", &["base", "iostats"]),
+    ("server", "edge/server", &["base", "iostats", "layout", "placement", "diskgroup", "node", "frontends"]),
+    ("sim", "tools/sim", &["base", "iostats", "layout", "placement", "diskgroup", "node"]),
+    ("xtask", "tools/xtask", &[]),
+];
+
+/// Third-party crates that each of ours may use. The reasons stand in `docs/ARCHITECTURE.md`.
+pub const THIRD_PARTY: &[(&str, &[&str])] = &[
+    ("base", &["crc-fast", "smallvec", "thiserror"]),
+    ("iostats", &["thiserror"]),
+    ("layout", &["thiserror"]),
+    ("placement", &["thiserror"]),
+    ("diskgroup", &["rustc-hash", "slab", "smallvec", "thiserror"]),
+    ("node", &["rustc-hash", "slab", "smallvec", "thiserror"]),
+    ("frontends", &["libc", "rustls", "rustls-pki-types", "slab", "smallvec", "thiserror"]),
+    (
+        "server",
+        &[
+            "anyhow",
+            "axum",
+            "clap",
+            "comfy-table",
+            "hyper",
+            "hyper-util",
+            "http-body-util",
+            "indicatif",
+            "io-uring",
+            "libc",
+            "prometheus-client",
+            "redb",
+            "rustc-hash",
+            "rustix",
+            "rustls",
+            "rustls-pki-types",
+            "serde",
+            "serde_json",
+            "slab",
+            "smallvec",
+            "thiserror",
+            "tokio",
+            "toml",
+            "tracing",
+            "tracing-subscriber",
+            "utoipa",
+            "utoipa-axum",
+        ],
+    ),
+    ("sim", &["clap", "smallvec"]),
+    ("xtask", &["proc-macro2", "serde_json", "syn"]),
+];
+
+/// Third-party crates that any of ours may use in its tests only.
+pub const THIRD_PARTY_IN_TESTS: &[&str] = &["crc32c", "insta", "proptest", "rcgen", "tempfile"];
+
+/// The licence of every crate of ours.
+pub const LICENCE: &str = "Apache-2.0";
+
+/// Lines of a file, tests aside (docs/STYLE.md).
+pub const FILE_LINES_MAX: usize = 800;
+/// Lines of a function, from its signature to its closing brace (docs/STYLE.md).
+pub const FUNCTION_LINES_MAX: usize = 70;
+
+/// Paths that must not occur under `core/`, and what to do instead.
+pub const IMPURE: &[(&str, &str)] = &[
+    ("std::fs", "core performs no I/O: make it an output"),
+    ("std::net", "core performs no I/O: make it an output"),
+    ("std::process", "core performs no I/O: make it an output"),
+    ("std::os", "core knows no operating system"),
+    ("std::thread", "core has no threads: a node belongs to one"),
+    ("std::env", "core has no environment: make it an argument"),
+    ("std::sync", "core has no locks: a node belongs to one thread"),
+    ("std::time::Instant", "core has no clock: time is an argument (base::Instant)"),
+    ("std::time::SystemTime", "core has no clock: time is an argument"),
+    ("std::collections::HashMap", "its order is random: use BTreeMap, or rustc_hash where only looked up"),
+    ("std::collections::HashSet", "its order is random: use BTreeSet, or rustc_hash where only looked up"),
+    ("std::collections::hash_map", "its order is random: use BTreeMap"),
+    ("std::hash::RandomState", "core has no randomness of its own"),
+    ("tokio", "core is not async"),
+    ("Instant::now", "core has no clock: time is an argument"),
+    ("SystemTime::now", "core has no clock: time is an argument"),
+];
+
+/// Types whose order must not be relied on.
+pub const UNORDERED: &[&str] = &["HashMap", "HashSet", "FxHashMap", "FxHashSet"];
+/// Methods that go through all entries.
+pub const ITERATING: &[&str] = &[
+    "iter",
+    "iter_mut",
+    "into_iter",
+    "keys",
+    "into_keys",
+    "values",
+    "values_mut",
+    "into_values",
+    "drain",
+    "retain",
+    "extract_if",
+];
+/// A comment with these words, on the line or one of the two before, allows one iteration; the reason follows.
+pub const ORDER_EXCUSE: &str = "order does not matter";

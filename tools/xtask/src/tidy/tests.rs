@@ -1,0 +1,179 @@
+//! Each rule on a small tree that breaks it, and on one that keeps it.
+
+use super::*;
+use serde_json::json;
+
+/// A tree with one file; the messages of its breaches.
+fn messages(path: &str, text: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let file = folder.path().join(path);
+    fs::create_dir_all(file.parent().expect("files stand in folders")).expect("make folders");
+    fs::write(&file, text).expect("write the file");
+    let breaches = check_sources(folder.path()).expect("the tree can be read");
+    breaches.into_iter().map(|breach| breach.to_string()).collect()
+}
+
+fn refused(path: &str, code: &str, expected: &str) {
+    let found = messages(path, &format!("//! A file.\n{code}"));
+    assert!(found.iter().any(|message| message.contains(expected)), "{code}\ngave {found:?}");
+    assert_eq!(found.len(), 1, "{code}\ngave {found:?}");
+}
+
+fn accepted(path: &str, code: &str) {
+    let found = messages(path, &format!("//! A file.\n{code}"));
+    assert!(found.is_empty(), "{code}\ngave {found:?}");
+}
+
+const CORE: &str = "core/node/src/step.rs";
+const EDGE: &str = "edge/server/src/cli.rs";
+
+#[test]
+fn core_does_no_io_and_has_no_clock_threads_or_async() {
+    for (code, expected) in [
+        ("use std::fs;", "`std::fs` under core/"),
+        ("use std::{fmt, net::TcpStream};", "`std::net`"),
+        ("fn f() { std::thread::sleep(D); }", "`std::thread`"),
+        ("fn f() -> Option<String> { std::env::var(\"X\").ok() }", "`std::env`"),
+        ("use std::time::Instant;", "`std::time::Instant`"),
+        ("use std::time;\nfn f() -> time::SystemTime { g() }", "`std::time::SystemTime`"),
+        ("fn f() { let _ = Instant::now(); }", "`Instant::now`"),
+        ("use tokio::sync::mpsc;", "`tokio`"),
+        ("async fn f() {}", "`async` under core/"),
+        ("fn f() { let _ = async { 1 }; }", "`async` under core/"),
+        ("use std::sync::Mutex;", "`std::sync`"),
+        ("use std::collections::HashMap;", "its order is random"),
+        ("use std::process::Command as Program;", "`std::process`"),
+        ("use std::fs::*;", "`std::fs`"),
+    ] {
+        refused(CORE, code, expected);
+        accepted(EDGE, code);
+    }
+}
+
+#[test]
+fn core_may_use_durations_its_own_instant_and_ordered_maps() {
+    accepted(
+        CORE,
+        "use base::Instant;\nuse std::collections::BTreeMap;\nuse std::time::Duration;\n\
+         fn f(now: Instant, map: &BTreeMap<u8, Duration>) { for _ in map.iter() {} }",
+    );
+    accepted(CORE, "#[cfg(test)]\nmod tests {\n    use std::collections::HashMap;\n    use std::fs;\n}");
+}
+
+#[test]
+fn core_looks_hash_maps_up_and_never_iterates_them() {
+    let field = "struct S { map: FxHashMap<u8, u8> }\n";
+    for iteration in [
+        "fn f(&self) { for (a, b) in &self.map {} }",
+        "fn f(&self) -> usize { self.map.values().count() }",
+        "fn f(&mut self) { self.map.retain(|_, _| true); }",
+        "fn f(&mut self) { let seen = FxHashSet::default(); for s in seen {} }",
+        "fn f(map: &FxHashMap<u8, u8>) -> usize { map.iter().count() }",
+    ] {
+        refused(CORE, &format!("{field}impl S {{\n    {iteration}\n}}"), "is a hash map and is iterated");
+    }
+    accepted(CORE, &format!("{field}impl S {{\n    fn f(&self) -> Option<&u8> {{ self.map.get(&1) }}\n}}"));
+    accepted(
+        CORE,
+        &format!(
+            "{field}impl S {{\n    fn f(&self) -> usize {{\n        // The order does not matter: a sum.\n        \
+             self.map.values().count()\n    }}\n}}"
+        ),
+    );
+}
+
+#[test]
+fn a_file_says_first_what_it_is() {
+    assert_eq!(messages(EDGE, "fn f() {}\n").len(), 1);
+    accepted(EDGE, "fn f() {}\n");
+}
+
+#[test]
+fn unwrap_is_for_tests_only() {
+    refused(EDGE, "fn f() { g().unwrap(); }", "`unwrap()` outside tests");
+    refused(EDGE, "fn f() { assert!(g().unwrap()); }", "`unwrap()` outside tests");
+    accepted(EDGE, "fn f() { g().expect(\"it was checked\"); h().unwrap_or(1); }");
+    accepted(EDGE, "#[cfg(test)]\nmod tests {\n    fn f() { g().unwrap(); }\n}");
+    accepted(EDGE, "#[test]\nfn f() { g().unwrap(); }");
+    accepted("edge/server/src/cli/tests.rs", "fn f() { g().unwrap(); }");
+    accepted("edge/server/tests/demo.rs", "fn f() { g().unwrap(); }");
+}
+
+#[test]
+fn files_and_functions_have_a_greatest_length() {
+    let lines = |count: usize| "    g();\n".repeat(count);
+    accepted(EDGE, &format!("fn f() {{\n{}}}\n", lines(68)));
+    refused(EDGE, &format!("fn f() {{\n{}}}\n", lines(69)), "function `f` has 71 lines");
+    refused(EDGE, &format!("impl S {{\nfn f() {{\n{}}}\n}}\n", lines(69)), "function `f` has 71 lines");
+    accepted(EDGE, &"// A line.\n".repeat(799));
+    refused(EDGE, &"// A line.\n".repeat(800), "the file has 801 lines without tests");
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "    fn f() {}\n".repeat(2000));
+    accepted(EDGE, &format!("{}{tests}", "// A line.\n".repeat(790)));
+}
+
+#[test]
+fn an_open_end_names_its_issue() {
+    let word = "TO\u{44}O";
+    refused(EDGE, &format!("// {word}: do it.\nfn f() {{}}"), "without an issue");
+    accepted(EDGE, &format!("// {word}(#12): do it.\nfn f() {{}}"));
+}
+
+#[test]
+fn what_is_not_rust_is_told() {
+    refused(EDGE, "fn f( {", "this is not Rust");
+}
+
+fn package(name: &str, folder: &str, dependencies: serde_json::Value) -> serde_json::Value {
+    json!({ "packages": [{
+        "name": name,
+        "manifest_path": format!("/r/{folder}/Cargo.toml"),
+        "license": "Apache-2.0",
+        "dependencies": dependencies,
+    }]})
+}
+
+fn crate_messages(metadata: &serde_json::Value) -> Vec<String> {
+    let breaches = crates::check(Path::new("/r"), metadata).expect("packages are listed");
+    breaches.into_iter().map(|breach| breach.to_string()).collect()
+}
+
+#[test]
+fn arrows_go_one_way() {
+    let uses = |name: &str| json!([{ "name": name, "kind": null }]);
+    for (name, folder, used) in [
+        ("layout", "core/layout", "placement"),
+        ("frontends", "edge/frontends", "node"),
+        ("node", "core/node", "server"),
+        ("base", "core/base", "layout"),
+        ("sim", "tools/sim", "server"),
+    ] {
+        let found = crate_messages(&package(name, folder, uses(used)));
+        assert_eq!(found.len(), 1, "{name} uses {used}: {found:?}");
+        assert!(found[0].contains("the arrows do not allow it"), "{found:?}");
+    }
+    assert!(crate_messages(&package("placement", "core/placement", uses("layout"))).is_empty());
+}
+
+#[test]
+fn third_party_crates_stand_in_the_table() {
+    let uses = |kind: serde_json::Value| json!([{ "name": "proptest", "kind": kind }]);
+    let found = crate_messages(&package("base", "core/base", uses(json!(null))));
+    assert_eq!(
+        found,
+        [
+            "core/base/Cargo.toml:1: crate `base` uses `proptest`: it is not in the table (tools/xtask/src/rules.rs)"
+        ]
+    );
+    assert!(crate_messages(&package("base", "core/base", uses(json!("dev")))).is_empty());
+    let tokio = json!([{ "name": "tokio", "kind": "dev" }]);
+    assert_eq!(crate_messages(&package("node", "core/node", tokio)).len(), 1);
+}
+
+#[test]
+fn crates_are_known_licensed_and_in_their_place() {
+    assert_eq!(crate_messages(&package("extra", "core/extra", json!([]))).len(), 1);
+    assert_eq!(crate_messages(&package("base", "edge/base", json!([]))).len(), 1);
+    let mut unlicensed = package("base", "core/base", json!([]));
+    unlicensed["packages"][0]["license"] = json!(null);
+    assert_eq!(crate_messages(&unlicensed).len(), 1);
+}
