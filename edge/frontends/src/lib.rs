@@ -1,0 +1,14 @@
+//! Block protocols that hypervisors speak, as pure state machines: bytes in, requests out; answers in, bytes out.
+//!
+//! An executor owns sockets, threads and time; a session here only says where the next bytes may go ([`IoVec`]), what they
+//! meant ([`nbd::Event`]) and which bytes to send. Data goes from the socket into the buffers that the device is written
+//! from, and from the buffers that the device was read into to the socket, with no copy between.
+//!
+//! Relies on `base` (buffers, requests) alone. Must never block, allocate without bound, or trust a byte of a client.
+
+pub mod limits;
+pub mod nbd;
+pub mod tls;
+mod vectors;
+
+pub use vectors::IoVec;

@@ -1,0 +1,187 @@
+//! One client's connection: a conversation in the clear, or under TLS once the client has asked for it.
+//!
+//! What an executor uses; see [`Conversation`] for the rules of receiving and sending, which are the same here.
+
+use super::conversation::Tls;
+use super::{AttachRefusal, Conversation, Counters, Event, Export};
+use crate::IoVec;
+use crate::tls::{Secure, TlsIdentity};
+use base::Pool;
+use base::request::Outcome;
+use std::rc::Rc;
+
+/// Whether clients may or must use TLS.
+#[derive(Debug, Clone, Default)]
+pub enum TlsPolicy {
+    /// It is not there.
+    #[default]
+    Off,
+    /// A client may ask for it.
+    Allowed(TlsIdentity),
+    /// Nothing is told to a client that has not asked for it.
+    Required(TlsIdentity),
+}
+
+/// What all sessions of a listener have in common.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// See there.
+    pub tls: TlsPolicy,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Session {
+    settings: Rc<Settings>,
+    conversation: Conversation,
+    secure: Option<Box<Secure>>,
+    lost: bool,
+}
+
+impl Session {
+    /// For a connection that was just accepted. `pool` must hold at least 32 MiB.
+    pub fn new(settings: Rc<Settings>, pool: Pool) -> Session {
+        let tls = match settings.tls {
+            TlsPolicy::Off => Tls::Off,
+            TlsPolicy::Allowed(_) => Tls::Allowed,
+            TlsPolicy::Required(_) => Tls::Required,
+        };
+        Session { settings, conversation: Conversation::new(tls, pool), secure: None, lost: false }
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.secure.is_some()
+    }
+
+    /// What went through so far (before encryption).
+    pub fn counters(&self) -> Counters {
+        self.conversation.counters()
+    }
+
+    /// The disk that the client is attached to.
+    pub fn attached(&self) -> Option<&Export> {
+        self.conversation.attached()
+    }
+
+    /// Requests handed out and not answered.
+    pub fn outstanding(&self) -> usize {
+        self.conversation.outstanding()
+    }
+
+    /// Whether it waits for buffers of the pool; call [`Session::advance`] when some have come back.
+    pub fn wants_buffers(&self) -> bool {
+        self.conversation.wants_buffers()
+    }
+
+    /// Whether it is over. Close the connection, wait for the end of a receive that is under way, then drop this.
+    pub fn is_finished(&self) -> bool {
+        self.conversation.is_finished()
+            && self.secure.as_ref().is_none_or(|secure| secure.is_flushed(self.lost))
+    }
+
+    /// Whether a receive should be started now.
+    pub fn wants_receive(&self) -> bool {
+        match &self.secure {
+            None => self.conversation.wants_receive(),
+            Some(secure) => secure.wants_receive(&self.conversation),
+        }
+    }
+
+    /// Appends where the next bytes from the peer go.
+    pub fn receive_vectors(&mut self, out: &mut Vec<IoVec>) {
+        match &mut self.secure {
+            None => self.conversation.receive_vectors(out),
+            Some(secure) => secure.receive_vectors(out),
+        }
+    }
+
+    /// The receive has ended with `n` bytes; zero: the peer closed its side.
+    pub fn received(&mut self, n: usize, events: &mut Vec<Event>) {
+        match &mut self.secure {
+            None => self.conversation.received(n, events),
+            Some(secure) => secure.received(n, &mut self.conversation, events),
+        }
+    }
+
+    /// The receive has ended with nothing though the peer is there (`EINTR`): it is to be started again.
+    pub fn interrupted(&mut self) {
+        // Under TLS nothing is to be undone.
+        if self.secure.is_none() {
+            self.conversation.interrupted();
+        }
+    }
+
+    /// Goes on with what was received and could not be dealt with then: call it after answers, and when buffers have come
+    /// back to the pool.
+    pub fn advance(&mut self, events: &mut Vec<Event>) {
+        match &mut self.secure {
+            None => self.conversation.advance(events),
+            Some(secure) => secure.advance(&mut self.conversation, events),
+        }
+    }
+
+    /// Whether a send should be started now.
+    pub fn wants_transmit(&self) -> bool {
+        match &self.secure {
+            _ if self.lost => false,
+            None => self.conversation.wants_transmit(),
+            Some(secure) => secure.wants_transmit(&self.conversation),
+        }
+    }
+
+    /// Appends where the next bytes for the peer are, at most 1,024 vectors; under TLS there may turn out to be none, which is
+    /// reported as zero bytes sent.
+    pub fn transmit_vectors(&mut self, out: &mut Vec<IoVec>) {
+        match &mut self.secure {
+            None => self.conversation.transmit_vectors(out),
+            Some(secure) => secure.transmit_vectors(&mut self.conversation, out),
+        }
+    }
+
+    /// The send has ended with `n` bytes sent.
+    pub fn transmitted(&mut self, n: usize, events: &mut Vec<Event>) {
+        match &mut self.secure {
+            None => self.conversation.transmitted(n, events),
+            Some(secure) => secure.transmitted(n, &mut self.conversation, events),
+        }
+        if self.secure.is_none()
+            && self.conversation.starts_tls()
+            && let TlsPolicy::Allowed(identity) | TlsPolicy::Required(identity) = &self.settings.tls
+        {
+            self.conversation.tls_started();
+            self.secure = Some(Box::new(Secure::new(identity)));
+        }
+    }
+
+    /// The answer to [`Event::ListExports`].
+    pub fn exports(&mut self, exports: &[Export]) {
+        self.conversation.exports(exports);
+    }
+
+    /// The answer to [`Event::Describe`] or [`Event::Attach`].
+    pub fn export(&mut self, answer: Result<Export, AttachRefusal>) {
+        self.conversation.export(answer);
+    }
+
+    /// The answer to [`Event::Request`], in any order.
+    pub fn reply(&mut self, cookie: u64, outcome: Outcome) {
+        self.conversation.reply(cookie, outcome);
+    }
+
+    /// The attached disk has another size now.
+    pub fn resize(&mut self, size: u64) {
+        self.conversation.resize(size);
+    }
+
+    /// The host is stopping or the disk is going away: see [`Conversation::drain`].
+    pub fn drain(&mut self) {
+        self.conversation.drain();
+    }
+
+    /// The connection is broken: see [`Conversation::lost`].
+    pub fn lost(&mut self) {
+        self.lost = true;
+        self.conversation.lost();
+    }
+}
