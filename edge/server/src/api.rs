@@ -1,0 +1,142 @@
+//! The HTTP API under `/api/v1`, its OpenAPI document, and `/metrics`.
+//!
+//! Handlers only translate: what is done is `control`'s. There is no authentication, so it listens on unix sockets and
+//! loopback alone; a browser's page from elsewhere is kept out by the `Host` header and by asking for a JSON content type.
+
+mod handlers;
+pub mod metrics;
+#[cfg(test)]
+pub mod tests;
+pub mod types;
+
+use crate::control::Control;
+use crate::failure::{Code, Failure};
+use crate::limits::BODY_BYTES_MAX;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The document's head; the paths come from the handlers.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Drystone",
+        description = "Virtual disks on the local disks of Linux hosts. Errors are JSON: code, error, hint.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    components(schemas(Failure))
+)]
+struct Document;
+
+fn routes() -> OpenApiRouter<Arc<Control>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(handlers::host))
+        .routes(routes!(handlers::devices, handlers::add_devices))
+        .routes(routes!(handlers::remove_device))
+        .routes(routes!(handlers::disks, handlers::create_disk))
+        .routes(routes!(handlers::disk, handlers::change_disk, handlers::delete_disk))
+        .routes(routes!(handlers::histograms))
+        .routes(routes!(handlers::policies, handlers::create_policy))
+        .routes(routes!(handlers::policy, handlers::delete_policy))
+        .routes(routes!(handlers::top))
+}
+
+/// The OpenAPI document.
+pub fn document() -> utoipa::openapi::OpenApi {
+    routes().split_for_parts().1
+}
+
+/// Everything that the server answers.
+pub fn router(control: Arc<Control>) -> Router {
+    let (router, document) = routes().split_for_parts();
+    router
+        .route("/api/v1/openapi.json", get(|| async { Json(document) }))
+        .route("/metrics", get(metrics::metrics))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(middleware::from_fn(only_local_pages))
+        .with_state(control)
+}
+
+async fn not_found(uri: Uri) -> Failure {
+    Failure::new(Code::NotFound, format!("there is nothing at {}", uri.path()))
+        .hint("see /api/v1/openapi.json for what there is")
+}
+
+async fn not_allowed(uri: Uri) -> Failure {
+    Failure::usage(format!("{} does not take this method", uri.path()))
+}
+
+/// Refuses requests whose `Host` is a foreign name: a page whose name was pointed at this host.
+async fn only_local_pages(request: Request, next: Next) -> Response {
+    if let Some(host) = request.headers().get(header::HOST)
+        && !host.to_str().is_ok_and(is_local)
+    {
+        let text = String::from_utf8_lossy(host.as_bytes()).into_owned();
+        return Failure::usage(format!("the host `{text}` is not this host's loopback")).into_response();
+    }
+    next.run(request).await
+}
+
+fn is_local(host: &str) -> bool {
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, Json(self)).into_response()
+    }
+}
+
+/// A JSON body; what is wrong with it is a [`Failure`] like any other.
+pub struct Input<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Input<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        if !is_json(request.headers()) {
+            return Err(Failure::usage("the body must be JSON, with `content-type: application/json`"));
+        }
+        let request = request.map(|body| Body::new(http_body_util::Limited::new(body, BODY_BYTES_MAX)));
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
+            Failure::usage(format!("read the body ({BODY_BYTES_MAX} bytes at most): {error}"))
+        })?;
+        serde_json::from_slice(&bytes)
+            .map(Input)
+            .map_err(|error| Failure::usage(format!("the body: {error}")))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim() == "application/json"
+}
+
+/// The query of an address.
+pub struct Options<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Options<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match axum::extract::Query::<T>::from_request_parts(parts, state).await {
+            Ok(query) => Ok(Options(query.0)),
+            Err(error) => Err(Failure::usage(error.body_text())),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! One function per path and method. Each asks `control` and gives back what it says.
+
+use super::types::{
+    AddDevices, AddedDevices, ChangeDisk, Confirm, CreateDisk, CreatePolicy, DeviceView, DiskSummary,
+    DiskView, HistogramsView, HostView, PolicyView, RemovedDevice, Since, TopView,
+};
+use super::{Input, Options};
+use crate::control::Control;
+use crate::failure::Failure;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use std::sync::Arc;
+
+type Answer<T> = Result<Json<T>, Failure>;
+type Created<T> = Result<(StatusCode, Json<T>), Failure>;
+type Shared = State<Arc<Control>>;
+
+/// The host, its groups and devices.
+#[utoipa::path(get, path = "/api/v1/host", responses((status = 200, body = HostView), (status = "default", body = Failure)))]
+pub async fn host(State(control): Shared) -> Answer<HostView> {
+    control.host_view().await.map(Json)
+}
+
+/// All devices.
+#[utoipa::path(get, path = "/api/v1/devices", responses((status = 200, body = Vec<DeviceView>), (status = "default", body = Failure)))]
+pub async fn devices(State(control): Shared) -> Answer<Vec<DeviceView>> {
+    control.devices().await.map(Json)
+}
+
+/// Makes a disk group of devices, or gives one more capacity devices.
+#[utoipa::path(post, path = "/api/v1/devices", request_body = AddDevices, responses((status = 201, body = AddedDevices), (status = "default", body = Failure)))]
+pub async fn add_devices(State(control): Shared, Input(request): Input<AddDevices>) -> Created<AddedDevices> {
+    Ok((StatusCode::CREATED, Json(control.add_devices(request).await?)))
+}
+
+/// Removes an empty device; named by its log device, an empty group.
+#[utoipa::path(delete, path = "/api/v1/devices/{id}", params(("id" = String, Path)), responses((status = 200, body = RemovedDevice), (status = "default", body = Failure)))]
+pub async fn remove_device(State(control): Shared, Path(id): Path<String>) -> Answer<RemovedDevice> {
+    let advice = control.remove_device(&id).await?;
+    Ok(Json(RemovedDevice { advice }))
+}
+
+/// All disks by name.
+#[utoipa::path(get, path = "/api/v1/disks", responses((status = 200, body = Vec<DiskSummary>), (status = "default", body = Failure)))]
+pub async fn disks(State(control): Shared) -> Answer<Vec<DiskSummary>> {
+    control.disk_list().await.map(Json)
+}
+
+/// Makes a disk.
+#[utoipa::path(post, path = "/api/v1/disks", request_body = CreateDisk, responses((status = 201, body = DiskView), (status = "default", body = Failure)))]
+pub async fn create_disk(State(control): Shared, Input(request): Input<CreateDisk>) -> Created<DiskView> {
+    Ok((StatusCode::CREATED, Json(control.create_disk(request).await?)))
+}
+
+/// One disk, by name or id.
+#[utoipa::path(get, path = "/api/v1/disks/{name}", params(("name" = String, Path)), responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn disk(State(control): Shared, Path(name): Path<String>) -> Answer<DiskView> {
+    control.disk_view(&name).await.map(Json)
+}
+
+/// Renames, resizes or protects a disk.
+#[utoipa::path(patch, path = "/api/v1/disks/{name}", params(("name" = String, Path)), request_body = ChangeDisk, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn change_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<ChangeDisk>,
+) -> Answer<DiskView> {
+    control.change_disk(&name, request).await.map(Json)
+}
+
+/// Deletes a disk; `confirm` must be its name.
+#[utoipa::path(delete, path = "/api/v1/disks/{name}", params(("name" = String, Path), Confirm), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn delete_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Options(confirm): Options<Confirm>,
+) -> Result<StatusCode, Failure> {
+    control.delete_disk(&name, confirm.confirm.as_deref()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// All histograms of a disk.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/histograms", params(("name" = String, Path), Since), responses((status = 200, body = HistogramsView), (status = "default", body = Failure)))]
+pub async fn histograms(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Options(since): Options<Since>,
+) -> Answer<HistogramsView> {
+    control.histograms(&name, since.since).await.map(Json)
+}
+
+/// All policies.
+#[utoipa::path(get, path = "/api/v1/policies", responses((status = 200, body = Vec<PolicyView>), (status = "default", body = Failure)))]
+pub async fn policies(State(control): Shared) -> Answer<Vec<PolicyView>> {
+    Ok(Json(control.policies()))
+}
+
+/// Makes a policy.
+#[utoipa::path(post, path = "/api/v1/policies", request_body = CreatePolicy, responses((status = 201, body = PolicyView), (status = "default", body = Failure)))]
+pub async fn create_policy(
+    State(control): Shared,
+    Input(request): Input<CreatePolicy>,
+) -> Created<PolicyView> {
+    Ok((StatusCode::CREATED, Json(control.create_policy(request).await?)))
+}
+
+/// One policy.
+#[utoipa::path(get, path = "/api/v1/policies/{name}", params(("name" = String, Path)), responses((status = 200, body = PolicyView), (status = "default", body = Failure)))]
+pub async fn policy(State(control): Shared, Path(name): Path<String>) -> Answer<PolicyView> {
+    control.policy(&name).map(Json)
+}
+
+/// Deletes a policy. Disks keep the rules that they were made with.
+#[utoipa::path(delete, path = "/api/v1/policies/{name}", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn delete_policy(State(control): Shared, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    control.delete_policy(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What all disks do now.
+#[utoipa::path(get, path = "/api/v1/top", responses((status = 200, body = TopView), (status = "default", body = Failure)))]
+pub async fn top(State(control): Shared) -> Answer<TopView> {
+    control.top().await.map(Json)
+}

@@ -1,0 +1,204 @@
+//! `/metrics` in the text format of Prometheus: counters of disks, gauges of devices and groups.
+//!
+//! Made anew for every scrape from the engine's own cumulative figures: no second set of counters is kept.
+
+use crate::control::Control;
+use crate::failure::Failure;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use iostats::{Kind, Operations};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::Arc;
+
+/// Content type of OpenMetrics, which Prometheus reads.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Answers a scrape.
+///
+/// # Errors
+/// When the engine is gone.
+pub async fn metrics(State(control): State<Arc<Control>>) -> Result<Response, Failure> {
+    let mut registry = Registry::with_prefix("drystone");
+    registry.register_collector(Box::new(collect(&control).await?));
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|error| Failure::failed("write metrics", error))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}
+
+/// One series: its labels and its value.
+type Series = (Vec<(&'static str, String)>, Value);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Counter(u64),
+    Gauge(f64),
+    /// Sum, count and cumulative-free buckets by their upper limit.
+    Histogram(f64, u64, Vec<(f64, u64)>),
+}
+
+/// All series of one name.
+#[derive(Debug)]
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    series: Vec<Series>,
+}
+
+#[derive(Debug, Default)]
+struct Snapshot {
+    families: Vec<Family>,
+}
+
+impl Snapshot {
+    fn add(&mut self, name: &'static str, help: &'static str, labels: &[(&'static str, &str)], value: Value) {
+        let labels = labels.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+        let family = match self.families.iter().position(|family| family.name == name) {
+            Some(place) => &mut self.families[place],
+            None => {
+                self.families.push(Family { name, help, series: Vec::new() });
+                self.families.last_mut().expect("it was added")
+            }
+        };
+        family.series.push((labels, value));
+    }
+}
+
+impl Value {
+    fn kind(&self) -> MetricType {
+        match self {
+            Value::Counter(_) => MetricType::Counter,
+            Value::Gauge(_) => MetricType::Gauge,
+            Value::Histogram(..) => MetricType::Histogram,
+        }
+    }
+}
+
+impl Value {
+    fn write(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+        match self {
+            Value::Counter(value) => ConstCounter::new(*value).encode(encoder),
+            Value::Gauge(value) => ConstGauge::new(*value).encode(encoder),
+            Value::Histogram(sum, count, buckets) => {
+                encoder.encode_histogram::<Vec<(&str, String)>>(*sum, *count, buckets, None)
+            }
+        }
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        for family in &self.families {
+            let kind = family.series[0].1.kind();
+            let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
+            if let [(labels, value)] = &family.series[..]
+                && labels.is_empty()
+            {
+                value.write(metric)?;
+                continue;
+            }
+            for (labels, value) in &family.series {
+                value.write(metric.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn collect(control: &Control) -> Result<Snapshot, Failure> {
+    let mut snapshot = Snapshot::default();
+    let host = control.host_view().await?;
+    snapshot.add("uptime_seconds", "Time since the engine started", &[], Value::Gauge(host.uptime_seconds));
+    snapshot.add("buffer_bytes", "Memory in block buffers", &[], Value::Gauge(host.buffer_bytes as f64));
+    snapshot.add("disks", "Virtual disks", &[], Value::Gauge(host.disk_count as f64));
+    let unavailable = host.unavailable.len() as f64;
+    snapshot.add("disks_unavailable", "Virtual disks that cannot be used", &[], Value::Gauge(unavailable));
+    for group in &host.groups {
+        add_group(&mut snapshot, group);
+    }
+    for (name, (size, state)) in control.named_states().await? {
+        add_disk(&mut snapshot, &name, size, &state);
+    }
+    Ok(snapshot)
+}
+
+fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {
+    let labels = [("group", group.id.as_str())];
+    for (name, help, value) in [
+        ("log_bytes", "Size of the group's log", group.log_bytes as f64),
+        ("log_used_bytes", "Bytes of the log in use", group.log_used_bytes as f64),
+        ("congestion", "Back-pressure of the group, 0 to 255", f64::from(group.congestion)),
+        (
+            "destage_pending_bytes",
+            "Bytes in the log that wait for destaging",
+            group.destage_pending_bytes as f64,
+        ),
+        ("table_bytes", "Memory in the group's tables", group.memory_bytes as f64),
+        ("scrub_progress", "Share verified in this round of scrubbing", group.scrub_progress),
+    ] {
+        snapshot.add(name, help, &labels, Value::Gauge(value));
+    }
+    snapshot.add("destaged_bytes", "Bytes destaged", &labels, Value::Counter(group.destaged_bytes));
+    snapshot.add(
+        "scrub_rounds",
+        "Rounds of scrubbing completed",
+        &labels,
+        Value::Counter(group.scrub_rounds),
+    );
+    for device in &group.devices {
+        let labels = [("device", device.path.as_str()), ("group", group.id.as_str())];
+        let in_service = f64::from(u8::from(device.failure.is_none()));
+        for (name, help, value) in [
+            ("device_in_service", "Whether the device is in service", in_service),
+            ("device_capacity_bytes", "Bytes that extents can take", device.capacity_bytes as f64),
+            ("device_used_bytes", "Bytes in extents that are taken", device.used_bytes as f64),
+            ("device_reserved_bytes", "Bytes promised to reservations", device.reserved_bytes as f64),
+        ] {
+            snapshot.add(name, help, &labels, Value::Gauge(value));
+        }
+        let help = "Blocks found damaged";
+        snapshot.add("device_damaged_blocks", help, &labels, Value::Counter(device.damaged_blocks));
+    }
+}
+
+fn add_disk(snapshot: &mut Snapshot, name: &str, size: u64, state: &crate::engine::DiskState) {
+    let disk = [("disk", name)];
+    for (metric, help, value) in [
+        ("disk_size_bytes", "Size that guests see", size as f64),
+        ("disk_allocated_bytes", "Bytes backed by space", state.allocated_bytes as f64),
+        ("disk_outstanding", "Requests under way", f64::from(state.outstanding)),
+        ("disk_clients", "Clients attached", state.clients.len() as f64),
+    ] {
+        snapshot.add(metric, help, &disk, Value::Gauge(value));
+    }
+    let statistics = &state.statistics;
+    for operations in [Operations::Reads, Operations::Writes] {
+        let labels = [("disk", name), ("operation", operations.name())];
+        let count = |value| Value::Counter(value);
+        snapshot.add("disk_ios", "I/Os completed", &labels, count(statistics.completed(operations)));
+        snapshot.add("disk_bytes", "Bytes of I/Os completed", &labels, count(statistics.bytes(operations)));
+        snapshot.add("disk_errors", "I/Os failed", &labels, count(statistics.errors(operations)));
+        let help = "Latency of I/Os";
+        snapshot.add("disk_latency_seconds", help, &labels, latency(statistics, operations));
+    }
+    let counters = &statistics.counters;
+    snapshot.add("disk_trims", "Trims and zero-writes", &disk, Value::Counter(counters.trims));
+    snapshot.add("disk_flushes", "Flushes", &disk, Value::Counter(counters.flushes));
+}
+
+/// The vSCSI latency buckets in seconds.
+fn latency(statistics: &iostats::Statistics, operations: Operations) -> Value {
+    let view = statistics.histogram(Kind::Latency, operations);
+    let buckets = view.buckets.iter().map(|bucket| {
+        let limit = bucket.limit.map_or(f64::INFINITY, |limit| f64::from(limit) / 1e6);
+        (limit, bucket.count)
+    });
+    let sum = view.mean.unwrap_or(0.0) * view.count as f64 / 1e6;
+    Value::Histogram(sum, view.count, buckets.collect())
+}

@@ -1,0 +1,398 @@
+//! What the API takes and gives. The OpenAPI document and the command line are made from these types.
+//!
+//! Sizes are bytes, times are seconds or microseconds as the name says, ids are hexadecimal. Fields may be added in
+//! later versions; requests refuse fields that they do not know.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::{IntoParams, ToSchema};
+
+/// A host and what it stores on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostView {
+    /// Name of the host.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Identity of the host.
+    pub host: String,
+    /// Identity of the cluster that the devices belong to.
+    pub cluster: String,
+    /// Seconds since the engine started.
+    pub uptime_seconds: f64,
+    /// Where NBD clients connect: `127.0.0.1:10809`, `unix:PATH`.
+    pub nbd: Vec<String>,
+    /// Where API clients connect.
+    pub http: Vec<String>,
+    /// Bytes of memory in block buffers.
+    pub buffer_bytes: u64,
+    /// The most that they may be.
+    pub buffer_bytes_max: u64,
+    /// Number of disks.
+    pub disk_count: usize,
+    /// Disks that cannot be used, with the reason.
+    pub unavailable: BTreeMap<String, String>,
+    /// Disk groups.
+    pub groups: Vec<GroupView>,
+    /// What went wrong at the start and was left out.
+    pub warnings: Vec<String>,
+}
+
+/// A disk group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GroupView {
+    /// Identity.
+    pub id: String,
+    /// Size of the log region.
+    pub log_bytes: u64,
+    /// Bytes of it in use.
+    pub log_used_bytes: u64,
+    /// Back-pressure, 0..=255.
+    pub congestion: u8,
+    /// Bytes in the log that wait for destaging.
+    pub destage_pending_bytes: u64,
+    /// Bytes destaged since the start.
+    pub destaged_bytes: u64,
+    /// Bytes of memory in tables.
+    pub memory_bytes: u64,
+    /// Share of the space at rest that the present round of scrubbing has verified.
+    pub scrub_progress: f64,
+    /// Rounds of scrubbing completed since the start.
+    pub scrub_rounds: u64,
+    /// Its devices.
+    pub devices: Vec<DeviceView>,
+}
+
+/// A device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceView {
+    /// Identity.
+    pub id: String,
+    /// Where it was opened.
+    pub path: String,
+    /// Its disk group.
+    pub group: String,
+    /// `log`, `capacity` or `log+capacity`.
+    pub role: String,
+    /// Size.
+    pub size: u64,
+    /// Bytes that extents can take in all.
+    pub capacity_bytes: u64,
+    /// Bytes in extents that are taken.
+    pub used_bytes: u64,
+    /// Bytes promised to reservations and not taken.
+    pub reserved_bytes: u64,
+    /// Components that stand on it.
+    pub component_count: u32,
+    /// Why it is out of service, if it is.
+    pub failure: Option<String>,
+    /// Blocks found damaged since the start.
+    pub damaged_blocks: u64,
+}
+
+/// Devices to be added.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddDevices {
+    /// The group that gets them as capacity devices. Left out: a new group is made.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Log device of a new group.
+    #[serde(default)]
+    pub log: Option<String>,
+    /// Capacity devices. A new group may have none: its log device then holds everything.
+    #[serde(default)]
+    pub capacity: Vec<String>,
+    /// Size of the log region of a new group.
+    #[serde(default)]
+    pub log_size: Option<u64>,
+    /// Make files of this size where paths do not exist.
+    #[serde(default)]
+    pub file_size: Option<u64>,
+    /// Format devices that hold something else.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// What was added.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AddedDevices {
+    /// The group.
+    pub group: String,
+    /// Its devices, those that were there too.
+    pub devices: Vec<DeviceView>,
+}
+
+/// A disk in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskSummary {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub id: String,
+    /// Size that guests see.
+    pub size: u64,
+    /// Its rules, in short: `single,stripes=2`.
+    pub policy: String,
+    /// Whether clients may only read.
+    pub read_only: bool,
+    /// `creating`, `active` or `deleting`.
+    pub state: String,
+    /// Bytes of its size that are backed by space.
+    pub allocated_bytes: u64,
+    /// Clients attached.
+    pub client_count: usize,
+    /// Why it cannot be used, if so.
+    pub unavailable: Option<String>,
+    /// What its policy asks for and it does not have.
+    pub debts: Vec<String>,
+}
+
+/// All of one disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskView {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub summary: DiskSummary,
+    /// Every rule with its value.
+    pub rules: BTreeMap<String, String>,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+    /// The owner's epoch.
+    pub epoch: u32,
+    /// Addresses for NBD clients.
+    pub addresses: Vec<String>,
+    /// The layout as lines of text.
+    pub layout: Vec<String>,
+    /// Why it is so.
+    pub why: Vec<String>,
+    /// The components.
+    pub components: Vec<ComponentView>,
+    /// Clients attached.
+    pub clients: Vec<ClientView>,
+    /// What its guests do now.
+    pub figures: FiguresView,
+}
+
+/// A component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ComponentView {
+    /// Place in the layout, depth first.
+    pub index: usize,
+    /// Identity.
+    pub id: String,
+    /// Identity of its device.
+    pub device: String,
+    /// Path of its device, if it is there.
+    pub path: Option<String>,
+    /// Size.
+    pub size: u64,
+}
+
+/// A client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClientView {
+    /// Where it comes from.
+    pub peer: String,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+    /// Seconds since it attached.
+    pub attached_seconds: f64,
+}
+
+/// Rates and latencies of one disk over the last seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FiguresView {
+    /// Name of the disk.
+    pub disk: String,
+    /// Seconds that the rates are over.
+    pub seconds: f64,
+    /// Reads.
+    pub read: RateView,
+    /// Writes.
+    pub write: RateView,
+    /// Requests under way.
+    pub outstanding: u32,
+    /// Clients attached.
+    pub client_count: usize,
+}
+
+/// A rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RateView {
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Median latency in microseconds; nothing when there was no I/O.
+    pub latency_us_p50: Option<f64>,
+    /// 99th percentile.
+    pub latency_us_p99: Option<f64>,
+}
+
+/// What all disks do now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TopView {
+    /// Seconds that the rates are over.
+    pub seconds: f64,
+    /// Disks, the busiest first.
+    pub disks: Vec<FiguresView>,
+    /// Congestion of every group, by its identity.
+    pub congestion: BTreeMap<String, u8>,
+}
+
+/// A disk to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateDisk {
+    /// Name.
+    pub name: String,
+    /// Size in bytes, a multiple of 512.
+    pub size: u64,
+    /// A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Whether clients may only read.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// A disk to be changed; what is left out stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeDisk {
+    /// A new name. Clients must attach by it from then on.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// A new size.
+    #[serde(default)]
+    pub size: Option<u64>,
+    /// Whether clients may only read.
+    #[serde(default)]
+    pub read_only: Option<bool>,
+    /// The disk's name: needed to make it smaller.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}
+
+/// A deletion is confirmed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Confirm {
+    /// The name of what goes.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}
+
+/// An interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Since {
+    /// The last so many seconds; left out: since the engine started.
+    #[serde(default)]
+    pub since: Option<u64>,
+}
+
+/// A policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyView {
+    /// Name.
+    pub name: String,
+    /// Whether it is there from the start and cannot be deleted.
+    pub built_in: bool,
+    /// Every rule with its value.
+    pub rules: BTreeMap<String, String>,
+    /// In short.
+    pub short: String,
+    /// Why no disk can have it now, if so.
+    pub unsupported: Option<String>,
+}
+
+/// A policy to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreatePolicy {
+    /// Name.
+    pub name: String,
+    /// Rules, with a policy's name first if it builds on one: `single,stripes=2`.
+    pub rules: String,
+}
+
+/// All histograms of a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HistogramsView {
+    /// Name of the disk.
+    pub disk: String,
+    /// Seconds that they cover; nothing: since the engine started.
+    pub seconds: Option<f64>,
+    /// Reads.
+    pub read: LatencyView,
+    /// Writes.
+    pub write: LatencyView,
+    /// Trims and zero-writes.
+    pub trims: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// The histograms, with the buckets of vSCSI.
+    pub histograms: Vec<HistogramView>,
+}
+
+/// Counts and latencies of one operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyView {
+    /// I/Os that completed well.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// Mean latency in microseconds.
+    pub latency_us_mean: Option<f64>,
+    /// Median.
+    pub latency_us_p50: Option<f64>,
+    /// 90th percentile.
+    pub latency_us_p90: Option<f64>,
+    /// 99th percentile.
+    pub latency_us_p99: Option<f64>,
+    /// 99.9th percentile.
+    pub latency_us_p999: Option<f64>,
+}
+
+/// One histogram.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HistogramView {
+    /// What it counts: `length`, `latency`, ….
+    pub kind: String,
+    /// The title that vSCSI gives it.
+    pub title: String,
+    /// Unit of the limits.
+    pub unit: String,
+    /// `reads`, `writes` or `both`.
+    pub operations: String,
+    /// Number of values.
+    pub count: u64,
+    /// Smallest value.
+    pub min: Option<i64>,
+    /// Largest value.
+    pub max: Option<i64>,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Buckets, empty ones too.
+    pub buckets: Vec<BucketView>,
+}
+
+/// One bucket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BucketView {
+    /// Largest value that falls in it; nothing for the last.
+    pub limit: Option<i32>,
+    /// How many fell in it.
+    pub count: u64,
+}
+
+/// A device was removed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RemovedDevice {
+    /// What else should be done, if anything.
+    pub advice: Option<String>,
+}

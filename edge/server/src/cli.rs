@@ -1,0 +1,234 @@
+//! The command line: what can be asked for, and how it is shown.
+//!
+//! Every command but `host` and `demo` is a client of the API. Everything that is shown can also be had as JSON. Failures go to the
+//! standard error output and decide the exit code.
+
+mod devices;
+mod disks;
+mod policies;
+#[cfg(test)]
+mod tests;
+mod text;
+mod top;
+mod transfer;
+
+pub use disks::{histograms_text, path as disks_path};
+pub use text::table;
+pub use transfer::import_image;
+
+use crate::client::Client;
+use crate::failure::{Code, Failure};
+use base::units::parse_bytes;
+use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 something broke, 2 not well formed, 3 refused as things are, 4 does not exist, 5 exists already or
+changed meanwhile, 6 no host answers.
+
+Sizes: 512, 4K, 10GiB, 1.5T; units are powers of 1024.";
+
+/// Virtual disks with a policy each, on the local disks of Linux hosts.
+#[derive(Debug, Parser)]
+#[command(name = "drystone", version, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// Where the host's API is: `unix:PATH` or `127.0.0.1:PORT`.
+    #[arg(long, global = true, env = "DRYSTONE_API", value_name = "ADDRESS")]
+    api: Option<String>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// See it at work: a datastore in a directory, a disk, real data and a real load.
+    Demo(DemoOptions),
+    /// Run a storage host until it is told to stop (SIGTERM, Ctrl-C).
+    Host(HostOptions),
+    /// Devices of the host.
+    #[command(subcommand)]
+    Device(devices::DeviceCommand),
+    /// Virtual disks.
+    #[command(subcommand)]
+    Disk(disks::DiskCommand),
+    /// Policies.
+    #[command(subcommand)]
+    Policy(policies::PolicyCommand),
+    /// The host, its groups and devices.
+    Status,
+    /// What every disk does now.
+    Top(top::TopOptions),
+    /// Print the OpenAPI document of the API.
+    Openapi,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoOptions {
+    /// Where the datastore stands [default: drystone/demo in the user's data directory].
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// End after the report instead of serving until Ctrl-C.
+    #[arg(long)]
+    pub exit: bool,
+    /// Seconds of load.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+}
+
+/// Options of `host`.
+#[derive(Debug, Clone, Args)]
+pub struct HostOptions {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Format the configured devices even if they hold something else. What they hold is lost.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Where answers go, and whom to ask.
+pub struct Shell<'a> {
+    /// The host.
+    pub client: Client,
+    /// Whether JSON is wanted.
+    pub json: bool,
+    /// Where answers go.
+    pub out: &'a mut dyn Write,
+    /// Whether a person can be asked.
+    pub interactive: bool,
+}
+
+impl Shell<'_> {
+    /// Shows an answer: as JSON, or as `text` makes it.
+    ///
+    /// # Errors
+    /// When the output is closed.
+    pub fn show<T: Serialize>(&mut self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        let shown = match self.json {
+            true => {
+                serde_json::to_string_pretty(answer).map_err(|error| Failure::failed("write JSON", error))?
+            }
+            false => text(answer),
+        };
+        match writeln!(self.out, "{}", shown.trim_end()) {
+            // The reader has seen enough, as `head` does.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+            written => written.map_err(|error| Failure::failed("write the answer", error)),
+        }
+    }
+
+    /// The confirmation that a destructive request needs: given, or typed by a person.
+    ///
+    /// # Errors
+    /// When nobody can be asked, or the answer was another.
+    fn confirm(&mut self, given: Option<String>, what: &str, name: &str) -> Result<String, Failure> {
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        if !self.interactive {
+            return Err(Failure::refused(format!("{what}; it must be confirmed"))
+                .hint(format!("add `--confirm {name}`")));
+        }
+        eprint!("{what}. Type the disk's name to go on: ");
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map_err(|error| Failure::failed("read the answer", error))?;
+        match line.trim() == name {
+            true => Ok(name.to_owned()),
+            false => Err(Failure::refused("that is not its name; nothing was changed")),
+        }
+    }
+}
+
+/// Does what `cli` says, as a client.
+///
+/// # Errors
+/// What the host says, or that none answers.
+pub fn run(cli: Cli) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    let mut shell = Shell {
+        client: find_api(cli.api.as_deref())?,
+        json: cli.json,
+        out: &mut out,
+        interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("start a runtime", error))?;
+    runtime.block_on(dispatch(&mut shell, cli.command))
+}
+
+/// Does one command.
+///
+/// # Errors
+/// What the host says, or that none answers.
+pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Device(command) => devices::run(shell, command).await,
+        Command::Disk(command) => disks::run(shell, command).await,
+        Command::Policy(command) => policies::run(shell, command).await,
+        Command::Status => devices::status(shell).await,
+        Command::Top(options) => top::run(shell, options).await,
+        Command::Openapi => shell.show(&crate::api::document(), |document| {
+            serde_json::to_string_pretty(document).unwrap_or_default()
+        }),
+        Command::Demo(_) | Command::Host(_) => unreachable!("these are no clients of the API"),
+    }
+}
+
+/// The API that is named, or else one whose socket stands at a usual place.
+fn find_api(named: Option<&str>) -> Result<Client, Failure> {
+    if let Some(named) = named {
+        return Client::parse(named);
+    }
+    let places = usual_data_dirs();
+    let sockets = places.iter().map(|folder| folder.join("api.sock"));
+    let found = sockets.clone().find(|path| path.exists());
+    let first = sockets.into_iter().next();
+    found.or(first).map(Client::Unix).ok_or_else(|| Failure::new(Code::Unreachable, "no host is known"))
+}
+
+/// Where hosts usually have their data directory.
+fn usual_data_dirs() -> Vec<PathBuf> {
+    let mut places = vec![PathBuf::from("/var/lib/drystone")];
+    if let Some(user) = user_data_dir() {
+        places.push(user.clone());
+        places.push(user.join("demo"));
+    }
+    places
+}
+
+/// The user's own data directory for Drystone.
+pub fn user_data_dir() -> Option<PathBuf> {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
+    data.or_else(home).map(|folder| folder.join("drystone"))
+}
+
+/// For clap: a size as people write it.
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+/// For clap: `90`, `60s`, `5m`, `1h` in seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) if text.ends_with('h') => (number, 3600),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    let value: Option<u64> = number.parse().ok();
+    value
+        .and_then(|value| value.checked_mul(factor))
+        .filter(|value| *value > 0)
+        .ok_or_else(|| format!("`{text}` is not a time: `60s`, `5m` and `1h` are"))
+}

@@ -1,0 +1,177 @@
+//! `device` and `status`.
+
+use super::{Shell, size, text};
+use crate::api::types::{AddDevices, AddedDevices, DeviceView, HostView, RemovedDevice};
+use crate::failure::Failure;
+use base::units::format_bytes;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What can be done with devices.
+#[derive(Debug, Subcommand)]
+pub enum DeviceCommand {
+    /// All devices with their space.
+    List,
+    /// Make a disk group of devices, or give a group more capacity devices.
+    Add(AddOptions),
+    /// Remove an empty device; the log device of an empty group removes the group.
+    Remove {
+        /// Its path or id.
+        device: String,
+    },
+}
+
+/// Options of `device add`.
+#[derive(Debug, Args)]
+pub struct AddOptions {
+    /// Capacity devices. With neither --log nor --group: the one device of a new group.
+    paths: Vec<PathBuf>,
+    /// Log device of a new group.
+    #[arg(long, conflicts_with = "group")]
+    log: Option<PathBuf>,
+    /// The group that gets more capacity devices (see `drystone status`).
+    #[arg(long)]
+    group: Option<String>,
+    /// Size of the log region of a new group.
+    #[arg(long, value_parser = size, conflicts_with = "group")]
+    log_size: Option<u64>,
+    /// Make files of this size where paths do not exist.
+    #[arg(long, value_parser = size)]
+    file_size: Option<u64>,
+    /// Format devices that hold something else. What they hold is lost.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the host says.
+pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Failure> {
+    match command {
+        DeviceCommand::List => {
+            let devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
+            shell.show(&devices, |devices| device_table(devices))
+        }
+        DeviceCommand::Add(options) => {
+            let request = add_request(options)?;
+            let added: AddedDevices = shell.client.post("/api/v1/devices", &request).await?;
+            shell.show(&added, |added| format!("group {}\n{}", added.group, device_table(&added.devices)))
+        }
+        DeviceCommand::Remove { device } => remove(shell, &device).await,
+    }
+}
+
+async fn remove(shell: &mut Shell<'_>, device: &str) -> Result<(), Failure> {
+    // A path cannot stand in an address; its id can.
+    let devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
+    let path = std::path::absolute(device).map(|path| path.display().to_string()).unwrap_or_default();
+    let found = devices.iter().find(|found| found.id == device || found.path == path);
+    let Some(found) = found else {
+        return Err(Failure::new(crate::failure::Code::NotFound, format!("there is no device `{device}`"))
+            .hint("see `drystone device list`"));
+    };
+    let removed: RemovedDevice = shell.client.delete(&format!("/api/v1/devices/{}", found.id)).await?;
+    shell.show(&removed, |removed| {
+        let advice = removed.advice.as_deref().unwrap_or_default();
+        format!("removed {}\n{advice}", found.path)
+    })
+}
+
+fn add_request(options: AddOptions) -> Result<AddDevices, Failure> {
+    let absolute = |path: PathBuf| match std::path::absolute(&path) {
+        Ok(path) => Ok(path.display().to_string()),
+        Err(error) => Err(Failure::usage(format!("{} is not a path: {error}", path.display()))),
+    };
+    let mut paths = options.paths.into_iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    let mut log = options.log.map(absolute).transpose()?;
+    if log.is_none() && options.group.is_none() {
+        if paths.len() != 1 {
+            return Err(Failure::usage(
+                "say which device is the log device with --log, or which --group they join",
+            ));
+        }
+        log = paths.pop();
+    }
+    Ok(AddDevices {
+        group: options.group,
+        log,
+        capacity: paths,
+        log_size: options.log_size,
+        file_size: options.file_size,
+        force: options.force,
+    })
+}
+
+fn device_table(devices: &[DeviceView]) -> String {
+    let row = |device: &DeviceView| {
+        let free = device.capacity_bytes.saturating_sub(device.used_bytes);
+        vec![
+            device.path.clone(),
+            device.role.clone(),
+            format_bytes(device.size),
+            format_bytes(device.used_bytes),
+            format_bytes(free),
+            format_bytes(device.reserved_bytes),
+            device.component_count.to_string(),
+            device.damaged_blocks.to_string(),
+            device.failure.clone().unwrap_or_else(|| "in service".to_owned()),
+            device.id.clone(),
+        ]
+    };
+    let headings =
+        ["device", "role", "size", "used", "free", "reserved", "components", "damaged", "state", "id"];
+    text::table(&headings, &[2, 3, 4, 5, 6, 7], devices.iter().map(row).collect())
+}
+
+/// `status`.
+///
+/// # Errors
+/// What the host says.
+pub async fn status(shell: &mut Shell<'_>) -> Result<(), Failure> {
+    let host: HostView = shell.client.get("/api/v1/host").await?;
+    shell.show(&host, status_text)
+}
+
+fn status_text(host: &HostView) -> String {
+    let health = match (host.unavailable.len(), host.warnings.len()) {
+        (0, 0) => "all disks can be used".to_owned(),
+        (0, _) => "all disks can be used; see the warnings".to_owned(),
+        (count, _) => format!("{count} of {} disks cannot be used", host.disk_count),
+    };
+    let mut facts = vec![
+        ("host", format!("{} (drystone {})", host.name, host.version)),
+        ("health", health),
+        ("cluster", host.cluster.clone()),
+        ("running for", text::duration(host.uptime_seconds)),
+        ("disks", host.disk_count.to_string()),
+        (
+            "buffers",
+            format!("{} of {}", format_bytes(host.buffer_bytes), format_bytes(host.buffer_bytes_max)),
+        ),
+        ("nbd", host.nbd.join("\n")),
+        ("api", host.http.join("\n")),
+    ];
+    let unavailable: Vec<String> =
+        host.unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    for (name, lines) in [("unavailable", unavailable), ("warnings", host.warnings.clone())] {
+        if !lines.is_empty() {
+            facts.push((name, lines.join("\n")));
+        }
+    }
+    let mut shown = text::facts(&facts);
+    for group in &host.groups {
+        shown += &format!(
+            "\n\ngroup {}: log {} of {} in use, congestion {} of 255, {} to destage, scrub round {} at {:.0} %\n{}",
+            group.id,
+            format_bytes(group.log_used_bytes),
+            format_bytes(group.log_bytes),
+            group.congestion,
+            format_bytes(group.destage_pending_bytes),
+            group.scrub_rounds + 1,
+            group.scrub_progress * 100.0,
+            device_table(&group.devices)
+        );
+    }
+    shown
+}

@@ -1,0 +1,355 @@
+//! `disk`.
+
+use super::{Shell, seconds, size, text, transfer};
+use crate::api::types::{
+    BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView, HistogramsView, LatencyView,
+    RateView,
+};
+use crate::failure::Failure;
+use base::units::format_bytes;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What can be done with disks.
+#[derive(Debug, Subcommand)]
+pub enum DiskCommand {
+    /// Make a disk.
+    Create(CreateOptions),
+    /// All disks.
+    List,
+    /// One disk: layout and why it is so, space, clients, live figures.
+    Show {
+        /// Its name or id.
+        name: String,
+    },
+    /// Make a disk larger, or smaller.
+    Resize {
+        /// Its name or id.
+        name: String,
+        /// The new size.
+        #[arg(value_parser = size)]
+        size: u64,
+        /// The disk's name: needed to make it smaller.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+    },
+    /// Give a disk another name.
+    Rename {
+        /// Its name or id.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// Delete a disk and all that is on it.
+    Delete {
+        /// Its name or id.
+        name: String,
+        /// The disk's name.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+    },
+    /// Read a disk image (raw, qcow2, …) into a disk; it is made if it is not there.
+    Import(ImportOptions),
+    /// Write a disk into an image file.
+    Export(ExportOptions),
+    /// The I/O histograms of a disk.
+    Histogram(HistogramOptions),
+}
+
+/// Options of `disk create`.
+#[derive(Debug, Args)]
+pub struct CreateOptions {
+    /// Its name.
+    name: String,
+    /// Its size.
+    #[arg(value_parser = size)]
+    size: u64,
+    /// A policy's name, rules, or both: single, gold,stripes=2 [default on a single host: single].
+    #[arg(long)]
+    policy: Option<String>,
+    /// Clients may only read.
+    #[arg(long)]
+    read_only: bool,
+}
+
+/// Options of `disk import`.
+#[derive(Debug, Args)]
+pub struct ImportOptions {
+    /// Name of the disk.
+    pub name: String,
+    /// The image file.
+    pub file: PathBuf,
+    /// The image's format, if it shall not be found out.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// Policy of a disk that is made.
+    #[arg(long)]
+    pub policy: Option<String>,
+    /// The disk's name: needed to write over a disk that is there.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+}
+
+/// Options of `disk export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// Name of the disk.
+    pub name: String,
+    /// The image file to write; it must not be there.
+    pub file: PathBuf,
+    /// Format of the image.
+    #[arg(long, default_value = "raw")]
+    pub format: String,
+}
+
+/// Options of `disk histogram`.
+#[derive(Debug, Args)]
+pub struct HistogramOptions {
+    /// Its name or id.
+    name: String,
+    /// The last 60s, 5m, 1h [default: since the host started].
+    #[arg(long, value_parser = seconds)]
+    since: Option<u64>,
+    /// Only one: length, seek_distance, seek_distance_nearest, latency, outstanding, interarrival.
+    #[arg(long)]
+    kind: Option<String>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the host says.
+pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Failure> {
+    match command {
+        DiskCommand::Create(options) => {
+            let CreateOptions { name, size, policy, read_only } = options;
+            let request = CreateDisk { name, size, policy, read_only };
+            let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
+            shell.show(&disk, disk_text)
+        }
+        DiskCommand::List => {
+            let disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+            shell.show(&disks, |disks| disk_table(disks))
+        }
+        DiskCommand::Show { name } => {
+            let disk: DiskView = shell.client.get(&path(&name)).await?;
+            shell.show(&disk, disk_text)
+        }
+        DiskCommand::Resize { name, size, confirm } => resize(shell, &name, size, confirm).await,
+        DiskCommand::Rename { name, new_name } => {
+            let request = ChangeDisk { name: Some(new_name), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            shell.show(&disk, |disk| format!("renamed {name} to {}", disk.summary.name))
+        }
+        DiskCommand::Delete { name, confirm } => delete(shell, &name, confirm).await,
+        DiskCommand::Import(options) => transfer::import(shell, options).await,
+        DiskCommand::Export(options) => transfer::export(shell, options).await,
+        DiskCommand::Histogram(options) => histogram(shell, options).await,
+    }
+}
+
+/// Where a disk is in the API.
+pub fn path(name: &str) -> String {
+    // Names and ids need no escapes; anything else is refused by the host, which must be able to read it.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let escaped = name.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    format!("/api/v1/disks/{}", escaped.collect::<String>())
+}
+
+async fn resize(
+    shell: &mut Shell<'_>,
+    name: &str,
+    size: u64,
+    confirm: Option<String>,
+) -> Result<(), Failure> {
+    let before: DiskView = shell.client.get(&path(name)).await?;
+    let confirm = match size < before.summary.size {
+        true => {
+            let what = format!("Making {name} smaller destroys what stands beyond {}", format_bytes(size));
+            Some(shell.confirm(confirm, &what, &before.summary.name)?)
+        }
+        false => None,
+    };
+    let request = ChangeDisk { size: Some(size), confirm, ..ChangeDisk::default() };
+    let disk: DiskView = shell.client.patch(&path(name), &request).await?;
+    shell.show(&disk, |disk| {
+        let (before, after) = (format_bytes(before.summary.size), format_bytes(disk.summary.size));
+        format!("{} was {before} and is {after}", disk.summary.name)
+    })
+}
+
+async fn delete(shell: &mut Shell<'_>, name: &str, confirm: Option<String>) -> Result<(), Failure> {
+    let disk: DiskView = shell.client.get(&path(name)).await?;
+    let what = format!("Deleting {name} destroys {} of data", format_bytes(disk.summary.allocated_bytes));
+    let confirm = shell.confirm(confirm, &what, &disk.summary.name)?;
+    let escaped = path(&confirm);
+    let escaped = escaped.rsplit('/').next().unwrap_or_default();
+    let () = shell.client.delete(&format!("{}?confirm={escaped}", path(name))).await?;
+    shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted {name}"))
+}
+
+async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(), Failure> {
+    let since = options.since.map_or_else(String::new, |seconds| format!("?since={seconds}"));
+    let address = format!("{}/histograms{since}", path(&options.name));
+    let mut all: HistogramsView = shell.client.get(&address).await?;
+    if let Some(kind) = options.kind {
+        if !all.histograms.iter().any(|histogram| histogram.kind == kind) {
+            let mut kinds: Vec<&str> = all.histograms.iter().map(|found| found.kind.as_str()).collect();
+            kinds.dedup();
+            return Err(Failure::usage(format!("there is no histogram `{kind}`: {} are", kinds.join(", "))));
+        }
+        all.histograms.retain(|histogram| histogram.kind == kind);
+    }
+    shell.show(&all, histograms_text)
+}
+
+fn disk_table(disks: &[DiskSummary]) -> String {
+    let row = |disk: &DiskSummary| {
+        let state = match (&disk.unavailable, disk.debts.len()) {
+            (Some(reason), _) => format!("unavailable: {reason}"),
+            (None, 0) => disk.state.clone(),
+            (None, _) => format!("{}, owes to its policy", disk.state),
+        };
+        vec![
+            disk.name.clone(),
+            format_bytes(disk.size),
+            format_bytes(disk.allocated_bytes),
+            disk.policy.clone(),
+            disk.client_count.to_string(),
+            state,
+        ]
+    };
+    let headings = ["disk", "size", "allocated", "policy", "clients", "state"];
+    text::table(&headings, &[1, 2, 4], disks.iter().map(row).collect())
+}
+
+fn rate_text(rate: &RateView) -> String {
+    format!(
+        "{:.0} IOPS, {}, latency p50 {} p99 {}",
+        rate.iops,
+        text::rate(rate.bytes_per_second),
+        text::latency(rate.latency_us_p50),
+        text::latency(rate.latency_us_p99)
+    )
+}
+
+fn disk_text(disk: &DiskView) -> String {
+    let summary = &disk.summary;
+    let clients: Vec<String> = disk
+        .clients
+        .iter()
+        .map(|client| {
+            let tls = if client.tls { ", encrypted" } else { "" };
+            format!("{} for {}{tls}", client.peer, text::duration(client.attached_seconds))
+        })
+        .collect();
+    let access = if summary.read_only { ", read-only" } else { "" };
+    let mut facts = vec![
+        ("disk", summary.name.clone()),
+        ("id", summary.id.clone()),
+        (
+            "size",
+            format!(
+                "{}, {} allocated{access}",
+                format_bytes(summary.size),
+                format_bytes(summary.allocated_bytes)
+            ),
+        ),
+        ("policy", summary.policy.clone()),
+        ("state", summary.unavailable.clone().unwrap_or_else(|| summary.state.clone())),
+        ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
+        ("reads", rate_text(&disk.figures.read)),
+        ("writes", rate_text(&disk.figures.write)),
+        ("layout", shorten(&disk.layout)),
+        ("why", disk.why.join("\n")),
+        ("attach", disk.addresses.join("\n")),
+    ];
+    if !summary.debts.is_empty() {
+        facts.push(("debts", summary.debts.join("\n")));
+    }
+    text::facts(&facts)
+}
+
+/// Lines of a layout that a person still reads.
+const LAYOUT_LINES_MAX: usize = 20;
+
+fn shorten(lines: &[String]) -> String {
+    match lines.len().checked_sub(LAYOUT_LINES_MAX) {
+        None | Some(0) => lines.join("\n"),
+        Some(more) => {
+            format!("{}\n… and {more} more (--json shows all)", lines[..LAYOUT_LINES_MAX].join("\n"))
+        }
+    }
+}
+
+/// Characters of the longest bar.
+const BAR_LENGTH: u64 = 40;
+
+/// All histograms: reads and writes beside each other, with a bar of both.
+pub fn histograms_text(all: &HistogramsView) -> String {
+    let period = match all.seconds {
+        Some(seconds) => format!("the last {}", text::duration(seconds)),
+        None => "since the host started".to_owned(),
+    };
+    let mut shown = vec![format!("{}, {period}", all.disk), latency_table(all)];
+    let mut kinds: Vec<&str> = all.histograms.iter().map(|histogram| histogram.kind.as_str()).collect();
+    kinds.dedup();
+    for kind in kinds {
+        let of = |operations: &str| {
+            all.histograms.iter().find(|found| found.kind == kind && found.operations == operations)
+        };
+        if let Some(both) = of("both").filter(|both| both.count > 0) {
+            shown.push(histogram_text(both, of("reads"), of("writes")));
+        }
+    }
+    shown.join("\n\n")
+}
+
+fn latency_table(all: &HistogramsView) -> String {
+    let row = |name: &str, view: &LatencyView| {
+        vec![
+            name.to_owned(),
+            view.count.to_string(),
+            format_bytes(view.bytes),
+            view.errors.to_string(),
+            text::latency(view.latency_us_mean),
+            text::latency(view.latency_us_p50),
+            text::latency(view.latency_us_p90),
+            text::latency(view.latency_us_p99),
+            text::latency(view.latency_us_p999),
+        ]
+    };
+    let headings = ["", "ios", "bytes", "errors", "mean", "p50", "p90", "p99", "p99.9"];
+    let rows = vec![row("reads", &all.read), row("writes", &all.write)];
+    let others = format!("trims {}, flushes {}", all.trims, all.flushes);
+    format!("{}\n{others}", text::table(&headings, &[1, 2, 3, 4, 5, 6, 7, 8], rows))
+}
+
+fn histogram_text(
+    both: &HistogramView,
+    reads: Option<&HistogramView>,
+    writes: Option<&HistogramView>,
+) -> String {
+    let used = |bucket: &BucketView| bucket.count > 0;
+    let first = both.buckets.iter().position(used).unwrap_or(0);
+    let last = both.buckets.iter().rposition(used).unwrap_or(0);
+    let most = both.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1).max(1);
+    let count = |view: Option<&HistogramView>, index: usize| {
+        view.map_or_else(String::new, |view| view.buckets[index].count.to_string())
+    };
+    let row = |index: usize| {
+        let bucket = &both.buckets[index];
+        let limit = match bucket.limit {
+            Some(limit) => format!("<= {limit}"),
+            None => format!("> {}", both.buckets[index - 1].limit.unwrap_or_default()),
+        };
+        let bar = "#".repeat((bucket.count * BAR_LENGTH).div_ceil(most) as usize);
+        vec![limit, count(reads, index), count(writes, index), bucket.count.to_string(), bar]
+    };
+    let headings = [both.unit.as_str(), "reads", "writes", "all", ""];
+    let rows = (first..=last).map(row).collect();
+    format!("{}\n{}", both.title, text::table(&headings, &[0, 1, 2, 3], rows))
+}

@@ -1,0 +1,162 @@
+//! The way from the command line to a host's API: HTTP over a unix socket or loopback TCP, one request per connection.
+//!
+//! Has no rights of its own. Must never wait for ever: a host that accepts and does not answer is told as such.
+
+use crate::failure::{Code, Failure};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::path::PathBuf;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Where a host's API is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Client {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// `address:port`.
+    Tcp(String),
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Client::Unix(path) => write!(f, "unix:{}", path.display()),
+            Client::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+impl Client {
+    /// Reads `unix:PATH`, a path with a slash, `http://127.0.0.1:8000` or `127.0.0.1:8000`.
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn parse(text: &str) -> Result<Client, Failure> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Client::Unix(PathBuf::from(path)));
+        }
+        if let Some(address) = text.strip_prefix("http://") {
+            return Ok(Client::Tcp(address.trim_end_matches('/').to_owned()));
+        }
+        if text.contains('/') {
+            return Ok(Client::Unix(PathBuf::from(text)));
+        }
+        match text.rsplit_once(':') {
+            Some((_, port)) if port.parse::<u16>().is_ok() => Ok(Client::Tcp(text.to_owned())),
+            _ => Err(Failure::usage(format!(
+                "`{text}` is not the address of an API: `unix:PATH` and `127.0.0.1:8000` are"
+            ))),
+        }
+    }
+
+    /// Asks for what is at `path`.
+    ///
+    /// # Errors
+    /// What the host says, or that it does not answer.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Method::GET, path, None::<&()>).await
+    }
+
+    /// Makes something at `path`.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    /// Changes what is at `path`.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn patch<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+        self.ask(Method::PATCH, path, Some(body)).await
+    }
+
+    /// Deletes what is at `path`.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Method::DELETE, path, None::<&()>).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, Failure> {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost");
+        let mut bytes = Bytes::new();
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json");
+            bytes =
+                serde_json::to_vec(body).map_err(|error| Failure::failed("write a request", error))?.into();
+        }
+        let request = request
+            .body(Full::new(bytes))
+            .map_err(|error| Failure::usage(format!("`{path}` cannot be asked for: {error}")))?;
+        let (status, text) = self.send(request).await?;
+        let answer = if text.is_empty() { b"null" } else { text.as_slice() };
+        if status.is_success() {
+            return serde_json::from_slice(answer)
+                .map_err(|error| Failure::failed(format!("read the answer of {self}"), error));
+        }
+        Err(serde_json::from_slice(answer)
+            .unwrap_or_else(|_| Failure::failed(format!("ask {self}"), format!("it answered {status}"))))
+    }
+
+    /// Sends a request and gives the status and the body back.
+    ///
+    /// # Errors
+    /// When the host does not answer.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<(hyper::StatusCode, Vec<u8>), Failure> {
+        let answer = tokio::time::timeout(ANSWER_WAIT, async {
+            match self {
+                Client::Unix(path) => {
+                    exchange(UnixStream::connect(path).await.map_err(|error| self.silent(error))?, request)
+                        .await
+                }
+                Client::Tcp(address) => {
+                    exchange(TcpStream::connect(address).await.map_err(|error| self.silent(error))?, request)
+                        .await
+                }
+            }
+        });
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_) => Err(self.silent(format!("no answer within {} s", ANSWER_WAIT.as_secs()))),
+        }
+    }
+
+    fn silent(&self, error: impl fmt::Display) -> Failure {
+        Failure::new(Code::Unreachable, format!("no host answers at {self}: {error}")).hint(
+            "start one with `drystone host --config FILE`, or say where it is with --api or DRYSTONE_API",
+        )
+    }
+}
+
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+) -> Result<(hyper::StatusCode, Vec<u8>), Failure> {
+    let broke = |error: &dyn fmt::Display| Failure::failed("talk to the host", error);
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broke(&error))?;
+    let connection = tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(|error| broke(&error))?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let bytes = body.map_err(|error| broke(&error))?.to_bytes().to_vec();
+    connection.abort();
+    Ok((status, bytes))
+}

@@ -1,0 +1,328 @@
+//! The configuration file of `drystone host`: TOML, refused with the line when a key or a value makes no sense.
+//!
+//! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
+
+use crate::engine::{Create, GroupSpec, Listen, Settings, TlsFiles};
+use crate::failure::Failure;
+use crate::limits::UNIX_PATH_MAX;
+use base::units::{EXTENT_SIZE, MIB, parse_bytes};
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Most capacity devices of one disk group (design, section 1).
+const CAPACITY_DEVICES_MAX: usize = 7;
+/// Least memory in block buffers: two of the largest requests.
+const BUFFER_BYTES_MIN: u64 = 64 * MIB;
+/// Least memory in tables.
+const TABLE_BYTES_MIN: u64 = 16 * MIB;
+
+/// A host's configuration, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Name of the host.
+    pub name: String,
+    /// Where the directory, the lock and the sockets stand.
+    pub data_dir: PathBuf,
+    /// Where NBD clients connect.
+    pub nbd: Vec<Listen>,
+    /// Where clients of the API connect.
+    pub http: Vec<Listen>,
+    /// Encryption of NBD over TCP.
+    pub tls: Option<TlsFiles>,
+    /// Most bytes of memory in block buffers.
+    pub buffer_bytes: u64,
+    /// Most bytes of memory in tables.
+    pub table_bytes: u64,
+    /// Pace of scrubbing in bytes per second; zero: off.
+    pub scrub_bytes_per_second: u64,
+    /// The disk groups.
+    pub groups: Vec<GroupSpec>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<String>,
+    data_dir: PathBuf,
+    #[serde(default)]
+    listen: ListenSection,
+    tls: Option<TlsSection>,
+    #[serde(default)]
+    memory: MemorySection,
+    #[serde(default)]
+    scrub: ScrubSection,
+    #[serde(default)]
+    group: Vec<GroupSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListenSection {
+    nbd: Option<Vec<String>>,
+    http: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsSection {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_authorities: Option<PathBuf>,
+    #[serde(default)]
+    required: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct MemorySection {
+    #[serde(deserialize_with = "size")]
+    buffers: u64,
+    #[serde(deserialize_with = "size")]
+    tables: u64,
+}
+
+impl Default for MemorySection {
+    fn default() -> MemorySection {
+        MemorySection { buffers: 512 * MIB, tables: 1024 * MIB }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ScrubSection {
+    /// Bytes per second and group.
+    #[serde(deserialize_with = "size")]
+    pace: u64,
+}
+
+impl Default for ScrubSection {
+    fn default() -> ScrubSection {
+        // A terabyte in about 18 hours, and too little to be felt by guests.
+        ScrubSection { pace: 16 * MIB }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupSection {
+    log: PathBuf,
+    #[serde(default)]
+    capacity: Vec<PathBuf>,
+    #[serde(default, deserialize_with = "some_size")]
+    log_size: Option<u64>,
+    #[serde(default, deserialize_with = "some_size")]
+    file_size: Option<u64>,
+    #[serde(default)]
+    create: CreateRule,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CreateRule {
+    #[default]
+    Never,
+    IfBlank,
+}
+
+/// A size as text (`10GiB`) or as a number of bytes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SizeText {
+    Text(String),
+    Number(u64),
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match SizeText::deserialize(deserializer)? {
+        SizeText::Text(text) => parse_bytes(&text).map_err(serde::de::Error::custom),
+        SizeText::Number(bytes) => Ok(bytes),
+    }
+}
+
+fn some_size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    size(deserializer).map(Some)
+}
+
+/// Reads a place to listen: `127.0.0.1:10809` or `unix:PATH`, relative paths from `folder`.
+///
+/// # Errors
+/// When it is neither, or the path is too long for a socket.
+pub fn parse_listen(text: &str, folder: &Path) -> Result<Listen, Failure> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = folder.join(path);
+        if path.as_os_str().len() > UNIX_PATH_MAX {
+            return Err(Failure::usage(format!(
+                "the path of the socket {} is too long: {UNIX_PATH_MAX} bytes are possible",
+                path.display()
+            ))
+            .hint("use a shorter data_dir, or an absolute path of its own"));
+        }
+        return Ok(Listen::Unix(path));
+    }
+    text.parse::<SocketAddr>().map(Listen::Tcp).map_err(|_| {
+        Failure::usage(format!("`{text}` is not a place to listen: `127.0.0.1:10809` and `unix:PATH` are"))
+    })
+}
+
+impl Config {
+    /// Reads and checks the file at `path`. `force` lets it format devices that hold something foreign.
+    ///
+    /// # Errors
+    /// What is wrong, with the line.
+    pub fn read(path: &Path, force: bool) -> Result<Config, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("read {}: {error}", path.display())))?;
+        let absolute = std::path::absolute(path)
+            .map_err(|error| Failure::usage(format!("{} is not a path: {error}", path.display())))?;
+        let folder = absolute.parent().expect("a file that was read stands in a folder");
+        Config::parse(&text, folder, force).map_err(|failure| Failure {
+            error: format!("{}: {}", path.display(), failure.error.trim_end()),
+            ..failure
+        })
+    }
+
+    /// Checks the text of a file that stands in `folder`.
+    ///
+    /// # Errors
+    /// What is wrong, with the line.
+    pub fn parse(text: &str, folder: &Path, force: bool) -> Result<Config, Failure> {
+        let file: File = toml::from_str(text).map_err(|error| Failure::usage(error.to_string()))?;
+        let data_dir = folder.join(&file.data_dir);
+        let listen = |texts: Option<Vec<String>>, standard: &[&str]| -> Result<Vec<Listen>, Failure> {
+            let texts = texts.unwrap_or_else(|| standard.iter().map(|text| (*text).to_owned()).collect());
+            texts.iter().map(|text| parse_listen(text, &data_dir)).collect()
+        };
+        let config = Config {
+            name: file.name.unwrap_or_else(host_name),
+            nbd: listen(file.listen.nbd, &["127.0.0.1:10809", "unix:nbd.sock"])?,
+            http: listen(file.listen.http, &["unix:api.sock"])?,
+            tls: file.tls.map(|tls| TlsFiles {
+                certificate: folder.join(tls.certificate),
+                key: folder.join(tls.key),
+                client_authorities: tls.client_authorities.map(|path| folder.join(path)),
+                required: tls.required,
+            }),
+            buffer_bytes: file.memory.buffers,
+            table_bytes: file.memory.tables,
+            scrub_bytes_per_second: file.scrub.pace,
+            groups: file.group.into_iter().map(|group| group.spec(folder, force)).collect(),
+            data_dir,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        crate::name::check_name(&self.name)?;
+        for (memory, bytes, least) in
+            [("buffers", self.buffer_bytes, BUFFER_BYTES_MIN), ("tables", self.table_bytes, TABLE_BYTES_MIN)]
+        {
+            if bytes < least {
+                return Err(Failure::usage(format!(
+                    "[memory] {memory} = {bytes} bytes is too little: at least {} MiB",
+                    least / MIB
+                )));
+            }
+        }
+        self.check_listen()?;
+        self.groups.iter().try_for_each(check_group)?;
+        let mut paths: Vec<&PathBuf> = self.groups.iter().flat_map(paths_of).collect();
+        paths.sort();
+        match paths.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(Failure::usage(format!("the device {} is named twice", pair[0].display()))),
+            None => Ok(()),
+        }
+    }
+
+    /// Only loopback without authentication: design, section 7, security.
+    fn check_listen(&self) -> Result<(), Failure> {
+        let remote = |listen: &&Listen| matches!(listen, Listen::Tcp(address) if !address.ip().is_loopback());
+        if let Some(Listen::Tcp(address)) = self.http.iter().find(remote) {
+            return Err(Failure::usage(format!(
+                "[listen] http = \"{address}\" would let everybody in: the API has no authentication yet"
+            ))
+            .hint("use a loopback address or a unix socket, and reach it through ssh"));
+        }
+        let authenticated =
+            self.tls.as_ref().is_some_and(|tls| tls.required && tls.client_authorities.is_some());
+        match self.nbd.iter().find(remote) {
+            Some(Listen::Tcp(address)) if !authenticated => Err(Failure::usage(format!(
+                "[listen] nbd = \"{address}\" would let everybody in: clients from elsewhere need a certificate"
+            ))
+            .hint("set [tls] with required = true and client_authorities, or use a loopback address")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the engine needs of it.
+    pub fn settings(&self, cluster: Option<base::ClusterId>) -> Settings {
+        Settings {
+            host_name: self.name.clone(),
+            cluster,
+            nbd: self.nbd.clone(),
+            tls: self.tls.clone(),
+            buffer_bytes: self.buffer_bytes,
+            table_bytes: self.table_bytes,
+            scrub_bytes_per_second: self.scrub_bytes_per_second,
+        }
+    }
+}
+
+impl GroupSection {
+    fn spec(self, folder: &Path, force: bool) -> GroupSpec {
+        let create = match (force, self.create) {
+            (true, _) => Create::Force,
+            (false, CreateRule::IfBlank) => Create::IfBlank,
+            (false, CreateRule::Never) => Create::Never,
+        };
+        GroupSpec {
+            log: folder.join(self.log),
+            capacity: self.capacity.into_iter().map(|path| folder.join(path)).collect(),
+            log_size: self.log_size,
+            file_size: self.file_size,
+            create,
+        }
+    }
+}
+
+/// All devices of a group.
+pub fn paths_of(group: &GroupSpec) -> impl Iterator<Item = &PathBuf> {
+    std::iter::once(&group.log).chain(&group.capacity)
+}
+
+/// Refuses groups that no engine could make.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_group(group: &GroupSpec) -> Result<(), Failure> {
+    if group.capacity.len() > CAPACITY_DEVICES_MAX {
+        return Err(Failure::usage(format!(
+            "the group of {} has {} capacity devices; up to {CAPACITY_DEVICES_MAX} are possible",
+            group.log.display(),
+            group.capacity.len()
+        ))
+        .hint("make a second group with a log device of its own"));
+    }
+    if group.capacity.contains(&group.log) {
+        return Err(Failure::usage(format!("the device {} is named twice", group.log.display()))
+            .hint("a log device holds data too if no capacity device is named"));
+    }
+    for (key, size) in [("log_size", group.log_size), ("file_size", group.file_size)] {
+        if let Some(bytes) = size.filter(|bytes| *bytes == 0 || !bytes.is_multiple_of(EXTENT_SIZE)) {
+            return Err(Failure::usage(format!("{key} = {bytes} bytes is not a whole number of MiB")));
+        }
+    }
+    Ok(())
+}
+
+/// The machine's name up to its first dot, or `host`.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let short = name.trim().split('.').next().unwrap_or_default().to_owned();
+    if crate::name::check_name(&short).is_ok() { short } else { "host".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! What a configuration file may say, and how a wrong one is refused.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, Failure> {
+    Config::parse(text, Path::new("/etc/drystone"), false)
+}
+
+const LEAST: &str = "data_dir = \"/d\"\n[[group]]\nlog = \"/dev/sdb\"\n";
+
+#[test]
+fn the_least_file_has_defaults_for_the_rest() {
+    let config = parse(LEAST).expect("a configuration");
+    assert_eq!(
+        config.nbd,
+        [
+            Listen::Tcp("127.0.0.1:10809".parse().expect("an address")),
+            Listen::Unix(PathBuf::from("/d/nbd.sock"))
+        ]
+    );
+    assert_eq!(config.http, [Listen::Unix(PathBuf::from("/d/api.sock"))]);
+    assert_eq!((config.buffer_bytes, config.table_bytes), (512 * MIB, 1024 * MIB));
+    assert_eq!(config.groups[0].create, Create::Never);
+    assert_eq!(config.groups[0].log, PathBuf::from("/dev/sdb"));
+}
+
+#[test]
+fn everything_can_be_said_and_paths_count_from_the_file() {
+    let config = parse(
+        r#"
+        name = "h1"
+        data_dir = "data"
+        [listen]
+        nbd = ["[::1]:10810", "unix:/run/n.sock"]
+        http = ["127.0.0.1:8000", "unix:a.sock"]
+        [tls]
+        certificate = "c.pem"
+        key = "k.pem"
+        client_authorities = "ca.pem"
+        required = true
+        [memory]
+        buffers = "1GiB"
+        tables = 67108864
+        [scrub]
+        pace = "0"
+        [[group]]
+        log = "log.img"
+        capacity = ["a.img", "/dev/sdc"]
+        log_size = "1G"
+        file_size = "8G"
+        create = "if-blank"
+        "#,
+    )
+    .expect("a configuration");
+    assert_eq!(config.data_dir, PathBuf::from("/etc/drystone/data"));
+    assert_eq!(config.http[1], Listen::Unix(PathBuf::from("/etc/drystone/data/a.sock")));
+    let tls = config.tls.as_ref().expect("tls");
+    assert_eq!(tls.client_authorities, Some(PathBuf::from("/etc/drystone/ca.pem")));
+    let group = &config.groups[0];
+    assert_eq!(group.capacity, [PathBuf::from("/etc/drystone/a.img"), PathBuf::from("/dev/sdc")]);
+    assert_eq!((group.log_size, group.file_size), (Some(1 << 30), Some(8 << 30)));
+    assert_eq!(group.create, Create::IfBlank);
+    assert_eq!(config.settings(None).scrub_bytes_per_second, 0);
+    let forced = Config::parse(LEAST, Path::new("/"), true).expect("a configuration");
+    assert_eq!(forced.groups[0].create, Create::Force);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_key_and_line() {
+    let long = "x".repeat(120);
+    for (text, expected) in [
+        ("data_dir = \"/d\"\ncolour = 1\n".to_owned(), vec!["line 2", "colour"]),
+        (format!("{LEAST}sise = \"1G\"\n"), vec!["line 4", "sise"]),
+        (format!("{LEAST}log_size = \"1 elephant\"\n"), vec!["line 4", "1 elephant", "10GiB"]),
+        (format!("{LEAST}log_size = \"1\"\n"), vec!["log_size", "whole number of MiB"]),
+        (format!("{LEAST}create = \"always\"\n"), vec!["line 4", "always", "if-blank"]),
+        (format!("{LEAST}capacity = [\"/a\",\"/b\",\"/a\"]\n"), vec!["/a is named twice"]),
+        (
+            format!("{LEAST}capacity = [\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\"]\n"),
+            vec!["8 capacity devices", "up to 7"],
+        ),
+        ("[[group]]\nlog = \"/a\"\n".to_owned(), vec!["data_dir"]),
+        (
+            "data_dir = \"/d\"\n[listen]\nhttp = [\"0.0.0.0:80\"]\n".to_owned(),
+            vec!["0.0.0.0:80", "everybody"],
+        ),
+        (
+            "data_dir = \"/d\"\n[listen]\nnbd = [\"0.0.0.0:80\"]\n".to_owned(),
+            vec!["everybody", "certificate"],
+        ),
+        ("data_dir = \"/d\"\n[listen]\nnbd = [\"localhost\"]\n".to_owned(), vec!["`localhost`", "unix:PATH"]),
+        (format!("data_dir = \"/{long}\"\n"), vec!["too long", "107"]),
+        ("data_dir = \"/d\"\n[memory]\nbuffers = \"1M\"\n".to_owned(), vec!["buffers", "64 MiB"]),
+        ("data_dir = \"/d\"\nname = \"a b\"\n".to_owned(), vec!["`a b` is not a name"]),
+        ("data_dir = ".to_owned(), vec!["line 1"]),
+    ] {
+        let failure = parse(&text).expect_err(&text);
+        for part in expected {
+            assert!(failure.error.contains(part), "{text}\nsaid: {}\nwithout: {part}", failure.error);
+        }
+        assert_eq!(failure.code, crate::failure::Code::Usage);
+    }
+}
+
+#[test]
+fn the_example_is_a_configuration() {
+    let path = Path::new("../../examples/clusters/single-host.toml");
+    let config = Config::read(path, false).expect("the example");
+    assert!(
+        config.data_dir.is_absolute(),
+        "what clients are told must not depend on where the host was started"
+    );
+    assert_eq!(config.groups.len(), 1);
+    assert_eq!(config.groups[0].create, Create::IfBlank);
+}

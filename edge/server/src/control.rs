@@ -1,0 +1,113 @@
+//! The control plane: what the API can ask for, done with the engine and the directory.
+//!
+//! One change at a time; readers never wait. A change that needs both is recorded in the directory first, so that a start
+//! after a crash finds out how far it came. Must hold no rule of placement or storage: those are core's.
+
+mod devices;
+mod disks;
+mod policies;
+pub mod start;
+#[cfg(test)]
+mod tests;
+mod views;
+
+use crate::config::Config;
+use crate::directory::Directory;
+use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
+use crate::failure::Failure;
+use crate::sampler::Sampler;
+use base::{ComponentId, DiskId};
+use placement::DeviceSpace;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Everything that answers API requests.
+pub struct Control {
+    /// The host's configuration.
+    pub config: Config,
+    engine: EngineHandle,
+    directory: Directory,
+    sampler: Arc<Sampler>,
+    /// Disks that could not be opened, and why.
+    unavailable: Mutex<BTreeMap<DiskId, String>>,
+    warnings: Mutex<Vec<String>>,
+    changes: tokio::sync::Mutex<()>,
+}
+
+impl Control {
+    /// The state of the engine's devices.
+    async fn host_state(&self) -> Result<HostState, Failure> {
+        Ok(self.engine.call(|answer| Command::Host { answer }).await?)
+    }
+
+    /// The states of all disks, or of one.
+    async fn disk_states(&self, only: Option<DiskId>) -> Result<BTreeMap<DiskId, DiskState>, Failure> {
+        let states = self.engine.call(|answer| Command::Disks { only, answer }).await?;
+        Ok(states.into_iter().map(|state| (state.id, state)).collect())
+    }
+
+    /// The capacity devices as placement sees them.
+    fn spaces(&self, host: &HostState) -> Vec<DeviceSpace> {
+        let space = |device: &crate::engine::DeviceState| DeviceSpace {
+            id: device.id,
+            name: device.path.display().to_string(),
+            host: self.directory.host,
+            group: device.group,
+            capacity_bytes: device.capacity_bytes,
+            free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),
+            reserved_bytes: device.reserved_bytes,
+            component_count: device.component_count,
+            in_service: device.failure.is_none(),
+        };
+        host.devices.iter().filter(|device| device.is_capacity).map(space).collect()
+    }
+
+    fn warn(&self, warning: String) {
+        tracing::warn!("{warning}");
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// Stops the engine: no new requests, those under way are finished, the devices are left clean.
+    pub async fn stop(&self) {
+        if self.engine.call(|answer| Command::Stop { answer }).await.is_err() {
+            tracing::warn!("the storage engine had stopped before it was asked to");
+        }
+    }
+}
+
+/// Runs what waits for the directory's file on a thread that may wait.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
+}
+
+/// Random bits from the operating system.
+pub fn random_bits() -> Result<u128, Failure> {
+    let mut bytes = [0; 16];
+    let read = |bytes: &mut [u8]| std::fs::File::open("/dev/urandom")?.read_exact(bytes);
+    read(&mut bytes).map_err(|error| Failure::failed("read /dev/urandom", error))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// A source of component ids from one draw of randomness. Never zero; 64 bits make a second use of one id unlikely
+/// beyond concern, and the engine refuses it.
+fn component_ids(seed: u64) -> impl FnMut() -> ComponentId {
+    let mut random = base::Random::new(seed);
+    move || ComponentId(random.bits().max(1))
+}
+
+/// A place to listen as people write it.
+pub fn listen_text(listen: &Listen) -> String {
+    match listen {
+        Listen::Tcp(address) => address.to_string(),
+        Listen::Unix(path) => format!("unix:{}", path.display()),
+    }
+}
+
+/// The address of a disk for NBD clients.
+pub fn nbd_address(listen: &Listen, tls: bool, disk: &str) -> String {
+    match listen {
+        Listen::Tcp(address) => format!("{}://{address}/{disk}", if tls { "nbds" } else { "nbd" }),
+        Listen::Unix(path) => format!("nbd+unix:///{disk}?socket={}", path.display()),
+    }
+}

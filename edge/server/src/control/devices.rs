@@ -1,0 +1,106 @@
+//! Adding and removing devices while the host runs.
+
+use super::Control;
+use super::views::device_view;
+use crate::api::types::{AddDevices, AddedDevices, DeviceView};
+use crate::config::check_group;
+use crate::engine::{Command, Create, DeviceState, GroupSpec};
+use crate::failure::{Code, Failure};
+use base::GroupId;
+use std::path::{Path, PathBuf};
+
+impl Control {
+    /// All devices.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn devices(&self) -> Result<Vec<DeviceView>, Failure> {
+        Ok(self.host_state().await?.devices.iter().map(device_view).collect())
+    }
+
+    /// Makes a new group of devices, or gives a group more capacity devices.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or the engine refuses a device. Those before it stay added.
+    pub async fn add_devices(&self, request: AddDevices) -> Result<AddedDevices, Failure> {
+        let _change = self.changes.lock().await;
+        let create = if request.force { Create::Force } else { Create::IfBlank };
+        let capacity: Vec<PathBuf> = request.capacity.iter().map(PathBuf::from).collect();
+        if let Some(relative) =
+            request.log.iter().chain(&request.capacity).find(|path| !path.starts_with('/'))
+        {
+            return Err(Failure::usage(format!("`{relative}` is not an absolute path")));
+        }
+        let group = match (request.group, request.log) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(
+                    "a group that is there has its log device: give `group` or `log`",
+                ));
+            }
+            (None, None) => {
+                return Err(Failure::usage("either `group` or `log` says where the devices belong"));
+            }
+            (Some(group), None) => self.add_capacity(&group, capacity, request.file_size, create).await?,
+            (None, Some(log)) => {
+                let spec = GroupSpec {
+                    log: PathBuf::from(log),
+                    capacity,
+                    log_size: request.log_size,
+                    file_size: request.file_size,
+                    create,
+                };
+                check_group(&spec)?;
+                self.open_group(spec, Vec::new()).await?
+            }
+        };
+        let devices = self.host_state().await?.devices;
+        let devices = devices.iter().filter(|device| device.group == group).map(device_view).collect();
+        Ok(AddedDevices { group: group.to_string(), devices })
+    }
+
+    async fn add_capacity(
+        &self,
+        group: &str,
+        paths: Vec<PathBuf>,
+        file_size: Option<u64>,
+        create: Create,
+    ) -> Result<GroupId, Failure> {
+        let group: GroupId =
+            group.parse().map_err(|error: base::id::IdError| Failure::usage(error.to_string()))?;
+        if paths.is_empty() {
+            return Err(Failure::usage("no capacity device was named"));
+        }
+        for path in paths {
+            let added = self
+                .engine
+                .call(|answer| Command::AddCapacity { group, path, file_size, create, answer })
+                .await?;
+            // What was added before a failure is recorded all the same.
+            self.record_group(group).await?;
+            added?;
+        }
+        Ok(group)
+    }
+
+    /// Removes an empty capacity device from its group; or the whole group, when it is the log device of an empty
+    /// group. Gives back a line of advice, if there is any.
+    ///
+    /// # Errors
+    /// When there is no such device, or something stands on it.
+    pub async fn remove_device(&self, name: &str) -> Result<Option<String>, Failure> {
+        let _change = self.changes.lock().await;
+        let host = self.host_state().await?;
+        let named = |device: &&DeviceState| device.id.to_string() == name || device.path == Path::new(name);
+        let Some(device) = host.devices.iter().find(named) else {
+            return Err(Failure::new(Code::NotFound, format!("there is no device `{name}`"))
+                .hint("see `drystone device list`"));
+        };
+        let id = device.id;
+        self.engine.call(|answer| Command::RemoveDevice { device: id, answer }).await??;
+        self.record_group(device.group).await?;
+        let mut configured = self.config.groups.iter().flat_map(crate::config::paths_of);
+        Ok(configured.any(|path| *path == device.path).then(|| {
+            format!("the configuration file still names {}: remove it there too", device.path.display())
+        }))
+    }
+}

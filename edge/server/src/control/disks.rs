@@ -1,0 +1,164 @@
+//! Making, changing and deleting disks.
+
+use super::start::now_seconds;
+use super::{Control, blocking, component_ids, random_bits};
+use crate::api::types::{ChangeDisk, CreateDisk, DiskView};
+use crate::directory::{DiskEntry, State};
+use crate::engine::{Command, DiskRecord, EngineError};
+use crate::failure::{Code, Failure};
+use crate::limits::DISKS_MAX;
+use crate::name::check_name;
+use base::DiskId;
+use base::units::SECTOR_SIZE;
+use std::sync::{Arc, PoisonError};
+
+impl Control {
+    /// The record of a disk by name or id.
+    pub(super) fn find(&self, name: &str) -> Result<Arc<DiskEntry>, Failure> {
+        self.directory.records().disk(name).cloned().ok_or_else(|| {
+            Failure::new(Code::NotFound, format!("there is no disk `{name}`"))
+                .hint("see `drystone disk list`")
+        })
+    }
+
+    /// Makes a disk and begins to serve it.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or no place fits the policy.
+    pub async fn create_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
+        check_name(&request.name)?;
+        let policy = self.resolve_policy(request.policy.as_deref())?;
+        let _change = self.changes.lock().await;
+        let records = self.directory.records();
+        if records.disks.len() >= DISKS_MAX {
+            return Err(Failure::refused(format!("there are {DISKS_MAX} disks already, the most possible")));
+        }
+        let spaces = self.spaces(&self.host_state().await?);
+        let mut ids = component_ids(self.seed()?);
+        let plan = placement::plan(&policy, request.size, &spaces, &mut ids, self.seed()?)?;
+        let record = DiskRecord {
+            id: DiskId(random_bits()?),
+            name: request.name,
+            size: request.size,
+            policy,
+            layout: plan.layout,
+            epoch: 1,
+            read_only: request.read_only,
+        };
+        let entry =
+            DiskEntry { version: 1, state: State::Creating, record, previous: None, created: now_seconds() };
+        blocking(|| self.directory.add_disk(entry.clone()))?;
+        let disk = entry.record.clone();
+        match self.engine.call(|answer| Command::CreateDisk { disk, answer }).await? {
+            Ok(()) => {
+                let active = DiskEntry { state: State::Active, ..entry };
+                let entry = blocking(|| self.directory.replace_disk(active))?;
+                self.disk_view(&entry.record.name).await
+            }
+            Err(error) => {
+                blocking(|| self.directory.remove_disk(entry.record.id, entry.version))?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Changes a disk's name, size or access.
+    ///
+    /// # Errors
+    /// When the request makes no sense, it is smaller and not confirmed, or there is no space.
+    pub async fn change_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
+        let _change = self.changes.lock().await;
+        let entry = self.find(name)?;
+        if entry.state != State::Active || entry.previous.is_some() {
+            return Err(Failure::new(Code::Conflict, format!("disk {name} is being changed")));
+        }
+        let mut record = entry.record.clone();
+        if let Some(new_name) = request.name {
+            check_name(&new_name)?;
+            record.name = new_name;
+        }
+        record.read_only = request.read_only.unwrap_or(record.read_only);
+        if let Some(size) = request.size {
+            self.resize(&mut record, size, request.confirm.as_deref(), &entry.record.name).await?;
+        }
+        if record == entry.record {
+            return self.disk_view(&record.name).await;
+        }
+        let changed = DiskEntry {
+            record: record.clone(),
+            previous: Some(Box::new(entry.record.clone())),
+            ..DiskEntry::clone(&entry)
+        };
+        let changed = blocking(|| self.directory.replace_disk(changed))?;
+        let answer = self.engine.call(|answer| Command::UpdateDisk { disk: record, answer }).await?;
+        let settled = match &answer {
+            Ok(()) => changed.record.clone(),
+            // How far it came is found out at the next start.
+            Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
+            Err(EngineError::Refused(_) | EngineError::Device(_)) => entry.record.clone(),
+        };
+        let settled = DiskEntry { record: settled, previous: None, ..DiskEntry::clone(&changed) };
+        let settled = blocking(|| self.directory.replace_disk(settled))?;
+        answer?;
+        self.disk_view(&settled.record.name).await
+    }
+
+    async fn resize(
+        &self,
+        record: &mut DiskRecord,
+        size: u64,
+        confirm: Option<&str>,
+        name: &str,
+    ) -> Result<(), Failure> {
+        if size == 0 || !size.is_multiple_of(SECTOR_SIZE) {
+            return Err(Failure::usage(format!(
+                "a disk of {size} bytes is not possible: multiples of {SECTOR_SIZE} are"
+            )));
+        }
+        if size < record.size {
+            check_confirmed(confirm, name, "making it smaller destroys what stands beyond the new end")?;
+            record.layout = placement::shrink(&record.layout, size);
+        } else {
+            let spaces = self.spaces(&self.host_state().await?);
+            let mut ids = component_ids(self.seed()?);
+            let seed = self.seed()?;
+            record.layout = placement::extend(&record.layout, &record.policy, size, &spaces, &mut ids, seed)?;
+        }
+        record.size = size;
+        Ok(())
+    }
+
+    /// Deletes a disk and all that is on it; `confirm` must be its name.
+    ///
+    /// # Errors
+    /// When it is not confirmed, or a device fails. The disk is then still there.
+    pub async fn delete_disk(&self, name: &str, confirm: Option<&str>) -> Result<(), Failure> {
+        let _change = self.changes.lock().await;
+        let entry = self.find(name)?;
+        check_confirmed(confirm, &entry.record.name, "deleting it destroys all that is on it")?;
+        let deleting = DiskEntry { state: State::Deleting, ..DiskEntry::clone(&entry) };
+        let deleting = blocking(|| self.directory.replace_disk(deleting))?;
+        let disk = entry.record.id;
+        match self.engine.call(|answer| Command::DeleteDisk { disk, answer }).await? {
+            Ok(()) => {
+                self.unavailable.lock().unwrap_or_else(PoisonError::into_inner).remove(&disk);
+                blocking(|| self.directory.remove_disk(disk, deleting.version))
+            }
+            Err(EngineError::Stopped) => Err(EngineError::Stopped.into()),
+            Err(error) => {
+                let still_there = DiskEntry { version: deleting.version, ..DiskEntry::clone(&entry) };
+                blocking(|| self.directory.replace_disk(still_there))?;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+fn check_confirmed(confirm: Option<&str>, name: &str, what: &str) -> Result<(), Failure> {
+    match confirm {
+        Some(given) if given == name => Ok(()),
+        Some(given) => Err(Failure::refused(format!("`{given}` is not the name of this disk, `{name}` is"))),
+        None => Err(Failure::refused(format!("{what}; it must be confirmed with the disk's name"))
+            .hint(format!("add `--confirm {name}`"))),
+    }
+}

@@ -1,0 +1,273 @@
+//! The start of a host: groups, then disks, then what a crash or a lost directory left open.
+
+use super::{Control, blocking, random_bits};
+use crate::config::{Config, paths_of};
+use crate::directory::{Directory, DiskEntry, GroupEntry, State};
+use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec};
+use crate::failure::Failure;
+use crate::sampler::Sampler;
+use base::GroupId;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds since 1970.
+pub(super) fn now_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The directory's file in a data directory.
+pub fn directory_path(config: &Config) -> PathBuf {
+    config.data_dir.join("directory.redb")
+}
+
+impl Control {
+    /// Opens all groups and disks.
+    ///
+    /// # Errors
+    /// When no group can be opened, or the directory fails. A group or disk that fails beside others that do not
+    /// is a warning.
+    pub async fn start(
+        config: Config,
+        directory: Directory,
+        engine: EngineHandle,
+    ) -> Result<Arc<Control>, Failure> {
+        let control = Arc::new(Control {
+            config,
+            engine,
+            directory,
+            sampler: Arc::new(Sampler::default()),
+            unavailable: Mutex::default(),
+            warnings: Mutex::default(),
+            changes: tokio::sync::Mutex::default(),
+        });
+        control.open_groups().await?;
+        control.resolve_unfinished().await?;
+        control.open_disks().await?;
+        control.adopt_found().await?;
+        tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone()));
+        Ok(control)
+    }
+
+    /// Groups of the configuration, and those that were added while the host ran.
+    async fn open_groups(&self) -> Result<(), Failure> {
+        let records = self.directory.records();
+        let mut specs: Vec<(GroupSpec, Vec<PathBuf>)> = Vec::new();
+        for spec in &self.config.groups {
+            let known = records.groups.values().find(|group| group.log == spec.log);
+            specs.push(split_known(spec, known));
+        }
+        for group in records.groups.values() {
+            if !specs.iter().any(|(spec, _)| spec.log == group.log) {
+                specs.push((known_spec(group), Vec::new()));
+            }
+        }
+        let mut failures = Vec::new();
+        let mut opened = 0;
+        for (spec, added) in specs {
+            let log = spec.log.display().to_string();
+            match self.open_group(spec, added).await {
+                Ok(_) => opened += 1,
+                Err(failure) => failures.push(Failure {
+                    error: format!("open the disk group of {log}: {}", failure.error),
+                    ..failure
+                }),
+            }
+        }
+        if opened == 0
+            && let Some(failure) = failures.pop()
+        {
+            return Err(failure);
+        }
+        failures.into_iter().for_each(|failure| self.warn(failure.error));
+        Ok(())
+    }
+
+    /// Opens or makes a group, adds capacity devices that it did not have, and records where they are.
+    pub(super) async fn open_group(&self, spec: GroupSpec, added: Vec<PathBuf>) -> Result<GroupId, Failure> {
+        let (file_size, create) = (spec.file_size, spec.create);
+        let create = if added.is_empty() { create } else { added_create(&self.config, &spec) };
+        let group = self.engine.call(|answer| Command::OpenGroup { spec, answer }).await??;
+        for path in added {
+            self.engine
+                .call(|answer| Command::AddCapacity { group, path, file_size, create, answer })
+                .await??;
+        }
+        self.record_group(group).await?;
+        Ok(group)
+    }
+
+    /// Records the group's devices as the engine has them now.
+    pub(super) async fn record_group(&self, group: GroupId) -> Result<(), Failure> {
+        let host = self.host_state().await?;
+        let mut log = None;
+        let mut capacity = Vec::new();
+        for device in host.devices.iter().filter(|device| device.group == group) {
+            if device.is_log {
+                log = Some(device.path.clone());
+            } else {
+                capacity.push(device.path.clone());
+            }
+        }
+        let Some(log) = log else { return blocking(|| self.directory.remove_group(group)) };
+        blocking(|| {
+            self.directory.put_group(GroupEntry { id: group, log, capacity })?;
+            self.directory.set_cluster(host.cluster)
+        })
+    }
+
+    /// Ends what a crash interrupted: creations whose components are all there count, others are undone; deletions
+    /// are finished; of a change the engine is told again.
+    async fn resolve_unfinished(&self) -> Result<(), Failure> {
+        for entry in self.directory.records().disks.values() {
+            let entry = DiskEntry::clone(entry);
+            match entry.state {
+                State::Creating => match self.open_with_next_epoch(entry.clone()).await? {
+                    Ok(()) => tracing::info!("disk {} was being created and is whole", entry.record.name),
+                    Err(error) => {
+                        tracing::warn!("disk {} was being created: undone ({error})", entry.record.name);
+                        self.finish_deletion(&entry).await?;
+                    }
+                },
+                State::Deleting => {
+                    tracing::info!("disk {} was being deleted", entry.record.name);
+                    self.finish_deletion(&entry).await?;
+                }
+                State::Active => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish_deletion(&self, entry: &DiskEntry) -> Result<(), Failure> {
+        let disk = entry.record.id;
+        match self.engine.call(|answer| Command::DeleteDisk { disk, answer }).await? {
+            // Not there any more, or never was.
+            Ok(()) | Err(EngineError::Refused(_)) => {}
+            Err(error) => {
+                self.warn(format!("disk {} is still being deleted: {error}", entry.record.name));
+                return Ok(());
+            }
+        }
+        let version = self.directory.records().disks.get(&disk).map_or(entry.version, |now| now.version);
+        blocking(|| self.directory.remove_disk(disk, version))
+    }
+
+    /// Opens one disk; its epoch is stable before the engine counts from it.
+    async fn open_with_next_epoch(&self, entry: DiskEntry) -> Result<Result<(), EngineError>, Failure> {
+        let record = DiskRecord { epoch: entry.record.epoch + 1, ..entry.record };
+        let entry = blocking(|| self.directory.replace_disk(DiskEntry { record, ..entry }))?;
+        let disk = entry.record.clone();
+        let opened = self.engine.call(|answer| Command::OpenDisk { disk, answer }).await?;
+        if opened.is_ok() {
+            let entry = DiskEntry { state: State::Active, ..DiskEntry::clone(&entry) };
+            blocking(|| self.directory.replace_disk(entry))?;
+        }
+        Ok(opened)
+    }
+
+    /// All active disks: one transaction for the epochs, then one command each.
+    async fn open_disks(&self) -> Result<(), Failure> {
+        let records = self.directory.records();
+        let open: Vec<_> = self.disk_states(None).await?.into_keys().collect();
+        let next = |entry: &Arc<DiskEntry>| {
+            let mut entry = DiskEntry::clone(entry);
+            entry.record.epoch += 1;
+            if let Some(previous) = &mut entry.previous {
+                previous.epoch = entry.record.epoch;
+            }
+            entry
+        };
+        let waiting = records.disks.values();
+        let waiting =
+            waiting.filter(|entry| entry.state == State::Active && !open.contains(&entry.record.id));
+        let entries = waiting.map(next).collect::<Vec<_>>();
+        let entries = blocking(|| self.directory.replace_disks(entries))?;
+        for entry in entries {
+            if let Err(error) = self.open_disk(&entry).await? {
+                self.warn(format!("disk {} cannot be used: {error}", entry.record.name));
+                let mut unavailable = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
+                unavailable.insert(entry.record.id, error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    async fn open_disk(&self, entry: &DiskEntry) -> Result<Result<(), EngineError>, Failure> {
+        let disk = entry.previous.as_deref().unwrap_or(&entry.record).clone();
+        let opened = self.engine.call(|answer| Command::OpenDisk { disk, answer }).await?;
+        if entry.previous.is_none() {
+            return Ok(opened);
+        }
+        // A change was recorded and perhaps not made: from the former shape to the new one, or it was made already.
+        let disk = entry.record.clone();
+        let changed = match opened {
+            Ok(()) => self.engine.call(|answer| Command::UpdateDisk { disk, answer }).await?,
+            Err(_) => self.engine.call(|answer| Command::OpenDisk { disk, answer }).await?,
+        };
+        if changed.is_ok() {
+            let entry = DiskEntry { previous: None, ..entry.clone() };
+            blocking(|| self.directory.replace_disk(entry))?;
+        }
+        Ok(changed)
+    }
+
+    /// Disks that stand on the devices and not in the directory: it was lost, or the devices come from elsewhere.
+    async fn adopt_found(&self) -> Result<(), Failure> {
+        let found = self.engine.call(|answer| Command::Found { answer }).await?;
+        for mut record in found {
+            let records = self.directory.records();
+            if records.disks.contains_key(&record.id) {
+                continue;
+            }
+            if record.name.is_empty() || records.names.contains_key(&record.name) {
+                record.name = format!("recovered-{}", record.id);
+            }
+            let name = record.name.clone();
+            let entry = DiskEntry {
+                version: 1,
+                state: State::Active,
+                record,
+                previous: None,
+                created: now_seconds(),
+            };
+            blocking(|| self.directory.add_disk(entry.clone()))?;
+            tracing::info!("disk {name} was found on the devices and taken into the directory");
+            if let Err(error) = self.open_with_next_epoch(entry.clone()).await? {
+                self.warn(format!("disk {name} was found and cannot be used: {error}"));
+                let mut unavailable = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
+                unavailable.insert(entry.record.id, error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// A seed for placement.
+    pub(super) fn seed(&self) -> Result<u64, Failure> {
+        random_bits().map(|bits| bits as u64)
+    }
+}
+
+/// A group that was there before is opened as it was: only devices that are new to it may be formatted.
+fn split_known(spec: &GroupSpec, known: Option<&GroupEntry>) -> (GroupSpec, Vec<PathBuf>) {
+    let Some(known) = known else { return (spec.clone(), Vec::new()) };
+    let is_known = |path: &PathBuf| *path == known.log || known.capacity.contains(path);
+    let added: Vec<PathBuf> = paths_of(spec).filter(|path| !is_known(path)).cloned().collect();
+    (GroupSpec { file_size: spec.file_size, log_size: spec.log_size, ..known_spec(known) }, added)
+}
+
+fn known_spec(group: &GroupEntry) -> GroupSpec {
+    GroupSpec {
+        log: group.log.clone(),
+        capacity: group.capacity.clone(),
+        log_size: None,
+        file_size: None,
+        create: Create::Never,
+    }
+}
+
+/// What the configuration allows for devices that are new to a known group.
+fn added_create(config: &Config, spec: &GroupSpec) -> Create {
+    let configured = config.groups.iter().find(|group| group.log == spec.log);
+    configured.map_or(Create::Never, |group| group.create)
+}

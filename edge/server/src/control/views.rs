@@ -1,0 +1,318 @@
+//! What the API shows, made from records, the engine's state and samples.
+
+use super::policies::rules_of;
+use super::{Control, listen_text, nbd_address};
+use crate::api::types::{
+    BucketView, ClientView, ComponentView, DeviceView, DiskSummary, DiskView, FiguresView, GroupView,
+    HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
+};
+use crate::directory::{DiskEntry, State};
+use crate::engine::{DeviceState, DiskState, GroupState, HostState};
+use crate::failure::Failure;
+use crate::limits::SAMPLES_KEPT;
+use iostats::{Operations, Statistics};
+use placement::{Breach, DeviceSpace};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+impl Control {
+    /// The host.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn host_view(&self) -> Result<HostView, Failure> {
+        let host = self.host_state().await?;
+        let states = self.disk_states(None).await?;
+        let records = self.directory.records();
+        let unavailable = records.disks.values().filter_map(|entry| {
+            let reason = self.unavailable(entry, states.get(&entry.record.id))?;
+            Some((entry.record.name.clone(), reason))
+        });
+        Ok(HostView {
+            name: self.config.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: self.directory.host.to_string(),
+            cluster: host.cluster.to_string(),
+            uptime_seconds: host.uptime.as_secs_f64(),
+            nbd: self.config.nbd.iter().map(listen_text).collect(),
+            http: self.config.http.iter().map(listen_text).collect(),
+            buffer_bytes: host.buffer_bytes.0,
+            buffer_bytes_max: host.buffer_bytes.1,
+            disk_count: records.disks.len(),
+            unavailable: unavailable.collect(),
+            groups: host.groups.iter().map(|group| group_view(group, &host)).collect(),
+            warnings: self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        })
+    }
+
+    fn unavailable(&self, entry: &DiskEntry, state: Option<&DiskState>) -> Option<String> {
+        let at_start = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = at_start.get(&entry.record.id) {
+            return Some(reason.clone());
+        }
+        match (state, entry.state) {
+            (Some(state), _) => state.unavailable.clone(),
+            (None, State::Active) => Some("the storage engine does not serve it".to_owned()),
+            (None, State::Creating | State::Deleting) => None,
+        }
+    }
+
+    /// All disks by name.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn disk_list(&self) -> Result<Vec<DiskSummary>, Failure> {
+        let states = self.disk_states(None).await?;
+        let spaces = self.spaces(&self.host_state().await?);
+        let records = self.directory.records();
+        let entry = |id| &records.disks[id];
+        Ok(records.names.values().map(|id| self.summary(entry(id), states.get(id), &spaces)).collect())
+    }
+
+    fn summary(&self, entry: &DiskEntry, state: Option<&DiskState>, spaces: &[DeviceSpace]) -> DiskSummary {
+        let record = &entry.record;
+        DiskSummary {
+            name: record.name.clone(),
+            id: record.id.to_string(),
+            size: record.size,
+            policy: record.policy.short(),
+            read_only: record.read_only,
+            state: match entry.state {
+                State::Creating => "creating",
+                State::Active => "active",
+                State::Deleting => "deleting",
+            }
+            .to_owned(),
+            allocated_bytes: state.map_or(0, |state| state.allocated_bytes),
+            client_count: state.map_or(0, |state| state.clients.len()),
+            unavailable: self.unavailable(entry, state),
+            debts: debts(entry, spaces),
+        }
+    }
+
+    /// One disk.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the engine is gone.
+    pub async fn disk_view(&self, name: &str) -> Result<DiskView, Failure> {
+        let entry = self.find(name)?;
+        let record = &entry.record;
+        let host = self.host_state().await?;
+        let states = self.disk_states(Some(record.id)).await?;
+        let state = states.get(&record.id);
+        let spaces = self.spaces(&host);
+        let path = |device| host.devices.iter().find(|found| found.id == device);
+        let component = |(index, component): (usize, &layout::Component)| ComponentView {
+            index,
+            id: component.id.to_string(),
+            device: component.device.to_string(),
+            path: path(component.device).map(|device| device.path.display().to_string()),
+            size: component.size,
+        };
+        let tls = self.config.tls.as_ref().is_some_and(|tls| tls.required);
+        Ok(DiskView {
+            summary: self.summary(&entry, state, &spaces),
+            rules: rules_of(&record.policy),
+            created: entry.created,
+            epoch: record.epoch,
+            addresses: self.config.nbd.iter().map(|listen| nbd_address(listen, tls, &record.name)).collect(),
+            layout: describe(&record.layout, &host),
+            why: placement::explain(&record.layout, &record.policy, record.size, &spaces),
+            components: record.layout.components().map(component).collect(),
+            clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
+            figures: self.figures(&entry),
+        })
+    }
+
+    fn figures(&self, entry: &DiskEntry) -> FiguresView {
+        let disk = entry.record.name.clone();
+        let Some(recent) = self.sampler.recent(entry.record.id) else {
+            return FiguresView { disk, ..FiguresView::default() };
+        };
+        let seconds = recent.interval.as_secs_f64();
+        let rate = |operations| {
+            recent
+                .statistics
+                .as_deref()
+                .map_or_else(RateView::default, |found| rate(found, operations, seconds))
+        };
+        FiguresView {
+            disk,
+            seconds,
+            read: rate(Operations::Reads),
+            write: rate(Operations::Writes),
+            outstanding: recent.outstanding,
+            client_count: recent.client_count,
+        }
+    }
+
+    /// What all disks do now, the busiest first.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn top(&self) -> Result<TopView, Failure> {
+        let host = self.host_state().await?;
+        let records = self.directory.records();
+        let mut disks: Vec<FiguresView> =
+            records.names.values().map(|id| self.figures(&records.disks[id])).collect();
+        let load = |figures: &FiguresView| figures.read.iops + figures.write.iops;
+        disks.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.disk.cmp(&b.disk)));
+        Ok(TopView {
+            seconds: disks.first().map_or(0.0, |figures| figures.seconds),
+            disks,
+            congestion: host.groups.iter().map(|group| (group.id.to_string(), group.congestion)).collect(),
+        })
+    }
+
+    /// All histograms of a disk, since the engine started or over the last `since` seconds.
+    ///
+    /// # Errors
+    /// When there is no such disk, the interval is longer than what is kept, or the engine is gone.
+    pub async fn histograms(&self, name: &str, since: Option<u64>) -> Result<HistogramsView, Failure> {
+        let entry = self.find(name)?;
+        let id = entry.record.id;
+        let states = self.disk_states(Some(id)).await?;
+        let statistics = match (states.get(&id), since) {
+            (_, Some(seconds)) if seconds == 0 || seconds > SAMPLES_KEPT.as_secs() => {
+                return Err(Failure::usage(format!(
+                    "{seconds} seconds are not kept: 1 to {} are",
+                    SAMPLES_KEPT.as_secs()
+                )));
+            }
+            (None, _) => Arc::default(),
+            (Some(state), None) => Arc::clone(&state.statistics),
+            (Some(state), Some(seconds)) => {
+                Arc::new(self.sampler.since(Instant::now(), state, Duration::from_secs(seconds)))
+            }
+        };
+        Ok(histograms_view(&entry.record.name, since, &statistics))
+    }
+
+    /// For `/metrics`: every disk's name with its cumulative state.
+    pub(crate) async fn named_states(&self) -> Result<BTreeMap<String, (u64, DiskState)>, Failure> {
+        let states = self.disk_states(None).await?;
+        let records = self.directory.records();
+        let named = states.into_iter().filter_map(|(id, state)| {
+            let entry = records.disks.get(&id)?;
+            Some((entry.record.name.clone(), (entry.record.size, state)))
+        });
+        Ok(named.collect())
+    }
+}
+
+/// What the policy asks for and the layout does not give.
+fn debts(entry: &DiskEntry, spaces: &[DeviceSpace]) -> Vec<String> {
+    let record = &entry.record;
+    placement::check(&record.layout, &record.policy, record.size, spaces)
+        .iter()
+        .map(Breach::to_string)
+        .collect()
+}
+
+/// The layout's lines, with the paths of devices that are there.
+fn describe(layout: &layout::Layout, host: &HostState) -> Vec<String> {
+    let mut lines = layout.describe();
+    for device in &host.devices {
+        let id = device.id.to_string();
+        for line in &mut lines {
+            if let Some(start) = line.strip_suffix(&id) {
+                *line = format!("{}{}", start.trim_end_matches("device "), device.path.display());
+            }
+        }
+    }
+    lines
+}
+
+/// A device as the API shows it.
+pub(super) fn device_view(device: &DeviceState) -> DeviceView {
+    DeviceView {
+        id: device.id.to_string(),
+        path: device.path.display().to_string(),
+        group: device.group.to_string(),
+        role: match (device.is_log, device.is_capacity) {
+            (true, true) => "log+capacity",
+            (true, false) => "log",
+            (false, _) => "capacity",
+        }
+        .to_owned(),
+        size: device.size,
+        capacity_bytes: device.capacity_bytes,
+        used_bytes: device.used_bytes,
+        reserved_bytes: device.reserved_bytes,
+        component_count: device.component_count,
+        failure: device.failure.clone(),
+        damaged_blocks: device.damaged_blocks,
+    }
+}
+
+fn group_view(group: &GroupState, host: &HostState) -> GroupView {
+    GroupView {
+        id: group.id.to_string(),
+        log_bytes: group.log_bytes,
+        log_used_bytes: group.log_used_bytes,
+        congestion: group.congestion,
+        destage_pending_bytes: group.destage_pending_bytes,
+        destaged_bytes: group.destaged_bytes,
+        memory_bytes: group.memory_bytes,
+        scrub_progress: group.scrub_progress,
+        scrub_rounds: group.scrub_rounds,
+        devices: host.devices.iter().filter(|device| device.group == group.id).map(device_view).collect(),
+    }
+}
+
+fn client_view(client: &crate::engine::ClientState) -> ClientView {
+    ClientView { peer: client.peer.clone(), tls: client.tls, attached_seconds: client.attached.as_secs_f64() }
+}
+
+fn micros(duration: Option<Duration>) -> Option<f64> {
+    duration.map(|duration| duration.as_secs_f64() * 1e6)
+}
+
+fn rate(statistics: &Statistics, operations: Operations, seconds: f64) -> RateView {
+    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    RateView {
+        iops: per_second(statistics.completed(operations)),
+        bytes_per_second: per_second(statistics.bytes(operations)),
+        latency_us_p50: micros(statistics.percentile(operations, 0.5)),
+        latency_us_p99: micros(statistics.percentile(operations, 0.99)),
+    }
+}
+
+fn latency_view(statistics: &Statistics, operations: Operations) -> LatencyView {
+    let percentile = |q| micros(statistics.percentile(operations, q));
+    LatencyView {
+        count: statistics.completed(operations),
+        bytes: statistics.bytes(operations),
+        errors: statistics.errors(operations),
+        latency_us_mean: micros(statistics.latency_mean(operations)),
+        latency_us_p50: percentile(0.5),
+        latency_us_p90: percentile(0.9),
+        latency_us_p99: percentile(0.99),
+        latency_us_p999: percentile(0.999),
+    }
+}
+
+fn histograms_view(disk: &str, since: Option<u64>, statistics: &Statistics) -> HistogramsView {
+    let bucket = |bucket: &iostats::Bucket| BucketView { limit: bucket.limit, count: bucket.count };
+    let histogram = |found: iostats::HistogramView| HistogramView {
+        kind: found.kind.name().to_owned(),
+        title: found.kind.title(found.operations).to_owned(),
+        unit: found.kind.unit().to_owned(),
+        operations: found.operations.name().to_owned(),
+        count: found.count,
+        min: found.min,
+        max: found.max,
+        mean: found.mean,
+        buckets: found.buckets.iter().map(bucket).collect(),
+    };
+    HistogramsView {
+        disk: disk.to_owned(),
+        seconds: since.map(|seconds| seconds as f64),
+        read: latency_view(statistics, Operations::Reads),
+        write: latency_view(statistics, Operations::Writes),
+        trims: statistics.counters.trims,
+        flushes: statistics.counters.flushes,
+        histograms: statistics.histograms().map(histogram).collect(),
+    }
+}

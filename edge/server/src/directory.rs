@@ -1,0 +1,343 @@
+//! The directory of a single host: disks, policies and groups in one file of an embedded store.
+//!
+//! Every change is a transaction that is stable before it returns, and a change of a disk names the version that it
+//! starts from. A copy of all records is kept in memory, which is what readers see. Must never be asked on the way of a
+//! guest's I/O. Records are JSON, each with the versions of its parts; `FORMAT` is the version of the whole file.
+
+mod record;
+
+pub use record::{DiskEntry, GroupEntry, PolicyEntry, State};
+
+use crate::failure::{Code, Failure};
+use base::{ClusterId, DiskId, GroupId, HostId};
+use record::{StoredDisk, StoredGroup, StoredPolicy};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The version of the file that this program writes.
+const FORMAT: u64 = 1;
+
+const META: TableDefinition<&str, u128> = TableDefinition::new("meta");
+const DISKS: TableDefinition<u128, &[u8]> = TableDefinition::new("disks");
+const GROUPS: TableDefinition<u128, &[u8]> = TableDefinition::new("groups");
+const POLICIES: TableDefinition<&str, &[u8]> = TableDefinition::new("policies");
+
+const KEY_FORMAT: &str = "format";
+const KEY_HOST: &str = "host";
+const KEY_CLUSTER: &str = "cluster";
+
+/// The records as they are now.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    /// All disks, also those being made or deleted.
+    pub disks: BTreeMap<DiskId, Arc<DiskEntry>>,
+    /// Names of disks.
+    pub names: BTreeMap<String, DiskId>,
+    /// Groups.
+    pub groups: BTreeMap<GroupId, GroupEntry>,
+    /// Policies that people made, by name.
+    pub policies: BTreeMap<String, PolicyEntry>,
+}
+
+impl Records {
+    /// The disk of a name, or else of an id.
+    pub fn disk(&self, name: &str) -> Option<&Arc<DiskEntry>> {
+        let id = self.names.get(name).copied().or_else(|| name.parse().ok())?;
+        self.disks.get(&id)
+    }
+
+    fn insert(&mut self, entry: DiskEntry) {
+        if let Some(former) = self.disks.get(&entry.record.id) {
+            self.names.remove(&former.record.name);
+        }
+        self.names.insert(entry.record.name.clone(), entry.record.id);
+        self.disks.insert(entry.record.id, Arc::new(entry));
+    }
+}
+
+/// The store and the records in memory.
+pub struct Directory {
+    database: Database,
+    records: RwLock<Arc<Records>>,
+    writer: Mutex<()>,
+    /// This host's identity, drawn when the directory was made.
+    pub host: HostId,
+}
+
+fn broke(error: impl std::fmt::Display) -> Failure {
+    Failure::failed("write the directory", error)
+}
+
+impl Directory {
+    /// Opens the file at `path`, or makes it with `fresh_host` as the host's identity.
+    ///
+    /// # Errors
+    /// When the file is damaged, in use, or of a newer program.
+    pub fn open(path: &Path, fresh_host: HostId) -> Result<Directory, Failure> {
+        let what = format!("open the directory {}", path.display());
+        let database = Database::create(path).map_err(|error| match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => {
+                Failure::refused(format!("{what}: another program has it open"))
+            }
+            redb::DatabaseError::UpgradeRequired(version) => Failure::refused(format!(
+                "{what}: its store has version {version}, which this program does not read"
+            )),
+            other => Failure::failed(&what, other)
+                .hint("move the file away to have the directory rebuilt from the devices"),
+        })?;
+        let transaction = database.begin_write().map_err(broke)?;
+        let host = prepare(&transaction, &what, fresh_host)?;
+        transaction.commit().map_err(broke)?;
+        let records = load(&database).map_err(|error| Failure::failed(&what, error))?;
+        Ok(Directory { database, records: RwLock::new(Arc::new(records)), writer: Mutex::new(()), host })
+    }
+
+    /// The records as they are now.
+    pub fn records(&self) -> Arc<Records> {
+        Arc::clone(&self.records.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The cluster that the devices belong to, once it is known.
+    pub fn cluster(&self) -> Result<Option<ClusterId>, Failure> {
+        let transaction = self.database.begin_read().map_err(broke)?;
+        let table = transaction.open_table(META).map_err(broke)?;
+        let found = table.get(KEY_CLUSTER).map_err(broke)?;
+        Ok(found.map(|value| ClusterId(value.value())))
+    }
+
+    /// Records the cluster.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_cluster(&self, cluster: ClusterId) -> Result<(), Failure> {
+        self.change(|transaction, _| {
+            let mut table = transaction.open_table(META).map_err(broke)?;
+            table.insert(KEY_CLUSTER, cluster.0).map_err(broke)?;
+            Ok(())
+        })
+    }
+
+    /// Adds a disk. Its name and id must be new.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when the name is taken.
+    pub fn add_disk(&self, entry: DiskEntry) -> Result<(), Failure> {
+        assert!(entry.version == 1, "a new record has version 1");
+        self.change(|transaction, records| {
+            check_name_is_free(records, &entry)?;
+            if records.disks.contains_key(&entry.record.id) {
+                return Err(Failure::new(
+                    Code::Conflict,
+                    format!("there is a disk {} already", entry.record.id),
+                ));
+            }
+            put_disk(transaction, records, entry.clone())
+        })
+    }
+
+    /// Replaces a disk's record by `entry`, whose version is that of the record it starts from; gives back the new
+    /// one.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when the record changed meanwhile or the name is taken.
+    pub fn replace_disk(&self, entry: DiskEntry) -> Result<Arc<DiskEntry>, Failure> {
+        self.replace_disks(vec![entry]).map(|mut entries| entries.remove(0))
+    }
+
+    /// The same for several disks in one transaction: all or none.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn replace_disks(&self, entries: Vec<DiskEntry>) -> Result<Vec<Arc<DiskEntry>>, Failure> {
+        let ids: Vec<DiskId> = entries.iter().map(|entry| entry.record.id).collect();
+        self.change(|transaction, records| {
+            for entry in &entries {
+                check_version(records, entry.record.id, entry.version)?;
+                check_name_is_free(records, entry)?;
+                put_disk(transaction, records, DiskEntry { version: entry.version + 1, ..entry.clone() })?;
+            }
+            Ok(())
+        })?;
+        let records = self.records();
+        Ok(ids.iter().map(|id| Arc::clone(&records.disks[id])).collect())
+    }
+
+    /// Removes a disk's record that still has `version`.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when it changed meanwhile.
+    pub fn remove_disk(&self, id: DiskId, version: u64) -> Result<(), Failure> {
+        self.change(|transaction, records| {
+            check_version(records, id, version)?;
+            transaction.open_table(DISKS).map_err(broke)?.remove(id.0).map_err(broke)?;
+            if let Some(entry) = records.disks.remove(&id) {
+                records.names.remove(&entry.record.name);
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a policy.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when the name is taken.
+    pub fn add_policy(&self, policy: PolicyEntry) -> Result<(), Failure> {
+        self.change(|transaction, records| {
+            if records.policies.contains_key(&policy.name) {
+                return Err(Failure::new(
+                    Code::Conflict,
+                    format!("there is a policy `{}` already", policy.name),
+                ));
+            }
+            let bytes = encode(&StoredPolicy::from(&policy))?;
+            let mut table = transaction.open_table(POLICIES).map_err(broke)?;
+            table.insert(policy.name.as_str(), bytes.as_slice()).map_err(broke)?;
+            records.policies.insert(policy.name.clone(), policy.clone());
+            Ok(())
+        })
+    }
+
+    /// Removes a policy; whether it was there.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn remove_policy(&self, name: &str) -> Result<bool, Failure> {
+        self.change(|transaction, records| {
+            transaction.open_table(POLICIES).map_err(broke)?.remove(name).map_err(broke)?;
+            Ok(records.policies.remove(name).is_some())
+        })
+    }
+
+    /// Adds or replaces a group.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn put_group(&self, group: GroupEntry) -> Result<(), Failure> {
+        self.change(|transaction, records| {
+            let bytes = encode(&StoredGroup::from(&group))?;
+            let mut table = transaction.open_table(GROUPS).map_err(broke)?;
+            table.insert(group.id.0, bytes.as_slice()).map_err(broke)?;
+            records.groups.insert(group.id, group.clone());
+            Ok(())
+        })
+    }
+
+    /// Removes a group.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn remove_group(&self, id: GroupId) -> Result<(), Failure> {
+        self.change(|transaction, records| {
+            transaction.open_table(GROUPS).map_err(broke)?.remove(id.0).map_err(broke)?;
+            records.groups.remove(&id);
+            Ok(())
+        })
+    }
+
+    /// One transaction: `change` alters the store and a copy of the records; both count only if all went well.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&WriteTransaction, &mut Records) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        // One writer at a time: the copy in memory must not be overtaken between commit and exchange.
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let transaction = self.database.begin_write().map_err(broke)?;
+        let mut records = Records::clone(&self.records());
+        let result = change(&transaction, &mut records)?;
+        transaction.commit().map_err(broke)?;
+        *self.records.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(records);
+        Ok(result)
+    }
+}
+
+fn check_version(records: &Records, id: DiskId, version: u64) -> Result<(), Failure> {
+    match records.disks.get(&id) {
+        None => Err(Failure::new(Code::NotFound, format!("there is no disk {id}"))),
+        Some(entry) if entry.version != version => {
+            Err(Failure::new(Code::Conflict, format!("the disk {} changed meanwhile", entry.record.name))
+                .hint("look at it and try again"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_name_is_free(records: &Records, entry: &DiskEntry) -> Result<(), Failure> {
+    match records.names.get(&entry.record.name) {
+        Some(id) if *id != entry.record.id => {
+            Err(Failure::new(Code::Conflict, format!("there is a disk `{}` already", entry.record.name)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn put_disk(transaction: &WriteTransaction, records: &mut Records, entry: DiskEntry) -> Result<(), Failure> {
+    let bytes = encode(&StoredDisk::from(&entry))?;
+    let mut table = transaction.open_table(DISKS).map_err(broke)?;
+    table.insert(entry.record.id.0, bytes.as_slice()).map_err(broke)?;
+    records.insert(entry);
+    Ok(())
+}
+
+/// Makes the tables, checks the format, and gives the host's identity.
+fn prepare(transaction: &WriteTransaction, what: &str, fresh_host: HostId) -> Result<HostId, Failure> {
+    let mut meta = transaction.open_table(META).map_err(broke)?;
+    let format = meta.get(KEY_FORMAT).map_err(broke)?.map(|value| value.value());
+    match format {
+        None => {
+            meta.insert(KEY_FORMAT, u128::from(FORMAT)).map_err(broke)?;
+            meta.insert(KEY_HOST, fresh_host.0).map_err(broke)?;
+        }
+        Some(format) if format > u128::from(FORMAT) => {
+            return Err(Failure::refused(format!(
+                "{what}: it has format {format}; this program reads format {FORMAT}"
+            ))
+            .hint("use the newer program that wrote it"));
+        }
+        Some(_) => {}
+    }
+    for table in [DISKS, GROUPS] {
+        transaction.open_table(table).map_err(broke)?;
+    }
+    transaction.open_table(POLICIES).map_err(broke)?;
+    let host = meta.get(KEY_HOST).map_err(broke)?.map(|value| HostId(value.value()));
+    host.ok_or_else(|| Failure::failed(what, "it does not say which host it belongs to"))
+}
+
+fn encode(record: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    serde_json::to_vec(record).map_err(broke)
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|error| format!("a record is damaged: {error}"))
+}
+
+fn load(database: &Database) -> Result<Records, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let transaction = database.begin_read().map_err(|error| text(&error))?;
+    let mut records = Records::default();
+    let disks = transaction.open_table(DISKS).map_err(|error| text(&error))?;
+    for row in disks.iter().map_err(|error| text(&error))? {
+        let (_, bytes) = row.map_err(|error| text(&error))?;
+        records.insert(DiskEntry::try_from(decode::<StoredDisk>(bytes.value())?)?);
+    }
+    let groups = transaction.open_table(GROUPS).map_err(|error| text(&error))?;
+    for row in groups.iter().map_err(|error| text(&error))? {
+        let (_, bytes) = row.map_err(|error| text(&error))?;
+        let group = GroupEntry::try_from(decode::<StoredGroup>(bytes.value())?)?;
+        records.groups.insert(group.id, group);
+    }
+    let policies = transaction.open_table(POLICIES).map_err(|error| text(&error))?;
+    for row in policies.iter().map_err(|error| text(&error))? {
+        let (_, bytes) = row.map_err(|error| text(&error))?;
+        let policy = PolicyEntry::try_from(decode::<StoredPolicy>(bytes.value())?)?;
+        records.policies.insert(policy.name.clone(), policy);
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests;

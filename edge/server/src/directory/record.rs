@@ -1,0 +1,200 @@
+//! The records of the directory, and their JSON form.
+//!
+//! Sizes are numbers, ids and layouts are hexadecimal, policies are their text. Fields may be added; a reader gives
+//! those that it misses a default and refuses those that it does not know, because they may change the meaning.
+
+use crate::engine::DiskRecord;
+use base::GroupId;
+use layout::Layout;
+use placement::Policy;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// How far a disk has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Recorded; its components may be there or not. Nobody was told that it exists.
+    Creating,
+    /// There.
+    Active,
+    /// Its components go; nobody can use it.
+    Deleting,
+}
+
+/// A disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskEntry {
+    /// Grows with every change; a change names the one that it starts from.
+    pub version: u64,
+    /// How far it has come.
+    pub state: State,
+    /// The disk as the engine takes it.
+    pub record: DiskRecord,
+    /// What it was before a change that the engine may not have made yet.
+    pub previous: Option<Box<DiskRecord>>,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+}
+
+/// A disk group: where its devices were last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupEntry {
+    /// Its identity.
+    pub id: GroupId,
+    /// The log device.
+    pub log: PathBuf,
+    /// The capacity devices.
+    pub capacity: Vec<PathBuf>,
+}
+
+/// A policy that somebody made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyEntry {
+    /// Its name.
+    pub name: String,
+    /// Its rules.
+    pub policy: Policy,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredRecord {
+    id: String,
+    name: String,
+    size: u64,
+    policy: String,
+    layout: String,
+    epoch: u32,
+    read_only: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredDisk {
+    version: u64,
+    state: State,
+    record: StoredRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    previous: Option<StoredRecord>,
+    created: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredGroup {
+    id: String,
+    log: PathBuf,
+    capacity: Vec<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredPolicy {
+    name: String,
+    rules: String,
+}
+
+impl From<&DiskRecord> for StoredRecord {
+    fn from(record: &DiskRecord) -> StoredRecord {
+        StoredRecord {
+            id: record.id.to_string(),
+            name: record.name.clone(),
+            size: record.size,
+            policy: record.policy.to_string(),
+            layout: to_hex(&record.layout.encode()),
+            epoch: record.epoch,
+            read_only: record.read_only,
+        }
+    }
+}
+
+impl TryFrom<StoredRecord> for DiskRecord {
+    type Error = String;
+
+    fn try_from(stored: StoredRecord) -> Result<DiskRecord, String> {
+        let name = stored.name;
+        let bytes =
+            from_hex(&stored.layout).ok_or_else(|| format!("the layout of {name} is not hexadecimal"))?;
+        let layout = Layout::decode(&bytes).map_err(|error| format!("disk {name}: {error}"))?;
+        Ok(DiskRecord {
+            id: stored.id.parse().map_err(|error| format!("disk {name}: {error}"))?,
+            size: stored.size,
+            policy: stored.policy.parse().map_err(|error| format!("disk {name}: {error}"))?,
+            layout,
+            epoch: stored.epoch,
+            read_only: stored.read_only,
+            name,
+        })
+    }
+}
+
+impl From<&DiskEntry> for StoredDisk {
+    fn from(entry: &DiskEntry) -> StoredDisk {
+        StoredDisk {
+            version: entry.version,
+            state: entry.state,
+            record: StoredRecord::from(&entry.record),
+            previous: entry.previous.as_deref().map(StoredRecord::from),
+            created: entry.created,
+        }
+    }
+}
+
+impl TryFrom<StoredDisk> for DiskEntry {
+    type Error = String;
+
+    fn try_from(stored: StoredDisk) -> Result<DiskEntry, String> {
+        Ok(DiskEntry {
+            version: stored.version,
+            state: stored.state,
+            record: stored.record.try_into()?,
+            previous: stored.previous.map(|record| record.try_into().map(Box::new)).transpose()?,
+            created: stored.created,
+        })
+    }
+}
+
+impl From<&GroupEntry> for StoredGroup {
+    fn from(group: &GroupEntry) -> StoredGroup {
+        StoredGroup { id: group.id.to_string(), log: group.log.clone(), capacity: group.capacity.clone() }
+    }
+}
+
+impl TryFrom<StoredGroup> for GroupEntry {
+    type Error = String;
+
+    fn try_from(stored: StoredGroup) -> Result<GroupEntry, String> {
+        let id = stored.id.parse().map_err(|error| format!("a group: {error}"))?;
+        Ok(GroupEntry { id, log: stored.log, capacity: stored.capacity })
+    }
+}
+
+impl From<&PolicyEntry> for StoredPolicy {
+    fn from(entry: &PolicyEntry) -> StoredPolicy {
+        StoredPolicy { name: entry.name.clone(), rules: entry.policy.to_string() }
+    }
+}
+
+impl TryFrom<StoredPolicy> for PolicyEntry {
+    type Error = String;
+
+    fn try_from(stored: StoredPolicy) -> Result<PolicyEntry, String> {
+        let policy = stored.rules.parse().map_err(|error| format!("policy {}: {error}", stored.name))?;
+        Ok(PolicyEntry { name: stored.name, policy })
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    bytes.iter().flat_map(digits).map(char::from).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    let byte = |start: usize| u8::from_str_radix(text.get(start..start + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
+}

@@ -1,0 +1,122 @@
+//! The directory against reopening, races and foreign files.
+
+use super::*;
+use crate::engine::DiskRecord;
+use base::{ComponentId, DeviceId};
+use layout::{Component, Layout};
+use placement::Policy;
+use std::path::PathBuf;
+
+fn entry(id: u128, name: &str) -> DiskEntry {
+    let leaf = Component { id: ComponentId(id as u64), device: DeviceId(9), size: 1 << 20 };
+    let record = DiskRecord {
+        id: DiskId(id),
+        name: name.to_owned(),
+        size: 4096,
+        policy: Policy::SINGLE,
+        layout: Layout::Component(leaf),
+        epoch: 3,
+        read_only: false,
+    };
+    DiskEntry { version: 1, state: State::Creating, record, previous: None, created: 77 }
+}
+
+fn open(folder: &tempfile::TempDir) -> Directory {
+    Directory::open(&folder.path().join("d"), HostId(5)).expect("a directory")
+}
+
+#[test]
+fn records_are_there_after_reopening() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory.add_disk(entry(1, "a")).expect("added");
+    let mut changed = entry(1, "b");
+    changed.previous = Some(Box::new(entry(1, "a").record));
+    changed.state = State::Active;
+    directory.replace_disk(changed.clone()).expect("replaced");
+    let policy = PolicyEntry { name: "gold".to_owned(), policy: Policy::DEFAULT };
+    directory.add_policy(policy.clone()).expect("added");
+    let group = GroupEntry { id: GroupId(4), log: PathBuf::from("/l"), capacity: vec![PathBuf::from("/c")] };
+    directory.put_group(group.clone()).expect("added");
+    directory.set_cluster(ClusterId(8)).expect("set");
+    drop(directory);
+
+    let directory = Directory::open(&folder.path().join("d"), HostId(6)).expect("a directory");
+    assert_eq!(directory.host, HostId(5), "the host keeps its identity");
+    assert_eq!(directory.cluster().expect("read"), Some(ClusterId(8)));
+    let records = directory.records();
+    assert_eq!(**records.disk("b").expect("the disk"), DiskEntry { version: 2, ..changed });
+    assert_eq!(records.disk(&DiskId(1).to_string()), records.disk("b"), "an id names it too");
+    assert_eq!(records.disk("a"), None, "the former name is free");
+    assert_eq!(records.policies["gold"], policy);
+    assert_eq!(records.groups[&GroupId(4)], group);
+}
+
+#[test]
+fn a_name_belongs_to_one_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory.add_disk(entry(1, "a")).expect("added");
+    assert_eq!(directory.add_disk(entry(2, "a")).expect_err("taken").code, Code::Conflict);
+    directory.add_disk(entry(2, "b")).expect("added");
+    assert_eq!(directory.replace_disk(entry(2, "a")).expect_err("taken").code, Code::Conflict);
+    assert_eq!(directory.records().disks.len(), 2);
+}
+
+#[test]
+fn a_change_that_starts_from_an_old_version_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory.add_disk(entry(1, "a")).expect("added");
+    directory.replace_disk(entry(1, "b")).expect("the first change");
+    assert_eq!(directory.replace_disk(entry(1, "c")).expect_err("stale").code, Code::Conflict);
+    assert_eq!(directory.remove_disk(DiskId(1), 1).expect_err("stale").code, Code::Conflict);
+    directory.remove_disk(DiskId(1), 2).expect("removed");
+    assert_eq!(directory.remove_disk(DiskId(1), 2).expect_err("gone").code, Code::NotFound);
+    directory.add_disk(entry(3, "b")).expect("the name is free again");
+}
+
+#[test]
+fn several_changes_are_made_together_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory.add_disk(entry(1, "a")).expect("added");
+    directory.add_disk(entry(2, "b")).expect("added");
+    let stale = DiskEntry { version: 9, ..entry(2, "b") };
+    directory.replace_disks(vec![entry(1, "x"), stale]).expect_err("one is stale");
+    assert!(directory.records().disk("a").is_some());
+    drop(directory);
+    assert!(open(&folder).records().disk("a").is_some(), "the store was not changed either");
+}
+
+#[test]
+fn a_directory_of_a_newer_format_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory
+        .change(|transaction, _| {
+            transaction.open_table(META).map_err(broke)?.insert(KEY_FORMAT, 2).map_err(broke)?;
+            Ok(())
+        })
+        .expect("changed");
+    drop(directory);
+    let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("newer");
+    assert_eq!(failure.code, Code::Refused);
+    assert!(failure.error.contains("format 2"), "{failure}");
+}
+
+#[test]
+fn what_is_no_directory_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("d"), vec![7u8; 10_000]).expect("written");
+    let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("foreign");
+    assert!(failure.error.contains("open the directory"), "{failure}");
+}
+
+#[test]
+fn a_directory_is_open_only_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let _first = open(&folder);
+    let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("in use");
+    assert_eq!(failure.code, Code::Refused);
+}

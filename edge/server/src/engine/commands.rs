@@ -1,0 +1,592 @@
+//! What the control plane asks of the engine: groups, devices, disks, states.
+
+use super::devices::{self, Belonging, OpenDevice};
+use super::run::{Device, Engine, Mailbox, Message, Target};
+use super::{
+    Answer, ClientState, Command, Create, DeviceState, DiskRecord, DiskState, EngineError, GroupSpec,
+    GroupState, HostState,
+};
+use base::{ClusterId, DeviceId, DiskId, GroupId, HostId, Instant};
+use diskgroup::format::superblock::Superblock;
+use diskgroup::{Event as GroupEvent, Group};
+use frontends::nbd::Export;
+use node::{ControlError, DiskSpec, GroupKey, Token};
+use placement::Policy;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a stopping engine waits for its clients and requests.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Devices that a thread has opened, or why not.
+pub(crate) enum Prepared {
+    Group {
+        result: Result<Vec<OpenDevice>, EngineError>,
+        answer: Answer<Result<GroupId, EngineError>>,
+    },
+    Capacity {
+        group: GroupKey,
+        result: Result<OpenDevice, EngineError>,
+        answer: Answer<Result<DeviceId, EngineError>>,
+    },
+}
+
+/// A control operation of the node that somebody waits for.
+pub(crate) enum Pending {
+    Create { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
+    Update { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
+    Delete { disk: DiskId, answer: Answer<Result<(), EngineError>> },
+}
+
+/// What the engine knows beside the node.
+pub(crate) struct Registry {
+    pub(crate) cluster: Option<ClusterId>,
+    disks: BTreeMap<DiskId, DiskRecord>,
+    names: BTreeMap<String, DiskId>,
+    /// Copies of disks' figures, each good until its version changes: who asks every second costs an idle disk nothing.
+    statistics: BTreeMap<DiskId, (u64, Arc<iostats::Statistics>)>,
+    /// Groups that are being opened.
+    opening: Vec<(GroupKey, Answer<Result<GroupId, EngineError>>)>,
+    /// Devices that are leaving their group.
+    leaving: Vec<(GroupKey, DeviceId, Answer<Result<(), EngineError>>)>,
+    stop: Option<(Answer<()>, std::time::Instant)>,
+}
+
+impl Registry {
+    pub(crate) fn new(cluster: Option<ClusterId>) -> Registry {
+        Registry {
+            cluster,
+            disks: BTreeMap::new(),
+            names: BTreeMap::new(),
+            statistics: BTreeMap::new(),
+            opening: Vec::new(),
+            leaving: Vec::new(),
+            stop: None,
+        }
+    }
+
+    /// The disk of that name; for the empty name the only disk there is.
+    pub(crate) fn disk_by_name(&self, name: &str) -> Option<&DiskRecord> {
+        match (name.is_empty(), self.disks.len()) {
+            (true, 1) => self.disks.values().next(),
+            (true, _) => None,
+            (false, _) => self.disks.get(self.names.get(name)?),
+        }
+    }
+
+    pub(crate) fn export(record: &DiskRecord) -> Export {
+        Export {
+            name: record.name.clone(),
+            size: record.size,
+            read_only: record.read_only,
+            description: format!("Drystone disk {}", record.id),
+        }
+    }
+
+    pub(crate) fn exports(&self) -> Vec<Export> {
+        self.names.values().filter_map(|id| self.disks.get(id)).map(Registry::export).collect()
+    }
+
+    fn insert(&mut self, record: DiskRecord) {
+        self.remove(record.id);
+        self.names.insert(record.name.clone(), record.id);
+        self.disks.insert(record.id, record);
+    }
+
+    fn remove(&mut self, id: DiskId) {
+        self.statistics.remove(&id);
+        if let Some(record) = self.disks.remove(&id) {
+            self.names.remove(&record.name);
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn command(&mut self, command: Command) {
+        match command {
+            Command::OpenGroup { spec, answer } => self.open_group(spec, answer),
+            Command::AddCapacity { group, path, file_size, create, answer } => {
+                self.add_capacity(group, path, file_size, create, answer);
+            }
+            Command::RemoveDevice { device, answer } => self.remove_device(device, answer),
+            Command::Host { answer } => drop(answer.send(self.host_state())),
+            Command::CreateDisk { disk, answer } => {
+                let spec = spec_of(&disk);
+                let token = self.control_token(Pending::Create { disk, answer });
+                self.node.create_disk(token, spec, &mut self.outputs);
+            }
+            Command::OpenDisk { disk, answer } => {
+                let result = self.node.open_disk(spec_of(&disk)).map(drop).map_err(refusal);
+                self.registry.insert(disk);
+                drop(answer.send(result));
+            }
+            Command::UpdateDisk { disk, answer } => {
+                let spec = spec_of(&disk);
+                let token = self.control_token(Pending::Update { disk, answer });
+                self.node.update_disk(token, spec, &mut self.outputs);
+            }
+            Command::DeleteDisk { disk, answer } => self.delete_disk(disk, answer),
+            Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
+            Command::Found { answer } => drop(answer.send(self.found())),
+            Command::Stop { answer } => {
+                self.registry.stop = Some((answer, std::time::Instant::now() + STOP_PATIENCE));
+                self.begin_stop();
+            }
+        }
+    }
+
+    fn control_token(&mut self, pending: Pending) -> Token {
+        Token(self.targets.insert(Target::Control(pending)) as u64)
+    }
+
+    fn belonging(&self) -> Belonging {
+        Belonging { cluster: self.registry.cluster, host: HostId(0) }
+    }
+
+    /// Opening reads and formatting writes: that happens on a thread of its own.
+    fn open_group(&mut self, spec: GroupSpec, answer: Answer<Result<GroupId, EngineError>>) {
+        let belonging = self.belonging();
+        in_background(&self.mailbox, move || Prepared::Group {
+            result: devices::open_group(&spec, belonging),
+            answer,
+        });
+    }
+
+    fn add_capacity(
+        &mut self,
+        group: GroupId,
+        path: PathBuf,
+        file_size: Option<u64>,
+        create: Create,
+        answer: Answer<Result<DeviceId, EngineError>>,
+    ) {
+        let found = self.node.groups().find(|(_, one)| one.id() == group);
+        let Some((key, state)) = found else {
+            return drop(
+                answer
+                    .send(Err(EngineError::Refused(format!("there is no disk group {group} on this host")))),
+            );
+        };
+        let Some(place) = state.free_place() else {
+            let why = format!("disk group {group} is full: it has a log device and seven capacity devices");
+            return drop(answer.send(Err(EngineError::Refused(why))));
+        };
+        let members: Vec<Superblock> = state.superblocks().to_vec();
+        let belonging = self.belonging();
+        in_background(&self.mailbox, move || {
+            let result = devices::open_capacity(&path, file_size, create, belonging, &members, place);
+            Prepared::Capacity { group: key, result, answer }
+        });
+    }
+
+    pub(crate) fn prepared(&mut self, prepared: Prepared) {
+        match prepared {
+            Prepared::Group { result: Err(error), answer } => drop(answer.send(Err(error))),
+            Prepared::Group { result: Ok(open), answer } => self.take_group(open, answer),
+            Prepared::Capacity { result: Err(error), answer, .. } => drop(answer.send(Err(error))),
+            Prepared::Capacity { group, result: Ok(open), answer } => {
+                drop(answer.send(self.take_capacity(group, open)));
+            }
+        }
+    }
+
+    fn take_group(&mut self, open: Vec<OpenDevice>, answer: Answer<Result<GroupId, EngineError>>) {
+        let first = open[0].superblock.clone();
+        if self.node.groups().any(|(_, group)| group.id() == first.group) {
+            let why = format!("disk group {} is open already", first.group);
+            return drop(answer.send(Err(EngineError::Refused(why))));
+        }
+        let mut places: Vec<Option<Device>> = Vec::new();
+        let mut superblocks = Vec::new();
+        for one in open {
+            let place = one.superblock.index as usize;
+            while places.len() < place {
+                superblocks.push(Superblock::empty_place(&first, places.len() as u8));
+                places.push(None);
+            }
+            match self.add_device(one) {
+                Ok(device) => {
+                    superblocks.push(device.open.superblock.clone());
+                    places.push(Some(device));
+                }
+                Err(error) => return drop(answer.send(Err(error))),
+            }
+        }
+        self.registry.cluster = Some(first.cluster);
+        let settings = diskgroup::Settings {
+            table_bytes_max: self.settings.table_bytes as usize,
+            // Half of the buffers may keep what waits in the log: reading that back to destage it costs more than the
+            // write itself.
+            retained_bytes_max: (self.settings.buffer_bytes / 2) as usize,
+            scrub_bytes_per_second: self.settings.scrub_bytes_per_second,
+            ..diskgroup::Settings::default()
+        };
+        let mut outputs = Vec::new();
+        let group = Group::open(superblocks, settings, self.pool.clone(), self.now(), &mut outputs);
+        let key = self.node.add_group(group, outputs, &mut self.outputs);
+        while self.devices.len() <= key.0 as usize {
+            self.devices.push(Vec::new());
+        }
+        self.devices[key.0 as usize] = places;
+        self.registry.opening.push((key, answer));
+    }
+
+    fn add_device(&mut self, open: OpenDevice) -> Result<Device, EngineError> {
+        use std::os::fd::AsRawFd;
+        let slot = self
+            .ring
+            .add_file(open.file.as_raw_fd())
+            .map_err(|error| EngineError::Device(format!("register {}: {error}", open.path.display())))?;
+        Ok(Device { open, slot })
+    }
+
+    pub(crate) fn group_opened(&mut self, key: GroupKey, event: GroupEvent) {
+        let Some(index) = self.registry.opening.iter().position(|(opening, _)| *opening == key) else {
+            return;
+        };
+        let (_, answer) = self.registry.opening.remove(index);
+        match event {
+            GroupEvent::OpenFailed(error) => {
+                let path = self.path_of(key, 0);
+                self.close_group(key);
+                drop(
+                    answer.send(Err(EngineError::Device(format!("open the disk group of {path}: {error}")))),
+                );
+            }
+            _ => {
+                let id = self.node.group(key).map(Group::id).expect("it has just been opened");
+                drop(answer.send(Ok(id)));
+            }
+        }
+    }
+
+    fn close_group(&mut self, key: GroupKey) {
+        self.node.remove_group(key);
+        for device in std::mem::take(&mut self.devices[key.0 as usize]).into_iter().flatten() {
+            if let Err(error) = self.ring.remove_file(device.slot) {
+                tracing::warn!("unregister {}: {error}", device.open.path.display());
+            }
+        }
+    }
+
+    /// Makes a formatted device part of an open group: all the group's superblocks name it before it is used.
+    fn take_capacity(&mut self, key: GroupKey, open: OpenDevice) -> Result<DeviceId, EngineError> {
+        let superblock = open.superblock.clone();
+        let device = self.add_device(open)?;
+        let place = superblock.index as usize;
+        let places = &mut self.devices[key.0 as usize];
+        while places.len() <= place {
+            places.push(None);
+        }
+        places[place] = Some(device);
+        let group = self.node.group_mut(key).ok_or(EngineError::Stopped)?;
+        group.add_member(superblock.clone());
+        self.rewrite_superblocks(key, superblock.members)?;
+        Ok(superblock.device)
+    }
+
+    /// Writes the members of a group into all its superblocks.
+    fn rewrite_superblocks(&mut self, key: GroupKey, members: [DeviceId; 8]) -> Result<(), EngineError> {
+        let group = self.node.group_mut(key).ok_or(EngineError::Stopped)?;
+        let mut superblocks = group.superblocks().to_vec();
+        let revision = superblocks.iter().map(|one| one.revision).max().unwrap_or(0) + 1;
+        for superblock in &mut superblocks {
+            superblock.members = members;
+            superblock.revision = revision;
+        }
+        group.set_superblocks(superblocks.clone());
+        for (device, superblock) in self.devices[key.0 as usize].iter_mut().zip(superblocks) {
+            if let Some(device) = device {
+                devices::write_superblock(&device.open.file, &superblock).map_err(|error| {
+                    EngineError::Device(format!(
+                        "write the superblock of {}: {error}",
+                        device.open.path.display()
+                    ))
+                })?;
+                device.open.superblock = superblock;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_device(&mut self, device: DeviceId, answer: Answer<Result<(), EngineError>>) {
+        let refuse = |why: String| Err(EngineError::Refused(why));
+        let Some(key) = self.node.group_of(device) else {
+            return drop(answer.send(refuse(format!("there is no device {device} on this host"))));
+        };
+        let group = self.node.group_mut(key).expect("it has just been found");
+        if group.member_of(device) == Some(0) {
+            return drop(answer.send(self.remove_group(key)));
+        }
+        match group.begin_remove(device) {
+            Ok(()) => self.registry.leaving.push((key, device, answer)),
+            Err(error) => {
+                drop(
+                    answer.send(refuse(format!(
+                        "{error}: delete its disks, or move them to other devices first"
+                    ))),
+                );
+            }
+        }
+    }
+
+    /// A group goes with its log device, if no component is left in it.
+    fn remove_group(&mut self, key: GroupKey) -> Result<(), EngineError> {
+        let group = self.node.group(key).ok_or(EngineError::Stopped)?;
+        let in_use: u32 = group.state().members.iter().map(|member| member.component_count).sum();
+        if in_use > 0 {
+            return Err(EngineError::Refused(format!(
+                "the device holds the log of its disk group, in which {in_use} components stand: delete their disks first"
+            )));
+        }
+        if !group.is_idle() {
+            return Err(EngineError::Refused(
+                "the disk group is still giving space back: try again".to_owned(),
+            ));
+        }
+        for device in self.devices[key.0 as usize].iter().flatten() {
+            devices::erase_superblock(&device.open.file).map_err(|error| {
+                EngineError::Device(format!(
+                    "erase the superblock of {}: {error}",
+                    device.open.path.display()
+                ))
+            })?;
+        }
+        self.close_group(key);
+        Ok(())
+    }
+
+    /// Looks whether devices that are leaving may go now, and whether a stop is complete.
+    pub(crate) fn registry_turn(&mut self) {
+        let mut index = 0;
+        while index < self.registry.leaving.len() {
+            let (key, device) = (self.registry.leaving[index].0, self.registry.leaving[index].1);
+            let place = self.node.group(key).and_then(|group| group.member_of(device));
+            let is_gone = self.node.group_mut(key).is_some_and(|group| group.finish_remove(device));
+            if !is_gone {
+                index += 1;
+                continue;
+            }
+            let (_, _, answer) = self.registry.leaving.remove(index);
+            let result = place.map_or(Ok(()), |place| self.let_go(key, place));
+            drop(answer.send(result));
+        }
+    }
+
+    fn let_go(&mut self, key: GroupKey, place: u8) -> Result<(), EngineError> {
+        let gone = self.devices[key.0 as usize][place as usize].take();
+        let group = self.node.group(key).ok_or(EngineError::Stopped)?;
+        let mut members = group.superblocks()[0].members;
+        members[place as usize] = DeviceId(0);
+        self.rewrite_superblocks(key, members)?;
+        if let Some(device) = gone {
+            let _ = self.ring.remove_file(device.slot);
+            devices::erase_superblock(&device.open.file).map_err(|error| {
+                EngineError::Device(format!(
+                    "erase the superblock of {}: {error}",
+                    device.open.path.display()
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn delete_disk(&mut self, disk: DiskId, answer: Answer<Result<(), EngineError>>) {
+        let attached: Vec<u32> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.disk.is_some_and(|(of, _)| of == disk))
+            .map(|(key, _)| key as u32)
+            .collect();
+        for client in attached {
+            self.clients[client as usize].session.drain();
+            self.touch(client);
+        }
+        self.registry.remove(disk);
+        if self.node.disk(disk).is_none() {
+            // A creation or deletion that was cut short: what components there are go.
+            self.node.delete_orphans(disk, &mut self.outputs);
+            return drop(answer.send(Ok(())));
+        }
+        let token = self.control_token(Pending::Delete { disk, answer });
+        self.node.delete_disk(token, disk, &mut self.outputs);
+    }
+
+    pub(crate) fn control_done(&mut self, token: Token, result: Result<(), ControlError>) {
+        let Target::Control(pending) = self.targets.remove(token.0 as usize) else {
+            unreachable!("control tokens are answered as such")
+        };
+        let result = result.map_err(refusal);
+        match pending {
+            Pending::Create { disk, answer } => {
+                if result.is_ok() {
+                    self.registry.insert(disk);
+                }
+                drop(answer.send(result));
+            }
+            Pending::Update { disk, answer } => {
+                if result.is_ok() {
+                    self.resize_clients(&disk);
+                    self.registry.insert(disk);
+                }
+                drop(answer.send(result));
+            }
+            Pending::Delete { disk, answer } => {
+                self.registry.remove(disk);
+                drop(answer.send(result));
+            }
+        }
+    }
+
+    fn resize_clients(&mut self, disk: &DiskRecord) {
+        for (_, client) in self.clients.iter_mut() {
+            if client.disk.is_some_and(|(of, _)| of == disk.id) {
+                client.session.resize(disk.size);
+            }
+        }
+    }
+
+    fn host_state(&self) -> HostState {
+        let mut groups = Vec::new();
+        let mut devices = Vec::new();
+        for (key, group) in self.node.groups() {
+            let state = group.state();
+            groups.push(GroupState {
+                id: group.id(),
+                log_bytes: state.log_bytes,
+                log_used_bytes: state.log_used_bytes,
+                congestion: state.congestion,
+                destage_pending_bytes: state.destage_pending_bytes,
+                destaged_bytes: state.counters.destaged_bytes + state.counters.direct_bytes,
+                memory_bytes: state.memory_bytes,
+                scrub_progress: group.scrub_progress(),
+                scrub_rounds: state.counters.scrub_rounds,
+            });
+            for (place, member) in state.members.iter().enumerate() {
+                let Some(Some(device)) = self.devices[key.0 as usize].get(place) else { continue };
+                devices.push(DeviceState {
+                    id: member.device,
+                    path: device.open.path.clone(),
+                    group: group.id(),
+                    is_log: place == 0,
+                    is_capacity: member.capacity_bytes > 0,
+                    size: device.open.superblock.size,
+                    capacity_bytes: member.capacity_bytes,
+                    used_bytes: member.used_bytes,
+                    reserved_bytes: member.reserved_bytes,
+                    component_count: member.component_count,
+                    failure: member.failure.clone(),
+                    damaged_blocks: member.damaged_blocks,
+                });
+            }
+        }
+        HostState {
+            cluster: self.registry.cluster.unwrap_or_default(),
+            uptime: self.started.elapsed(),
+            groups,
+            devices,
+            buffer_bytes: (self.pool.bytes_used() as u64, self.pool.bytes_max() as u64),
+        }
+    }
+
+    fn disk_states(&mut self, only: Option<DiskId>) -> Vec<DiskState> {
+        let states = match only {
+            None => self.node.disk_states(),
+            Some(id) => self.node.disk(id).map(|key| self.node.disk_state(key)).into_iter().collect(),
+        };
+        let mut clients: BTreeMap<DiskId, Vec<ClientState>> = BTreeMap::new();
+        for (_, client) in &self.clients {
+            if let Some((disk, _)) = client.disk {
+                clients.entry(disk).or_default().push(ClientState {
+                    peer: client.peer.clone(),
+                    tls: client.session.is_encrypted(),
+                    attached: client.since.elapsed(),
+                });
+            }
+        }
+        let state = |state: node::DiskState| DiskState {
+            id: state.id,
+            allocated_bytes: state.allocated_bytes,
+            clients: clients.remove(&state.id).unwrap_or_default(),
+            outstanding: state.outstanding,
+            unavailable: state.unavailable.clone(),
+            statistics: self.statistics(&state),
+        };
+        states.into_iter().map(state).collect()
+    }
+
+    fn statistics(&mut self, state: &node::DiskState) -> Arc<iostats::Statistics> {
+        match self.registry.statistics.get(&state.id) {
+            Some((version, copy)) if *version == state.statistics_version => Arc::clone(copy),
+            Some(_) | None => {
+                let copy = Arc::new(self.node.statistics(state.key));
+                self.registry.statistics.insert(state.id, (state.statistics_version, Arc::clone(&copy)));
+                copy
+            }
+        }
+    }
+
+    fn found(&self) -> Vec<DiskRecord> {
+        let record = |spec: DiskSpec| {
+            Some(DiskRecord {
+                id: spec.id,
+                name: spec.name,
+                size: spec.size,
+                policy: spec.policy.parse::<Policy>().ok()?,
+                layout: spec.layout,
+                epoch: spec.epoch,
+                read_only: spec.read_only,
+            })
+        };
+        self.node.found().into_iter().filter_map(record).collect()
+    }
+
+    /// Whether a stop was asked for and nothing is left to wait for.
+    pub(crate) fn may_end(&mut self) -> bool {
+        let Some((_, deadline)) = &self.registry.stop else { return false };
+        let is_late = std::time::Instant::now() >= *deadline;
+        let is_quiet = self.clients.is_empty() && self.node.is_idle();
+        if !is_quiet && !is_late {
+            return false;
+        }
+        if let Some((answer, _)) = self.registry.stop.take() {
+            drop(answer.send(()));
+        }
+        true
+    }
+
+    /// When the engine must look at the clock again although nothing happens.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let waits = self.registry.stop.is_some() || !self.registry.leaving.is_empty();
+        waits.then(|| self.now() + Duration::from_millis(20))
+    }
+}
+
+fn in_background(mailbox: &Mailbox, prepare: impl FnOnce() -> Prepared + Send + 'static) {
+    let mailbox = mailbox.clone();
+    // A thread that does not start drops the answer, which its receiver sees as a stopped engine.
+    let _ = std::thread::Builder::new().name("devices".to_owned()).spawn(move || {
+        let _ = mailbox.send(Message::Prepared(Box::new(prepare())));
+    });
+}
+
+fn refusal(error: ControlError) -> EngineError {
+    EngineError::Refused(error.to_string())
+}
+
+fn spec_of(disk: &DiskRecord) -> DiskSpec {
+    DiskSpec {
+        id: disk.id,
+        name: disk.name.clone(),
+        size: disk.size,
+        layout: disk.layout.clone(),
+        epoch: disk.epoch,
+        read_only: disk.read_only,
+        verify_checksums: disk.policy.checksum,
+        iops_limit: disk.policy.iops_limit.map(|limit| u64::from(limit.get())),
+        reservation_percent: disk.policy.space_reservation.get(),
+        policy: disk.policy.to_string(),
+    }
+}

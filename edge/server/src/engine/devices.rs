@@ -1,0 +1,499 @@
+//! Devices: opening, identifying, locking and formatting them, before they are handed to the node.
+//!
+//! Blocking calls, made on a thread of their own. A device that holds anything foreign is formatted only by force, one of
+//! another cluster or of a newer format never.
+
+use super::{Create, EngineError, GroupSpec};
+use base::units::{BLOCK_SIZE, MIB, format_bytes};
+use base::{ClusterId, DeviceId, GroupId, HostId};
+use diskgroup::format::FormatError;
+use diskgroup::format::anchor::{Anchor, anchor_offset};
+use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, SUPERBLOCK_SIZE, Superblock};
+use diskgroup::geometry::log_size_default;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Bytes at both ends of a device that must be zero for it to count as blank: every file system, partition table and
+/// RAID signature stands there.
+const SIGNATURE_SIZE: u64 = MIB;
+/// The smallest device, in bytes.
+const DEVICE_SIZE_MIN: u64 = 64 * MIB;
+
+/// An open and locked device of a group.
+#[derive(Debug)]
+pub(crate) struct OpenDevice {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) superblock: Superblock,
+}
+
+/// Whose devices are looked for, and what new ones become.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Belonging {
+    /// `None` before the host has any device.
+    pub(crate) cluster: Option<ClusterId>,
+    pub(crate) host: HostId,
+}
+
+/// Memory for direct I/O.
+#[repr(C, align(4096))]
+struct Aligned([u8; MIB as usize]);
+
+impl Aligned {
+    fn new() -> Box<Aligned> {
+        // SAFETY: any bytes are valid for it, zeroes too; made on the heap, for the stack may be smaller.
+        unsafe { Box::<Aligned>::new_zeroed().assume_init() }
+    }
+}
+
+fn refused(text: String) -> EngineError {
+    EngineError::Refused(text)
+}
+
+fn failed(what: &str, path: &Path, error: &io::Error) -> EngineError {
+    EngineError::Device(format!("{what} {}: {error}", path.display()))
+}
+
+/// A number that nobody can guess.
+pub(crate) fn random_u128() -> Result<u128, EngineError> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the buffer is valid for its length.
+    let taken = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match taken {
+        16 => Ok(u128::from_le_bytes(bytes)),
+        _ => Err(EngineError::Device(format!("get random numbers: {}", io::Error::last_os_error()))),
+    }
+}
+
+/// One device as it was found.
+struct Candidate {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    is_file: bool,
+    found: Result<Superblock, FormatError>,
+    is_blank: bool,
+}
+
+/// Opens the devices of a group, formatting them if they hold nothing and that is wanted. By place in the group.
+pub(crate) fn open_group(spec: &GroupSpec, belonging: Belonging) -> Result<Vec<OpenDevice>, EngineError> {
+    if spec.capacity.len() >= MEMBERS_MAX {
+        return Err(refused(format!(
+            "{} capacity devices are too many for one disk group: at most {}",
+            spec.capacity.len(),
+            MEMBERS_MAX - 1
+        )));
+    }
+    let mut candidates = Vec::new();
+    for path in std::iter::once(&spec.log).chain(&spec.capacity) {
+        candidates.push(find(path, spec.file_size, spec.create)?);
+    }
+    for candidate in &candidates {
+        check_owner(candidate, belonging)?;
+    }
+    let formatted = candidates.iter().filter(|candidate| candidate.found.is_ok()).count();
+    if formatted == candidates.len() {
+        return join_group(candidates);
+    }
+    if formatted > 0 {
+        let (old, new): (Vec<&Candidate>, Vec<&Candidate>) =
+            candidates.iter().partition(|one| one.found.is_ok());
+        if let Some(damage) = new.iter().find_map(|one| damage_of(one)) {
+            return Err(refused(damage));
+        }
+        return Err(refused(format!(
+            "{} is part of a disk group, {} is not: to add a device to a group use `drystone device add`",
+            old[0].path.display(),
+            new[0].path.display()
+        )));
+    }
+    for candidate in &candidates {
+        check_may_format(candidate, spec.create)?;
+    }
+    format_group(spec, candidates, belonging)
+}
+
+/// Opens and formats one more capacity device for the group that `members` (by place) make up.
+pub(crate) fn open_capacity(
+    path: &Path,
+    file_size: Option<u64>,
+    create: Create,
+    belonging: Belonging,
+    members: &[Superblock],
+    place: u8,
+) -> Result<OpenDevice, EngineError> {
+    let candidate = find(path, file_size, create)?;
+    check_owner(&candidate, belonging)?;
+    if let Ok(superblock) = &candidate.found {
+        return Err(refused(format!(
+            "{} is already a device of this cluster (device {}, group {})",
+            path.display(),
+            superblock.device,
+            superblock.group
+        )));
+    }
+    check_may_format(&candidate, create)?;
+    let device = DeviceId(random_u128()?);
+    let mut all = members[0].members;
+    all[place as usize] = device;
+    let geometry = Geometry::plan(candidate.size, None, true)
+        .map_err(|error| refused(format!("{}: {error}", path.display())))?;
+    let revision = members.iter().map(|one| one.revision).max().unwrap_or(0) + 1;
+    let superblock = Superblock {
+        revision,
+        device,
+        index: place,
+        members: all,
+        log_mark: 0,
+        size: candidate.size,
+        geometry,
+        ..members[0].clone()
+    };
+    format_device(&candidate, &superblock)?;
+    Ok(OpenDevice { path: candidate.path, file: candidate.file, superblock })
+}
+
+/// Writes the superblock, the copy that does not count first.
+pub(crate) fn write_superblock(file: &File, superblock: &Superblock) -> io::Result<()> {
+    let mut buffer = Aligned::new();
+    buffer.0[..SUPERBLOCK_SIZE].copy_from_slice(&superblock.encode());
+    for copy in [1, 0] {
+        file.write_all_at(&buffer.0[..SUPERBLOCK_SIZE], copy * BLOCK_SIZE)?;
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
+/// Makes a device that left its group blank.
+pub(crate) fn erase_superblock(file: &File) -> io::Result<()> {
+    let buffer = Aligned::new();
+    file.write_all_at(&buffer.0[..4 * BLOCK_SIZE as usize], 0)?;
+    file.sync_data()
+}
+
+fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate, EngineError> {
+    let may_make = create != Create::Never && file_size.is_some();
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(refused(format!(
+                "device {} is not there: check the path, or give a size to make a file of",
+                path.display()
+            )));
+        }
+        Err(error) => return Err(failed("look at", path, &error)),
+    };
+    let is_block = metadata.as_ref().is_some_and(|metadata| metadata.file_type().is_block_device());
+    if metadata.as_ref().is_some_and(|metadata| !metadata.is_file() && !is_block) {
+        return Err(refused(format!("{} is neither a block device nor a regular file", path.display())));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    // Exclusive opening of a block device fails while it is mounted or part of something else.
+    let exclusive = if is_block { libc::O_EXCL } else { 0 };
+    options.custom_flags(libc::O_DIRECT | libc::O_CLOEXEC | exclusive);
+    if metadata.is_none() {
+        options.create_new(true);
+    }
+    let file =
+        while_released(libc::EBUSY, || options.open(path)).map_err(|error| open_refusal(path, &error))?;
+    lock(path, &file)?;
+    if let (None, Some(size)) = (&metadata, file_size) {
+        file.set_len(size / MIB * MIB).map_err(|error| failed("make a file at", path, &error))?;
+    }
+    let size = size_of(path, &file, is_block)? / BLOCK_SIZE * BLOCK_SIZE;
+    let mut head = Aligned::new();
+    let head_len = SIGNATURE_SIZE.min(size) as usize;
+    file.read_exact_at(&mut head.0[..head_len], 0).map_err(|error| failed("read", path, &error))?;
+    let found = match head_len < 2 * SUPERBLOCK_SIZE {
+        true => Err(FormatError::Foreign),
+        false => {
+            Superblock::choose(&head.0[..SUPERBLOCK_SIZE], &head.0[SUPERBLOCK_SIZE..2 * SUPERBLOCK_SIZE])
+        }
+    };
+    let mut is_blank = head.0[..head_len].iter().all(|&byte| byte == 0);
+    if is_blank && size > SIGNATURE_SIZE {
+        file.read_exact_at(&mut head.0[..head_len], size - head_len as u64)
+            .map_err(|error| failed("read", path, &error))?;
+        is_blank = head.0[..head_len].iter().all(|&byte| byte == 0);
+    }
+    Ok(Candidate { path: path.to_owned(), file, size, is_file: !is_block, found, is_blank })
+}
+
+fn open_refusal(path: &Path, error: &io::Error) -> EngineError {
+    let path = path.display();
+    match error.raw_os_error() {
+        Some(libc::EBUSY) => refused(format!(
+            "device {path} is in use: it is mounted, or part of a RAID, LVM or another program; free it first"
+        )),
+        Some(libc::EROFS) => refused(format!("device {path} is read-only")),
+        Some(libc::EACCES | libc::EPERM) => refused(format!(
+            "no permission to write to device {path}: it is read-only, or belongs to another user"
+        )),
+        Some(libc::EINVAL) => {
+            refused(format!("{path} stands on a file system without direct I/O (O_DIRECT)"))
+        }
+        _ => EngineError::Device(format!("open device {path}: {error}")),
+    }
+}
+
+/// How long a device may still be in use by a ring that the kernel is taking down: it does so after the process that
+/// had it has ended, and the ring keeps its registered files open until then. Seen to take some tens of milliseconds.
+const RELEASE_WAIT: Duration = Duration::from_secs(3);
+/// Time between two tries.
+const RELEASE_STEP: Duration = Duration::from_millis(20);
+
+/// Tries again while `attempt` fails with `busy`, for as long as a former server's ring may need to go.
+pub(super) fn while_released<T>(busy: i32, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + RELEASE_WAIT;
+    loop {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(busy) && Instant::now() < deadline => {
+                std::thread::sleep(RELEASE_STEP);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), EngineError> {
+    let locked = while_released(libc::EWOULDBLOCK, || {
+        // SAFETY: the descriptor is open; the call takes no memory.
+        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    });
+    let Err(error) = locked else { return Ok(()) };
+    match error.raw_os_error() {
+        Some(libc::EWOULDBLOCK) => {
+            Err(refused(format!("device {} is in use by another Drystone server", path.display())))
+        }
+        _ => Err(failed("lock", path, &error)),
+    }
+}
+
+fn size_of(path: &Path, file: &File, is_block: bool) -> Result<u64, EngineError> {
+    const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+    const BLKROGET: libc::c_ulong = 0x125e;
+    if !is_block {
+        return Ok(file.metadata().map_err(|error| failed("look at", path, &error))?.len());
+    }
+    let (mut size, mut read_only) = (0u64, 0i32);
+    // SAFETY: both calls write one number of the type that is handed in.
+    let results = unsafe {
+        [
+            libc::ioctl(file.as_raw_fd(), BLKGETSIZE64, &raw mut size),
+            libc::ioctl(file.as_raw_fd(), BLKROGET, &raw mut read_only),
+        ]
+    };
+    if results.iter().any(|&result| result != 0) {
+        return Err(failed("ask for the size of", path, &io::Error::last_os_error()));
+    }
+    match read_only {
+        0 => Ok(size),
+        _ => Err(refused(format!("device {} is read-only", path.display()))),
+    }
+}
+
+fn check_owner(candidate: &Candidate, belonging: Belonging) -> Result<(), EngineError> {
+    let path = candidate.path.display();
+    match &candidate.found {
+        Ok(superblock) => match belonging.cluster {
+            Some(cluster) if cluster != superblock.cluster => Err(refused(format!(
+                "device {path} belongs to another cluster ({}, this one is {cluster}): it is never taken; to give it up \
+                 there, use `drystone device remove` on its host, or erase it with `wipefs`",
+                superblock.cluster
+            ))),
+            Some(_) | None => Ok(()),
+        },
+        Err(error @ FormatError::Newer { .. }) => {
+            Err(refused(format!("device {path} holds a datastore, but {error}")))
+        }
+        Err(FormatError::Blank | FormatError::Foreign | FormatError::Damaged(_)) => Ok(()),
+    }
+}
+
+/// Says so, if it is a device of ours whose superblock cannot be read any more.
+fn damage_of(candidate: &Candidate) -> Option<String> {
+    match &candidate.found {
+        Err(error @ FormatError::Damaged(_)) => {
+            Some(format!("device {} was Drystone's, but {error}", candidate.path.display()))
+        }
+        Ok(_) | Err(_) => None,
+    }
+}
+
+fn check_may_format(candidate: &Candidate, create: Create) -> Result<(), EngineError> {
+    let path = candidate.path.display();
+    if candidate.size < DEVICE_SIZE_MIN {
+        return Err(refused(format!(
+            "device {path} is too small: it has {}, at least {} are needed",
+            format_bytes(candidate.size),
+            format_bytes(DEVICE_SIZE_MIN)
+        )));
+    }
+    let damage = damage_of(candidate);
+    match (create, candidate.is_blank) {
+        (Create::Force, _) | (Create::IfBlank, true) => Ok(()),
+        (Create::IfBlank, false) => Err(refused(damage.unwrap_or_else(|| {
+            format!("device {path} is not blank: it holds data of something else; `--force` takes it and destroys them")
+        }))),
+        (Create::Never, _) => {
+            Err(refused(damage.unwrap_or_else(|| format!("device {path} holds no datastore and is not to be formatted"))))
+        }
+    }
+}
+
+/// All devices are formatted: they must be the whole of one group.
+fn join_group(candidates: Vec<Candidate>) -> Result<Vec<OpenDevice>, EngineError> {
+    let mut open: Vec<OpenDevice> = candidates
+        .into_iter()
+        .filter_map(|one| Some(OpenDevice { superblock: one.found.ok()?, path: one.path, file: one.file }))
+        .collect();
+    let newest = open.iter().map(|one| &one.superblock).max_by_key(|one| one.revision);
+    let truth = newest.cloned().ok_or_else(|| refused("a disk group needs a device".to_owned()))?;
+    if let Some(stranger) = open.iter().find(|one| one.superblock.group != truth.group) {
+        return Err(refused(format!(
+            "device {} is part of another disk group ({}) than {}",
+            stranger.path.display(),
+            stranger.superblock.group,
+            truth.group
+        )));
+    }
+    // A device that left the group while it could not be written to is not part of it any more.
+    open.retain(|one| truth.members.contains(&one.superblock.device));
+    open.sort_by_key(|one| truth.members.iter().position(|id| *id == one.superblock.device));
+    for (place, id) in truth.members.iter().enumerate().filter(|(_, id)| **id != DeviceId(0)) {
+        let count = open.iter().filter(|one| one.superblock.device == *id).count();
+        let known = || open.iter().map(|one| one.path.display().to_string()).collect::<Vec<_>>().join(", ");
+        match count {
+            1 => {}
+            0 => {
+                return Err(refused(format!(
+                    "device {id} (place {place} of disk group {}) is missing; found are {}: connect it, or name its path",
+                    truth.group,
+                    known()
+                )));
+            }
+            _ => return Err(refused(format!("device {id} was named twice: {}", known()))),
+        }
+    }
+    for one in &mut open {
+        let place = truth.members.iter().position(|id| *id == one.superblock.device).unwrap_or(0);
+        one.superblock.members = truth.members;
+        one.superblock.index = place as u8;
+        let size = size_of(&one.path, &one.file, is_block(&one.file))?;
+        if size < one.superblock.size {
+            return Err(refused(format!(
+                "device {} has {}, but its datastore was made for {}: it has shrunk",
+                one.path.display(),
+                format_bytes(size),
+                format_bytes(one.superblock.size)
+            )));
+        }
+    }
+    Ok(open)
+}
+
+fn is_block(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+fn format_group(
+    spec: &GroupSpec,
+    candidates: Vec<Candidate>,
+    belonging: Belonging,
+) -> Result<Vec<OpenDevice>, EngineError> {
+    let is_shared = spec.capacity.is_empty();
+    let cluster = match belonging.cluster {
+        Some(cluster) => cluster,
+        None => ClusterId(random_u128()?),
+    };
+    let group = GroupId(random_u128()?);
+    let mut members = [DeviceId(0); MEMBERS_MAX];
+    for member in members.iter_mut().take(candidates.len()) {
+        *member = DeviceId(random_u128()?);
+    }
+    let mut plans = Vec::new();
+    for (place, candidate) in candidates.iter().enumerate() {
+        let log = match place {
+            0 => Some(spec.log_size.unwrap_or_else(|| log_size_default(candidate.size, is_shared))),
+            _ => None,
+        };
+        let geometry = Geometry::plan(candidate.size, log, place > 0 || is_shared)
+            .map_err(|error| refused(format!("{}: {error}", candidate.path.display())))?;
+        let log_mark = if place == 0 { random_u128()? as u64 } else { 0 };
+        plans.push(Superblock {
+            revision: 1,
+            cluster,
+            host: belonging.host,
+            group,
+            device: members[place],
+            index: place as u8,
+            members,
+            log_mark,
+            size: candidate.size,
+            geometry,
+        });
+    }
+    // The log's device last: a group without it was never made.
+    for (candidate, superblock) in candidates.iter().zip(&plans).rev() {
+        format_device(candidate, superblock)?;
+    }
+    let open = |(one, superblock): (Candidate, Superblock)| OpenDevice {
+        path: one.path,
+        file: one.file,
+        superblock,
+    };
+    Ok(candidates.into_iter().zip(plans).map(open).collect())
+}
+
+/// Empties the regions that must be, writes the anchor, and the superblock last.
+fn format_device(candidate: &Candidate, superblock: &Superblock) -> Result<(), EngineError> {
+    let write = || -> io::Result<()> {
+        let geometry = superblock.geometry;
+        erase_superblock(&candidate.file)?;
+        match candidate.is_file {
+            true => punch(&candidate.file, geometry.table.offset, geometry.table.len)?,
+            false => write_zeroes(&candidate.file, geometry.table.offset, geometry.table.len)?,
+        }
+        if geometry.log.len > 0 {
+            // Written through, so that a stable write to it later needs no allocation by a file system.
+            let len = if candidate.is_file { geometry.log.len } else { geometry.log.len.min(8 * MIB) };
+            write_zeroes(&candidate.file, geometry.log.offset, len)?;
+            let anchor =
+                Anchor { revision: 1, log_mark: superblock.log_mark, tail_batch: 1, ..Anchor::default() };
+            let mut buffer = Aligned::new();
+            let bytes = anchor.encode();
+            buffer.0[..bytes.len()].copy_from_slice(&bytes);
+            candidate.file.write_all_at(&buffer.0[..bytes.len()], anchor_offset(1))?;
+        }
+        candidate.file.sync_all()?;
+        write_superblock(&candidate.file, superblock)
+    };
+    write().map_err(|error| failed("format", &candidate.path, &error))
+}
+
+fn write_zeroes(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let buffer = Aligned::new();
+    let mut at = offset;
+    while at < offset + len {
+        let take = (offset + len - at).min(MIB);
+        file.write_all_at(&buffer.0[..take as usize], at)?;
+        at += take;
+    }
+    Ok(())
+}
+
+fn punch(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: the descriptor is open; the call takes no memory.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, len as i64) };
+    if result == 0 { Ok(()) } else { write_zeroes(file, offset, len) }
+}

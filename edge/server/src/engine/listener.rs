@@ -1,0 +1,116 @@
+//! Sockets that NBD clients connect to.
+
+use super::devices::while_released;
+use super::{EngineError, Listen};
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Bytes that a unix socket may hold on its way to a client: a few large answers.
+const UNIX_BUFFER_SIZE: libc::c_int = 4 << 20;
+
+/// An open socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: OwnedFd,
+    is_unix: bool,
+    /// The file to remove at the end.
+    path: Option<PathBuf>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Listener {
+    /// Opens the socket. A unix socket left over by a server that is gone is replaced.
+    pub(crate) fn open(listen: &Listen) -> Result<Listener, EngineError> {
+        match listen {
+            Listen::Tcp(address) => {
+                let socket =
+                    while_released(libc::EADDRINUSE, || TcpListener::bind(address)).map_err(|error| {
+                        EngineError::Refused(format!("cannot listen for NBD clients at {address}: {error}"))
+                    })?;
+                Ok(Listener { fd: socket.into(), is_unix: false, path: None })
+            }
+            Listen::Unix(path) => {
+                let socket = bind_unix(path).map_err(|error| {
+                    EngineError::Refused(format!(
+                        "cannot listen for NBD clients at {}: {error}",
+                        path.display()
+                    ))
+                })?;
+                Ok(Listener { fd: socket.into(), is_unix: true, path: Some(path.clone()) })
+            }
+        }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Prepares an accepted connection, and says who is at its other end.
+    pub(crate) fn accepted(&self, fd: RawFd) -> (OwnedFd, String) {
+        // SAFETY: the kernel has just handed this descriptor out, and nobody else has it.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let peer = match self.is_unix {
+            true => {
+                set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, UNIX_BUFFER_SIZE);
+                unix_peer(fd)
+            }
+            false => {
+                set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+                set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+                tcp_peer(&socket)
+            }
+        };
+        (socket, peer)
+    }
+}
+
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    // A killed server's ring holds its sockets a little longer than the process lives: they still answer then.
+    while_released(libc::EADDRINUSE, || match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+            if !is_socket || UnixStream::connect(path).is_ok() {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        other => other,
+    })
+}
+
+/// Sets an option that only makes things faster: a failure does not matter.
+fn set(fd: RawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) {
+    let len = std::mem::size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value lives through the call and has the length that is told.
+    unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), len) };
+}
+
+fn tcp_peer(socket: &OwnedFd) -> String {
+    let stream = socket.try_clone().map(std::net::TcpStream::from);
+    match stream.and_then(|stream| stream.peer_addr()) {
+        Ok(address) => format!("tcp {address}"),
+        Err(_) => "tcp, gone".to_owned(),
+    }
+}
+
+fn unix_peer(fd: RawFd) -> String {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = std::mem::size_of_val(&credentials) as libc::socklen_t;
+    // SAFETY: the structure lives through the call and has the length that is told.
+    let result = unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut credentials).cast(), &raw mut len)
+    };
+    if result == 0 { format!("unix pid {}", credentials.pid) } else { "unix".to_owned() }
+}

@@ -1,0 +1,495 @@
+//! The engine's thread: takes completions and commands in batches, tells the node, performs what it asks for.
+
+use super::client::Client;
+use super::commands::{Pending, Registry};
+use super::devices::OpenDevice;
+use super::listener::Listener;
+use super::ring::{Completion, DeviceCall, DeviceFlight, Flight, Ring};
+use super::{Command, EngineError, EngineHandle, Settings};
+use base::request::{Buffers, Outcome};
+use base::{Buffer, Instant, Pool};
+use diskgroup::{Event as GroupEvent, IoFailure};
+use frontends::nbd::{self, AttachRefusal, Event, Export, Session, TlsPolicy};
+use frontends::tls::TlsIdentity;
+use node::{GroupKey, Node, Output, Token};
+use slab::Slab;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Clients of one host at most: each may hold a few buffers.
+const CLIENTS_MAX: usize = 4096;
+
+/// A message to the engine's thread.
+pub(crate) enum Message {
+    /// From the control plane.
+    Command(Command),
+    /// From a thread that prepared devices.
+    Prepared(Box<super::commands::Prepared>),
+}
+
+/// The way to the engine's thread from others.
+#[derive(Clone)]
+pub(crate) struct Mailbox {
+    sender: Sender<Message>,
+    event: Arc<OwnedFd>,
+}
+
+impl Mailbox {
+    /// Delivers a message and wakes the thread.
+    pub(crate) fn send(&self, message: Message) -> Result<(), EngineError> {
+        self.sender.send(message).map_err(|_| EngineError::Stopped)?;
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: the descriptor is open as long as this is, and eight bytes are handed in.
+        unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        Ok(())
+    }
+}
+
+/// Whose request a token stands for.
+pub(crate) enum Target {
+    Guest { client: u32, cookie: u64 },
+    Control(Pending),
+}
+
+/// A device of an open group.
+pub(crate) struct Device {
+    pub(crate) open: OpenDevice,
+    /// Its number in the ring.
+    pub(crate) slot: u32,
+}
+
+/// The engine.
+pub(crate) struct Engine {
+    pub(crate) settings: Settings,
+    pub(crate) ring: Ring,
+    pub(crate) node: Node,
+    pub(crate) pool: Pool,
+    /// By group key, then by place.
+    pub(crate) devices: Vec<Vec<Option<Device>>>,
+    pub(crate) clients: Slab<Client>,
+    pub(crate) targets: Slab<Target>,
+    pub(crate) registry: Registry,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) started: std::time::Instant,
+    pub(crate) is_stopping: bool,
+    session_settings: [Rc<nbd::Settings>; 2],
+    listeners: Vec<Listener>,
+    event: Arc<OwnedFd>,
+    inbox: Receiver<Message>,
+    /// Clients to look after at the end of the turn.
+    touched: Vec<u32>,
+    client_events: Vec<Event>,
+}
+
+/// Opens the listeners and starts the engine's thread.
+///
+/// # Errors
+/// When a listener or the certificates cannot be opened.
+pub fn start(settings: Settings) -> Result<(EngineHandle, JoinHandle<()>), EngineError> {
+    if !base::checksum::self_test() {
+        return Err(EngineError::Refused(
+            "the checksum code gives wrong results on this processor".to_owned(),
+        ));
+    }
+    let listeners = settings.nbd.iter().map(Listener::open).collect::<Result<Vec<_>, _>>()?;
+    let tls = load_tls(&settings)?;
+    // SAFETY: a fresh descriptor that nobody else has.
+    let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
+    let event = Arc::new(event);
+    let (sender, inbox) = channel();
+    let mailbox = Mailbox { sender, event: Arc::clone(&event) };
+    let handle = {
+        // `Sender` is shared by all the control plane's threads.
+        let mailbox = std::sync::Mutex::new(mailbox.clone());
+        EngineHandle::new(move |command| {
+            let mailbox = mailbox.lock().map_err(|_| EngineError::Stopped)?.clone();
+            mailbox.send(Message::Command(command))
+        })
+    };
+    let run = move || match Engine::new(settings, tls, listeners, event, inbox, mailbox) {
+        Ok(mut engine) => engine.run(),
+        Err(error) => tracing::error!("the storage engine did not start: {error}"),
+    };
+    let thread = std::thread::Builder::new().name("node".to_owned()).spawn(run);
+    let thread =
+        thread.map_err(|error| EngineError::Device(format!("start the engine's thread: {error}")))?;
+    Ok((handle, thread))
+}
+
+fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineError> {
+    let Some(files) = &settings.tls else { return Ok(None) };
+    let read = |path: &std::path::Path| {
+        std::fs::read(path).map_err(|error| EngineError::Refused(format!("read {}: {error}", path.display())))
+    };
+    let authorities = files.client_authorities.as_deref().map(read).transpose()?;
+    let identity =
+        TlsIdentity::from_pem(&read(&files.certificate)?, &read(&files.key)?, authorities.as_deref())
+            .map_err(|error| EngineError::Refused(format!("TLS: {error}")))?;
+    Ok(Some((identity, files.required)))
+}
+
+impl Engine {
+    fn new(
+        settings: Settings,
+        tls: Option<(TlsIdentity, bool)>,
+        listeners: Vec<Listener>,
+        event: Arc<OwnedFd>,
+        inbox: Receiver<Message>,
+        mailbox: Mailbox,
+    ) -> io::Result<Engine> {
+        let pool = Pool::new(settings.buffer_bytes as usize);
+        let started = std::time::Instant::now();
+        let tcp = match tls {
+            None => TlsPolicy::Off,
+            Some((identity, true)) => TlsPolicy::Required(identity),
+            Some((identity, false)) => TlsPolicy::Allowed(identity),
+        };
+        // Who reaches a unix socket is told by the file system: nothing is encrypted there.
+        let session_settings = [TlsPolicy::Off, tcp].map(|tls| Rc::new(nbd::Settings { tls }));
+        Ok(Engine {
+            registry: Registry::new(settings.cluster),
+            settings,
+            ring: Ring::new()?,
+            node: Node::new(pool.clone(), Instant(1)),
+            pool,
+            devices: Vec::new(),
+            clients: Slab::new(),
+            targets: Slab::new(),
+            outputs: Vec::new(),
+            mailbox,
+            started,
+            is_stopping: false,
+            session_settings,
+            listeners,
+            event,
+            inbox,
+            touched: Vec::new(),
+            client_events: Vec::new(),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant(1 + self.started.elapsed().as_nanos() as u64)
+    }
+
+    fn run(&mut self) {
+        for index in 0..self.listeners.len() {
+            self.ring.accept(self.listeners[index].fd(), index);
+        }
+        self.ring.wait_event(self.event.as_raw_fd());
+        let mut completions = Vec::new();
+        loop {
+            let wake_at = [self.node.wake_at(), self.deadline()].into_iter().flatten().min();
+            let timeout = wake_at.map(|at| at.since(self.now()).max(Duration::from_micros(50)));
+            if let Err(error) = self.ring.wait(timeout) {
+                tracing::error!("the ring failed, the engine stops: {error}");
+                return;
+            }
+            self.ring.take(&mut completions);
+            for completion in completions.drain(..) {
+                self.complete(completion);
+            }
+            self.turn();
+            self.registry_turn();
+            if self.may_end() {
+                return;
+            }
+        }
+    }
+
+    /// Lets the node go on, performs what it asks for, and looks after clients, until nothing is left to do at once.
+    pub(crate) fn turn(&mut self) {
+        loop {
+            let now = self.now();
+            self.node.advance(now, &mut self.outputs);
+            self.perform();
+            self.look_after_clients();
+            if self.outputs.is_empty() && self.touched.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        match completion.flight {
+            Flight::Device(flight) => self.device_done(flight, completion.result),
+            Flight::Receive { client, message } => {
+                let Some(state) = self.clients.get_mut(client as usize) else { return };
+                state.received(message, completion.result, &mut self.client_events);
+                self.dispatch(client);
+                self.touch(client);
+            }
+            Flight::Send { client, message } => {
+                let Some(state) = self.clients.get_mut(client as usize) else { return };
+                state.sent(message, completion.result, &mut self.client_events);
+                self.dispatch(client);
+                self.touch(client);
+            }
+            Flight::Accept { listener } => self.accepted(listener, completion.result),
+            Flight::Wake => {
+                while let Ok(message) = self.inbox.try_recv() {
+                    match message {
+                        Message::Command(command) => self.command(command),
+                        Message::Prepared(prepared) => self.prepared(*prepared),
+                    }
+                }
+                self.ring.wait_event(self.event.as_raw_fd());
+            }
+            Flight::Cancel => {}
+        }
+    }
+
+    fn device_done(&mut self, flight: DeviceFlight, result: io::Result<i32>) {
+        let result = match (flight.call, result) {
+            (DeviceCall::Flush | DeviceCall::Discard, Ok(_)) => Ok(()),
+            (DeviceCall::Read | DeviceCall::Write { .. }, Ok(bytes)) if bytes as u64 == flight.len => Ok(()),
+            (DeviceCall::Read | DeviceCall::Write { .. }, Ok(bytes)) => {
+                Err(format!("only {bytes} of {} bytes at {}", flight.len, flight.offset))
+            }
+            (_, Err(error)) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {
+                return self.ring.device(flight);
+            }
+            (_, Err(error)) => Err(error.to_string()),
+        };
+        let what = match flight.call {
+            DeviceCall::Read => "read",
+            DeviceCall::Write { .. } => "write",
+            DeviceCall::Flush => "flush",
+            DeviceCall::Discard => "discard",
+        };
+        let result = result.map_err(|why| IoFailure(format!("{what} failed: {why}")));
+        let now = self.now();
+        self.node.device_done(now, flight.group, flight.io, result, &mut self.outputs);
+    }
+
+    /// Carries the node's outputs out. Answers to guests may bring further requests, and those further outputs.
+    fn perform(&mut self) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Device { group, output } => self.ask_device(group, output),
+                Output::Reply { token, outcome } => self.reply(token, outcome),
+                Output::Control { token, result } => self.control_done(token, result),
+                Output::Event { group, event } => self.group_event(group, event),
+            }
+        }
+        if self.outputs.is_empty() {
+            self.outputs = outputs; // Keeps its memory.
+        }
+    }
+
+    fn ask_device(&mut self, group: GroupKey, output: diskgroup::Output) {
+        let (io, member, call, offset, buffers) = match output {
+            diskgroup::Output::Read { io, member, offset, buffer } => {
+                (io, member, DeviceCall::Read, offset, smallvec::smallvec![buffer])
+            }
+            diskgroup::Output::Write { io, member, offset, buffers, stable } => {
+                (io, member, DeviceCall::Write { stable }, offset, buffers)
+            }
+            diskgroup::Output::Flush { io, member } => (io, member, DeviceCall::Flush, 0, Buffers::new()),
+            diskgroup::Output::Discard { io, member, offset, len } => {
+                let Some(file) = self.file_of(group, member) else { return };
+                let mut flight =
+                    DeviceFlight::new(group, io, file, DeviceCall::Discard, offset, Buffers::new());
+                flight.len = len;
+                return self.ring.device(flight);
+            }
+            diskgroup::Output::Done { .. } | diskgroup::Output::Event(_) => {
+                unreachable!("the node passes device requests on only")
+            }
+        };
+        let Some(file) = self.file_of(group, member) else { return };
+        let buffers = merge(buffers);
+        self.ring.device(DeviceFlight::new(group, io, file, call, offset, buffers));
+    }
+
+    fn file_of(&self, group: GroupKey, member: u8) -> Option<u32> {
+        Some(self.devices.get(group.0 as usize)?.get(member as usize)?.as_ref()?.slot)
+    }
+
+    fn reply(&mut self, token: Token, outcome: Outcome) {
+        let Target::Guest { client, cookie } = self.targets.remove(token.0 as usize) else {
+            unreachable!("guests' tokens are answered as such")
+        };
+        let Some(state) = self.clients.get_mut(client as usize) else { return };
+        state.session.reply(cookie, outcome);
+        self.touch(client);
+    }
+
+    pub(crate) fn touch(&mut self, client: u32) {
+        if let Some(state) = self.clients.get_mut(client as usize)
+            && !state.is_listed
+        {
+            state.is_listed = true;
+            self.touched.push(client);
+        }
+    }
+
+    /// Lets sessions go on that got answers, and starts their sends and receives.
+    fn look_after_clients(&mut self) {
+        if self.clients.iter().any(|(_, client)| client.session.wants_buffers()) {
+            let waiting: Vec<u32> = self
+                .clients
+                .iter()
+                .filter(|(_, client)| client.session.wants_buffers())
+                .map(|(key, _)| key as u32)
+                .collect();
+            waiting.into_iter().for_each(|client| self.touch(client));
+        }
+        for client in std::mem::take(&mut self.touched) {
+            let Some(state) = self.clients.get_mut(client as usize) else { continue };
+            state.is_listed = false;
+            state.session.advance(&mut self.client_events);
+            let had_events = !self.client_events.is_empty();
+            self.dispatch(client);
+            if self.clients[client as usize].pump(client, &mut self.ring) {
+                self.detach(client);
+            } else if had_events {
+                self.touch(client);
+            }
+        }
+    }
+
+    fn detach(&mut self, client: u32) {
+        let gone = self.clients.remove(client as usize);
+        tracing::debug!(peer = gone.peer, "client left");
+    }
+
+    /// Acts on what a session wants.
+    fn dispatch(&mut self, client: u32) {
+        let mut events = std::mem::take(&mut self.client_events);
+        for event in events.drain(..) {
+            match event {
+                Event::ListExports => {
+                    let exports = self.registry.exports();
+                    self.clients[client as usize].session.exports(&exports);
+                }
+                Event::Describe { name } => {
+                    let answer = self.export(&name).map(|(_, export)| export);
+                    self.clients[client as usize].session.export(answer);
+                }
+                Event::Attach { name } => {
+                    let answer = self.export(&name);
+                    let state = &mut self.clients[client as usize];
+                    state.disk = answer.as_ref().ok().map(|(disk, _)| *disk);
+                    state.session.export(answer.map(|(_, export)| export));
+                }
+                Event::Request { cookie, request } => {
+                    let token = Token(self.targets.insert(Target::Guest { client, cookie }) as u64);
+                    let (_, disk) =
+                        self.clients[client as usize].disk.expect("requests come from attached clients");
+                    let now = self.now();
+                    self.node.request(now, token, disk, request, &mut self.outputs);
+                }
+            }
+        }
+        self.client_events = events;
+    }
+
+    /// The disk of that name, or the only one for the empty name.
+    fn export(&self, name: &str) -> Result<((base::DiskId, node::DiskKey), Export), AttachRefusal> {
+        if self.is_stopping {
+            return Err(AttachRefusal::Stopping);
+        }
+        let record = self.registry.disk_by_name(name).ok_or(AttachRefusal::Unknown)?;
+        let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
+        if let Some(why) = self.node.unavailable(key) {
+            return Err(AttachRefusal::Unavailable(why.to_owned()));
+        }
+        Ok(((record.id, key), Registry::export(record)))
+    }
+
+    fn accepted(&mut self, listener: usize, result: io::Result<i32>) {
+        match result {
+            Ok(fd) => {
+                let (socket, peer) = self.listeners[listener].accepted(fd);
+                if self.clients.len() >= CLIENTS_MAX || self.is_stopping {
+                    tracing::warn!(peer, "connection refused: {} clients are connected", self.clients.len());
+                    return;
+                }
+                tracing::debug!(peer, "client connected");
+                let is_tcp = usize::from(peer.starts_with("tcp"));
+                let session = Session::new(Rc::clone(&self.session_settings[is_tcp]), self.pool.clone());
+                let client = self.clients.insert(Client::new(session, socket, peer)) as u32;
+                self.touch(client);
+            }
+            Err(error) if self.is_stopping => drop(error),
+            Err(error) => {
+                tracing::warn!("accept a connection: {error}");
+                self.ring.accept(self.listeners[listener].fd(), listener);
+            }
+        }
+    }
+
+    fn group_event(&mut self, group: GroupKey, event: GroupEvent) {
+        match &event {
+            GroupEvent::Ready | GroupEvent::OpenFailed(_) => self.group_opened(group, event),
+            GroupEvent::MemberFailed { member, why } => {
+                let path = self.path_of(group, *member);
+                tracing::error!(
+                    "device {path} is out of service: {why}; its components are lost until it is replaced"
+                );
+            }
+            GroupEvent::GroupFailed { why } => {
+                let path = self.path_of(group, 0);
+                tracing::error!("the log device {path} failed, and with it its disk group: {why}");
+            }
+            GroupEvent::BlockDamaged { member, component, part, block } => {
+                let path = self.path_of(group, *member);
+                let at = u64::from(*part) * (1 << 20) + u64::from(*block) * 4096;
+                tracing::error!(
+                    "device {path}: a block of component {component} is damaged, at its byte {at}"
+                );
+            }
+            GroupEvent::PageDamaged { member, page } => {
+                let path = self.path_of(group, *member);
+                tracing::error!(
+                    "device {path}: page {page} of its table is damaged; what it described is not served"
+                );
+            }
+            GroupEvent::ScrubRound { bytes, damaged } => {
+                tracing::info!("scrub round: {bytes} bytes verified, {damaged} blocks damaged");
+            }
+        }
+    }
+
+    pub(crate) fn path_of(&self, group: GroupKey, member: u8) -> String {
+        let device = self.devices.get(group.0 as usize).and_then(|group| group.get(member as usize));
+        device
+            .and_then(Option::as_ref)
+            .map_or_else(String::new, |device| device.open.path.display().to_string())
+    }
+
+    /// Stops taking connections and requests; those under way are answered.
+    pub(crate) fn begin_stop(&mut self) {
+        self.is_stopping = true;
+        for listener in std::mem::take(&mut self.listeners) {
+            self.ring.cancel(listener.fd());
+        }
+        let clients: Vec<u32> = self.clients.iter().map(|(key, _)| key as u32).collect();
+        for client in clients {
+            self.clients[client as usize].session.drain();
+            self.touch(client);
+        }
+    }
+}
+
+/// Joins neighbours in memory, so that fewer vectors are needed than the kernel's limit of 1,024 allows.
+fn merge(buffers: Buffers) -> Buffers {
+    if buffers.len() < 2 {
+        return buffers;
+    }
+    let mut merged = Buffers::new();
+    for buffer in buffers {
+        if !merged.last_mut().is_some_and(|last: &mut Buffer| last.try_join(&buffer)) {
+            merged.push(buffer);
+        }
+    }
+    merged
+}

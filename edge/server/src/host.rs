@@ -1,0 +1,269 @@
+//! A running host: lock, directory, engine, API; and its end.
+//!
+//! Relies on the engine only through its handle. Must end cleanly on SIGTERM and Ctrl-C: requests under way are finished
+//! and the devices are left as a clean start wants them.
+
+use crate::api;
+use crate::cli::HostOptions;
+use crate::config::Config;
+use crate::control::start::directory_path;
+use crate::control::{Control, listen_text, random_bits};
+use crate::directory::Directory;
+use crate::engine::{self, EngineError, EngineHandle, Listen, Settings};
+use crate::failure::Failure;
+use crate::limits::STOP_WAIT;
+use crate::lock::{self, Lock};
+use axum::Router;
+use base::HostId;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Starts an engine.
+pub type StartEngine = fn(Settings) -> Result<(EngineHandle, thread::JoinHandle<()>), EngineError>;
+
+/// A host that serves.
+pub struct Host {
+    /// What the API answers with.
+    pub control: Arc<Control>,
+    servers: Vec<JoinHandle<()>>,
+    stop: watch::Sender<bool>,
+    sockets: Vec<PathBuf>,
+    engine: thread::JoinHandle<()>,
+    _lock: Lock,
+}
+
+/// The threads of the control plane: two, so that a request that waits for the directory keeps no other waiting.
+///
+/// # Errors
+/// When the machine has no threads left.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("control")
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("start the control plane", error))
+}
+
+/// `drystone host`.
+///
+/// # Errors
+/// Why the host cannot start, or what ended it.
+pub fn run(options: &HostOptions) -> Result<(), Failure> {
+    let config = Config::read(&options.config, options.force)?;
+    runtime()?.block_on(async {
+        let host = Host::start(config, engine::start).await?;
+        let view = host.control.host_view().await?;
+        tracing::info!(
+            "host {} serves {} disks: nbd at {}, api at {}",
+            view.name,
+            view.disk_count,
+            view.nbd.join(" "),
+            view.http.join(" ")
+        );
+        host.serve_until_told().await
+    })
+}
+
+/// Completes when the process is asked to end.
+///
+/// # Errors
+/// When signals cannot be received.
+pub async fn told_to_stop() -> Result<&'static str, Failure> {
+    let failed = |error| Failure::failed("wait for signals", error);
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    tokio::select! {
+        _ = terminate.recv() => Ok("SIGTERM"),
+        _ = interrupt.recv() => Ok("Ctrl-C"),
+    }
+}
+
+impl Host {
+    /// Starts the host of a configuration.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub async fn start(config: Config, start_engine: StartEngine) -> Result<Host, Failure> {
+        let lock = lock::take(&config.data_dir)?;
+        let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
+        let settings = config.settings(directory.cluster()?);
+        let (handle, engine) = start_engine(settings)?;
+        let control = match Control::start(config, directory, handle.clone()).await {
+            Ok(control) => control,
+            Err(failure) => {
+                // The devices that were opened are left clean.
+                let _ = handle.call(|answer| engine::Command::Stop { answer }).await;
+                join(engine).await?;
+                return Err(failure);
+            }
+        };
+        let mut host = Host {
+            control,
+            servers: Vec::new(),
+            stop: watch::Sender::new(false),
+            sockets: Vec::new(),
+            engine,
+            _lock: lock,
+        };
+        let router = api::router(Arc::clone(&host.control));
+        for listen in host.control.config.http.clone() {
+            if let Err(failure) = host.listen(&listen, router.clone()).await {
+                host.stop().await?;
+                return Err(failure);
+            }
+        }
+        Ok(host)
+    }
+
+    async fn listen(&mut self, listen: &Listen, router: Router) -> Result<(), Failure> {
+        let failed = |error| Failure::failed(format!("listen at {}", listen_text(listen)), error);
+        let mut stop = self.stop.subscribe();
+        let stopped = async move {
+            // The sender lives as long as the host; if it is gone, so is the host.
+            let _ = stop.wait_for(|stop| *stop).await;
+        };
+        let what = listen_text(listen);
+        let ended = move |result: std::io::Result<()>| {
+            if let Err(error) = result {
+                tracing::error!("the API at {what} ended: {error}");
+            }
+        };
+        self.servers.push(match listen {
+            Listen::Tcp(address) => {
+                let listener = TcpListener::bind(address).await.map_err(failed)?;
+                let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
+                tokio::spawn(async move { ended(server.await) })
+            }
+            Listen::Unix(path) => {
+                let listener = bind_unix(path).await.map_err(failed)?;
+                self.sockets.push(path.clone());
+                let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
+                tokio::spawn(async move { ended(server.await) })
+            }
+        });
+        Ok(())
+    }
+
+    /// Serves until a signal comes, or the engine ends by itself, which is a failure.
+    ///
+    /// # Errors
+    /// When the engine ended by itself.
+    pub async fn serve_until_told(self) -> Result<(), Failure> {
+        let engine_gone = async {
+            while !self.engine.is_finished() {
+                tokio::time::sleep(crate::limits::SAMPLE_PERIOD).await;
+            }
+        };
+        tokio::select! {
+            signal = told_to_stop() => {
+                tracing::info!("stopping: {}", signal?);
+                self.stop().await
+            }
+            () = engine_gone => {
+                join(self.engine).await?;
+                Err(Failure::new(crate::failure::Code::Failed, "the storage engine ended by itself"))
+            }
+        }
+    }
+
+    /// Ends it: the API first, then the engine.
+    ///
+    /// # Errors
+    /// When the engine's thread broke.
+    pub async fn stop(self) -> Result<(), Failure> {
+        self.stop.send_replace(true);
+        for mut server in self.servers {
+            if tokio::time::timeout(STOP_WAIT, &mut server).await.is_err() {
+                server.abort();
+            }
+        }
+        self.control.stop().await;
+        let ended = join(self.engine).await;
+        for socket in &self.sockets {
+            // It may be gone already; a stale one is replaced at the next start.
+            let _ = std::fs::remove_file(socket);
+        }
+        ended
+    }
+}
+
+/// A unix socket for its owner alone. What a former server left is replaced; one that somebody answers at is not.
+async fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
+    if path.exists() {
+        if tokio::net::UnixStream::connect(path).await.is_ok() {
+            return Err(std::io::Error::other("another program answers there"));
+        }
+        std::fs::remove_file(path)?;
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Waits for the engine's thread, off the threads of the control plane.
+async fn join(engine: thread::JoinHandle<()>) -> Result<(), Failure> {
+    let joined = tokio::task::spawn_blocking(move || engine.join()).await;
+    match joined {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Failure::new(
+            crate::failure::Code::Failed,
+            "the storage engine's thread broke; its message is above",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Client;
+    use crate::failure::Code;
+    use crate::fake;
+
+    fn fake_engine(_: Settings) -> Result<(EngineHandle, thread::JoinHandle<()>), EngineError> {
+        Ok((fake::start().0, thread::spawn(|| {})))
+    }
+
+    fn config(folder: &Path) -> Config {
+        let text = format!(
+            "data_dir = \"{}\"\n[listen]\nhttp = [\"unix:api.sock\", \"127.0.0.1:0\"]\n[[group]]\nlog = \"/dev/log\"\n",
+            folder.display()
+        );
+        Config::parse(&text, folder, false).expect("a configuration")
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_host_answers_until_it_is_stopped_and_then_starts_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let client = Client::Unix(folder.path().join("api.sock"));
+        for _ in 0..2 {
+            let host = Host::start(config(folder.path()), fake_engine).await.expect("it starts");
+            let view: serde_json::Value = client.get("/api/v1/host").await.expect("it answers");
+            assert_eq!(view["disk_count"], 0);
+            let second = Host::start(config(folder.path()), fake_engine).await.err().expect("one is enough");
+            assert_eq!(second.code, Code::Refused);
+            assert!(second.error.contains("running on it already"), "{second}");
+            host.stop().await.expect("it stops");
+            let failure = client.get::<serde_json::Value>("/api/v1/host").await.expect_err("it is gone");
+            assert_eq!(failure.code, Code::Unreachable);
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_socket_that_another_program_answers_at_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _other = UnixListener::bind(folder.path().join("api.sock")).expect("bound");
+        let failure = Host::start(config(folder.path()), fake_engine).await.err().expect("taken");
+        assert!(failure.error.contains("another program answers there"), "{failure}");
+    }
+}

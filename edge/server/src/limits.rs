@@ -1,0 +1,26 @@
+//! The bounds of the control plane. Reaching one is normal and has an answer.
+
+use std::time::Duration;
+
+/// Longest name of a disk or a policy: what file names and NBD exports carry everywhere.
+pub const NAME_LENGTH_MAX: usize = 128;
+/// Virtual disks of one host; another is refused. Far above what the issue of scale asks for (1,000).
+pub const DISKS_MAX: usize = 20_000;
+/// Policies of one cluster; another is refused.
+pub const POLICIES_MAX: usize = 1000;
+/// Longest body of an API request in bytes; a longer one is refused.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// Longest answer that the command line reads, in bytes: 20,000 disks of about 2 KiB.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// How long samples are kept.
+pub const SAMPLES_KEPT: Duration = Duration::from_secs(3600);
+/// How often samples are taken.
+pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
+/// Bytes of all samples together; the oldest go first. A busy disk costs about 600 bytes a second.
+pub const SAMPLE_BYTES_MAX: usize = 64 << 20;
+/// How long a stop waits for API requests under way.
+pub const STOP_WAIT: Duration = Duration::from_secs(5);
+/// Longest path of a unix socket on Linux (`sun_path` has 108 bytes with the closing zero).
+pub const UNIX_PATH_MAX: usize = 107;
+/// How long the command line waits for an answer: a shrink or a deletion of 64 TiB may take a while.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(120);

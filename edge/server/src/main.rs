@@ -1,0 +1,72 @@
+//! The program `drystone`: a storage host, and the command line that talks to one.
+
+mod api;
+mod cli;
+mod client;
+mod config;
+mod control;
+mod demo;
+mod directory;
+mod engine;
+mod failure;
+#[cfg(test)]
+mod fake;
+mod host;
+mod limits;
+mod lock;
+mod name;
+mod sampler;
+
+use clap::Parser;
+use failure::Failure;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::fmt::time::SystemTime;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let json = cli.json;
+    let done = match &cli.command {
+        cli::Command::Host(options) => {
+            log(tracing::Level::INFO);
+            host::run(options)
+        }
+        cli::Command::Demo(options) => {
+            log(tracing::Level::WARN);
+            demo::run(options, json)
+        }
+        _ => cli::run(cli),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&failure, json);
+            ExitCode::from(failure.code.exit())
+        }
+    }
+}
+
+/// The log of the control plane goes to the standard error output.
+fn log(level: tracing::Level) {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .with_max_level(level)
+        .with_timer(SystemTime)
+        .init();
+}
+
+fn report(failure: &Failure, json: bool) {
+    if json {
+        match serde_json::to_string(failure) {
+            Ok(text) => eprintln!("{text}"),
+            Err(error) => eprintln!("drystone: {failure} ({error})"),
+        }
+        return;
+    }
+    eprintln!("drystone: {failure}");
+    if let Some(hint) = &failure.hint {
+        eprintln!("  {hint}");
+    }
+}

@@ -1,0 +1,248 @@
+//! `kill -9` at random moments: every acknowledged write is there afterwards, no block is torn, and what was once read
+//! stays.
+//!
+//! A recorder keeps many requests under way that never touch the same block at once. So each block has one content that
+//! must be there (what was acknowledged last) and at most one more that may be (what was under way).
+//! `DRYSTONE_CRASH_KILLS` makes it longer; `DRYSTONE_CRASH_SEED` plays the choices of a run again, though not the
+//! moments of its kills.
+
+use super::host::{Shape, Site};
+use super::nbd::{Client, Request};
+use super::tools::{seed, setting};
+use base::Random;
+use base::units::{BLOCK_SIZE, MIB, SECTOR_SIZE};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Size of the disk: small, so that blocks are written over and over.
+const DISK_SIZE: u64 = 48 * MIB;
+/// Requests under way.
+const DEPTH: usize = 16;
+/// Longest time between a start and its kill.
+const BURST: Duration = Duration::from_millis(400);
+const SECTORS_PER_BLOCK: usize = (BLOCK_SIZE / SECTOR_SIZE) as usize;
+
+/// The content of a block: for each sector the number of the write that it comes from; zero: zeroes.
+type Content = [u32; SECTORS_PER_BLOCK];
+
+/// What the disk must hold.
+struct Recorder {
+    random: Random,
+    /// By block: what was acknowledged, or read after a crash.
+    known: Vec<Content>,
+    /// By block: what a request under way may have made of it.
+    perhaps: BTreeMap<usize, Content>,
+    /// By cookie: the blocks of a request under way.
+    under_way: BTreeMap<u64, Vec<usize>>,
+    /// Reads under way, by cookie: the first block.
+    reads: BTreeMap<u64, usize>,
+    next_write: u32,
+    acknowledged: u64,
+}
+
+/// The bytes of one sector: the place and the write that they come from, then a pattern that depends on both.
+fn sector_bytes(sector: u64, write: u32, out: &mut [u8]) {
+    if write == 0 {
+        return out.fill(0);
+    }
+    out[..8].copy_from_slice(&sector.to_le_bytes());
+    out[8..12].copy_from_slice(&write.to_le_bytes());
+    let mut word = (sector << 32 | u64::from(write)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for chunk in out[12..].chunks_mut(4) {
+        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        chunk.copy_from_slice(&((word >> 32) as u32).to_le_bytes());
+    }
+}
+
+/// Reads a block's content back from its bytes, or says what is wrong with it.
+fn content_of(block: usize, bytes: &[u8]) -> Result<Content, String> {
+    let mut content = [0; SECTORS_PER_BLOCK];
+    for (index, found) in bytes.chunks(SECTOR_SIZE as usize).enumerate() {
+        let sector = (block * SECTORS_PER_BLOCK + index) as u64;
+        let write = u32::from_le_bytes(found[8..12].try_into().expect("four bytes"));
+        let mut expected = [0; SECTOR_SIZE as usize];
+        sector_bytes(sector, write, &mut expected);
+        if found != expected {
+            let place = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
+            return Err(format!(
+                "block {block} sector {index}: stamped sector {place}, write {write}, or garbage"
+            ));
+        }
+        content[index] = write;
+    }
+    Ok(content)
+}
+
+impl Recorder {
+    fn new(seed: u64) -> Recorder {
+        Recorder {
+            random: Random::new(seed),
+            known: vec![[0; SECTORS_PER_BLOCK]; (DISK_SIZE / BLOCK_SIZE) as usize],
+            perhaps: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            next_write: 1,
+            acknowledged: 0,
+        }
+    }
+
+    /// A run of blocks that no request under way touches: mostly short and in a part of the disk, some whole extents.
+    fn free_blocks(&mut self) -> std::ops::Range<usize> {
+        loop {
+            let count = self.known.len() as u64;
+            let len = match self.random.below(40) {
+                0 => MIB / BLOCK_SIZE,
+                1..4 => self.random.range(16..200),
+                4..12 => self.random.range(2..16),
+                _ => 1,
+            };
+            let reach = if self.random.chance(1, 2) { count / 8 } else { count };
+            let start = self.random.below(reach.max(len + 1) - len);
+            let start = if len == MIB / BLOCK_SIZE { start / len * len } else { start };
+            let blocks = start as usize..(start + len) as usize;
+            if self.perhaps.range(blocks.clone()).next().is_none() {
+                return blocks;
+            }
+        }
+    }
+
+    /// A new request, recorded as under way once it is sent.
+    fn next_request(&mut self) -> (Request, Vec<(usize, Content)>) {
+        let blocks = self.free_blocks();
+        let offset = blocks.start as u64 * BLOCK_SIZE;
+        let len = (blocks.len() as u64 * BLOCK_SIZE) as u32;
+        let (request, content) = match self.random.below(20) {
+            0 => (Request::Trim { offset, len }, 0),
+            1 => (Request::Zero { offset, len }, 0),
+            2 => return (Request::Flush, Vec::new()),
+            3..6 => return self.sectors(blocks.start),
+            6..8 => {
+                // Recorded as a write of what is there: nothing else touches these blocks meanwhile.
+                let unchanged = blocks.map(|block| (block, self.known[block])).collect();
+                return (Request::Read { offset, len }, unchanged);
+            }
+            _ => {
+                let write = self.next_write;
+                self.next_write += 1;
+                let mut data = vec![0; len as usize];
+                for (index, bytes) in data.chunks_mut(SECTOR_SIZE as usize).enumerate() {
+                    sector_bytes(offset / SECTOR_SIZE + index as u64, write, bytes);
+                }
+                (Request::Write { offset, data }, write)
+            }
+        };
+        (request, blocks.map(|block| (block, [content; SECTORS_PER_BLOCK])).collect())
+    }
+
+    /// A write of some sectors of one block.
+    fn sectors(&mut self, block: usize) -> (Request, Vec<(usize, Content)>) {
+        let write = self.next_write;
+        self.next_write += 1;
+        let first = self.random.below(SECTORS_PER_BLOCK as u64) as usize;
+        let len = self.random.range(1..(SECTORS_PER_BLOCK - first) as u64 + 1) as usize;
+        let mut content = self.known[block];
+        content[first..first + len].fill(write);
+        let sector = (block * SECTORS_PER_BLOCK + first) as u64;
+        let mut data = vec![0; len * SECTOR_SIZE as usize];
+        for (index, bytes) in data.chunks_mut(SECTOR_SIZE as usize).enumerate() {
+            sector_bytes(sector + index as u64, write, bytes);
+        }
+        (Request::Write { offset: sector * SECTOR_SIZE, data }, vec![(block, content)])
+    }
+
+    /// Keeps the server busy until it is gone.
+    fn burst(&mut self, client: &mut Client) {
+        loop {
+            while client.outstanding() < DEPTH {
+                let (request, effects) = self.next_request();
+                // A request that was cut off may still have been taken.
+                let blocks = effects.iter().map(|(block, _)| *block).collect();
+                self.perhaps.extend(effects);
+                let Ok(cookie) = client.send(&request) else { return };
+                self.under_way.insert(cookie, blocks);
+                if let Request::Read { offset, .. } = request {
+                    self.reads.insert(cookie, (offset / BLOCK_SIZE) as usize);
+                }
+            }
+            let Ok(reply) = client.receive() else { return };
+            assert_eq!(reply.error, 0, "request {} failed", reply.cookie);
+            let blocks = self.under_way.remove(&reply.cookie).expect("it was under way");
+            match self.reads.remove(&reply.cookie) {
+                Some(first) => self.check_read(first, &reply.data),
+                None => self.acknowledged += blocks.len() as u64,
+            }
+            for block in blocks {
+                self.known[block] = self.perhaps.remove(&block).expect("its effect was recorded");
+            }
+        }
+    }
+
+    /// What is read beside writes elsewhere is what was acknowledged last.
+    fn check_read(&self, first: usize, data: &[u8]) {
+        for (index, bytes) in data.chunks(BLOCK_SIZE as usize).enumerate() {
+            let block = first + index;
+            let found =
+                content_of(block, bytes).unwrap_or_else(|error| panic!("read beside writes: {error}"));
+            assert_eq!(found, self.known[block], "read beside writes: block {block}");
+        }
+    }
+
+    /// Reads the whole disk: each block is as known, or as a request made it that was cut off.
+    fn read_back(&mut self, client: &mut Client, after: &str) {
+        let step = MIB as usize / BLOCK_SIZE as usize;
+        for first in (0..self.known.len()).step_by(step) {
+            let data = client.read(first as u64 * BLOCK_SIZE, MIB as u32);
+            let data = data.unwrap_or_else(|error| panic!("{after}: read at block {first}: error {error}"));
+            for (index, bytes) in data.chunks(BLOCK_SIZE as usize).enumerate() {
+                let block = first + index;
+                let found = content_of(block, bytes).unwrap_or_else(|error| panic!("{after}: {error}"));
+                let known = self.known[block];
+                let perhaps = self.perhaps.get(&block);
+                assert!(
+                    found == known || perhaps == Some(&found),
+                    "{after}: block {block} holds {found:?}; acknowledged is {known:?}, under way was {perhaps:?}"
+                );
+                self.known[block] = found;
+            }
+        }
+        self.perhaps.clear();
+        self.under_way.clear();
+        self.reads.clear();
+    }
+}
+
+fn survives_kills(shape: &Shape) {
+    let kills = setting("DRYSTONE_CRASH_KILLS", 50);
+    let site = Site::new(shape);
+    let mut server = site.start();
+    site.ask(&["disk", "create", "web", &DISK_SIZE.to_string()]);
+    let mut recorder = Recorder::new(seed("DRYSTONE_CRASH_SEED"));
+    for kill in 1..=kills {
+        let wait = BURST.mul_f64(recorder.random.below(1000) as f64 / 1000.0);
+        let mut client = site.attach("web");
+        let killer = server.kill_after(wait);
+        recorder.burst(&mut client);
+        server.killed(killer);
+        server = site.start();
+        recorder.read_back(&mut site.attach("web"), &format!("after kill {kill}"));
+        // What the first start made of the crash must hold after an orderly stop, too.
+        if recorder.random.chance(1, 8) {
+            server.stop();
+            server = site.start();
+            recorder.read_back(&mut site.attach("web"), &format!("after kill {kill} and an orderly stop"));
+        }
+    }
+    server.stop();
+    println!("{kills} kills, {} blocks acknowledged", recorder.acknowledged);
+    assert!(recorder.acknowledged > kills * 20, "the recorder hardly wrote: {}", recorder.acknowledged);
+}
+
+#[test]
+fn acknowledged_writes_survive_kills_with_log_and_data_on_files_of_their_own() {
+    survives_kills(&Shape::Two { size_mib: 96 });
+}
+
+#[test]
+fn acknowledged_writes_survive_kills_with_all_in_one_file() {
+    survives_kills(&Shape::One { size_mib: 128 });
+}

@@ -1,0 +1,15 @@
+//! The program as a whole, from outside: the real binary, real devices and files, real clients.
+//!
+//! Relies on the tools that `./x test` installs; one that is missing fails the test and is named with its package.
+//! Nothing here may reach into the program's own modules.
+
+mod bad_input;
+mod clients;
+mod crash;
+mod damage;
+mod devices;
+mod file_systems;
+mod host;
+mod limits;
+mod nbd;
+mod tools;
