@@ -1,0 +1,71 @@
+"""`python3 -m unittest sidebyside.tests` in `perf/`: the arithmetic, without a server."""
+
+import unittest
+
+from .cases import BUDGETS, CASES
+from .measure import figures, fio_command, median_of
+from .report import table, verdicts
+from .systems import Failed, Raw, process_cpu_seconds
+
+
+def side(ios: int, mean_ns: float, p99_ns: float) -> dict:
+    return {
+        "total_ios": ios, "iops": ios / 10, "bw_bytes": ios * 4096 / 10, "lat_ns": {"mean": mean_ns, "max": p99_ns},
+        "clat_ns": {"percentile": {"99.000000": p99_ns}},
+    }  # fmt: skip
+
+
+NOTHING = {"total_ios": 0}
+
+
+def result(read: dict, write: dict) -> dict:
+    return {"jobs": [{"error": 0, "read": read, "write": write}]}
+
+
+class Arithmetic(unittest.TestCase):
+    def test_latencies_of_a_mix_are_weighed_by_their_numbers(self):
+        found = figures(result(side(700, 1000, 5000), side(300, 11000, 9000)), 0.002, 0.004)
+        self.assertAlmostEqual(found["latency_us"], 4.0)
+        self.assertAlmostEqual(found["p99_us"], 9.0)
+        self.assertAlmostEqual(found["iops"], 100)
+        self.assertAlmostEqual(found["server_cpu_us"], 2.0)
+        self.assertAlmostEqual(found["client_cpu_us"], 4.0)
+
+    def test_a_run_without_io_or_with_an_error_is_no_result(self):
+        self.assertRaises(Failed, figures, result(NOTHING, NOTHING), 0, 0)
+        broken = result(side(1, 1, 1), NOTHING)
+        broken["jobs"][0]["error"] = 5
+        self.assertRaises(Failed, figures, broken, 0, 0)
+
+    def test_medians_are_taken_figure_by_figure(self):
+        runs = [{"a": 1, "b": 9}, {"a": 5, "b": 1}, {"a": 3, "b": 5}]
+        self.assertEqual(median_of(runs), {"a": 3, "b": 5})
+
+    def test_budgets_pass_and_miss_on_the_right_side_of_their_bound(self):
+        base = figures(result(side(1000, 1000, 1000), NOTHING), 0.01, 0)
+        self.assertEqual(len({budget.case for budget in BUDGETS} - {case.name for case in CASES}), 0)
+        for budget in BUDGETS:
+            for factor, met in [(budget.bound * 0.99, budget.at_most), (budget.bound * 1.01, not budget.at_most)]:
+                own = {key: number * factor for key, number in base.items()}
+                results = {budget.medium: {budget.case: {"drystone": own, budget.against: base}}}
+                [verdict] = verdicts(results)
+                self.assertEqual(verdict["met"], met, budget)
+        self.assertEqual(verdicts({"disk": {}}), [])
+
+    def test_the_table_has_a_line_for_each_system(self):
+        base = figures(result(side(1000, 1000, 1000), NOTHING), 0.01, 0)
+        text = table("tmpfs", {CASES[0].name: {"drystone": base, "raw": base}})
+        self.assertEqual(len(text.strip().splitlines()), 4)
+
+    def test_only_single_raw_writes_are_made_stable_one_by_one(self):
+        raw = Raw.__new__(Raw)
+        raw.folder, raw.size = "/x", 1
+        stable = [case.name for case in CASES if "--sync=dsync" in fio_command(raw, case, 1)]
+        self.assertEqual(stable, ["4k randwrite qd1"])
+
+    def test_processor_time_is_read_of_any_process(self):
+        self.assertGreaterEqual(process_cpu_seconds(1), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
