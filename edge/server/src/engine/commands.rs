@@ -28,7 +28,7 @@ pub(crate) enum Prepared {
     },
     Capacity {
         group: GroupKey,
-        result: Result<OpenDevice, EngineError>,
+        result: Result<Box<OpenDevice>, EngineError>,
         answer: Answer<Result<DeviceId, EngineError>>,
     },
 }
@@ -38,6 +38,13 @@ pub(crate) enum Pending {
     Create { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
     Update { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
     Delete { disk: DiskId, answer: Answer<Result<(), EngineError>> },
+}
+
+/// A device that is leaving its group, and who waits for that.
+struct Leaving {
+    group: GroupKey,
+    device: DeviceId,
+    answer: Answer<Result<(), EngineError>>,
 }
 
 /// What the engine knows beside the node.
@@ -50,7 +57,7 @@ pub(crate) struct Registry {
     /// Groups that are being opened.
     opening: Vec<(GroupKey, Answer<Result<GroupId, EngineError>>)>,
     /// Devices that are leaving their group.
-    leaving: Vec<(GroupKey, DeviceId, Answer<Result<(), EngineError>>)>,
+    leaving: Vec<Leaving>,
     stop: Option<(Answer<()>, std::time::Instant)>,
 }
 
@@ -176,7 +183,8 @@ impl Engine {
         let members: Vec<Superblock> = state.superblocks().to_vec();
         let belonging = self.belonging();
         in_background(&self.mailbox, move || {
-            let result = devices::open_capacity(&path, file_size, create, belonging, &members, place);
+            let result =
+                devices::open_capacity(&path, file_size, create, belonging, &members, place).map(Box::new);
             Prepared::Capacity { group: key, result, answer }
         });
     }
@@ -187,7 +195,7 @@ impl Engine {
             Prepared::Group { result: Ok(open), answer } => self.take_group(open, answer),
             Prepared::Capacity { result: Err(error), answer, .. } => drop(answer.send(Err(error))),
             Prepared::Capacity { group, result: Ok(open), answer } => {
-                drop(answer.send(self.take_capacity(group, open)));
+                drop(answer.send(self.take_capacity(group, *open)));
             }
         }
     }
@@ -321,7 +329,7 @@ impl Engine {
             return drop(answer.send(self.remove_group(key)));
         }
         match group.begin_remove(device) {
-            Ok(()) => self.registry.leaving.push((key, device, answer)),
+            Ok(()) => self.registry.leaving.push(Leaving { group: key, device, answer }),
             Err(error) => {
                 drop(
                     answer.send(refuse(format!(
@@ -362,14 +370,14 @@ impl Engine {
     pub(crate) fn registry_turn(&mut self) {
         let mut index = 0;
         while index < self.registry.leaving.len() {
-            let (key, device) = (self.registry.leaving[index].0, self.registry.leaving[index].1);
+            let Leaving { group: key, device, .. } = self.registry.leaving[index];
             let place = self.node.group(key).and_then(|group| group.member_of(device));
             let is_gone = self.node.group_mut(key).is_some_and(|group| group.finish_remove(device));
             if !is_gone {
                 index += 1;
                 continue;
             }
-            let (_, _, answer) = self.registry.leaving.remove(index);
+            let Leaving { answer, .. } = self.registry.leaving.remove(index);
             let result = place.map_or(Ok(()), |place| self.let_go(key, place));
             drop(answer.send(result));
         }
@@ -552,7 +560,7 @@ impl Engine {
             return false;
         }
         if let Some((answer, _)) = self.registry.stop.take() {
-            drop(answer.send(()));
+            let _ = answer.send(());
         }
         true
     }
