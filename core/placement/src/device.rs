@@ -23,6 +23,8 @@ pub struct DeviceSpace {
     pub reserved_bytes: u64,
     /// Components that stand on it.
     pub component_count: u32,
+    /// Components that it can hold in all.
+    pub component_count_max: u32,
     /// Whether it can take new components.
     pub in_service: bool,
 }
@@ -31,6 +33,11 @@ impl DeviceSpace {
     /// Bytes that are neither taken nor promised.
     pub fn available_bytes(&self) -> u64 {
         self.free_bytes.saturating_sub(self.reserved_bytes)
+    }
+
+    /// Components that can still be made on it.
+    pub fn component_room(&self) -> u32 {
+        self.component_count_max.saturating_sub(self.component_count)
     }
 }
 

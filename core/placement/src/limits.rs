@@ -7,7 +7,5 @@ pub const STRIPES_MAX: u8 = 12;
 /// Devices of different hosts or groups that `stripes=auto` takes for a disk that one component could hold (design,
 /// section 3): the published gains flatten beyond four.
 pub const STRIPES_AUTO_MAX: usize = 4;
-/// Components on one device; vSAN allows 9,000 on a host.
-pub const COMPONENTS_PER_DEVICE_MAX: u32 = 9000;
 /// Names of devices that a refusal lists before it says how many more there are.
 pub const DEVICES_NAMED_MAX: usize = 8;

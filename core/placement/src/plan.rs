@@ -5,7 +5,7 @@
 
 use crate::candidate::{Candidate, candidates, spread};
 use crate::device::{DeviceSpace, reservation};
-use crate::limits::{COMPONENTS_PER_DEVICE_MAX, STRIPES_AUTO_MAX, STRIPES_MAX};
+use crate::limits::{STRIPES_AUTO_MAX, STRIPES_MAX};
 use crate::policy::{Method, Percent, Policy, Stripes, Unsupported};
 use crate::refusal::{Cause, Refusal};
 use base::ComponentId;
@@ -199,7 +199,7 @@ impl Columns {
     /// How many of them a device can take.
     fn room_on(&self, candidate: &Candidate<'_>) -> u64 {
         let reservations = candidate.device.available_bytes().checked_div(self.reserve).unwrap_or(u64::MAX);
-        reservations.min(component_room(candidate))
+        reservations.min(u64::from(candidate.device.component_room()))
     }
 
     /// One to each device, then each to the device that it fills least. Neighbours stand on different devices as
@@ -221,7 +221,8 @@ impl Columns {
     }
 
     fn does_not_fit(&self, chosen: &[&Candidate<'_>]) -> Cause {
-        let components = chosen.iter().map(|candidate| component_room(candidate)).sum::<u64>();
+        let components =
+            chosen.iter().map(|candidate| u64::from(candidate.device.component_room())).sum::<u64>();
         let needed = self.count as u64;
         if components < needed {
             return Cause::Components { needed: self.count, found: components as usize };
@@ -231,10 +232,6 @@ impl Columns {
         let missing = if held < needed { needed - held } else { 1 };
         Cause::Space { needed: self.reserve * needed, missing: self.reserve * missing }
     }
-}
-
-fn component_room(candidate: &Candidate<'_>) -> u64 {
-    u64::from(COMPONENTS_PER_DEVICE_MAX.saturating_sub(candidate.device.component_count))
 }
 
 /// One step that `force_provisioning` allows: fewer copies, then fewer stripes. A reservation is a promise of space
@@ -304,9 +301,10 @@ fn debts(wanted: &Policy, got: &Policy) -> Vec<Debt> {
 
 /// The devices as a refusal names them.
 pub(crate) fn describe(devices: &[DeviceSpace]) -> Vec<String> {
-    let line = |device: &DeviceSpace| match device.in_service {
-        true => format!("{}: {} available", device.name, format_bytes(device.available_bytes())),
-        false => format!("{}: out of service", device.name),
+    let line = |device: &DeviceSpace| match (device.in_service, device.component_room()) {
+        (false, _) => format!("{}: out of service", device.name),
+        (true, 0) => format!("{}: holds {} components, all it can", device.name, device.component_count),
+        (true, _) => format!("{}: {} available", device.name, format_bytes(device.available_bytes())),
     };
     devices.iter().map(line).collect()
 }

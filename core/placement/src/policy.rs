@@ -103,7 +103,12 @@ pub const RULES: [Rule; 9] = [
     rule("stripes", "auto", "auto, 1..=12", "devices that each replica is spread over"),
     rule("space_reservation", "0", "0..=100", "percent of the size set aside at creation"),
     rule("read_cache_reservation", "0", "0..=100", "percent of the size set aside in read caches"),
-    rule("checksum", "on", "on, off", "whether every block is verified against its checksum"),
+    rule(
+        "checksum",
+        "on",
+        "on, off",
+        "whether every block that a guest reads is verified against its checksum",
+    ),
     rule("iops_limit", "none", "none, 1..", "I/Os per second normalised to 32 KiB; the excess waits"),
     rule(
         "force_provisioning",
@@ -202,9 +207,6 @@ impl Policy {
         if self.read_cache_reservation > Percent(0) {
             let reason = "read caches for groups of spinning devices come with a later version";
             return refuse("read_cache_reservation", "1..=100", reason);
-        }
-        if !self.checksum {
-            return refuse("checksum", "off", "every block is verified on every read");
         }
         match self.site_locality {
             None => Ok(()),

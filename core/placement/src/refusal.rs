@@ -1,6 +1,6 @@
 //! Why no place was found: the rule, the devices, the missing bytes, and the nearest policy that would fit.
 
-use crate::limits::{COMPONENTS_PER_DEVICE_MAX, DEVICES_NAMED_MAX};
+use crate::limits::DEVICES_NAMED_MAX;
 use crate::policy::{Policy, Unsupported};
 use base::units::{DISK_SIZE_MAX, SECTOR_SIZE, format_bytes};
 use std::fmt;
@@ -128,11 +128,9 @@ impl fmt::Display for Cause {
                 format_bytes(*missing)
             ),
             Cause::Full => f.write_str("every capacity device is full"),
-            Cause::Components { needed, found } => write!(
-                f,
-                "the disk takes {needed} components, and the devices have room for {found} more (at most \
-                 {COMPONENTS_PER_DEVICE_MAX} each)"
-            ),
+            Cause::Components { needed, found } => {
+                write!(f, "the disk takes {needed} components, and the devices have room for {found} more")
+            }
             Cause::NoDevice => f.write_str("there is no capacity device in service"),
         }
     }

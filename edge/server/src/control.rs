@@ -58,6 +58,7 @@ impl Control {
             free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),
             reserved_bytes: device.reserved_bytes,
             component_count: device.component_count,
+            component_count_max: device.component_count_max,
             in_service: device.failure.is_none(),
         };
         host.devices.iter().filter(|device| device.is_capacity).map(space).collect()

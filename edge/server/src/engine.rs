@@ -134,6 +134,8 @@ pub struct DeviceState {
     pub reserved_bytes: u64,
     /// Components that stand on it.
     pub component_count: u32,
+    /// Components that it can hold in all.
+    pub component_count_max: u32,
     /// `None` while in service; else why it is out of service.
     pub failure: Option<String>,
     /// Blocks found damaged since the start.

@@ -149,6 +149,7 @@ impl Fake {
             used_bytes: 0,
             reserved_bytes: 0,
             component_count: 0,
+            component_count_max: 4096,
             failure: None,
             damaged_blocks: 0,
         };

@@ -16,6 +16,7 @@ fn device(id: u128, group: u128, free: u64) -> DeviceSpace {
         free_bytes: free,
         reserved_bytes: 0,
         component_count: 0,
+        component_count_max: 4096,
         in_service: true,
     }
 }
@@ -146,7 +147,7 @@ fn devices_out_of_service_and_full_ones_are_not_used() {
 #[test]
 fn a_device_takes_no_more_components_than_its_limit() {
     let mut devices = [device(1, 1, GIB)];
-    devices[0].component_count = COMPONENTS_PER_DEVICE_MAX - 1;
+    devices[0].component_count = devices[0].component_count_max - 1;
     planned("single", GIB, &devices).expect("the last one");
     let refusal = planned("single", 300 * GIB, &devices).expect_err("no room for two");
     assert_eq!(refusal.cause, Cause::Components { needed: 2, found: 1 });
@@ -183,7 +184,7 @@ fn device_lists() -> impl Strategy<Value = Vec<DeviceSpace>> {
             |(index, (group, free, reserved, near_limit, service)): (usize, (u128, u64, u64, u32, u8))| {
                 let mut device = device(index as u128 + 1, group, free * GIB);
                 device.reserved_bytes = reserved.min(free) * GIB / 2;
-                device.component_count = if near_limit == 0 { COMPONENTS_PER_DEVICE_MAX - 2 } else { 0 };
+                device.component_count = if near_limit == 0 { device.component_count_max - 2 } else { 0 };
                 device.in_service = service > 0;
                 device
             };
@@ -218,7 +219,7 @@ fn feasible(policy: &Policy, size: u64, devices: &[DeviceSpace]) -> bool {
         let aside = (column * u64::from(policy.space_reservation.get())).div_ceil(100).div_ceil(MIB) * MIB;
         let holds = |d: &&DeviceSpace| {
             let by_space = (d.free_bytes - d.reserved_bytes).checked_div(aside).unwrap_or(u64::MAX);
-            by_space.min(u64::from(COMPONENTS_PER_DEVICE_MAX - d.component_count))
+            by_space.min(u64::from(d.component_count_max - d.component_count))
         };
         let mut rooms: Vec<u64> = usable.iter().map(holds).filter(|room| *room > 0).collect();
         rooms.sort_unstable_by(|a, b| b.cmp(a));

@@ -47,7 +47,6 @@ fn rules_of_later_versions_are_refused_with_a_reason() {
     for (text, rule) in [
         ("single,method=parity", "method=parity"),
         ("single,read_cache_reservation=5", "read_cache_reservation"),
-        ("single,checksum=off", "checksum=off"),
         ("single,site_locality=preferred", "site_locality=preferred"),
     ] {
         let error = text.parse::<Policy>().expect("a policy").check_supported().expect_err(text).to_string();

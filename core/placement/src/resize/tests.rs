@@ -16,6 +16,7 @@ fn devices(count: u128, free: u64) -> Vec<DeviceSpace> {
         free_bytes: free,
         reserved_bytes: 0,
         component_count: 0,
+        component_count_max: 4096,
         in_service: true,
     };
     (1..=count).map(device).collect()

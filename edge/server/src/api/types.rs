@@ -84,6 +84,8 @@ pub struct DeviceView {
     pub reserved_bytes: u64,
     /// Components that stand on it.
     pub component_count: u32,
+    /// Components that it can hold in all.
+    pub component_count_max: u32,
     /// Why it is out of service, if it is.
     pub failure: Option<String>,
     /// Blocks found damaged since the start.

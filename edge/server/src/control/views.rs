@@ -241,6 +241,7 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         used_bytes: device.used_bytes,
         reserved_bytes: device.reserved_bytes,
         component_count: device.component_count,
+        component_count_max: device.component_count_max,
         failure: device.failure.clone(),
         damaged_blocks: device.damaged_blocks,
     }

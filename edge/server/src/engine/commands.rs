@@ -485,6 +485,7 @@ impl Engine {
                     used_bytes: member.used_bytes,
                     reserved_bytes: member.reserved_bytes,
                     component_count: member.component_count,
+                    component_count_max: member.component_count_max,
                     failure: member.failure.clone(),
                     damaged_blocks: member.damaged_blocks,
                 });
