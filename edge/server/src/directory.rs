@@ -1,6 +1,6 @@
 //! The directory of a single host: disks, policies and groups in one file of an embedded store.
 //!
-//! Every change is a transaction that is stable before it returns, and a change of a disk names the version that it
+//! Every change but one ([`Directory::settle_created`]) is a transaction that is stable before it returns, and a change of a disk names the version that it
 //! starts from. A copy of all records is kept in memory, which is what readers see. Must never be asked on the way of a
 //! guest's I/O. Records are JSON, each with the versions of its parts; `FORMAT` is the version of the whole file.
 
@@ -11,7 +11,7 @@ pub use record::{DiskEntry, GroupEntry, PolicyEntry, State};
 use crate::failure::{Code, Failure};
 use base::{ClusterId, DiskId, GroupId, HostId};
 use record::{StoredDisk, StoredGroup, StoredPolicy};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -57,6 +57,15 @@ impl Records {
         self.names.insert(entry.record.name.clone(), entry.record.id);
         self.disks.insert(entry.record.id, Arc::new(entry));
     }
+}
+
+/// When a transaction is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stable {
+    /// Before it returns.
+    AtOnce,
+    /// With the next one that is stable at once, or when the store is closed.
+    WithTheNext,
 }
 
 /// The store and the records in memory.
@@ -166,6 +175,21 @@ impl Directory {
         Ok(ids.iter().map(|id| Arc::clone(&records.disks[id])).collect())
     }
 
+    /// Records that a disk which was being created is whole. Not stable when this returns, but with the next change or
+    /// the end of the program: the creation is whole on the devices, and the next start finds that out.
+    ///
+    /// # Errors
+    /// As for [`Directory::replace_disk`].
+    pub fn settle_created(&self, entry: DiskEntry) -> Result<Arc<DiskEntry>, Failure> {
+        assert!(entry.state == State::Active, "a disk that was created is active");
+        let id = entry.record.id;
+        self.change_with(Stable::WithTheNext, |transaction, records| {
+            check_version(records, id, entry.version)?;
+            put_disk(transaction, records, DiskEntry { version: entry.version + 1, ..entry })
+        })?;
+        Ok(Arc::clone(&self.records().disks[&id]))
+    }
+
     /// Removes a disk's record that still has `version`.
     ///
     /// # Errors
@@ -243,9 +267,20 @@ impl Directory {
         &self,
         change: impl FnOnce(&WriteTransaction, &mut Records) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.change_with(Stable::AtOnce, change)
+    }
+
+    fn change_with<T>(
+        &self,
+        stable: Stable,
+        change: impl FnOnce(&WriteTransaction, &mut Records) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         // One writer at a time: the copy in memory must not be overtaken between commit and exchange.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let transaction = self.database.begin_write().map_err(broke)?;
+        let mut transaction = self.database.begin_write().map_err(broke)?;
+        if stable == Stable::WithTheNext {
+            transaction.set_durability(Durability::None).map_err(broke)?;
+        }
         let mut records = Records::clone(&self.records());
         let result = change(&transaction, &mut records)?;
         transaction.commit().map_err(broke)?;

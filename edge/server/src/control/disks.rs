@@ -52,7 +52,7 @@ impl Control {
         match self.engine.call(|answer| Command::CreateDisk { disk, answer }).await? {
             Ok(()) => {
                 let active = DiskEntry { state: State::Active, ..entry };
-                let entry = blocking(|| self.directory.replace_disk(active))?;
+                let entry = blocking(|| self.directory.settle_created(active))?;
                 self.disk_view(&entry.record.name).await
             }
             Err(error) => {

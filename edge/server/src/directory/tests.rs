@@ -53,6 +53,23 @@ fn records_are_there_after_reopening() {
 }
 
 #[test]
+fn a_crash_may_forget_that_a_creation_ended_but_not_the_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory.add_disk(entry(1, "a")).expect("added");
+    directory.settle_created(DiskEntry { state: State::Active, ..entry(1, "a") }).expect("settled");
+    let now = |directory: &Directory| directory.records().disk("a").map(|entry| entry.state);
+    assert_eq!(now(&directory), Some(State::Active), "who asks sees it at once");
+    let crashed = folder.path().join("crashed");
+    std::fs::copy(folder.path().join("d"), &crashed).expect("the file is readable");
+    let after_crash = Directory::open(&crashed, HostId(6)).expect("a directory");
+    assert!(matches!(now(&after_crash), Some(State::Active | State::Creating)));
+
+    drop(directory);
+    assert_eq!(now(&open(&folder)), Some(State::Active), "an orderly end keeps it");
+}
+
+#[test]
 fn a_name_belongs_to_one_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = open(&folder);

@@ -48,11 +48,11 @@ enum Way {
 }
 
 /// A datastore whose stamped blocks all stand at rest and nowhere else; stopped.
-fn site_at_rest(shape: &Shape, way: Way) -> Site {
+fn site_at_rest(shape: &Shape, way: Way, policy: &str) -> Site {
     let mut site = Site::new(shape);
     site.add_config("[scrub]\npace = 0\n");
     let server = site.start();
-    site.ask(&["disk", "create", "web", "32MiB"]);
+    site.ask(&["disk", "create", "web", "32MiB", "--policy", policy]);
     let mut client = site.attach("web");
     match way {
         Way::Directly => {
@@ -100,7 +100,7 @@ fn check_neighbours(site: &Site) {
 }
 
 fn a_flipped_bit_is_never_served(shape: &Shape, way: Way, device: &str) {
-    let site = site_at_rest(shape, way);
+    let site = site_at_rest(shape, way, "single");
     let path = site.path(device);
     flip(&path, place_of_victim(&site, device) + 1234);
     let server = site.start();
@@ -148,8 +148,21 @@ fn a_flipped_bit_on_the_only_device_is_never_served() {
 }
 
 #[test]
+fn a_disk_without_checksums_serves_what_stands_there() {
+    let site = site_at_rest(&Shape::Two { size_mib: 128 }, Way::ByTheLog, "single,checksum=off");
+    flip(&site.path("data"), place_of_victim(&site, "data") + 77);
+    let server = site.start();
+    let mut expected = stamped(VICTIM);
+    expected[77] ^= 0x10;
+    let found = site.attach("web").read(VICTIM * BLOCK_SIZE, BLOCK_SIZE as u32);
+    assert!(found.expect("nobody asked for the truth") == expected);
+    check_neighbours(&site);
+    server.stop();
+}
+
+#[test]
 fn scrubbing_finds_a_flipped_bit_that_nobody_reads() {
-    let mut site = site_at_rest(&Shape::Two { size_mib: 128 }, Way::ByTheLog);
+    let mut site = site_at_rest(&Shape::Two { size_mib: 128 }, Way::ByTheLog, "single");
     flip(&site.path("data"), place_of_victim(&site, "data") + 77);
     let config = site.config().replace("pace = 0", "pace = \"64MiB\"");
     site.set_config(&config);
