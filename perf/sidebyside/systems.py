@@ -120,7 +120,7 @@ class Drystone(Server):
         deadline = time.monotonic() + START_WAIT
         while not self.api.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        arguments = ["disk", "create", self.DISK, "--size", str(self.size), "--policy", "single"]
+        arguments = ["disk", "create", self.DISK, str(self.size), "--policy", "single"]
         done = subprocess.run(
             [self.program, "--api", f"unix:{self.api}", *arguments], capture_output=True, text=True, timeout=START_WAIT
         )
