@@ -73,6 +73,7 @@ impl Group {
         }
         let here = BatchStart { position: self.log.anchor.tail, number: self.log.anchor.tail_batch };
         let tail = self.destaging.finished.take().unwrap_or(here);
+        let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
         let skips_pages = self.is_mutant(Mutant::FreeLogBeforeDescriptors);
         let mut pages = Vec::new();
         for (index, member) in self.members.iter().enumerate().filter(|(_, member)| member.is_in_service()) {
@@ -222,7 +223,8 @@ impl Group {
             log_mark: self.log.anchor.log_mark,
             tail: tail.position,
             tail_batch: tail.number,
-            intents_from,
+            // A member that is away may have torn pages, which the intents in the log must tell when it is back.
+            intents_from: self.away_since().map_or(intents_from, |since| since.number.min(intents_from)),
             failed_members: self.failed_members,
         };
         let mut buffer = match self.own_pool.take(crate::format::anchor::ANCHOR_SIZE) {

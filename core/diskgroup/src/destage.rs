@@ -10,7 +10,7 @@ use crate::group::{Group, Purpose};
 use crate::index::{Dirty, Newest};
 use crate::io::Output;
 use crate::limits;
-use crate::log::BatchStart;
+use crate::log::{BatchStart, Log};
 use crate::member::PageWaiter;
 use base::checksum::crc32c;
 use base::request::Buffers;
@@ -71,6 +71,16 @@ pub(crate) struct Destage {
     is_pinned: bool,
 }
 
+impl Destaging {
+    /// The tail was held back and may go on: the next checkpoint takes it to where destaging has been.
+    pub(crate) fn catch_up(&mut self, log: &Log) {
+        if self.finished.is_none() && self.reached > log.anchor.tail {
+            let head = BatchStart { position: log.head, number: log.next_number };
+            self.finished = Some(log.start_at_or_after(self.reached, head));
+        }
+    }
+}
+
 impl Group {
     /// Asks for everything in the log to be destaged, as before a clean stop. [`Group::is_drained`] tells when it is.
     pub fn drain(&mut self) {
@@ -106,8 +116,8 @@ impl Group {
         let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
         let index_percent = (self.index_entries * 100 / index_max) as u64;
         let wants_space = !self.starved.is_empty() && self.trims_unsettled;
-        let wants_all = wants_space || (self.destaging.drain && self.log.used_blocks() > 0);
         let tail = self.log.anchor.tail.max(self.destaging.reached);
+        let wants_all = wants_space || (self.destaging.drain && self.log.head > tail);
         let fill = ((self.log.head - tail) * 100 / self.log.blocks).max(index_percent);
         if !wants_all && fill < limits::DESTAGE_START_PERCENT {
             return;

@@ -173,7 +173,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens the group whose devices bear `superblocks` (in the order of their places, one for each place in use). Its
+    /// Opens the group whose devices bear `superblocks` (in the order of their places, one for each place in use;
+    /// [`Superblock::away`] for a capacity device that is not there, and whose components are lost until it is). Its
     /// requests for recovery are appended to `out`; [`Event::Ready`] or [`Event::OpenFailed`] tells the end.
     pub fn open(
         superblocks: Vec<Superblock>,
@@ -186,7 +187,12 @@ impl Group {
         for (place, superblock) in superblocks.iter().enumerate() {
             assert!(superblock.index as usize == place, "superblocks come in the order of their places");
         }
-        let members = superblocks.iter().map(|one| Member::new(one.device, one.geometry)).collect();
+        let member = |one: &Superblock| Member {
+            is_away: one.is_away(),
+            failure: one.is_away().then(|| "it is not there".to_owned()),
+            ..Member::new(one.device, one.geometry)
+        };
+        let members = superblocks.iter().map(member).collect();
         let blocks = superblocks[0].geometry.log.len / BLOCK_SIZE;
         let retained = Retained::new(settings.retained_bytes_max);
         let scrub = Scrub::new(now);
@@ -275,6 +281,7 @@ impl Group {
         self.retry_reads(out);
         self.retry_waiting(out);
         self.advance_deletions(out);
+        self.settle_away(out);
         self.advance_destaging(out);
         self.advance_checkpoint(out);
         self.advance_scrub(out);

@@ -41,6 +41,10 @@ pub const CONGESTION_START_PERCENT: u64 = 60;
 /// See [`CONGESTION_START_PERCENT`].
 pub const CONGESTION_FULL_PERCENT: u64 = 95;
 
+/// At this share of the log, devices that are away are given up for the space of what is kept for them: well into
+/// congestion, which tells that writers outrun what can be destaged, and before they are slowed for long.
+pub const AWAY_LOG_PERCENT_MAX: u64 = 75;
+
 /// Bytes that destaging keeps in flight per device at least, and at most when the log is nearly full.
 pub const DESTAGE_BYTES_MIN: u64 = 256 << 10;
 /// See [`DESTAGE_BYTES_MIN`].

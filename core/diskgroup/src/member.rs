@@ -3,6 +3,7 @@
 use crate::bits::BitSet;
 use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
 use crate::format::superblock::Geometry;
+use crate::log::BatchStart;
 use base::{ComponentId, DeviceId};
 use rustc_hash::FxHashMap;
 
@@ -49,6 +50,10 @@ pub(crate) struct Member {
     pub(crate) id: DeviceId,
     pub(crate) geometry: Geometry,
     pub(crate) failure: Option<String>,
+    /// Whether the device was not there when the group was opened, and may come back whole.
+    pub(crate) is_away: bool,
+    /// While it is away: the first batch of the log that speaks of it.
+    pub(crate) away_since: Option<BatchStart>,
     /// Whether it is being taken out: no component may be made on it.
     pub(crate) is_leaving: bool,
     pub(crate) owners: Vec<Owner>,
@@ -92,6 +97,8 @@ impl Member {
             id,
             geometry,
             failure: None,
+            is_away: false,
+            away_since: None,
             is_leaving: false,
             owners: vec![Owner::default(); extents as usize],
             dirty_of: vec![CLEAN; extents as usize],

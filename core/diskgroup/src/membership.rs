@@ -1,8 +1,16 @@
 //! Devices that come and go while the group is open, and places that are empty.
+//!
+//! A device that is not there when the group is opened is *away*: its components are lost until it comes back, and the
+//! log keeps whatever speaks of it, so that nothing is missing then. When the log needs that space, the device is given
+//! up and counts as failed.
 
 use crate::format::superblock::{Geometry, MEMBERS_MAX, Superblock};
 use crate::group::{Group, Phase};
+use crate::io::{Event, Output};
+use crate::limits;
+use crate::log::BatchStart;
 use crate::member::Member;
+use crate::mutant::Mutant;
 use base::DeviceId;
 
 /// Why a device cannot be taken out of its group.
@@ -17,6 +25,9 @@ pub enum RemoveRefusal {
     /// Components stand on it.
     #[error("{0} components stand on the device")]
     InUse(u32),
+    /// Another device of the group is away: the log keeps what that one has not got yet, and so what speaks of this one.
+    #[error("device {0} of the same group is away, and the log is kept for its return")]
+    OtherAway(DeviceId),
 }
 
 impl Superblock {
@@ -30,6 +41,19 @@ impl Superblock {
             geometry: Geometry::default(),
             ..of.clone()
         }
+    }
+}
+
+impl Superblock {
+    /// What stands in for the device of a place when it is not there: it has an identity and no regions. Its place holds
+    /// no log: without the log a group is not opened.
+    pub fn away(of: &Superblock, place: u8) -> Superblock {
+        Superblock { device: of.members[place as usize], ..Superblock::empty_place(of, place) }
+    }
+
+    /// Whether it stands in for a device that is not there.
+    pub fn is_away(&self) -> bool {
+        self.device != DeviceId(0) && self.geometry == Geometry::default()
     }
 }
 
@@ -59,21 +83,25 @@ impl Group {
         }
     }
 
-    /// Begins to take a device out. No component may stand on it, nor be made on it from now on. The log is destaged
+    /// Begins to take a device out. A device that is away is given up: what the log kept for it is dropped. No component may stand on it, nor be made on it from now on. The log is destaged
     /// beyond everything that speaks of the device; [`Group::finish_remove`] tells when that is so.
     ///
     /// # Errors
     /// When it cannot go.
     pub fn begin_remove(&mut self, device: DeviceId) -> Result<(), RemoveRefusal> {
         let place = self.member_of(device).ok_or(RemoveRefusal::Unknown)?;
-        let member = &mut self.members[place as usize];
+        let member = &self.members[place as usize];
         if place == 0 {
             return Err(RemoveRefusal::HoldsLog);
         }
         if member.component_count > 0 {
             return Err(RemoveRefusal::InUse(member.component_count));
         }
-        member.is_leaving = true;
+        if let Some(other) = self.members.iter().find(|one| one.away_since.is_some() && one.id != device) {
+            return Err(RemoveRefusal::OtherAway(other.id));
+        }
+        self.give_up_away(place);
+        self.members[place as usize].is_leaving = true;
         self.leaving.push((place, self.log.head));
         self.drain();
         Ok(())
@@ -102,6 +130,43 @@ impl Group {
         self.superblocks[place as usize] = placeholder;
         self.failed_members &= !(1 << place);
         true
+    }
+
+    /// Where the tail of the log must stay for members that are away and may come back.
+    pub(crate) fn away_since(&self) -> Option<BatchStart> {
+        if self.is_mutant(Mutant::ForgetAwayMember) {
+            return None;
+        }
+        self.members.iter().filter_map(|member| member.away_since).min_by_key(|start| start.position)
+    }
+
+    /// Gives up members that are away once the log needs the space of what it keeps for them.
+    pub(crate) fn settle_away(&mut self, out: &mut Vec<Output>) {
+        if self.away_since().is_none() || self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX {
+            return;
+        }
+        for place in 1..self.members.len() as u8 {
+            if self.members[place as usize].away_since.is_some() {
+                self.give_up_away(place);
+                let why = self.members[place as usize].failure.clone().unwrap_or_default();
+                out.push(Output::Event(Event::MemberFailed { member: place, why }));
+            }
+        }
+    }
+
+    /// A member that is away has failed from now on: what the log kept for it is dropped.
+    fn give_up_away(&mut self, place: u8) {
+        let member = &mut self.members[place as usize];
+        if !std::mem::take(&mut member.is_away) {
+            return;
+        }
+        member.away_since = None;
+        member.failure = Some(
+            "it was away until the log needed the space of what was kept for it: it must be replaced"
+                .to_owned(),
+        );
+        self.failed_members |= 1 << place;
+        self.destaging.catch_up(&self.log);
     }
 
     /// The superblocks as they are in force, by place.

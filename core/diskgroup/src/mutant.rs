@@ -21,11 +21,13 @@ pub enum Mutant {
     TrustOlderPage,
     /// A freed extent is taken again before the record of its freeing is stable.
     ReuseExtentEarly,
+    /// The log does not keep what a device that is away has not got yet.
+    ForgetAwayMember,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 8] = [
+    pub const ALL: [Mutant; 9] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -34,6 +36,7 @@ impl Mutant {
         Mutant::LoseTrim,
         Mutant::TrustOlderPage,
         Mutant::ReuseExtentEarly,
+        Mutant::ForgetAwayMember,
     ];
 }
 

@@ -11,6 +11,7 @@ use crate::component::Component;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, Record};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
+use crate::format::superblock::Superblock;
 use crate::group::{Group, Phase, Purpose};
 use crate::io::{Event, IoFailure, OpenError, Output};
 use crate::limits;
@@ -115,6 +116,7 @@ impl Group {
                 for (index, member) in self.members.iter_mut().enumerate() {
                     if anchor.failed_members >> index & 1 == 1 {
                         member.failure = Some("it failed before and must be replaced".to_owned());
+                        member.is_away = false;
                     }
                 }
                 self.recovery().number = anchor.tail_batch;
@@ -270,6 +272,9 @@ impl Group {
 
     /// Whether the record names places that exist.
     fn is_plausible(&self, record: &Record) -> bool {
+        if self.is_not_here(record.member()) {
+            return true; // Nobody can tell.
+        }
         let extent = |member: u8, extent: u32| {
             self.members.get(member as usize).is_some_and(|member| extent < member.geometry.extent_count())
         };
@@ -291,11 +296,23 @@ impl Group {
         }
     }
 
+    /// Whether the place has a device which is not there.
+    fn is_not_here(&self, member: u8) -> bool {
+        self.superblocks.get(member as usize).is_some_and(Superblock::is_away)
+    }
+
     fn replay(&mut self, batch: Batch) {
         let mut position = batch.start.position + u64::from(batch.header.header_blocks);
         for record in &batch.records {
             let data_position = position;
             position += record.data_blocks();
+            if self.is_not_here(record.member()) {
+                let member = &mut self.members[record.member() as usize];
+                if member.is_away {
+                    member.away_since.get_or_insert(batch.start);
+                }
+                continue;
+            }
             if let Record::PageIntent { member, page, version } = record
                 && batch.start.number >= self.log.anchor.intents_from
             {

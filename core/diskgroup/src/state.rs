@@ -23,6 +23,8 @@ pub struct MemberState {
     pub component_count_max: u32,
     /// Why it is out of service, if it is.
     pub failure: Option<String>,
+    /// Whether it is only not there, and whole again when it comes back.
+    pub is_away: bool,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
     /// Extents of which nobody knows what they hold.
@@ -126,6 +128,7 @@ fn member_state(member: &crate::member::Member) -> MemberState {
         component_count: member.component_count,
         component_count_max: member.geometry.component_slots,
         failure: member.failure.clone(),
+        is_away: member.is_away,
         damaged_blocks: member.damaged_blocks,
         lost_extents: member.lost_extents,
     }

@@ -46,6 +46,9 @@ pub enum ControlError {
     /// A disk of that identity is open already.
     #[error("disk {0} is open already")]
     IsOpen(DiskId),
+    /// A component of the disk is missing.
+    #[error("the disk cannot be changed now: {0}")]
+    Unavailable(String),
     /// A device is not part of any open group.
     #[error("device {0} is not in service on this host")]
     NoDevice(base::DeviceId),
@@ -120,15 +123,10 @@ impl Node {
         if self.disk(spec.id).is_some() {
             return Err(ControlError::IsOpen(spec.id));
         }
-        let mut homes = Vec::new();
-        let mut missing = None;
-        for (_, component) in spec.layout.components() {
-            match self.home_of(component) {
-                Some(home) => homes.push(home),
-                None => missing = missing.or(Some(*component)),
-            }
-        }
-        let why = missing.map(|one| {
+        let components = spec.layout.components();
+        let homes: Vec<Option<Home>> = components.map(|(_, component)| self.home_of(component)).collect();
+        let missing = spec.layout.components().zip(&homes).find(|(_, home)| home.is_none());
+        let why = missing.map(|((_, one), _)| {
             format!(
                 "component {} is missing: device {} is not there, or is out of service",
                 one.id, one.device
@@ -148,11 +146,14 @@ impl Node {
             return out.push(Output::Control { token, result: Err(ControlError::NoDisk(spec.id)) });
         };
         let disk = &mut self.disks[key.0 as usize];
+        if let Some(why) = &disk.unavailable {
+            return out.push(Output::Control { token, result: Err(ControlError::Unavailable(why.clone())) });
+        }
         let (old_end, new_size) = (disk.spec.layout.size(), spec.size);
         let is_smaller = new_size < disk.spec.size;
         let mut homes: BTreeMap<ComponentId, Home> = BTreeMap::new();
-        for ((_, component), home) in disk.spec.layout.components().zip(&disk.homes) {
-            homes.insert(component.id, *home);
+        for (index, component) in disk.spec.layout.components() {
+            homes.insert(component.id, disk.home(index));
         }
         let mut steps = Vec::new();
         let mut kept = Vec::new();
@@ -233,8 +234,8 @@ impl Node {
             let group = self.group(home.group)?;
             Some(group.component_state(home.component)?.used_bytes)
         };
-        let allocated_bytes = disk.homes.iter().filter_map(used).sum();
-        let lost = disk.homes.iter().find_map(|home| self.lost_member(home));
+        let allocated_bytes = disk.homes.iter().flatten().filter_map(used).sum();
+        let lost = disk.homes.iter().flatten().find_map(|home| self.lost_member(home));
         let unavailable = disk.unavailable.clone().or(lost);
         DiskState {
             key,
@@ -334,6 +335,8 @@ impl Node {
                 self.controls[control as usize].homes[index] = Some(Home { group, component: key });
             }
             (_, Ok(_)) => {}
+            // What is lost needs no deleting.
+            (Some(Step::Delete { .. }), Err(GroupError::DeviceLost | GroupError::NoComponent)) => {}
             (step, Err(error)) => {
                 let component = step.map_or(ComponentId(0), |step| match step {
                     Step::Create { component, .. } => component.id,
@@ -371,8 +374,8 @@ impl Node {
     }
 
     fn finish_create(&mut self, state: ControlState, out: &mut Vec<Output>) {
-        let homes = state.homes.into_iter().map(|home| home.expect("every step has its answer")).collect();
-        self.disks.insert(Disk::new(state.spec, homes, None));
+        assert!(state.homes.iter().all(Option::is_some), "every step has its answer");
+        self.disks.insert(Disk::new(state.spec, state.homes, None));
         out.push(Output::Control { token: state.token, result: Ok(()) });
     }
 
@@ -392,8 +395,8 @@ impl Node {
             Some(error) => Err(error),
             None => {
                 let disk = &mut self.disks[disk as usize];
-                disk.homes =
-                    state.homes.into_iter().map(|home| home.expect("every step has its answer")).collect();
+                assert!(state.homes.iter().all(Option::is_some), "every step has its answer");
+                disk.homes = state.homes;
                 disk.limit = IopsLimit::new(state.spec.iops_limit);
                 let epoch = disk.spec.epoch;
                 disk.spec = DiskSpec { epoch, ..state.spec };
@@ -421,7 +424,8 @@ impl Node {
         state.goal = Goal::Delete { disk, is_waiting: false };
         let components = state.spec.layout.components().map(|(_, component)| component.id);
         let homes = self.disks[disk as usize].homes.iter();
-        state.steps = components.zip(homes).map(|(id, home)| Step::Delete { home: *home, id }).collect();
+        let steps = components.zip(homes).filter_map(|(id, home)| Some(Step::Delete { home: (*home)?, id }));
+        state.steps = steps.collect();
         self.begin_steps(control as u32, out);
     }
 

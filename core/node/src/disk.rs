@@ -38,8 +38,8 @@ impl Change {
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) spec: DiskSpec,
-    /// By depth-first index of the component.
-    pub(crate) homes: Vec<Home>,
+    /// By depth-first index of the component; `None` where it is missing, which makes the disk unavailable.
+    pub(crate) homes: Vec<Option<Home>>,
     /// Why it cannot be used, if it cannot.
     pub(crate) unavailable: Option<String>,
     /// Whether it takes no more requests, since it is being deleted.
@@ -58,7 +58,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn new(spec: DiskSpec, homes: Vec<Home>, unavailable: Option<String>) -> Disk {
+    pub(crate) fn new(spec: DiskSpec, homes: Vec<Option<Home>>, unavailable: Option<String>) -> Disk {
         Disk {
             limit: IopsLimit::new(spec.iops_limit),
             spec,
@@ -72,6 +72,11 @@ impl Disk {
             blocked: Vec::new(),
             statistics_version: 0,
         }
+    }
+
+    /// Where a component stands. Only for disks that are available.
+    pub(crate) fn home(&self, component: usize) -> Home {
+        self.homes[component].expect("a disk with a missing component takes no requests")
     }
 
     pub(crate) fn next_id(&mut self) -> WriteId {

@@ -139,7 +139,9 @@ impl Node {
         for index in 0..self.groups.len() {
             let Some(group) = &self.groups[index] else { continue };
             let of_disk = |home: &crate::disk::Home| home.group.0 as usize == index;
-            if group.congestion() > congestion && self.disks[disk as usize].homes.iter().any(of_disk) {
+            if group.congestion() > congestion
+                && self.disks[disk as usize].homes.iter().flatten().any(of_disk)
+            {
                 congestion = group.congestion();
             }
         }
@@ -214,7 +216,7 @@ impl Node {
 
     fn read_span(&mut self, key: u32, piece: u32, span: Span, out: &mut Vec<Output>) {
         let disk = &self.disks[self.requests[key as usize].disk as usize];
-        let home = disk.homes[span.component];
+        let home = disk.home(span.component);
         let verify = disk.spec.verify_checksums;
         let (part, block) = part_and_block(span.offset);
         let count = (span.len / BLOCK_SIZE) as u16;
@@ -441,7 +443,7 @@ impl Node {
         let state = &mut self.requests[key as usize];
         state.outstanding += 1;
         let disk = &mut self.disks[state.disk as usize];
-        let home = disk.homes[span.component];
+        let home = disk.home(span.component);
         let id = disk.next_id();
         let (part, block) = part_and_block(span.offset);
         let waiter = Waiter::Request { request: key, piece: 0 };
@@ -462,7 +464,7 @@ impl Node {
             let start = next / BLOCK_SIZE * BLOCK_SIZE;
             let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
             let span = self.spans(disk, start, take)[0];
-            let home = self.disks[disk as usize].homes[span.component];
+            let home = self.disks[disk as usize].home(span.component);
             let (part, first) = part_and_block(span.offset);
             let mut outputs = Vec::new();
             let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");

@@ -138,6 +138,8 @@ pub struct DeviceState {
     pub component_count_max: u32,
     /// `None` while in service; else why it is out of service.
     pub failure: Option<String>,
+    /// Whether it was only not there at the start, and whole again when it comes back.
+    pub is_away: bool,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
 }

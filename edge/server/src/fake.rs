@@ -151,6 +151,7 @@ impl Fake {
             component_count: 0,
             component_count_max: 4096,
             failure: None,
+            is_away: false,
             damaged_blocks: 0,
         };
         let group = |id: &GroupId| GroupState {

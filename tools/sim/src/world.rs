@@ -25,6 +25,8 @@ pub struct Faults {
     pub dead_device: bool,
     /// The devices are nearly too small for the load.
     pub full: bool,
+    /// A capacity device is not there at some starts, and comes back.
+    pub away: bool,
 }
 
 /// How a run ended well.
@@ -42,6 +44,8 @@ pub struct Summary {
     pub damaged: u64,
     /// Answers "no space".
     pub no_space: u64,
+    /// Devices that were away until the log needed the space of what it kept for them.
+    pub given_up: u64,
     /// Checkpoints in all lives of the group.
     pub checkpoints: u64,
 }
@@ -133,6 +137,10 @@ pub struct World {
     /// Where the newest batch stands that is stable.
     last_batch: std::ops::Range<u64>,
     dead_members: u8,
+    /// Members that are not there in this life.
+    away_members: u8,
+    /// Members that were away for too long. Whether they stay out is known when the anchor has told so.
+    given_up: u8,
     faults: Faults,
     latency_max: u64,
     summary: Summary,
@@ -150,6 +158,7 @@ impl World {
             rot: crash_at.is_none() && random.chance(1, 6),
             dead_device: crash_at.is_none() && random.chance(1, 10),
             full: random.chance(1, 4),
+            away: random.chance(1, 4),
         };
         let capacity_count = random.below(3);
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
@@ -183,6 +192,8 @@ impl World {
             has_rot: false,
             last_batch: 0..0,
             dead_members: 0,
+            away_members: 0,
+            given_up: 0,
             faults,
             latency_max,
             summary: Summary::default(),
@@ -242,7 +253,14 @@ impl World {
     fn open(&mut self) {
         let mut out = Vec::new();
         self.is_open = false;
-        let superblocks = self.superblocks.clone();
+        let mut superblocks = self.superblocks.clone();
+        self.away_members = 0;
+        if self.faults.away && superblocks.len() > 1 && self.random.chance(1, 3) {
+            let place = self.random.range(1..superblocks.len() as u64) as u8;
+            self.note("away", u64::from(place));
+            self.away_members |= 1 << place;
+            superblocks[place as usize] = Superblock::away(&superblocks[0], place);
+        }
         let group =
             Group::open(superblocks, self.settings.clone(), self.pool.clone(), Instant(self.now), &mut out);
         self.group = Some(group);
@@ -302,6 +320,10 @@ impl World {
             Event::BlockDamaged { .. } | Event::PageDamaged { .. } | Event::OpenFailed(_) if self.has_rot => {
             }
             Event::MemberFailed { member, .. } if self.dead_members >> member & 1 == 1 => {}
+            Event::MemberFailed { member, .. } if self.away_members >> member & 1 == 1 => {
+                self.given_up |= 1 << member;
+                self.summary.given_up += 1;
+            }
             Event::ScrubRound { damaged: 0, .. } => {}
             Event::ScrubRound { .. } if self.has_rot => {}
             Event::OpenFailed(_) | Event::GroupFailed { .. } if self.dead_members != 0 => {}
@@ -311,13 +333,26 @@ impl World {
 
     /// After opening: what was created must be there, what was deleted must not.
     fn find_components(&mut self) {
+        let undecided: Vec<u32> = self
+            .operations
+            .values()
+            .filter_map(|operation| match operation {
+                Operation::Create { component } => Some(*component),
+                Operation::Write { .. } | Operation::Read { .. } | Operation::Delete { .. } => None,
+            })
+            .collect();
         let group = self.group.as_ref().expect("a group is open");
         let mut missing = Vec::new();
         let mut gone = Vec::new();
         for (number, component) in &mut self.components {
             component.key = group.component(component.id);
-            let is_dead = self.dead_members >> component.member & 1 == 1;
-            if component.key.is_none() && component.is_deleting {
+            let is_dead = (self.dead_members | self.given_up) >> component.member & 1 == 1;
+            let is_away = self.away_members >> component.member & 1 == 1;
+            if is_away && (component.is_deleting || undecided.contains(number)) {
+                gone.push(*number); // Nobody can tell now whether it is there.
+            } else if is_away {
+                component.key = None;
+            } else if component.key.is_none() && component.is_deleting {
                 gone.push(*number);
             } else if component.key.is_none() && !is_dead && !self.has_rot {
                 missing.push(*number);
@@ -328,14 +363,6 @@ impl World {
             self.components.remove(&number);
             self.model.forget_component(number);
         }
-        let undecided: Vec<u32> = self
-            .operations
-            .values()
-            .filter_map(|operation| match operation {
-                Operation::Create { component } => Some(*component),
-                Operation::Write { .. } | Operation::Read { .. } | Operation::Delete { .. } => None,
-            })
-            .collect();
         for number in missing {
             match undecided.contains(&number) {
                 true => drop(self.components.remove(&number)),
@@ -394,7 +421,7 @@ impl World {
                 self.summary.damaged += 1;
                 self.has_rot
             }
-            GroupError::DeviceLost => self.dead_members >> member & 1 == 1 || self.dead_members & 1 == 1,
+            GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
             GroupError::NoComponent => self.has_rot,
             GroupError::NoSlot => false,
         };
@@ -520,7 +547,7 @@ impl World {
         }
         let capacity: Vec<u8> = (0..self.superblocks.len() as u8)
             .filter(|&place| self.superblocks[place as usize].geometry.extent_count() > 0)
-            .filter(|&place| self.dead_members >> place & 1 == 0)
+            .filter(|&place| (self.dead_members | self.away_members | self.given_up) >> place & 1 == 0)
             .collect();
         if capacity.is_empty() || self.dead_members & 1 == 1 {
             return;

@@ -121,6 +121,19 @@ impl Record {
         }
     }
 
+    /// The member of the group that it speaks of.
+    pub fn member(&self) -> u8 {
+        match self {
+            Record::Write { place, .. }
+            | Record::Direct { place, .. }
+            | Record::Trim { place, .. }
+            | Record::Free { place, .. } => place.member,
+            Record::Component { member, .. }
+            | Record::ComponentGone { member, .. }
+            | Record::PageIntent { member, .. } => *member,
+        }
+    }
+
     /// Appends the record.
     pub fn encode(&self, w: &mut Writer) {
         let place = |w: &mut Writer, kind: u8, place: ExtentPlace, a: u8, b: u8| {

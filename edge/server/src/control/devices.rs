@@ -4,10 +4,12 @@ use super::Control;
 use super::views::device_view;
 use crate::api::types::{AddDevices, AddedDevices, DeviceView};
 use crate::config::check_group;
+use crate::directory::{DiskEntry, State};
 use crate::engine::{Command, Create, DeviceState, GroupSpec};
 use crate::failure::{Code, Failure};
 use base::GroupId;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl Control {
     /// All devices.
@@ -96,11 +98,43 @@ impl Control {
                 .hint("see `drystone device list`"));
         };
         let id = device.id;
+        self.check_nothing_stands_on(device)?;
         self.engine.call(|answer| Command::RemoveDevice { device: id, answer }).await??;
         self.record_group(device.group).await?;
         let mut configured = self.config.groups.iter().flat_map(crate::config::paths_of);
         Ok(configured.any(|path| *path == device.path).then(|| {
             format!("the configuration file still names {}: remove it there too", device.path.display())
         }))
+    }
+
+    /// A device that is out of service cannot tell what stands on it; the directory can.
+    fn check_nothing_stands_on(&self, device: &DeviceState) -> Result<(), Failure> {
+        let records = self.directory.records();
+        let on_it = |entry: &&Arc<DiskEntry>| {
+            let mut components = entry.record.layout.components();
+            entry.state != State::Deleting && components.any(|(_, component)| component.device == device.id)
+        };
+        let names: Vec<&str> =
+            records.disks.values().filter(on_it).map(|entry| entry.record.name.as_str()).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::refused(format!(
+                "{} disks stand on device {}: {}",
+                names.len(),
+                device.path.display(),
+                listed(&names)
+            ))
+            .hint("delete them first")),
+        }
+    }
+}
+
+/// The first few names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    const NAMED_MAX: usize = 5;
+    let named = names[..names.len().min(NAMED_MAX)].join(", ");
+    match names.len() {
+        0..=NAMED_MAX => named,
+        count => format!("{named} and {} more", count - NAMED_MAX),
     }
 }

@@ -142,6 +142,13 @@ impl Control {
         match self.engine.call(|answer| Command::DeleteDisk { disk, answer }).await? {
             Ok(()) => {
                 self.unavailable.lock().unwrap_or_else(PoisonError::into_inner).remove(&disk);
+                let devices = self.host_state().await?.devices;
+                let is_away = |id| devices.iter().any(|device| device.id == id && device.is_away);
+                if entry.record.layout.components().any(|(_, component)| is_away(component.device)) {
+                    // What stands there goes when the device is back; until then the record must tell so.
+                    self.warn(format!("disk {name} is still being deleted: a device of it is away"));
+                    return Ok(());
+                }
                 blocking(|| self.directory.remove_disk(disk, deleting.version))
             }
             Err(EngineError::Stopped) => Err(EngineError::Stopped.into()),

@@ -6,7 +6,8 @@ use crate::directory::{Directory, DiskEntry, GroupEntry, State};
 use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
-use base::GroupId;
+use base::{DeviceId, GroupId};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -94,6 +95,15 @@ impl Control {
                 .await??;
         }
         self.record_group(group).await?;
+        for device in self.host_state().await?.devices {
+            if device.group == group && device.is_away {
+                self.warn(format!(
+                    "device {} is not there: what stands on it cannot be used until it is connected and the host started \
+                     again; `drystone device remove` gives it up",
+                    device.path.display()
+                ));
+            }
+        }
         Ok(group)
     }
 
@@ -117,26 +127,46 @@ impl Control {
     }
 
     /// Ends what a crash interrupted: creations whose components are all there count, others are undone; deletions
-    /// are finished; of a change the engine is told again.
+    /// are finished; of a change the engine is told again. Nothing is undone or finished while a device of the disk is
+    /// away: what stands there would come back as a disk, and a creation that looks half done may be a whole one.
     async fn resolve_unfinished(&self) -> Result<(), Failure> {
+        let host = self.host_state().await?;
+        let known: BTreeMap<DeviceId, bool> =
+            host.devices.iter().map(|device| (device.id, device.is_away)).collect();
+        let has_closed_group = self.directory.records().groups.len() > host.groups.len();
+        let is_away = |id: DeviceId| known.get(&id).copied().unwrap_or(has_closed_group);
         for entry in self.directory.records().disks.values() {
             let entry = DiskEntry::clone(entry);
+            let name = &entry.record.name;
+            let mut components = entry.record.layout.components();
+            let is_all_there = components.all(|(_, component)| !is_away(component.device));
             match entry.state {
                 State::Creating => match self.open_with_next_epoch(entry.clone()).await? {
-                    Ok(()) => tracing::info!("disk {} was being created and is whole", entry.record.name),
-                    Err(error) => {
-                        tracing::warn!("disk {} was being created: undone ({error})", entry.record.name);
+                    Ok(()) => tracing::info!("disk {name} was being created and is whole"),
+                    Err(error) if is_all_there => {
+                        tracing::warn!("disk {name} was being created: undone ({error})");
                         self.finish_deletion(&entry).await?;
                     }
+                    Err(error) => self.hold_back(&entry, &error),
                 },
-                State::Deleting => {
-                    tracing::info!("disk {} was being deleted", entry.record.name);
+                State::Deleting if is_all_there => {
+                    tracing::info!("disk {name} was being deleted");
                     self.finish_deletion(&entry).await?;
+                }
+                State::Deleting => {
+                    self.warn(format!("disk {name} is still being deleted: a device of it is away"));
                 }
                 State::Active => {}
             }
         }
         Ok(())
+    }
+
+    /// A disk that cannot be used, and why.
+    fn hold_back(&self, entry: &DiskEntry, error: &EngineError) {
+        self.warn(format!("disk {} cannot be used: {error}", entry.record.name));
+        let mut unavailable = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
+        unavailable.insert(entry.record.id, error.to_string());
     }
 
     async fn finish_deletion(&self, entry: &DiskEntry) -> Result<(), Failure> {
@@ -158,7 +188,12 @@ impl Control {
         let record = DiskRecord { epoch: entry.record.epoch + 1, ..entry.record };
         let entry = blocking(|| self.directory.replace_disk(DiskEntry { record, ..entry }))?;
         let disk = entry.record.clone();
-        let opened = self.engine.call(|answer| Command::OpenDisk { disk, answer }).await?;
+        let id = disk.id;
+        let mut opened = self.engine.call(|answer| Command::OpenDisk { disk, answer }).await?;
+        let states = self.disk_states(Some(id)).await?;
+        if let Some(why) = states.get(&id).and_then(|state| state.unavailable.clone()) {
+            opened = Err(EngineError::Refused(why));
+        }
         if opened.is_ok() {
             let entry = DiskEntry { state: State::Active, ..DiskEntry::clone(&entry) };
             blocking(|| self.directory.replace_disk(entry))?;
@@ -185,9 +220,7 @@ impl Control {
         let entries = blocking(|| self.directory.replace_disks(entries))?;
         for entry in entries {
             if let Err(error) = self.open_disk(&entry).await? {
-                self.warn(format!("disk {} cannot be used: {error}", entry.record.name));
-                let mut unavailable = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
-                unavailable.insert(entry.record.id, error.to_string());
+                self.hold_back(&entry, &error);
             }
         }
         Ok(())
@@ -234,9 +267,7 @@ impl Control {
             blocking(|| self.directory.add_disk(entry.clone()))?;
             tracing::info!("disk {name} was found on the devices and taken into the directory");
             if let Err(error) = self.open_with_next_epoch(entry.clone()).await? {
-                self.warn(format!("disk {name} was found and cannot be used: {error}"));
-                let mut unavailable = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
-                unavailable.insert(entry.record.id, error.to_string());
+                self.hold_back(&entry, &error);
             }
         }
         Ok(())

@@ -243,10 +243,11 @@ impl Engine {
 
     fn add_device(&mut self, open: OpenDevice) -> Result<Device, EngineError> {
         use std::os::fd::AsRawFd;
-        let slot = self
-            .ring
-            .add_file(open.file.as_raw_fd())
-            .map_err(|error| EngineError::Device(format!("register {}: {error}", open.path.display())))?;
+        let failed = |error| EngineError::Device(format!("register {}: {error}", open.path.display()));
+        let slot = match &open.file {
+            Some(file) => Some(self.ring.add_file(file.as_raw_fd()).map_err(failed)?),
+            None => None,
+        };
         Ok(Device { open, slot })
     }
 
@@ -273,7 +274,9 @@ impl Engine {
     fn close_group(&mut self, key: GroupKey) {
         self.node.remove_group(key);
         for device in std::mem::take(&mut self.devices[key.0 as usize]).into_iter().flatten() {
-            if let Err(error) = self.ring.remove_file(device.slot) {
+            if let Some(slot) = device.slot
+                && let Err(error) = self.ring.remove_file(slot)
+            {
                 tracing::warn!("unregister {}: {error}", device.open.path.display());
             }
         }
@@ -306,15 +309,16 @@ impl Engine {
         }
         group.set_superblocks(superblocks.clone());
         for (device, superblock) in self.devices[key.0 as usize].iter_mut().zip(superblocks) {
-            if let Some(device) = device {
-                devices::write_superblock(&device.open.file, &superblock).map_err(|error| {
+            let Some(device) = device else { continue };
+            if let Some(file) = &device.open.file {
+                devices::write_superblock(file, &superblock).map_err(|error| {
                     EngineError::Device(format!(
                         "write the superblock of {}: {error}",
                         device.open.path.display()
                     ))
                 })?;
-                device.open.superblock = superblock;
             }
+            device.open.superblock = superblock;
         }
         Ok(())
     }
@@ -355,12 +359,7 @@ impl Engine {
             ));
         }
         for device in self.devices[key.0 as usize].iter().flatten() {
-            devices::erase_superblock(&device.open.file).map_err(|error| {
-                EngineError::Device(format!(
-                    "erase the superblock of {}: {error}",
-                    device.open.path.display()
-                ))
-            })?;
+            erase(&device.open)?;
         }
         self.close_group(key);
         Ok(())
@@ -389,16 +388,11 @@ impl Engine {
         let mut members = group.superblocks()[0].members;
         members[place as usize] = DeviceId(0);
         self.rewrite_superblocks(key, members)?;
-        if let Some(device) = gone {
-            let _ = self.ring.remove_file(device.slot);
-            devices::erase_superblock(&device.open.file).map_err(|error| {
-                EngineError::Device(format!(
-                    "erase the superblock of {}: {error}",
-                    device.open.path.display()
-                ))
-            })?;
+        let Some(device) = gone else { return Ok(()) };
+        if let Some(slot) = device.slot {
+            let _ = self.ring.remove_file(slot);
         }
-        Ok(())
+        erase(&device.open)
     }
 
     fn delete_disk(&mut self, disk: DiskId, answer: Answer<Result<(), EngineError>>) {
@@ -479,7 +473,7 @@ impl Engine {
                     path: device.open.path.clone(),
                     group: group.id(),
                     is_log: place == 0,
-                    is_capacity: member.capacity_bytes > 0,
+                    is_capacity: place > 0 || member.capacity_bytes > 0,
                     size: device.open.superblock.size,
                     capacity_bytes: member.capacity_bytes,
                     used_bytes: member.used_bytes,
@@ -487,6 +481,7 @@ impl Engine {
                     component_count: member.component_count,
                     component_count_max: member.component_count_max,
                     failure: member.failure.clone(),
+                    is_away: member.is_away,
                     damaged_blocks: member.damaged_blocks,
                 });
             }
@@ -571,6 +566,14 @@ impl Engine {
         let waits = self.registry.stop.is_some() || !self.registry.leaving.is_empty();
         waits.then(|| self.now() + Duration::from_millis(20))
     }
+}
+
+/// Makes a device that leaves blank, if it is there.
+fn erase(open: &OpenDevice) -> Result<(), EngineError> {
+    let Some(file) = &open.file else { return Ok(()) };
+    devices::erase_superblock(file).map_err(|error| {
+        EngineError::Device(format!("erase the superblock of {}: {error}", open.path.display()))
+    })
 }
 
 fn in_background(mailbox: &Mailbox, prepare: impl FnOnce() -> Prepared + Send + 'static) {

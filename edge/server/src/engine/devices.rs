@@ -27,7 +27,8 @@ const DEVICE_SIZE_MIN: u64 = 64 * MIB;
 #[derive(Debug)]
 pub(crate) struct OpenDevice {
     pub(crate) path: PathBuf,
-    pub(crate) file: File,
+    /// `None`: it is not there, and `superblock` stands in for its own.
+    pub(crate) file: Option<File>,
     pub(crate) superblock: Superblock,
 }
 
@@ -88,16 +89,21 @@ pub(crate) fn open_group(spec: &GroupSpec, belonging: Belonging) -> Result<Vec<O
             MEMBERS_MAX - 1
         )));
     }
-    let mut candidates = Vec::new();
-    for path in std::iter::once(&spec.log).chain(&spec.capacity) {
-        candidates.push(find(path, spec.file_size, spec.create)?);
+    let mut candidates = vec![find(&spec.log, spec.file_size, spec.create)?];
+    let mut gone = Vec::new();
+    for path in &spec.capacity {
+        match find(path, spec.file_size, spec.create) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(error) if is_gone(path) => gone.push(Gone { path: path.clone(), error }),
+            Err(error) => return Err(error),
+        }
     }
     for candidate in &candidates {
         check_owner(candidate, belonging)?;
     }
     let formatted = candidates.iter().filter(|candidate| candidate.found.is_ok()).count();
     if formatted == candidates.len() {
-        return join_group(candidates);
+        return join_group(candidates, gone);
     }
     if formatted > 0 {
         let (old, new): (Vec<&Candidate>, Vec<&Candidate>) =
@@ -110,6 +116,9 @@ pub(crate) fn open_group(spec: &GroupSpec, belonging: Belonging) -> Result<Vec<O
             old[0].path.display(),
             new[0].path.display()
         )));
+    }
+    if let Some(gone) = gone.pop() {
+        return Err(gone.error);
     }
     for candidate in &candidates {
         check_may_format(candidate, spec.create)?;
@@ -154,7 +163,7 @@ pub(crate) fn open_capacity(
         ..members[0].clone()
     };
     format_device(&candidate, &superblock)?;
-    Ok(OpenDevice { path: candidate.path, file: candidate.file, superblock })
+    Ok(OpenDevice { path: candidate.path, file: Some(candidate.file), superblock })
 }
 
 /// Writes the superblock, the copy that does not count first.
@@ -350,11 +359,26 @@ fn check_may_format(candidate: &Candidate, create: Create) -> Result<(), EngineE
     }
 }
 
-/// All devices are formatted: they must be the whole of one group.
-fn join_group(candidates: Vec<Candidate>) -> Result<Vec<OpenDevice>, EngineError> {
+/// A capacity device that cannot be opened or read, as when it died or was taken out.
+struct Gone {
+    path: PathBuf,
+    error: EngineError,
+}
+
+/// Whether nothing answers at that path. What is in use, read-only or not ours is there.
+fn is_gone(path: &Path) -> bool {
+    const GONE: [i32; 5] = [libc::ENOENT, libc::ENXIO, libc::ENODEV, libc::EIO, libc::ENOMEDIUM];
+    let tried = File::open(path).and_then(|file| file.read_at(&mut [0], 0));
+    tried.is_err_and(|error| error.raw_os_error().is_some_and(|code| GONE.contains(&code)))
+}
+
+/// All devices that were found are formatted: they must be of one group, and what is missing of it must be `gone`.
+fn join_group(candidates: Vec<Candidate>, mut gone: Vec<Gone>) -> Result<Vec<OpenDevice>, EngineError> {
     let mut open: Vec<OpenDevice> = candidates
         .into_iter()
-        .filter_map(|one| Some(OpenDevice { superblock: one.found.ok()?, path: one.path, file: one.file }))
+        .filter_map(|one| {
+            Some(OpenDevice { superblock: one.found.ok()?, path: one.path, file: Some(one.file) })
+        })
         .collect();
     let newest = open.iter().map(|one| &one.superblock).max_by_key(|one| one.revision);
     let truth = newest.cloned().ok_or_else(|| refused("a disk group needs a device".to_owned()))?;
@@ -368,12 +392,23 @@ fn join_group(candidates: Vec<Candidate>) -> Result<Vec<OpenDevice>, EngineError
     }
     // A device that left the group while it could not be written to is not part of it any more.
     open.retain(|one| truth.members.contains(&one.superblock.device));
-    open.sort_by_key(|one| truth.members.iter().position(|id| *id == one.superblock.device));
+    // With no capacity device at all there is nothing to serve.
+    if let Some(first) = gone.pop_if(|_| open.iter().all(|one| one.superblock.geometry.extents.len == 0)) {
+        return Err(first.error);
+    }
+    let mut gone = gone.into_iter();
     for (place, id) in truth.members.iter().enumerate().filter(|(_, id)| **id != DeviceId(0)) {
         let count = open.iter().filter(|one| one.superblock.device == *id).count();
         let known = || open.iter().map(|one| one.path.display().to_string()).collect::<Vec<_>>().join(", ");
         match count {
             1 => {}
+            // The recorded paths are in the order of the places.
+            0 if place > 0
+                && let Some(Gone { path, .. }) = gone.next() =>
+            {
+                let superblock = Superblock::away(&truth, place as u8);
+                open.push(OpenDevice { path, file: None, superblock });
+            }
             0 => {
                 return Err(refused(format!(
                     "device {id} (place {place} of disk group {}) is missing; found are {}: connect it, or name its path",
@@ -384,11 +419,16 @@ fn join_group(candidates: Vec<Candidate>) -> Result<Vec<OpenDevice>, EngineError
             _ => return Err(refused(format!("device {id} was named twice: {}", known()))),
         }
     }
+    if let Some(stranger) = gone.next() {
+        return Err(stranger.error);
+    }
+    open.sort_by_key(|one| truth.members.iter().position(|id| *id == one.superblock.device));
     for one in &mut open {
         let place = truth.members.iter().position(|id| *id == one.superblock.device).unwrap_or(0);
         one.superblock.members = truth.members;
         one.superblock.index = place as u8;
-        let size = size_of(&one.path, &one.file, is_block(&one.file))?;
+        let Some(file) = &one.file else { continue };
+        let size = size_of(&one.path, file, is_block(file))?;
         if size < one.superblock.size {
             return Err(refused(format!(
                 "device {} has {}, but its datastore was made for {}: it has shrunk",
@@ -448,7 +488,7 @@ fn format_group(
     }
     let open = |(one, superblock): (Candidate, Superblock)| OpenDevice {
         path: one.path,
-        file: one.file,
+        file: Some(one.file),
         superblock,
     };
     Ok(candidates.into_iter().zip(plans).map(open).collect())

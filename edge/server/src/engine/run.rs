@@ -59,8 +59,8 @@ pub(crate) enum Target {
 /// A device of an open group.
 pub(crate) struct Device {
     pub(crate) open: OpenDevice,
-    /// Its number in the ring.
-    pub(crate) slot: u32,
+    /// Its number in the ring; `None` while it is not there.
+    pub(crate) slot: Option<u32>,
 }
 
 /// The engine.
@@ -310,7 +310,7 @@ impl Engine {
     }
 
     fn file_of(&self, group: GroupKey, member: u8) -> Option<u32> {
-        Some(self.devices.get(group.0 as usize)?.get(member as usize)?.as_ref()?.slot)
+        self.devices.get(group.0 as usize)?.get(member as usize)?.as_ref()?.slot
     }
 
     fn reply(&mut self, token: Token, outcome: Outcome) {
