@@ -453,15 +453,20 @@ impl Group {
     pub(crate) fn drop_member_dirty(&mut self, member: u8) {
         let extents: Vec<u32> = self.members[member as usize].dirty.iter().collect();
         for extent in extents {
-            let key = self.members[member as usize].dirty_of[extent as usize];
-            let dirty = &mut self.dirty[key as usize];
-            self.index_entries -= dirty.entries.len();
-            dirty.entries.clear();
-            dirty.direct = None;
-            dirty.reset = None;
-            dirty.generation += 1;
-            self.forget_if_clean(key);
+            self.drop_dirty(ExtentPlace { member, extent });
         }
+    }
+
+    /// Forgets what the log knows of one extent, which must know something.
+    pub(crate) fn drop_dirty(&mut self, place: ExtentPlace) {
+        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
+        let dirty = &mut self.dirty[key as usize];
+        self.index_entries -= dirty.entries.len();
+        dirty.entries.clear();
+        dirty.direct = None;
+        dirty.reset = None;
+        dirty.generation += 1;
+        self.forget_if_clean(key);
     }
 }
 

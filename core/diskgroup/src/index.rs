@@ -72,6 +72,12 @@ impl Dirty {
         self.reset.is_some() || self.direct.is_some() || !self.entries.is_empty()
     }
 
+    /// Whether the log tells whose the extent is, or that it is free: trims alone do not.
+    pub(crate) fn tells_owner(&self) -> bool {
+        let is_data = |entry: &Entry| entry.newest == Newest::Data;
+        self.reset.is_some() || self.direct.is_some() || self.entries.iter().any(is_data)
+    }
+
     /// The oldest log position that it needs.
     pub(crate) fn oldest(&self) -> Option<u64> {
         let entries = self.entries.iter().map(|entry| entry.position);

@@ -9,14 +9,14 @@
 
 use crate::component::Component;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
-use crate::format::batch::{BatchHeader, Record};
+use crate::format::batch::{BatchHeader, ExtentPlace, Record};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::format::superblock::Superblock;
 use crate::group::{Group, Phase, Purpose};
 use crate::io::{Event, IoFailure, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
-use crate::member::Owner;
+use crate::member::{CLEAN, Owner};
 use crate::mutant::Mutant;
 use base::Buffer;
 use base::checksum::crc32c;
@@ -462,11 +462,17 @@ impl Group {
         member.drop_page(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
-            let is_known = member.dirty_of[extent as usize] != crate::member::CLEAN;
-            if !is_known {
-                member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
+            let member = &mut self.members[index as usize];
+            let key = member.dirty_of[extent as usize];
+            if key != CLEAN && self.dirty[key as usize].tells_owner() {
+                continue;
+            }
+            member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
+            if key != CLEAN {
+                self.drop_dirty(ExtentPlace { member: index, extent });
             }
         }
+        let member = &mut self.members[index as usize];
         member.keep_page(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
         member.dirty_pages.insert(page);
     }

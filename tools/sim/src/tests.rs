@@ -39,6 +39,10 @@ fn every_removed_rule_is_noticed() {
 #[test]
 fn seeds_that_once_failed_pass() {
     let stories = [
+        (
+            106,
+            "of an extent whose page was damaged the log told a trim alone: it was taken for free, its blocks for zeroes",
+        ),
         (22, "a second round of destaging chose a boundary behind that of a checkpoint under way"),
         (
             310,
