@@ -50,6 +50,10 @@ pub const DESTAGE_BYTES_MIN: u64 = 256 << 10;
 /// See [`DESTAGE_BYTES_MIN`].
 pub const DESTAGE_BYTES_MAX: u64 = 8 << 20;
 
+/// Extents that were replaced by others and are kept to be taken next instead of being handed back to the device: what
+/// a deep queue of whole-extent writes replaces until the first of them is stable.
+pub const WARM_EXTENTS_MAX: usize = 64;
+
 /// Extents that one device destages at once at most.
 pub const DESTAGE_EXTENTS_MAX: usize = 64;
 

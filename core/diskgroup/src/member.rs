@@ -3,9 +3,11 @@
 use crate::bits::BitSet;
 use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
 use crate::format::superblock::Geometry;
+use crate::limits;
 use crate::log::BatchStart;
 use base::{ComponentId, DeviceId};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// No dirty state.
 pub(crate) const CLEAN: u32 = u32::MAX;
@@ -65,6 +67,8 @@ pub(crate) struct Member {
     /// Extents that become free when the destaging that writes to them has ended.
     pub(crate) releasing: BitSet,
     pub(crate) allocate_from: u32,
+    /// Free extents that were written as a whole a short while ago, oldest first; some may be taken again already.
+    pub(crate) warm: VecDeque<u32>,
     /// Extents set aside for components that have not taken them yet.
     pub(crate) reserved: u64,
     /// Version of the newest copy of each page; 0: never written.
@@ -106,6 +110,7 @@ impl Member {
             free: BitSet::new(extents),
             releasing: BitSet::new(extents),
             allocate_from: 0,
+            warm: VecDeque::new(),
             reserved: 0,
             versions: vec![0; pages],
             pages: std::iter::repeat_with(|| None).take(pages).collect(),
@@ -212,8 +217,25 @@ impl Member {
         u64::from(self.free.count()).saturating_sub(self.reserved)
     }
 
-    /// Takes a free extent, near the last one taken.
+    /// Makes an extent free that has just been replaced by another, to be taken next: a file's blocks stay allocated and
+    /// a flash device need not be told. False when enough of such wait already.
+    pub(crate) fn keep_warm(&mut self, extent: u32) -> bool {
+        if self.warm.len() >= limits::WARM_EXTENTS_MAX {
+            return false;
+        }
+        self.free.insert(extent);
+        self.warm.push_back(extent);
+        true
+    }
+
+    /// Takes a free extent: a warm one, or one near the last taken.
     pub(crate) fn take_extent(&mut self) -> Option<u32> {
+        while let Some(extent) = self.warm.pop_front() {
+            if self.free.contains(extent) {
+                self.free.remove(extent);
+                return Some(extent);
+            }
+        }
         let extent = self.free.next_from(self.allocate_from).or_else(|| self.free.next_from(0))?;
         self.free.remove(extent);
         self.allocate_from = extent + 1;

@@ -459,7 +459,7 @@ impl Group {
                 }
                 self.map(key, *part, place.extent);
                 if let Some(extent) = replaced {
-                    self.release_extent(ExtentPlace { member: place.member, extent: *extent }, out);
+                    self.release_replaced(ExtentPlace { member: place.member, extent: *extent }, out);
                 }
                 self.end_exclusive(key, *part);
             }
@@ -496,6 +496,16 @@ impl Group {
             for work in parked.into_iter().rev() {
                 self.waiting.push_front(work);
             }
+        }
+    }
+
+    /// As [`Group::release_extent`], for an extent whose place another one has taken: it is used next.
+    fn release_replaced(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
+        let member = &mut self.members[place.member as usize];
+        let key = member.dirty_of[place.extent as usize];
+        let is_destaging = key != CLEAN && self.dirty[key as usize].is_destaging;
+        if is_destaging || !member.keep_warm(place.extent) {
+            self.release_extent(place, out);
         }
     }
 
