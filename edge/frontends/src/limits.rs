@@ -12,6 +12,9 @@ pub const REQUEST_LEN_MAX: u32 = 32 << 20;
 pub const PAYLOAD_SKIPPED_MAX: u32 = 128 << 20;
 /// Bytes of small replies that wait to be sent. A client that does not read its replies is not listened to beyond this.
 pub const BACKLOG_MAX: usize = 256 << 10;
+/// Payload of which so much is still to come is received alone, in one call that ends when all of it is there: a socket
+/// holds less, and every piece would cost a turn of the engine.
+pub const PAYLOAD_AT_ONCE: usize = 128 << 10;
 /// The largest option data that is looked at: two names of the specification's 4,096 bytes and room for queries.
 pub const OPTION_DATA_MAX: usize = 16 << 10;
 /// Longer option data is refused and skipped up to this; beyond it the client is cut off.

@@ -5,7 +5,7 @@ mod conversation;
 pub mod protocol;
 mod session;
 
-pub use conversation::{AttachRefusal, Conversation, Counters, Event, Export};
+pub use conversation::{AttachRefusal, Conversation, Counters, Event, Export, Reach};
 pub use session::{Session, Settings, TlsPolicy};
 
 #[cfg(test)]

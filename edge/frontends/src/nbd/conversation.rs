@@ -19,6 +19,7 @@ use base::request::{Outcome, Request};
 use inbox::Inbox;
 use negotiation::{Negotiation, Step};
 use outbox::Outbox;
+pub use transmission::Reach;
 use transmission::{Hold, Io, Progress, Transmission};
 
 pub(crate) use negotiation::Tls;
@@ -228,13 +229,16 @@ impl Conversation {
     }
 
     /// Appends where the next bytes go, in order. Only when they are wanted.
-    pub fn receive_vectors(&mut self, out: &mut Vec<IoVec>) {
+    pub fn receive_vectors(&mut self, out: &mut Vec<IoVec>) -> Reach {
         assert!(self.wants_receive(), "bytes are received only when they are wanted");
         self.receiving = true;
         match &mut self.phase {
-            Phase::Negotiation(_) => out.push(self.inbox.space(INBOX_SIZE)),
+            Phase::Negotiation(_) => {
+                out.push(self.inbox.space(INBOX_SIZE));
+                Reach::Any
+            }
             Phase::Transmission(transmission) => {
-                transmission.receive_vectors(&self.pool, &mut self.inbox, &self.outbox, out);
+                transmission.receive_vectors(&self.pool, &mut self.inbox, &self.outbox, out)
             }
         }
     }

@@ -3,7 +3,7 @@
 //! What an executor uses; see [`Conversation`] for the rules of receiving and sending, which are the same here.
 
 use super::conversation::Tls;
-use super::{AttachRefusal, Conversation, Counters, Event, Export};
+use super::{AttachRefusal, Conversation, Counters, Event, Export, Reach};
 use crate::IoVec;
 use crate::tls::{Secure, TlsIdentity};
 use base::Pool;
@@ -88,11 +88,14 @@ impl Session {
         }
     }
 
-    /// Appends where the next bytes from the peer go.
-    pub fn receive_vectors(&mut self, out: &mut Vec<IoVec>) {
+    /// Appends where the next bytes from the peer go, and says whether the receive may wait for all of them.
+    pub fn receive_vectors(&mut self, out: &mut Vec<IoVec>) -> Reach {
         match &mut self.secure {
             None => self.conversation.receive_vectors(out),
-            Some(secure) => secure.receive_vectors(out),
+            Some(secure) => {
+                secure.receive_vectors(out);
+                Reach::Any
+            }
         }
     }
 

@@ -65,9 +65,9 @@ impl Client {
             && let Some(mut message) = self.receive_message.take()
         {
             message.vectors.clear();
-            self.session.receive_vectors(&mut message.vectors);
+            let reach = self.session.receive_vectors(&mut message.vectors);
             self.is_receiving = true;
-            ring.receive(fd, key, message);
+            ring.receive(fd, key, message, reach);
         }
         false
     }

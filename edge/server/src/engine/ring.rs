@@ -10,6 +10,7 @@ use base::request::Buffers;
 use base::{Buffer, buffer};
 use diskgroup::Io;
 use frontends::IoVec;
+use frontends::nbd::Reach;
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use node::GroupKey;
@@ -232,18 +233,19 @@ impl Ring {
     }
 
     /// Starts a receive into the message's vectors.
-    pub(crate) fn receive(&mut self, fd: RawFd, client: u32, mut message: Box<Message>) {
+    pub(crate) fn receive(&mut self, fd: RawFd, client: u32, mut message: Box<Message>, reach: Reach) {
         message.header.msg_iov = message.vectors.as_mut_ptr().cast();
         message.header.msg_iovlen = message.vectors.len();
-        let entry = opcode::RecvMsg::new(Fd(fd), &raw mut message.header).build();
+        let flags = if reach == Reach::All { libc::MSG_WAITALL as u32 } else { 0 };
+        let entry = opcode::RecvMsg::new(Fd(fd), &raw mut message.header).flags(flags).build();
         self.push(entry, Flight::Receive { client, message });
     }
 
-    /// Starts a send of the message's vectors.
+    /// Starts a send of the message's vectors; the kernel goes on by itself when the socket is full in between.
     pub(crate) fn send(&mut self, fd: RawFd, client: u32, mut message: Box<Message>) {
         message.header.msg_iov = message.vectors.as_mut_ptr().cast();
         message.header.msg_iovlen = message.vectors.len();
-        let flags = libc::MSG_NOSIGNAL as u32;
+        let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
         let entry = opcode::SendMsg::new(Fd(fd), &raw const message.header).flags(flags).build();
         self.push(entry, Flight::Send { client, message });
     }

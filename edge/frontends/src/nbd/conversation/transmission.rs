@@ -12,7 +12,7 @@ use super::slots::Slots;
 use super::{Counters, Event, Export};
 use crate::IoVec;
 use crate::limits::{
-    BACKLOG_MAX, HEADERS_AT_ONCE, INBOX_SIZE, PAYLOAD_OUTSTANDING_MAX, PAYLOAD_SKIPPED_MAX,
+    BACKLOG_MAX, HEADERS_AT_ONCE, INBOX_SIZE, PAYLOAD_AT_ONCE, PAYLOAD_OUTSTANDING_MAX, PAYLOAD_SKIPPED_MAX,
     PREDICTED_BYTES_MAX, PREDICTED_WRITES_MAX, REQUEST_LEN_MAX, REQUESTS_MAX, WRITES_BEFORE_PREDICTION,
 };
 use crate::nbd::protocol::{BLOCK_SIZE_MIN, Errno, REQUEST_SIZE, RequestHeader, command, command_flag};
@@ -82,6 +82,15 @@ struct Prediction {
     buffers: VecDeque<Buffers>,
     /// How many writes the receive under way expects.
     offered: usize,
+}
+
+/// What the vectors of a receive are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Whatever comes.
+    Any,
+    /// Payload that the client has announced, and nothing beyond: the receive may wait until all of it is there.
+    All,
 }
 
 #[derive(Debug)]
@@ -164,10 +173,11 @@ impl Transmission {
         inbox: &mut Inbox,
         outbox: &Outbox,
         out: &mut Vec<IoVec>,
-    ) {
+    ) -> Reach {
         self.prediction.offered = 0;
         match &self.incoming {
             Incoming::Payload { data, filled, .. } => {
+                let total: usize = data.iter().map(|buffer| buffer.len()).sum();
                 let mut skip = *filled;
                 for buffer in data {
                     let part = skip.min(buffer.len());
@@ -176,13 +186,20 @@ impl Transmission {
                         out.push(IoVec::target(buffer.as_mut_ptr().wrapping_add(part), buffer.len() - part));
                     }
                 }
+                if total - filled >= PAYLOAD_AT_ONCE {
+                    return Reach::All;
+                }
             }
-            Incoming::Skip { .. } => return out.push(inbox.space(INBOX_SIZE)),
+            Incoming::Skip { .. } => {
+                out.push(inbox.space(INBOX_SIZE));
+                return Reach::Any;
+            }
             Incoming::Header => {}
         }
         self.prepare_prediction(pool, inbox, outbox);
         if self.prediction.offered == 0 {
-            return out.push(inbox.space(HEADERS_AT_ONCE));
+            out.push(inbox.space(HEADERS_AT_ONCE));
+            return Reach::Any;
         }
         let mut begun = self.prediction.begun;
         for (header, data) in
@@ -192,6 +209,7 @@ impl Transmission {
             out.extend(data.iter().map(|buffer| IoVec::target(buffer.as_mut_ptr(), buffer.len())));
             begun = 0;
         }
+        Reach::Any
     }
 
     /// Sets up headers and buffers for as many writes as are likely to come at once, if any are.
