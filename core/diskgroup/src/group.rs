@@ -280,6 +280,8 @@ impl Group {
         self.retry_pages(out);
         self.retry_reads(out);
         self.retry_waiting(out);
+        // Guests' writes go ahead of the group's own.
+        self.seal(out);
         self.advance_deletions(out);
         self.settle_away(out);
         self.advance_destaging(out);
