@@ -149,6 +149,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Skips `length` reserved bytes and says whether all are zero: if not, a newer program gave them a meaning.
+    #[must_use = "reserved bytes that are set make what follows mean something else"]
+    pub fn reserved(&mut self, length: usize) -> bool {
+        self.slice(length).iter().all(|&byte| byte == 0)
+    }
+
     /// Bytes not read yet.
     pub fn remaining(&self) -> usize {
         self.rest.len()

@@ -31,6 +31,9 @@ pub enum FormatError {
     Damaged(&'static str),
 }
 
+/// Bytes that must be zero are not.
+pub(crate) const RESERVED: FormatError = FormatError::Damaged("reserved bytes are set");
+
 impl From<base::bytes::Truncated> for FormatError {
     fn from(_: base::bytes::Truncated) -> FormatError {
         FormatError::Damaged("it ends too early")

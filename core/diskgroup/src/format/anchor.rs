@@ -3,7 +3,7 @@
 //! Two copies, at 8 KiB and 12 KiB of the log device, written in turn; the valid one with the greatest `revision`
 //! counts. Written, stable, at the end of each checkpoint: log space before `tail` may be reused only after that.
 
-use super::{FORMAT_VERSION, FormatError, is_blank};
+use super::{FORMAT_VERSION, FormatError, RESERVED, is_blank};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::BLOCK_SIZE;
@@ -83,6 +83,9 @@ impl Anchor {
             failed_members: r.u8(),
         };
         r.finish()?;
+        if !r.reserved(r.remaining()) {
+            return Err(RESERVED);
+        }
         match anchor.log_mark == log_mark {
             true => Ok(anchor),
             false => Err(FormatError::Foreign),
@@ -106,6 +109,14 @@ impl Anchor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reserved_bytes_that_are_set_are_refused() {
+        let mut bytes = Anchor { revision: 1, log_mark: 9, ..Anchor::default() }.encode();
+        bytes[ANCHOR_SIZE - 1] = 1;
+        checksum::seal(&mut bytes, SEAL_AT);
+        assert_eq!(Anchor::decode(&bytes, 9), Err(RESERVED));
+    }
 
     #[test]
     fn the_newer_valid_copy_counts() {

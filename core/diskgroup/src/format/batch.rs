@@ -291,8 +291,10 @@ impl BatchHeader {
             record_bytes: r.u32(),
             record_count: r.u32(),
         };
+        let is_clear = r.reserved(HEADER_SIZE - 52);
         let records_end = HEADER_SIZE as u64 + u64::from(header.record_bytes);
         let sane = r.finish().is_ok()
+            && is_clear
             && magic == MAGIC
             && format == FORMAT_VERSION
             && mark == log_mark

@@ -5,7 +5,7 @@
 //! there: the other copy and the log have all) or damaged at rest (no intent: reported). The fixed header has a
 //! checksum of its own, so that a damaged *older* copy is known to be the older one.
 
-use super::{FORMAT_VERSION, FormatError, is_blank};
+use super::{FORMAT_VERSION, FormatError, RESERVED, is_blank};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
@@ -110,17 +110,21 @@ impl Descriptor {
         w.pad_to(start + DESCRIPTOR_SIZE);
     }
 
-    fn decode(bytes: &[u8]) -> Descriptor {
+    fn decode(bytes: &[u8]) -> Result<Descriptor, FormatError> {
         let mut r = Reader::new(bytes);
         let component = ComponentId(r.u64());
         let part = r.u32();
-        r.u32();
-        Descriptor {
+        let is_clear = r.reserved(4);
+        let descriptor = Descriptor {
             component,
             part,
             allocated: [(); BLOCKS_PER_EXTENT / 64].map(|()| r.u64()),
             regions: [(); REGIONS_PER_EXTENT].map(|()| read_id(&mut r)),
             checksums: [(); BLOCKS_PER_EXTENT].map(|()| r.u32()),
+        };
+        match is_clear && r.reserved(r.remaining()) {
+            true => Ok(descriptor),
+            false => Err(RESERVED),
         }
     }
 }
@@ -175,7 +179,9 @@ impl ComponentRecord {
         r.u32();
         read_id(r);
         let is_deleting = r.u8() != 0;
-        r.u8();
+        if !r.reserved(1) {
+            return Err(RESERVED);
+        }
         let len = r.u16() as usize;
         if len > RECORD_SIZE_MAX {
             return Err(FormatError::Damaged("a component's record is too long"));
@@ -280,13 +286,14 @@ impl Page {
         let found = (DeviceId(r.u128()), r.u32());
         let kind = r.u32();
         let version = r.u64();
+        let is_clear = r.reserved(HEADER_SIZE - 48);
         if magic != MAGIC || format != FORMAT_VERSION {
             return Copy::Invalid(None);
         }
         if found.0 != device {
             return Copy::Blank;
         }
-        if found.1 != number || version == 0 || !checksum::is_sealed(bytes, PAGE_SEAL_AT) {
+        if found.1 != number || version == 0 || !is_clear || !checksum::is_sealed(bytes, PAGE_SEAL_AT) {
             return Copy::Invalid((found.1 == number).then_some(version));
         }
         match Page::decode_content(kind, &bytes[HEADER_SIZE..]) {
@@ -299,7 +306,7 @@ impl Page {
         match kind {
             1 => {
                 let at = |i: usize| Descriptor::decode(&body[i * DESCRIPTOR_SIZE..][..DESCRIPTOR_SIZE]);
-                Ok(PageContent::Descriptors(Box::new([at(0), at(1), at(2)])))
+                Ok(PageContent::Descriptors(Box::new([at(0)?, at(1)?, at(2)?])))
             }
             2 => Ok(PageContent::Component(None)),
             3 => {
@@ -327,6 +334,18 @@ mod tests {
         descriptors[1].set(3, Some(0xabcd), WriteId { epoch: 1, sequence: 9 });
         descriptors[1].set(255, Some(1), WriteId { epoch: 1, sequence: 8 });
         Page { device: DeviceId(1), number: 70, version, content: PageContent::Descriptors(descriptors) }
+    }
+
+    #[test]
+    fn reserved_bytes_that_are_set_are_refused() {
+        for at in [HEADER_SIZE - 1, HEADER_SIZE + 12, HEADER_SIZE + DESCRIPTOR_SIZE - 1] {
+            let mut bytes = sample(3).encode();
+            bytes[at] = 1;
+            bytes[PAGE_SEAL_AT..PAGE_SEAL_AT + 4].fill(0);
+            checksum::seal(&mut bytes[..HEADER_SIZE], HEADER_SEAL_AT);
+            checksum::seal(&mut bytes, PAGE_SEAL_AT);
+            assert_eq!(Page::decode(&bytes, DeviceId(1), 70), Copy::Invalid(Some(3)), "byte {at}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Two copies, at 0 and 4 KiB; the valid one with the greatest `revision` counts. Written when a device is formatted
 //! and when its group's membership changes; the other copy is written first to last, never both at once.
 
-use super::{FORMAT_VERSION, FormatError, is_blank};
+use super::{FORMAT_VERSION, FormatError, RESERVED, is_blank};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::BLOCK_SIZE;
@@ -126,12 +126,16 @@ impl Superblock {
         let (cluster, host) = (ClusterId(r.u128()), HostId(r.u128()));
         let (group, device) = (GroupId(r.u128()), DeviceId(r.u128()));
         let index = r.u8();
-        r.slice(7);
+        let mut is_clear = r.reserved(7);
         let members = [(); MEMBERS_MAX].map(|()| DeviceId(r.u128()));
         let (log_mark, size) = (r.u64(), r.u64());
         let [log, table, extents] = [(); 3].map(|()| Region { offset: r.u64(), len: r.u64() });
         let geometry = Geometry { log, table, component_slots: r.u32(), extents };
         r.finish()?;
+        is_clear &= r.reserved(r.remaining());
+        if !is_clear {
+            return Err(RESERVED);
+        }
         let superblock =
             Superblock { revision, cluster, host, group, device, index, members, log_mark, size, geometry };
         superblock.check()?;
@@ -196,6 +200,16 @@ mod tests {
             log_mark: 77,
             size: 256 << 20,
             geometry,
+        }
+    }
+
+    #[test]
+    fn reserved_bytes_that_are_set_are_refused() {
+        for at in [89, 95, 2000, SUPERBLOCK_SIZE - 1] {
+            let mut bytes = sample().encode();
+            bytes[at] = 1;
+            checksum::seal(&mut bytes, SEAL_AT);
+            assert_eq!(Superblock::decode(&bytes), Err(RESERVED), "byte {at}");
         }
     }
 
