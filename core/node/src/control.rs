@@ -255,7 +255,9 @@ impl Node {
     /// Why the device of a component is out of service, if it is.
     fn lost_member(&self, home: &Home) -> Option<String> {
         let group = self.group(home.group)?;
-        group.failure_of(home.component).map(|why| format!("a component is lost with its device: {why}"))
+        let why = group.failure_of(home.component)?;
+        let state = group.component_state(home.component)?;
+        Some(format!("component {} is lost with device {}: {why}", state.record.id, state.device))
     }
 
     fn run_steps(
