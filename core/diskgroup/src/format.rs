@@ -8,6 +8,9 @@ pub mod batch;
 pub mod page;
 pub mod superblock;
 
+use base::bytes::Reader;
+use base::checksum;
+
 /// The version of all structures here. A device with a greater one is refused: it needs a newer Drystone.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -38,6 +41,34 @@ impl From<base::bytes::Truncated> for FormatError {
     fn from(_: base::bytes::Truncated) -> FormatError {
         FormatError::Damaged("it ends too early")
     }
+}
+
+/// Where the checksum of a structure with an eight-byte magic number stands.
+pub(crate) const SEAL_AT: usize = 12;
+
+/// Reads what superblock and anchor begin with: magic number, version, checksum. The reader stands behind it.
+pub(crate) fn enter<'a>(
+    bytes: &'a [u8],
+    magic: [u8; 8],
+    size: usize,
+    damage: &'static str,
+) -> Result<Reader<'a>, FormatError> {
+    if is_blank(bytes) {
+        return Err(FormatError::Blank);
+    }
+    let mut r = Reader::new(bytes);
+    if r.slice(8) != magic {
+        return Err(FormatError::Foreign);
+    }
+    let found = r.u32();
+    if found > FORMAT_VERSION {
+        return Err(FormatError::Newer { found });
+    }
+    if bytes.len() != size || !checksum::is_sealed(bytes, SEAL_AT) {
+        return Err(FormatError::Damaged(damage));
+    }
+    r.u32();
+    Ok(r)
 }
 
 /// Whether there are only zeroes.

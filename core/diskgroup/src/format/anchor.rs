@@ -3,15 +3,14 @@
 //! Two copies, at 8 KiB and 12 KiB of the log device, written in turn; the valid one with the greatest `revision`
 //! counts. Written, stable, at the end of each checkpoint: log space before `tail` may be reused only after that.
 
-use super::{FORMAT_VERSION, FormatError, RESERVED, is_blank};
-use base::bytes::{Reader, Writer};
+use super::{FORMAT_VERSION, FormatError, RESERVED, SEAL_AT, enter};
+use base::bytes::Writer;
 use base::checksum;
 use base::units::BLOCK_SIZE;
 
 const MAGIC: [u8; 8] = *b"DRYANCHR";
 /// Bytes of one copy.
 pub const ANCHOR_SIZE: usize = BLOCK_SIZE as usize;
-const SEAL_AT: usize = 12;
 
 /// Where a copy of the anchor stands on the log device, in bytes.
 pub fn anchor_offset(revision: u64) -> u64 {
@@ -59,21 +58,7 @@ impl Anchor {
     /// # Errors
     /// When it is not a valid anchor of the log marked `log_mark`.
     pub fn decode(bytes: &[u8], log_mark: u64) -> Result<Anchor, FormatError> {
-        if is_blank(bytes) {
-            return Err(FormatError::Blank);
-        }
-        let mut r = Reader::new(bytes);
-        if r.slice(8) != MAGIC {
-            return Err(FormatError::Foreign);
-        }
-        let found = r.u32();
-        if found > FORMAT_VERSION {
-            return Err(FormatError::Newer { found });
-        }
-        if bytes.len() != ANCHOR_SIZE || !checksum::is_sealed(bytes, SEAL_AT) {
-            return Err(FormatError::Damaged("the checksum of the anchor does not match"));
-        }
-        r.u32();
+        let mut r = enter(bytes, MAGIC, ANCHOR_SIZE, "the checksum of the anchor does not match")?;
         let anchor = Anchor {
             revision: r.u64(),
             log_mark: r.u64(),

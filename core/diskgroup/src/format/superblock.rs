@@ -3,8 +3,8 @@
 //! Two copies, at 0 and 4 KiB; the valid one with the greatest `revision` counts. Written when a device is formatted
 //! and when its group's membership changes; the other copy is written first to last, never both at once.
 
-use super::{FORMAT_VERSION, FormatError, RESERVED, is_blank};
-use base::bytes::{Reader, Writer};
+use super::{FORMAT_VERSION, FormatError, RESERVED, SEAL_AT, enter};
+use base::bytes::Writer;
 use base::checksum;
 use base::units::BLOCK_SIZE;
 use base::{ClusterId, DeviceId, GroupId, HostId};
@@ -15,8 +15,6 @@ pub const MAGIC: [u8; 8] = *b"DRYSTONE";
 pub const SUPERBLOCK_SIZE: usize = BLOCK_SIZE as usize;
 /// Devices of one group: one with the log and up to seven more.
 pub const MEMBERS_MAX: usize = 8;
-/// Where the checksum stands.
-const SEAL_AT: usize = 12;
 
 /// A run of bytes on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,21 +105,8 @@ impl Superblock {
     /// # Errors
     /// Tells blank, foreign, newer and damaged apart.
     pub fn decode(bytes: &[u8]) -> Result<Superblock, FormatError> {
-        if is_blank(bytes) {
-            return Err(FormatError::Blank);
-        }
-        let mut r = Reader::new(bytes);
-        if r.slice(8) != MAGIC {
-            return Err(FormatError::Foreign);
-        }
-        let found = r.u32();
-        if found > FORMAT_VERSION {
-            return Err(FormatError::Newer { found });
-        }
-        if bytes.len() != SUPERBLOCK_SIZE || !checksum::is_sealed(bytes, SEAL_AT) {
-            return Err(FormatError::Damaged("the checksum of the superblock does not match"));
-        }
-        r.u32();
+        let damage = "the checksum of the superblock does not match";
+        let mut r = enter(bytes, MAGIC, SUPERBLOCK_SIZE, damage)?;
         let revision = r.u64();
         let (cluster, host) = (ClusterId(r.u128()), HostId(r.u128()));
         let (group, device) = (GroupId(r.u128()), DeviceId(r.u128()));
