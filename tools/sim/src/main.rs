@@ -2,7 +2,9 @@
 
 use clap::Parser;
 use diskgroup::Mutant;
+use iostats::{Kind, Operations};
 use sim::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use sim::overload::Overload;
 use sim::world::World;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -28,6 +30,9 @@ struct Arguments {
     /// Removes each safety rule in turn and reports the seeds needed to notice.
     #[arg(long)]
     mutants: bool,
+    /// Instead of faults: this many writers against a capacity device that takes 2,000 random writes a second.
+    #[arg(long, value_name = "WRITERS")]
+    overload: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +45,8 @@ fn main() -> ExitCode {
         let result = World::new(arguments.seed, None, None).verbose().run(arguments.steps);
         println!("{result:?}");
         result.is_ok()
+    } else if let Some(writers) = arguments.overload {
+        overload(writers)
     } else if arguments.mutants {
         hunt_all(&arguments)
     } else if let Some(traces) = arguments.every_step {
@@ -87,6 +94,28 @@ fn every_step(arguments: &Arguments, traces: u64) -> bool {
     }
     println!("{traces} traces of {} steps, {failed} failed", arguments.steps);
     failed == 0
+}
+
+/// A minute of writers that a fast log takes and a slow capacity device does not.
+fn overload(writers: usize) -> bool {
+    let load = Overload { writers, seek_ns: 400_000, bandwidth: 100 << 20, log_size: 64 << 20, seconds: 60 };
+    let outcome = load.run();
+    for (place, seconds) in outcome.per_second.chunks(10).enumerate() {
+        let (least, most) = (seconds.iter().min().unwrap_or(&0), seconds.iter().max().unwrap_or(&0));
+        println!("second {:>2} and on: {least}..={most} writes a second", place * 10);
+    }
+    println!("latency in us  writes");
+    for bucket in outcome.statistics.histogram(Kind::Latency, Operations::Writes).buckets {
+        let limit = bucket.limit.map_or("more".to_owned(), |limit| format!("<= {limit}"));
+        println!("{limit:>13}  {}", bucket.count);
+    }
+    let ms = |ns: u64| ns / 1_000_000;
+    println!(
+        "longest write {} ms, longest time without an answer {} ms",
+        ms(outcome.latency_max_ns),
+        ms(outcome.silence_max_ns)
+    );
+    outcome.latency_max_ns < 1_000_000_000
 }
 
 fn hunt_all(arguments: &Arguments) -> bool {
