@@ -142,7 +142,12 @@ impl Group {
 
     /// Gives up members that are away once the log needs the space of what it keeps for them.
     pub(crate) fn settle_away(&mut self, out: &mut Vec<Output>) {
-        if self.away_since().is_none() || self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX {
+        let Some(since) = self.away_since() else { return };
+        let somebody_waits = !self.waiting.is_empty() || !self.records_waiting.is_empty();
+        let nothing_moves = self.sealed.is_none() && self.gather.is_empty();
+        // A large write may find no room in a small log long before it is nearly full.
+        let is_in_the_way = somebody_waits && nothing_moves && self.log.anchor.tail == since.position;
+        if self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX && !is_in_the_way {
             return;
         }
         for place in 1..self.members.len() as u8 {

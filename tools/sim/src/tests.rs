@@ -59,6 +59,12 @@ fn seeds_that_once_failed_pass() {
     }
 }
 
+/// A write of a whole extent waited for log space that was kept for a device away, in a log not full enough to give it up.
+#[test]
+fn a_log_kept_for_a_device_that_is_away_never_blocks_a_large_write() {
+    run_seed(7, None, Some(45), 400).expect("the crash at that step of that trace");
+}
+
 /// A device that takes 2,000 random writes a second, under writers that could do ten times as many, for a minute.
 #[test]
 fn a_full_log_slows_writers_smoothly() {
