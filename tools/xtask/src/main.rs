@@ -14,6 +14,7 @@ cargo xtask <command>
   tidy                        check the arrows between crates, purity of core/, dependencies, sizes, comments
   ci                          formatting, clippy, tidy and all tests
   sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
+  model [--each-rule]         check the replication protocol state by state; `model --help` tells the sizes
   help                        this text
 ";
 
@@ -23,7 +24,8 @@ fn main() -> ExitCode {
     match arguments.first().map(String::as_str) {
         Some("tidy") => report(tidy::tidy(&root)),
         Some("ci") => ci(&root),
-        Some("sim") => sim(&root, &arguments[1..]),
+        Some("sim") => tool(&root, "sim", &arguments[1..]),
+        Some("model") => tool(&root, "model", &arguments[1..]),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             ExitCode::SUCCESS
@@ -91,8 +93,9 @@ fn ci(root: &Path) -> ExitCode {
     if cargo(root, &["test", "--workspace"]) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn sim(root: &Path, arguments: &[String]) -> ExitCode {
-    let mut all = vec!["run", "--release", "--quiet", "--package", "sim", "--"];
+/// Runs one of the tools that are programs of their own.
+fn tool(root: &Path, name: &str, arguments: &[String]) -> ExitCode {
+    let mut all = vec!["run", "--release", "--quiet", "--package", name, "--"];
     all.extend(arguments.iter().map(String::as_str));
     if cargo(root, &all) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

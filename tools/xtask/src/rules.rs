@@ -10,6 +10,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
     ("node", "core/node", &["base", "iostats", "layout", "placement", "diskgroup"]),
     ("frontends", "edge/frontends", &["base", "iostats"]),
     ("server", "edge/server", &["base", "iostats", "layout", "placement", "diskgroup", "node", "frontends"]),
+    ("model", "tools/model", &[]),
     ("sim", "tools/sim", &["base", "iostats", "layout", "placement", "diskgroup", "node"]),
     ("xtask", "tools/xtask", &[]),
 ];
@@ -55,6 +56,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "utoipa-axum",
         ],
     ),
+    ("model", &["clap", "rustc-hash"]),
     ("sim", &["clap", "smallvec"]),
     ("xtask", &["proc-macro2", "serde_json", "syn"]),
 ];
