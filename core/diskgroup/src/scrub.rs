@@ -1,10 +1,11 @@
 //! Scrubbing: reading and verifying everything at rest, and the table pages, at a set pace.
 //!
-//! One extent is read at a time. What changed while it was read is left to the next round; what does not match is read
-//! once more before it is called damaged.
+//! One extent is read at a time: what stands in it, then what the log has newer. What changed while it was read is left to
+//! the next round; what does not match is read once more before it is called damaged.
 
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page};
 use crate::group::{Group, Purpose};
+use crate::index::{Entry, Newest};
 use crate::io::{Event, Output};
 use crate::member::{CLEAN, PageWaiter};
 use base::checksum::crc32c;
@@ -25,6 +26,16 @@ enum Step {
     Extent { descriptor: Box<Descriptor>, first: usize, is_retry: bool },
     /// Reads the copy of a table page that counts.
     TablePage { page: u32, version: u64 },
+    /// Reads the last of the queue, a block of the extent at the cursor that stands in the log.
+    Log { queue: Vec<LogBlock>, is_retry: bool },
+}
+
+/// A block in the log.
+#[derive(Debug, Clone, Copy)]
+struct LogBlock {
+    block: u8,
+    position: u64,
+    checksum: u32,
 }
 
 /// The state of scrubbing.
@@ -36,6 +47,8 @@ pub(crate) struct Scrub {
     /// Whether the table page of the extent at the cursor has been verified.
     has_checked_page: bool,
     next_at: Instant,
+    /// Bytes read for the extent at the cursor.
+    extent_bytes: u64,
     round_bytes: u64,
     round_damaged: u64,
 }
@@ -48,6 +61,7 @@ impl Scrub {
             extent: 0,
             has_checked_page: false,
             next_at: now,
+            extent_bytes: 0,
             round_bytes: 0,
             round_damaged: 0,
         }
@@ -91,7 +105,7 @@ impl Group {
             if self.keys.contains_key(&member.owners[self.scrub.extent as usize].component) {
                 return self.scrub_extent(out);
             }
-            self.next_extent(0);
+            self.next_extent();
         }
         self.scrub.next_at = self.now + Duration::from_millis(1);
     }
@@ -104,7 +118,8 @@ impl Group {
         self.scrub = Scrub::new(self.now + Duration::from_secs(10));
     }
 
-    fn next_extent(&mut self, bytes: u64) {
+    fn next_extent(&mut self) {
+        let bytes = std::mem::take(&mut self.scrub.extent_bytes);
         self.scrub.extent += 1;
         self.scrub.has_checked_page = false;
         self.scrub.step = Step::Idle;
@@ -124,26 +139,95 @@ impl Group {
             self.scrub.has_checked_page = true;
             return self.scrub_table_page(index, page, out);
         }
-        let dirty = member.dirty_of[extent as usize];
-        let Some(descriptor) = member.descriptor(extent) else {
+        if member.descriptor(extent).is_none() {
             self.scrub.step = Step::Page;
             return self.need_page(index, page, PageWaiter::Scrub, out);
+        }
+        let Some(descriptor) = self.at_rest(index, extent) else { return self.scrub_log(out) };
+        let Some(first) = (0..BLOCKS_PER_EXTENT).find(|&block| descriptor.is_allocated(block)) else {
+            return self.scrub_log(out);
         };
-        let is_in_flux = dirty != CLEAN && {
-            let dirty = &self.dirty[dirty as usize];
-            dirty.reset.is_some() || dirty.direct.is_some() || dirty.is_destaging
-        };
-        let first = (0..BLOCKS_PER_EXTENT).find(|&block| descriptor.is_allocated(block));
-        let (Some(first), false) = (first, is_in_flux) else { return self.next_extent(0) };
         let last = (first..BLOCKS_PER_EXTENT).rfind(|&block| descriptor.is_allocated(block)).unwrap_or(first);
-        let descriptor = Box::new(descriptor.clone());
         let len = (last - first + 1) * BLOCK_SIZE as usize;
         let Some(buffer) = self.own_pool.take(len) else {
             self.scrub.next_at = self.now + Duration::from_millis(10);
             return;
         };
-        self.scrub.step = Step::Extent { descriptor, first, is_retry: false };
+        self.scrub.step = Step::Extent { descriptor: Box::new(descriptor), first, is_retry: false };
         self.scrub_read(first, buffer, out);
+    }
+
+    /// What stands in an extent whose descriptor is in memory, be it that the log alone tells so. Nothing while it is
+    /// being written, or when it was freed and the log has all that came since.
+    fn at_rest(&mut self, index: u8, extent: u32) -> Option<Descriptor> {
+        let member = &mut self.members[index as usize];
+        let owner = member.owners[extent as usize];
+        let key = member.dirty_of[extent as usize];
+        let descriptor = member.descriptor(extent)?.clone();
+        if key == CLEAN {
+            return Some(descriptor);
+        }
+        let dirty = &self.dirty[key as usize];
+        match &dirty.direct {
+            _ if dirty.is_destaging => None,
+            Some(direct) => Some(Descriptor {
+                component: owner.component,
+                part: owner.part,
+                allocated: [u64::MAX; BLOCKS_PER_EXTENT / 64],
+                checksums: *direct.checksums,
+                ..Descriptor::FREE
+            }),
+            None if dirty.reset.is_some() => None,
+            None => Some(descriptor),
+        }
+    }
+
+    /// Goes on with what the log has of the extent at the cursor.
+    fn scrub_log(&mut self, out: &mut Vec<Output>) {
+        let key = self.members[self.scrub.member as usize].dirty_of[self.scrub.extent as usize];
+        let in_log = |entry: &Entry| {
+            let Entry { block, position, checksum, .. } = *entry;
+            (entry.newest == Newest::Data).then_some(LogBlock { block, position, checksum })
+        };
+        let queue = match key {
+            CLEAN => Vec::new(),
+            key => self.dirty[key as usize].entries.iter().filter_map(in_log).collect(),
+        };
+        self.scrub_next_in_log(queue, false, out);
+    }
+
+    fn scrub_next_in_log(&mut self, queue: Vec<LogBlock>, is_retry: bool, out: &mut Vec<Output>) {
+        let Some(&LogBlock { position, .. }) = queue.last() else { return self.next_extent() };
+        let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else { return self.next_extent() };
+        self.scrub.step = Step::Log { queue, is_retry };
+        let io = self.issue(0, Purpose::Scrub { buffer: buffer.clone() });
+        out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer });
+    }
+
+    fn scrub_verify_in_log(
+        &mut self,
+        mut queue: Vec<LogBlock>,
+        is_retry: bool,
+        buffer: &Buffer,
+        out: &mut Vec<Output>,
+    ) {
+        let read = *queue.last().expect("a block was read");
+        let member = &self.members[self.scrub.member as usize];
+        let owner = member.owners[self.scrub.extent as usize];
+        let key = member.dirty_of[self.scrub.extent as usize];
+        let entry = if key == CLEAN { None } else { self.dirty[key as usize].find(read.block) };
+        let is_current = entry.is_some_and(|entry| entry.position == read.position);
+        let is_bad = is_current && crc32c(buffer) != read.checksum;
+        if is_bad && !is_retry {
+            return self.scrub_next_in_log(queue, true, out);
+        }
+        if is_bad {
+            self.scrub.round_damaged += 1;
+            self.note_damage(0, owner.component, owner.part, u16::from(read.block), out);
+        }
+        self.scrub.extent_bytes += BLOCK_SIZE;
+        queue.pop();
+        self.scrub_next_in_log(queue, false, out);
     }
 
     fn scrub_read(&mut self, first: usize, buffer: Buffer, out: &mut Vec<Output>) {
@@ -174,13 +258,14 @@ impl Group {
     pub(crate) fn scrub_read_done(&mut self, buffer: &Buffer, result: Result<(), ()>, out: &mut Vec<Output>) {
         let step = std::mem::replace(&mut self.scrub.step, Step::Idle);
         if result.is_err() || !self.members[self.scrub.member as usize].is_in_service() {
-            return self.next_extent(0);
+            return self.next_extent();
         }
         match step {
             Step::Extent { descriptor, first, is_retry } => {
                 self.scrub_verify(&descriptor, first, is_retry, buffer, out);
             }
             Step::TablePage { page, version } => self.scrub_verify_page(page, version, buffer, out),
+            Step::Log { queue, is_retry } => self.scrub_verify_in_log(queue, is_retry, buffer, out),
             Step::Idle | Step::Page => unreachable!("a scrub read belongs to its step"),
         }
     }
@@ -194,13 +279,8 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let (index, extent) = (self.scrub.member, self.scrub.extent);
-        let member = &mut self.members[index as usize];
-        let dirty = member.dirty_of[extent as usize];
-        let is_unchanged = dirty == CLEAN || {
-            let dirty = &self.dirty[dirty as usize];
-            dirty.reset.is_none() && dirty.direct.is_none() && !dirty.is_destaging
-        };
-        let is_unchanged = is_unchanged && member.descriptor(extent).is_some_and(|now| *now == *before);
+        let dirty = self.members[index as usize].dirty_of[extent as usize];
+        let is_unchanged = self.at_rest(index, extent).is_some_and(|now| now == *before);
         // What the log has newer is not judged: after a crash its older version at rest may be torn.
         let is_newer_in_log =
             |block: usize| dirty != CLEAN && self.dirty[dirty as usize].find(block as u8).is_some();
@@ -211,7 +291,8 @@ impl Group {
         };
         let bad: Vec<u16> = blocks.filter(is_bad).map(|(at, _)| (first + at) as u16).collect();
         if !is_unchanged || bad.is_empty() {
-            return self.next_extent(buffer.len() as u64);
+            self.scrub.extent_bytes += buffer.len() as u64;
+            return self.scrub_log(out);
         }
         if !is_retry {
             self.scrub.step = Step::Extent { descriptor: Box::new(before.clone()), first, is_retry: true };
@@ -221,7 +302,8 @@ impl Group {
         for block in bad {
             self.note_damage(index, before.component, before.part, block, out);
         }
-        self.next_extent(buffer.len() as u64);
+        self.scrub.extent_bytes += buffer.len() as u64;
+        self.scrub_log(out);
     }
 
     /// A page that is in memory is simply written again; one that is not is found out when it is read.

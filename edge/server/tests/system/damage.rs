@@ -160,21 +160,33 @@ fn a_disk_without_checksums_serves_what_stands_there() {
     server.stop();
 }
 
-#[test]
-fn scrubbing_finds_a_flipped_bit_that_nobody_reads() {
-    let mut site = site_at_rest(&Shape::Two { size_mib: 128 }, Way::ByTheLog, "single");
-    flip(&site.path("data"), place_of_victim(&site, "data") + 77);
+/// Scrubs the site, in which one bit of `device` was flipped, until that is found.
+fn scrubbing_finds(site: &mut Site, device: &str) {
     let config = site.config().replace("pace = 0", "pace = \"64MiB\"");
     site.set_config(&config);
     let server = site.start();
-    wait_for("scrubbing finds the damage", 60, || (damaged_blocks(&site) > 0).then_some(()));
-    let status = site.ask(&["status"]);
-    let line =
-        status.lines().find(|line| line.contains(text(&site.path("data"))) && line.contains("capacity"));
-    let fields: Vec<&str> = line.expect("the device is listed").split_whitespace().collect();
-    assert!(fields.contains(&"1"), "{status}");
-    check_neighbours(&site);
+    wait_for("scrubbing finds the damage", 60, || (damaged_blocks(site) > 0).then_some(()));
+    let devices = site.json(&["device", "list"]);
+    let damaged = devices.as_array().expect("a list").iter().filter(|device| device["damaged_blocks"] == 1);
+    let damaged: Vec<&Value> = damaged.map(|device| &device["path"]).collect();
+    assert_eq!(damaged, [text(&site.path(device))], "{devices}");
+    check_neighbours(site);
     server.stop();
+}
+
+#[test]
+fn scrubbing_finds_a_flipped_bit_that_nobody_reads() {
+    for way in [Way::ByTheLog, Way::Directly] {
+        let mut site = site_at_rest(&Shape::Two { size_mib: 128 }, way, "single");
+        flip(&site.path("data"), place_of_victim(&site, "data") + 77);
+        scrubbing_finds(&mut site, "data");
+    }
+}
+
+#[test]
+fn scrubbing_finds_a_flipped_bit_in_the_log() {
+    let mut site = site_with_damaged_log(false);
+    scrubbing_finds(&mut site, "log");
 }
 
 /// Stamped blocks that stand in the log alone, the victim's with a flipped bit; `is_orderly`: after an orderly stop.
