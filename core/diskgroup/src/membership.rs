@@ -83,7 +83,8 @@ impl Group {
         }
     }
 
-    /// Begins to take a device out. A device that is away is given up: what the log kept for it is dropped. No component may stand on it, nor be made on it from now on. The log is destaged
+    /// Begins to take a device out. One that is away is given up: what the log kept for it is dropped. No component may
+    /// stand on it, nor be made on it from now on. The log is destaged
     /// beyond everything that speaks of the device; [`Group::finish_remove`] tells when that is so.
     ///
     /// # Errors

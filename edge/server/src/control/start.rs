@@ -3,7 +3,7 @@
 use super::{Control, blocking, random_bits};
 use crate::config::{Config, paths_of};
 use crate::directory::{Directory, DiskEntry, GroupEntry, State};
-use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec};
+use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec, HostState};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
 use base::{DeviceId, GroupId};
@@ -143,7 +143,7 @@ impl Control {
             match entry.state {
                 State::Creating => match self.open_with_next_epoch(entry.clone()).await? {
                     Ok(()) => tracing::info!("disk {name} was being created and is whole"),
-                    Err(error) if is_all_there => {
+                    Err(error) if is_all_there && self.was_never_used(&entry, &host).await? => {
                         tracing::warn!("disk {name} was being created: undone ({error})");
                         self.finish_deletion(&entry).await?;
                     }
@@ -160,6 +160,17 @@ impl Control {
             }
         }
         Ok(())
+    }
+
+    /// Whether a creation that looks half done was not a whole one. That it ended may have been forgotten; but whoever used
+    /// the disk since has left data on it, and a device that failed cannot tell.
+    async fn was_never_used(&self, entry: &DiskEntry, host: &HostState) -> Result<bool, Failure> {
+        let id = entry.record.id;
+        let states = self.disk_states(Some(id)).await?;
+        let is_empty = states.get(&id).is_none_or(|state| state.allocated_bytes == 0);
+        let has_failed = |id| host.devices.iter().any(|device| device.id == id && device.failure.is_some());
+        let mut components = entry.record.layout.components();
+        Ok(is_empty && !components.any(|(_, component)| has_failed(component.device)))
     }
 
     /// A disk that cannot be used, and why.
