@@ -3,7 +3,7 @@
 //! Little-endian, with a version, a checksum and reserved bytes. Decoding never panics and never allocates more than
 //! the bytes at hand explain; what it gives back is a valid layout.
 
-use crate::limits::{CHILDREN_MAX, DEPTH_MAX};
+use crate::limits::{CHILDREN_MAX, COPIES_MAX, COPIES_MIN, DEPTH_MAX};
 use crate::tree::{Component, Invalid, Layout};
 use base::bytes::{Reader, Truncated, Writer};
 use base::checksum::{is_sealed, seal};
@@ -18,7 +18,8 @@ const COMPONENT_SIZE: usize = 33;
 const TAG_COMPONENT: u8 = 1;
 const TAG_STRIPE: u8 = 2;
 const TAG_CONCATENATION: u8 = 3;
-// 4 and 5 are kept for mirror and parity.
+const TAG_MIRROR: u8 = 4;
+// 5 is kept for parity.
 
 /// Why bytes are not a layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,9 +94,12 @@ fn encode_node(node: &Layout, writer: &mut Writer) {
     match node {
         Layout::Component(component) => {
             writer.u8(TAG_COMPONENT);
-            writer.u64(component.id.0);
-            writer.u128(component.device.0);
-            writer.u64(component.size);
+            encode_component(component, writer);
+        }
+        Layout::Mirror { copies } => {
+            writer.u8(TAG_MIRROR);
+            writer.u16(u16::try_from(copies.len()).expect("a mirror has few copies"));
+            copies.iter().for_each(|copy| encode_component(copy, writer));
         }
         Layout::Stripe { unit, .. } => {
             writer.u8(TAG_STRIPE);
@@ -107,6 +111,12 @@ fn encode_node(node: &Layout, writer: &mut Writer) {
             encode_children(node, writer);
         }
     }
+}
+
+fn encode_component(component: &Component, writer: &mut Writer) {
+    writer.u64(component.id.0);
+    writer.u128(component.device.0);
+    writer.u64(component.size);
 }
 
 fn encode_children(node: &Layout, writer: &mut Writer) {
@@ -124,12 +134,17 @@ fn decode_node(reader: &mut Reader<'_>, depth: usize) -> Result<Layout, DecodeEr
     let tag = reader.u8();
     reader.finish()?;
     match tag {
-        TAG_COMPONENT => {
-            let id = ComponentId(reader.u64());
-            let device = DeviceId(reader.u128());
-            let size = reader.u64();
+        TAG_COMPONENT => Ok(Layout::Component(decode_component(reader)?)),
+        TAG_MIRROR => {
+            let count = usize::from(reader.u16());
             reader.finish()?;
-            Ok(Layout::Component(Component { id, device, size }))
+            // The size is asked of the first copy before the whole is validated, so an empty mirror must not come
+            // into being.
+            if !(COPIES_MIN..=COPIES_MAX).contains(&count) {
+                return Err(Invalid::Copies { count }.into());
+            }
+            let copies = (0..count).map(|_| decode_component(reader)).collect::<Result<_, _>>()?;
+            Ok(Layout::Mirror { copies })
         }
         TAG_STRIPE => {
             let unit = reader.u64();
@@ -138,6 +153,14 @@ fn decode_node(reader: &mut Reader<'_>, depth: usize) -> Result<Layout, DecodeEr
         TAG_CONCATENATION => Ok(Layout::Concatenation { parts: decode_children(reader, depth)? }),
         tag => Err(DecodeError::Kind { tag }),
     }
+}
+
+fn decode_component(reader: &mut Reader<'_>) -> Result<Component, DecodeError> {
+    let id = ComponentId(reader.u64());
+    let device = DeviceId(reader.u128());
+    let size = reader.u64();
+    reader.finish()?;
+    Ok(Component { id, device, size })
 }
 
 fn decode_children(reader: &mut Reader<'_>, depth: usize) -> Result<Vec<Layout>, DecodeError> {
@@ -168,14 +191,23 @@ mod tests {
         })
     }
 
+    fn mirror(ids: &[u64]) -> Layout {
+        let copy = |id: &u64| Component {
+            id: ComponentId(*id),
+            device: DeviceId(7 + u128::from(*id)),
+            size: 3 * MIB,
+        };
+        Layout::Mirror { copies: ids.iter().map(copy).collect() }
+    }
+
     fn example() -> Layout {
-        let columns = vec![component(2), component(3), component(4)];
+        let columns = vec![component(2), mirror(&[5, 6, 7]), component(4)];
         Layout::Concatenation { parts: vec![component(1), Layout::Stripe { unit: MIB, columns }] }
     }
 
     #[test]
     fn a_layout_is_read_back_as_it_was_written() {
-        for layout in [component(1), example()] {
+        for layout in [component(1), mirror(&[1, 2]), example()] {
             assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
         }
     }
@@ -189,6 +221,35 @@ mod tests {
         let leaf = Component { id: ComponentId(0x0102), device: DeviceId(3), size: MIB };
         assert_eq!(Layout::Component(leaf).encode(), bytes);
         assert_eq!(Layout::decode(&bytes), Ok(Layout::Component(leaf)));
+    }
+
+    #[test]
+    fn a_mirror_has_these_bytes() {
+        // A mirror of two copies of 2 MiB: 0x0102 on device 0x03 and 0x0304 on device 0x05.
+        let mut bytes = vec![1, 0, 0, 0, 0x6e, 0x37, 0xfe, 0x52, 4, 2, 0];
+        for (id, device) in [(0x0102u64, 3u128), (0x0304, 5)] {
+            bytes.extend_from_slice(&id.to_le_bytes());
+            bytes.extend_from_slice(&device.to_le_bytes());
+            bytes.extend_from_slice(&(2 * MIB).to_le_bytes());
+        }
+        let copy = |id, device| Component { id: ComponentId(id), device: DeviceId(device), size: 2 * MIB };
+        let layout = Layout::Mirror { copies: vec![copy(0x0102, 3), copy(0x0304, 5)] };
+        assert_eq!(layout.encode(), bytes);
+        assert_eq!(Layout::decode(&bytes), Ok(layout));
+    }
+
+    #[test]
+    fn a_mirror_of_too_few_or_too_many_copies_is_refused_before_it_is_made() {
+        for count in [0u8, 1, 5, 255] {
+            let mut bytes = mirror(&[1, 2]).encode();
+            bytes[9] = count;
+            seal(&mut bytes, CHECKSUM_PLACE);
+            assert_eq!(
+                Layout::decode(&bytes),
+                Err(Invalid::Copies { count: usize::from(count) }.into()),
+                "{count} copies"
+            );
+        }
     }
 
     #[test]

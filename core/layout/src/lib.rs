@@ -1,8 +1,9 @@
 //! Which component holds which block of a virtual disk.
 //!
-//! A layout is a tree of stripes, concatenations and components. Its mapping is a pure function that never changes
-//! for a block once the layout is in use: growing a disk adds to the end. Relies on `base` only. Must never choose a
-//! device (that is `placement`) and never know what a disk is called.
+//! A layout is a tree of concatenations, stripes and places; a place is a lone component or a mirror. Its mapping is a
+//! pure function that never changes for a block once the layout is in use: growing a disk adds to the end, and
+//! replacing a copy leaves every block in its place. Relies on `base` only. Must never choose a device (that is
+//! `placement`) and never know what a disk is called.
 
 pub mod encoding;
 pub mod limits;

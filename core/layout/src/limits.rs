@@ -2,11 +2,15 @@
 
 use base::units::{BLOCK_SIZE, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE};
 
-/// Nodes on the longest way from the root to a component, both counted. Concatenation, mirror, stripe, component are
-/// four; the rest is room.
+/// Nodes on the longest way from the root to a place, both counted. Concatenation, stripe, mirror are three; the rest is
+/// room.
 pub const DEPTH_MAX: usize = 8;
-/// Components of one layout. A disk of 64 TiB needs 258 for one copy; three copies with parity or growth need more.
+/// Components of one layout. A disk of 64 TiB needs 258 for one copy; four copies or growth need more.
 pub const COMPONENTS_MAX: usize = 4096;
+/// Fewest copies of a mirror; a place of one component is no mirror.
+pub const COPIES_MIN: usize = 2;
+/// Most copies of a mirror: one more than the failures that a policy may ask to tolerate (design, section 3).
+pub const COPIES_MAX: usize = 4;
 /// Children of one node: they are counted with 16 bits in the encoding.
 pub const CHILDREN_MAX: usize = COMPONENTS_MAX;
 /// The stripe unit of new layouts in bytes: an extent, so that one extent holds one run of the disk (design, section 3).
@@ -17,5 +21,6 @@ pub const SIZE_STEP: u64 = EXTENT_SIZE;
 pub const UNIT_STEP: u64 = BLOCK_SIZE;
 
 const _: () = assert!(CHILDREN_MAX <= u16::MAX as usize);
-const _: () = assert!(DISK_SIZE_MAX.div_ceil(COMPONENT_SIZE_MAX) <= COMPONENTS_MAX as u64);
+const _: () =
+    assert!(DISK_SIZE_MAX.div_ceil(COMPONENT_SIZE_MAX) * COPIES_MAX as u64 <= COMPONENTS_MAX as u64);
 const _: () = assert!(COMPONENT_SIZE_MAX.checked_mul(COMPONENTS_MAX as u64).is_some());

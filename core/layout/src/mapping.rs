@@ -1,18 +1,19 @@
-//! The mapping between a disk's bytes and the components' bytes, in both directions.
+//! The mapping between a disk's bytes and the bytes of places, in both directions. All components of a place have the
+//! same bytes at the same offsets.
 //!
 //! Pure, and frozen: formats and guests' data depend on it. Must never allocate.
 //!
-//! Worked example, a stripe of two columns `A`, `B` with a unit of 1 MiB: disk bytes 0..1 MiB are `A` 0..1 MiB, 1..2
+//! Worked example, a stripe of two places `A`, `B` with a unit of 1 MiB: disk bytes 0..1 MiB are `A` 0..1 MiB, 1..2
 //! MiB are `B` 0..1 MiB, 2..3 MiB are `A` 1..2 MiB, and so on.
 
 use crate::tree::Layout;
 
-/// A run of a disk's bytes that stands in one component without a gap.
+/// A run of a disk's bytes that stands in one place without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Depth-first index of the component.
-    pub component: usize,
-    /// First byte in the component.
+    /// Depth-first index of the place.
+    pub place: usize,
+    /// First byte in each component of the place.
     pub offset: u64,
     /// First byte on the disk.
     pub disk_offset: u64,
@@ -23,7 +24,7 @@ pub struct Span {
 /// Where a walk stands: what was passed on the way from the root.
 #[derive(Clone, Copy)]
 struct Base {
-    component: usize,
+    place: usize,
     disk_offset: u64,
 }
 
@@ -40,37 +41,43 @@ impl Layout {
             return;
         }
         match self {
-            Layout::Component(_) => visit(Span { component: 0, offset, disk_offset: offset, len }),
-            _ => self.walk(offset, len, Base { component: 0, disk_offset: offset }, visit),
+            Layout::Component(_) | Layout::Mirror { .. } => {
+                visit(Span { place: 0, offset, disk_offset: offset, len });
+            }
+            Layout::Stripe { .. } | Layout::Concatenation { .. } => {
+                self.walk(offset, len, Base { place: 0, disk_offset: offset }, visit);
+            }
         }
     }
 
     /// `offset` counts from the start of this node, `base` says what that is on the disk and in the whole tree.
     fn walk(&self, offset: u64, len: u64, base: Base, visit: &mut dyn FnMut(Span)) {
         match self {
-            Layout::Component(_) => {
-                visit(Span { component: base.component, offset, disk_offset: base.disk_offset, len });
+            Layout::Component(_) | Layout::Mirror { .. } => {
+                visit(Span { place: base.place, offset, disk_offset: base.disk_offset, len });
             }
             Layout::Stripe { unit, columns } => walk_stripe(*unit, columns, offset, len, base, visit),
             Layout::Concatenation { parts } => walk_parts(parts, offset, len, base, visit),
         }
     }
 
-    /// The disk's byte that stands at `offset` of the component with the depth-first index `component`; `None` when
-    /// there is no such component or it is smaller.
-    pub fn locate(&self, component: usize, offset: u64) -> Option<u64> {
+    /// The disk's byte that stands at `offset` of the place with the depth-first index `place`; `None` when there is no
+    /// such place or it is smaller.
+    pub fn locate(&self, place: usize, offset: u64) -> Option<u64> {
         match self {
-            Layout::Component(leaf) => (component == 0 && offset < leaf.size).then_some(offset),
+            Layout::Component(_) | Layout::Mirror { .. } => {
+                (place == 0 && offset < self.size()).then_some(offset)
+            }
             Layout::Stripe { unit, columns } => {
-                let each = columns[0].component_count();
-                let column = component / each;
-                let inner = columns.get(column)?.locate(component % each, offset)?;
+                let each = columns[0].place_count();
+                let column = place / each;
+                let inner = columns.get(column)?.locate(place % each, offset)?;
                 Some((inner / unit * columns.len() as u64 + column as u64) * unit + inner % unit)
             }
             Layout::Concatenation { parts } => {
-                let (mut index, mut start) = (component, 0);
+                let (mut index, mut start) = (place, 0);
                 for part in parts {
-                    let count = part.component_count();
+                    let count = part.place_count();
                     if index < count {
                         return part.locate(index, offset).map(|inner| start + inner);
                     }
@@ -92,25 +99,25 @@ fn walk_stripe(
     visit: &mut dyn FnMut(Span),
 ) {
     let count = columns.len() as u64;
-    let each = columns[0].component_count();
+    let each = columns[0].place_count();
     let mut done = 0;
     while done < len {
         let (number, within) = ((offset + done) / unit, (offset + done) % unit);
         let (column, row) = ((number % count) as usize, number / count);
         let piece = (unit - within).min(len - done);
-        let base = Base { component: base.component + column * each, disk_offset: base.disk_offset + done };
+        let base = Base { place: base.place + column * each, disk_offset: base.disk_offset + done };
         columns[column].walk(row * unit + within, piece, base, visit);
         done += piece;
     }
 }
 
 fn walk_parts(parts: &[Layout], offset: u64, len: u64, base: Base, visit: &mut dyn FnMut(Span)) {
-    let (mut start, mut component, mut done) = (0, base.component, 0);
+    let (mut start, mut place, mut done) = (0, base.place, 0);
     for part in parts {
         let (size, position) = (part.size(), offset + done);
         if position < start + size {
             let piece = (start + size - position).min(len - done);
-            let base = Base { component, disk_offset: base.disk_offset + done };
+            let base = Base { place, disk_offset: base.disk_offset + done };
             part.walk(position - start, piece, base, visit);
             done += piece;
             if done == len {
@@ -118,7 +125,7 @@ fn walk_parts(parts: &[Layout], offset: u64, len: u64, base: Base, visit: &mut d
             }
         }
         start += size;
-        component += part.component_count();
+        place += part.place_count();
     }
     unreachable!("the range was checked to lie within the layout");
 }

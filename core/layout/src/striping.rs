@@ -3,7 +3,7 @@
 //! Pure arithmetic. Must never choose a device.
 
 use crate::limits::{SIZE_STEP, STRIPE_UNIT};
-use crate::tree::{Component, Layout};
+use crate::tree::Layout;
 use base::units::COMPONENT_SIZE_MAX;
 
 /// The least number of components that hold `size` bytes: one for every 255 GiB begun, and one for an empty disk.
@@ -19,14 +19,13 @@ pub fn column_size(size: u64, columns: u64) -> u64 {
     column_size
 }
 
-/// One component as it is, or several of one size as a stripe of 1 MiB units.
-pub fn stripe(components: Vec<Component>) -> Layout {
-    assert!(!components.is_empty(), "a layout has at least one component");
-    if let [component] = components[..] {
-        return Layout::Component(component);
+/// One place as it is, or several of one size as a stripe of 1 MiB units.
+pub fn stripe(mut places: Vec<Layout>) -> Layout {
+    assert!(!places.is_empty(), "a layout has at least one place");
+    match places.len() {
+        1 => places.remove(0),
+        _ => Layout::Stripe { unit: STRIPE_UNIT, columns: places },
     }
-    let columns = components.into_iter().map(Layout::Component).collect();
-    Layout::Stripe { unit: STRIPE_UNIT, columns }
 }
 
 #[cfg(test)]

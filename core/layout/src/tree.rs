@@ -1,8 +1,10 @@
 //! The tree itself: its nodes, their sizes, what makes it valid, and how it is shown to people.
 //!
-//! Must never allocate on the way of an I/O; what does is for control paths and says so.
+//! A *place* is the set of components that answer for the same addresses: a lone component, or the copies of a mirror.
+//! Places are the leaves of the tree. Must never allocate on the way of an I/O; what does is for control paths and
+//! says so.
 
-use crate::limits::{CHILDREN_MAX, COMPONENTS_MAX, DEPTH_MAX, SIZE_STEP, UNIT_STEP};
+use crate::limits::{CHILDREN_MAX, COMPONENTS_MAX, COPIES_MAX, COPIES_MIN, DEPTH_MAX, SIZE_STEP, UNIT_STEP};
 use base::units::{COMPONENT_SIZE_MAX, format_bytes};
 use base::{ComponentId, DeviceId};
 use std::fmt;
@@ -23,11 +25,17 @@ pub struct Component {
 pub enum Layout {
     /// A leaf: the blocks stand here, in order.
     Component(Component),
+    /// A leaf: the same blocks stand in every copy, in order.
+    Mirror {
+        /// Two to four, all of one size, on different devices.
+        copies: Vec<Component>,
+    },
     /// Units of the disk go round the columns: unit `i` stands in column `i mod n`, as its unit `i div n`.
     Stripe {
         /// Bytes that stay together; a multiple of 4 KiB.
         unit: u64,
-        /// At least two, all of one size (a multiple of `unit`) and of equally many components.
+        /// At least two, all of one size (a multiple of `unit`) and of equally many places. They may differ in
+        /// copies: a repair adds a copy to one place before it takes another away.
         columns: Vec<Layout>,
     },
     /// The parts stand one after the other. Made when a disk grows beyond what its components can hold.
@@ -74,6 +82,35 @@ pub enum Invalid {
         /// The first column that differs.
         column: usize,
     },
+    /// A mirror has too few copies, or too many.
+    #[error("a mirror has {count} copies; {COPIES_MIN} to {COPIES_MAX} are expected")]
+    Copies {
+        /// How many there are.
+        count: usize,
+    },
+    /// The copies of one mirror differ in size.
+    #[error(
+        "component {id} has a size of {size} bytes and is a copy of one of {expected} bytes; copies of one size are \
+         expected"
+    )]
+    CopySize {
+        /// The first copy that differs.
+        id: ComponentId,
+        /// Its size in bytes.
+        size: u64,
+        /// The size of the first copy in bytes.
+        expected: u64,
+    },
+    /// Two copies of one mirror stand on one device, which would lose both.
+    #[error("components {first} and {second} are copies of each other and both stand on device {device}")]
+    CopyDevice {
+        /// A copy.
+        first: ComponentId,
+        /// Another copy.
+        second: ComponentId,
+        /// The device of both.
+        device: DeviceId,
+    },
     /// A stripe or a concatenation has fewer than two children, or too many.
     #[error("a node of the layout has {count} children; 2 to {CHILDREN_MAX} are expected")]
     Children {
@@ -92,54 +129,66 @@ pub enum Invalid {
 }
 
 impl Layout {
+    /// The leaf of one place: a lone component, or a mirror of several.
+    pub fn of_copies(copies: Vec<Component>) -> Layout {
+        assert!(!copies.is_empty(), "a place has at least one component");
+        match copies[..] {
+            [component] => Layout::Component(component),
+            _ => Layout::Mirror { copies },
+        }
+    }
+
     /// Bytes of the disk that the layout can hold; a disk may be up to one step of rounding smaller.
     pub fn size(&self) -> u64 {
         match self {
             Layout::Component(component) => component.size,
+            Layout::Mirror { copies } => copies[0].size,
             Layout::Stripe { columns, .. } => columns[0].size() * columns.len() as u64,
             Layout::Concatenation { parts } => parts.iter().map(Layout::size).sum(),
         }
     }
 
-    /// How many components there are. Constant time but for concatenations.
-    pub fn component_count(&self) -> usize {
+    /// How many places there are. Constant time but for concatenations.
+    pub fn place_count(&self) -> usize {
         match self {
-            Layout::Component(_) => 1,
-            Layout::Stripe { columns, .. } => columns[0].component_count() * columns.len(),
-            Layout::Concatenation { parts } => parts.iter().map(Layout::component_count).sum(),
+            Layout::Component(_) | Layout::Mirror { .. } => 1,
+            Layout::Stripe { columns, .. } => columns[0].place_count() * columns.len(),
+            Layout::Concatenation { parts } => parts.iter().map(Layout::place_count).sum(),
         }
     }
 
-    /// The components with their index, depth first: the index that [`Span`](crate::Span) uses.
-    pub fn components(&self) -> impl Iterator<Item = (usize, &Component)> {
+    /// The places with their index, depth first: the index that [`Span`](crate::Span) uses. Each has one component or
+    /// the copies of a mirror. Allocates: for control paths.
+    pub fn places(&self) -> impl Iterator<Item = (usize, &[Component])> {
         let mut waiting = vec![self];
         std::iter::from_fn(move || {
             loop {
-                match waiting.pop()? {
-                    Layout::Component(component) => return Some(component),
-                    node => waiting.extend(node.children().iter().rev()),
+                let node = waiting.pop()?;
+                match node.copies() {
+                    Some(copies) => return Some(copies),
+                    None => waiting.extend(node.children().iter().rev()),
                 }
             }
         })
         .enumerate()
     }
 
-    /// The component of a depth-first index.
-    pub fn component(&self, index: usize) -> Option<&Component> {
+    /// The components of the place with a depth-first index: the lone one or the copies of a mirror.
+    pub fn place(&self, index: usize) -> Option<&[Component]> {
         let mut node = self;
         let mut index = index;
         'descend: loop {
-            if let Layout::Component(component) = node {
-                return (index == 0).then_some(component);
+            if let Some(copies) = node.copies() {
+                return (index == 0).then_some(copies);
             }
             if let Layout::Stripe { columns, .. } = node {
-                let each = columns[0].component_count();
+                let each = columns[0].place_count();
                 node = columns.get(index / each)?;
                 index %= each;
                 continue;
             }
             for child in node.children() {
-                let count = child.component_count();
+                let count = child.place_count();
                 if index < count {
                     node = child;
                     continue 'descend;
@@ -150,10 +199,64 @@ impl Layout {
         }
     }
 
-    /// The nodes below this one; none for a component.
+    /// This layout with other components in the place of a depth-first index, which must be there. The mapping stays
+    /// the same; whether the result is valid is for the caller to ask. Allocates: for control paths.
+    pub fn with_place(&self, index: usize, components: Vec<Component>) -> Layout {
+        let replace_in = |children: &[Layout]| -> Vec<Layout> {
+            let mut children = children.to_vec();
+            let mut index = index;
+            for child in &mut children {
+                let count = child.place_count();
+                if index < count {
+                    *child = child.with_place(index, components.clone());
+                    return children;
+                }
+                index -= count;
+            }
+            panic!("the place is there");
+        };
+        match self {
+            Layout::Component(_) | Layout::Mirror { .. } => {
+                assert!(index == 0, "the place is there");
+                Layout::of_copies(components)
+            }
+            Layout::Stripe { unit, columns } => Layout::Stripe { unit: *unit, columns: replace_in(columns) },
+            Layout::Concatenation { parts } => Layout::Concatenation { parts: replace_in(parts) },
+        }
+    }
+
+    /// How many components there are, all copies counted. Walks the tree: for control paths.
+    pub fn component_count(&self) -> usize {
+        match self.copies() {
+            Some(copies) => copies.len(),
+            None => self.children().iter().map(Layout::component_count).sum(),
+        }
+    }
+
+    /// All components with their index, all copies of a place one after the other, places depth first. Allocates: for
+    /// control paths.
+    pub fn components(&self) -> impl Iterator<Item = (usize, &Component)> {
+        self.places().flat_map(|(_, copies)| copies).enumerate()
+    }
+
+    /// The component of an index of [`Layout::components`]. Walks the tree: for control paths.
+    pub fn component(&self, index: usize) -> Option<&Component> {
+        self.components().nth(index).map(|(_, component)| component)
+    }
+
+    /// The components of a leaf; `None` for any other node.
+    fn copies(&self) -> Option<&[Component]> {
+        match self {
+            Layout::Component(component) => Some(std::slice::from_ref(component)),
+            Layout::Mirror { copies } => Some(copies),
+            Layout::Stripe { .. } | Layout::Concatenation { .. } => None,
+        }
+    }
+
+    /// The nodes below this one; none for a place.
     pub fn children(&self) -> &[Layout] {
         match self {
-            Layout::Component(_) => &[],
+            Layout::Component(_) | Layout::Mirror { .. } => &[],
             Layout::Stripe { columns, .. } => columns,
             Layout::Concatenation { parts } => parts,
         }
@@ -179,23 +282,20 @@ impl Layout {
         if depth > DEPTH_MAX {
             return Err(Invalid::Depth);
         }
-        if let Layout::Component(component) = self {
-            *count += 1;
+        if let Some(copies) = self.copies() {
+            *count += copies.len();
             if *count > COMPONENTS_MAX {
                 return Err(Invalid::Components { count: *count });
             }
-            return component.validate();
-        }
-        let children = self.children();
-        if children.len() < 2 || children.len() > CHILDREN_MAX {
-            return Err(Invalid::Children { count: children.len() });
-        }
-        for child in children {
-            child.validate_node(depth + 1, count)?;
         }
         match self {
-            Layout::Stripe { unit, columns } => validate_stripe(*unit, columns),
-            Layout::Component(_) | Layout::Concatenation { .. } => Ok(()),
+            Layout::Component(component) => component.validate(),
+            Layout::Mirror { copies } => validate_mirror(copies),
+            Layout::Stripe { unit, columns } => {
+                validate_children(columns, depth, count)?;
+                validate_stripe(*unit, columns)
+            }
+            Layout::Concatenation { parts } => validate_children(parts, depth, count),
         }
     }
 
@@ -209,6 +309,9 @@ impl Layout {
     fn describe_node(&self, depth: usize, lines: &mut Vec<String>) {
         let text = match self {
             Layout::Component(component) => component.to_string(),
+            Layout::Mirror { copies } => {
+                format!("mirror of {} copies, {}", copies.len(), format_bytes(self.size()))
+            }
             Layout::Stripe { unit, columns } => format!(
                 "stripe of {} columns, unit {}, {}",
                 columns.len(),
@@ -220,6 +323,9 @@ impl Layout {
             }
         };
         lines.push(format!("{}{text}", "  ".repeat(depth)));
+        if let Layout::Mirror { copies } = self {
+            lines.extend(copies.iter().map(|copy| format!("{}{copy}", "  ".repeat(depth + 1))));
+        }
         for child in self.children() {
             child.describe_node(depth + 1, lines);
         }
@@ -242,14 +348,41 @@ impl fmt::Display for Component {
     }
 }
 
+fn validate_children(children: &[Layout], depth: usize, count: &mut usize) -> Result<(), Invalid> {
+    if children.len() < 2 || children.len() > CHILDREN_MAX {
+        return Err(Invalid::Children { count: children.len() });
+    }
+    children.iter().try_for_each(|child| child.validate_node(depth + 1, count))
+}
+
+fn validate_mirror(copies: &[Component]) -> Result<(), Invalid> {
+    if !(COPIES_MIN..=COPIES_MAX).contains(&copies.len()) {
+        return Err(Invalid::Copies { count: copies.len() });
+    }
+    copies.iter().try_for_each(Component::validate)?;
+    let expected = copies[0].size;
+    if let Some(copy) = copies.iter().find(|copy| copy.size != expected) {
+        return Err(Invalid::CopySize { id: copy.id, size: copy.size, expected });
+    }
+    for (index, second) in copies.iter().enumerate() {
+        if let Some(first) = copies[..index].iter().find(|first| first.device == second.device) {
+            return Err(Invalid::CopyDevice { first: first.id, second: second.id, device: second.device });
+        }
+    }
+    Ok(())
+}
+
 fn validate_stripe(unit: u64, columns: &[Layout]) -> Result<(), Invalid> {
-    let (column_size, count) = (columns[0].size(), columns[0].component_count());
+    let (column_size, count) = (columns[0].size(), columns[0].place_count());
     if unit == 0 || !unit.is_multiple_of(UNIT_STEP) || !column_size.is_multiple_of(unit) {
         return Err(Invalid::Unit { unit, column_size });
     }
-    let differs = |column: &Layout| column.size() != column_size || column.component_count() != count;
+    let differs = |column: &Layout| column.size() != column_size || column.place_count() != count;
     match columns.iter().position(differs) {
         Some(column) => Err(Invalid::Columns { column }),
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::disk::{Disk, DiskKey, DiskState, Home};
 use crate::node::{Node, Output, Token, Waiter};
 use crate::pace::IopsLimit;
-use crate::record::{DiskRecord, layout_of, shape_of};
+use crate::record::{DiskRecord, component_count_of, layout_of, shape_of};
 use base::request::Request;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DiskId};
@@ -297,10 +297,10 @@ impl Node {
     ) -> Result<(), ControlError> {
         let waiter = Waiter::Control { control, step: number };
         match step {
-            Step::Create { index, component } => {
+            Step::Create { component, .. } => {
                 let group =
                     self.group_of(component.device).ok_or(ControlError::NoDevice(component.device))?;
-                let record = component_record(&self.controls[control as usize].spec, *index, component)?;
+                let record = component_record(&self.controls[control as usize].spec, component)?;
                 let device = component.device;
                 self.controls[control as usize].outstanding += 1;
                 self.ask(group, waiter, |op| Input::Create { op, device, record }, out);
@@ -308,7 +308,7 @@ impl Node {
             Step::Change { index, home } => {
                 let spec = &self.controls[control as usize].spec;
                 let component = *spec.layout.component(*index).expect("steps follow the layout");
-                let record = component_record(spec, *index, &component)?;
+                let record = component_record(spec, &component)?;
                 self.controls[control as usize].outstanding += 1;
                 let component = home.component;
                 self.ask(home.group, waiter, |op| Input::Change { op, component, record }, out);
@@ -443,10 +443,13 @@ impl Node {
             }
         }
         let whole = |(id, mut parts): (DiskId, Vec<(DiskRecord, Component)>)| {
-            parts.sort_by_key(|(record, _)| record.component);
+            parts.sort_by_key(|(record, component)| (record.place, component.id));
             let record = parts.first()?.0.clone();
-            let components: Vec<Component> = parts.into_iter().map(|(_, component)| component).collect();
-            let layout = layout_of(&record.shape, &components)?;
+            let components: Vec<(u16, Component)> =
+                parts.into_iter().map(|(record, component)| (record.place, component)).collect();
+            // Whether the copies that one machine has are current, it cannot say.
+            let is_whole = components.len() == component_count_of(&record.shape);
+            let layout = layout_of(&record.shape, &components).filter(|_| is_whole)?;
             Some(DiskSpec {
                 id,
                 name: record.name,
@@ -495,17 +498,15 @@ impl ControlState {
     }
 }
 
-fn component_record(
-    spec: &DiskSpec,
-    index: usize,
-    component: &Component,
-) -> Result<ComponentRecord, ControlError> {
+fn component_record(spec: &DiskSpec, component: &Component) -> Result<ComponentRecord, ControlError> {
+    let mut places = spec.layout.places();
+    let place = places.position(|(_, copies)| copies.iter().any(|copy| copy.id == component.id));
     let record = DiskRecord {
         name: spec.name.clone(),
         size: spec.size,
         policy: spec.policy.clone(),
         read_only: spec.read_only,
-        component: index as u16,
+        place: place.expect("a disk's components are in its layout") as u16,
         shape: shape_of(&spec.layout).ok_or(ControlError::RecordTooLong)?,
     };
     assert!(component.size.is_multiple_of(EXTENT_SIZE), "components are whole MiB");

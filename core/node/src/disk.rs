@@ -38,7 +38,8 @@ impl Change {
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) spec: DiskSpec,
-    /// By depth-first index of the component; `None` where it is missing, which makes the disk unavailable.
+    /// By depth-first index of the place, each of one component; `None` where it is missing, which makes the disk
+    /// unavailable.
     pub(crate) homes: Vec<Option<Home>>,
     /// Why it cannot be used, if it cannot.
     pub(crate) unavailable: Option<String>,
@@ -74,9 +75,9 @@ impl Disk {
         }
     }
 
-    /// Where a component stands. Only for disks that are available.
-    pub(crate) fn home(&self, component: usize) -> Home {
-        self.homes[component].expect("a disk with a missing component takes no requests")
+    /// Where the component of a place stands. Only for disks that are available.
+    pub(crate) fn home(&self, place: usize) -> Home {
+        self.homes[place].expect("a disk with a missing component takes no requests")
     }
 
     pub(crate) fn next_id(&mut self) -> WriteId {

@@ -3,11 +3,19 @@
 //! One version byte, then fields, little-endian. `docs/formats/disk-group.md` has the table.
 
 use base::bytes::{Reader, Writer};
-use layout::{Component, Layout};
+use layout::{Component, Layout, striping};
 
-const VERSION: u8 = 1;
-/// Most parts of a concatenation, each with its number of columns, that a record can tell of.
+/// The version that is written: its parts tell of copies. Version 1, whose parts have one copy each, is still read.
+const VERSION: u8 = 2;
+const VERSION_OF_ONE_COPY: u8 = 1;
+/// Most parts of a concatenation that a record can tell of: each takes two bytes of the 768.
 const PARTS_MAX: usize = 200;
+/// Bits of a part that hold its number of columns; the two bits above hold the copies beyond the first.
+const COLUMNS_BITS: u32 = 14;
+const COLUMNS_MASK: u16 = (1 << COLUMNS_BITS) - 1;
+
+const _: () = assert!(layout::limits::COMPONENTS_MAX <= COLUMNS_MASK as usize);
+const _: () = assert!(layout::limits::COPIES_MAX <= 1 << (u16::BITS - COLUMNS_BITS));
 
 /// A disk as one of its components tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +28,32 @@ pub struct DiskRecord {
     pub policy: String,
     /// Whether clients may only read it.
     pub read_only: bool,
-    /// Which of the disk's components this is, counted depth first.
-    pub component: u16,
-    /// The shape of its layout: for each part of the concatenation the number of its columns.
-    pub shape: Vec<u16>,
+    /// Which of the disk's places this component answers for, counted depth first. Copies that come and go do not
+    /// change it.
+    pub place: u16,
+    /// The shape of its layout: each part of the concatenation.
+    pub shape: Vec<PartShape>,
+}
+
+/// The shape of one part of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartShape {
+    /// Columns of its stripe, 1 when it is none.
+    pub columns: u16,
+    /// Components of each of its places, 1 to 4; where a repair adds a copy to some of them, the most.
+    pub copies: u8,
+}
+
+impl PartShape {
+    fn encode(self) -> u16 {
+        assert!((1..=layout::limits::COPIES_MAX).contains(&usize::from(self.copies)));
+        assert!(self.columns <= COLUMNS_MASK, "a layout has few components");
+        self.columns | u16::from(self.copies - 1) << COLUMNS_BITS
+    }
+
+    fn decode(bits: u16) -> PartShape {
+        PartShape { columns: bits & COLUMNS_MASK, copies: (bits >> COLUMNS_BITS) as u8 + 1 }
+    }
 }
 
 impl DiskRecord {
@@ -32,14 +62,14 @@ impl DiskRecord {
         let mut w = Writer::default();
         w.u8(VERSION);
         w.u8(u8::from(self.read_only));
-        w.u16(self.component);
+        w.u16(self.place);
         w.u64(self.size);
         for text in [&self.name, &self.policy] {
             w.u16(u16::try_from(text.len()).ok()?);
             w.slice(text.as_bytes());
         }
         w.u16(self.shape.len() as u16);
-        self.shape.iter().for_each(|&columns| w.u16(columns));
+        self.shape.iter().for_each(|part| w.u16(part.encode()));
         let fits = w.len() <= diskgroup::format::page::RECORD_SIZE_MAX && self.shape.len() <= PARTS_MAX;
         fits.then(|| w.into_bytes())
     }
@@ -47,11 +77,13 @@ impl DiskRecord {
     /// Reads the bytes; `None` if they make no sense.
     pub fn decode(bytes: &[u8]) -> Option<DiskRecord> {
         let mut r = Reader::new(bytes);
-        if r.u8() != VERSION {
+        let version = r.u8();
+        if version != VERSION && version != VERSION_OF_ONE_COPY {
             return None;
         }
         let read_only = r.u8() != 0;
-        let component = r.u16();
+        // Version 1 counts components, which are the places of a disk of one copy.
+        let place = r.u16();
         let size = r.u64();
         let mut text = || {
             let len = r.u16() as usize;
@@ -62,55 +94,72 @@ impl DiskRecord {
         if count > PARTS_MAX {
             return None;
         }
-        let shape = (0..count).map(|_| r.u16()).collect();
+        let shape: Vec<PartShape> = (0..count).map(|_| PartShape::decode(r.u16())).collect();
         r.finish().ok()?;
-        Some(DiskRecord { name, size, policy, read_only, component, shape })
+        let has_copies = shape.iter().any(|part| part.copies > 1);
+        let makes_sense = version == VERSION || !has_copies;
+        makes_sense.then_some(DiskRecord { name, size, policy, read_only, place, shape })
     }
 }
 
-/// The shape of a layout made of components, stripes of components and concatenations of these; `None` for others.
-pub fn shape_of(layout: &Layout) -> Option<Vec<u16>> {
-    let columns = |part: &Layout| match part {
-        Layout::Component(_) => Some(1),
-        Layout::Stripe { columns, .. } => {
-            let is_flat = columns.iter().all(|column| matches!(column, Layout::Component(_)));
-            is_flat.then_some(columns.len() as u16)
-        }
-        Layout::Concatenation { .. } => None,
+/// The shape of a layout made of places, stripes of places and concatenations of these; `None` for others.
+pub fn shape_of(layout: &Layout) -> Option<Vec<PartShape>> {
+    let is_place = |node: &Layout| matches!(node, Layout::Component(_) | Layout::Mirror { .. });
+    let part_shape = |part: &Layout| {
+        let columns = match part {
+            Layout::Component(_) | Layout::Mirror { .. } => 1,
+            Layout::Stripe { columns, .. } if columns.iter().all(is_place) => columns.len() as u16,
+            Layout::Stripe { .. } | Layout::Concatenation { .. } => return None,
+        };
+        let copies = part.places().map(|(_, copies)| copies.len()).max()?;
+        Some(PartShape { columns, copies: copies as u8 })
     };
     match layout {
-        Layout::Concatenation { parts } => parts.iter().map(columns).collect(),
-        one => Some(vec![columns(one)?]),
+        Layout::Concatenation { parts } => parts.iter().map(part_shape).collect(),
+        one => Some(vec![part_shape(one)?]),
     }
 }
 
-/// The layout of that shape over `components` in depth-first order; `None` if their number does not match.
-pub fn layout_of(shape: &[u16], components: &[Component]) -> Option<Layout> {
-    let mut rest = components;
-    let mut parts = Vec::new();
-    for &columns in shape {
-        let (here, after) = rest.split_at_checked(columns as usize)?;
-        rest = after;
-        parts.push(match here {
-            [] => return None,
-            [one] => Layout::Component(*one),
-            several => Layout::Stripe {
-                unit: base::units::EXTENT_SIZE,
-                columns: several.iter().copied().map(Layout::Component).collect(),
-            },
-        });
+/// How many components a disk of that shape has when none is missing.
+pub fn component_count_of(shape: &[PartShape]) -> usize {
+    shape.iter().map(|part| usize::from(part.columns) * usize::from(part.copies)).sum()
+}
+
+/// The layout of that shape over `components`, each with the index of its place; `None` if a place has none of them, or
+/// the whole is no layout. A place may have fewer than the shape says: whether those that are there are current is for
+/// the caller to find out.
+pub fn layout_of(shape: &[PartShape], components: &[(u16, Component)]) -> Option<Layout> {
+    let place_count = shape.iter().map(|part| usize::from(part.columns)).sum();
+    let mut places: Vec<Vec<Component>> = vec![Vec::new(); place_count];
+    for (place, component) in components {
+        places.get_mut(usize::from(*place))?.push(*component);
     }
-    match (rest.is_empty(), parts.len()) {
-        (true, 1) => parts.pop(),
-        (true, 2..) => Some(Layout::Concatenation { parts }),
-        _ => None,
+    if shape.iter().any(|part| part.columns == 0) || places.iter().any(Vec::is_empty) {
+        return None;
     }
+    let mut places = places.into_iter().map(Layout::of_copies);
+    let part = |part: &PartShape| striping::stripe(places.by_ref().take(part.columns.into()).collect());
+    let mut parts: Vec<Layout> = shape.iter().map(part).collect();
+    let layout = match parts.len() {
+        0 => return None,
+        1 => parts.remove(0),
+        _ => Layout::Concatenation { parts },
+    };
+    layout.validate().is_ok().then_some(layout)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use base::{ComponentId, DeviceId};
+
+    fn part(columns: u16, copies: u8) -> PartShape {
+        PartShape { columns, copies }
+    }
+
+    fn component(id: u64) -> Component {
+        Component { id: ComponentId(id), device: DeviceId(u128::from(id)), size: 1 << 20 }
+    }
 
     #[test]
     fn a_record_comes_back_and_cut_bytes_are_refused() {
@@ -119,8 +168,8 @@ mod tests {
             size: 10 << 30,
             policy: "failures_to_tolerate=0".to_owned(),
             read_only: true,
-            component: 7,
-            shape: vec![4, 1, 258],
+            place: 7,
+            shape: vec![part(4, 2), part(1, 1), part(258, 4)],
         };
         let bytes = record.encode().expect("it is short");
         assert_eq!(DiskRecord::decode(&bytes), Some(record));
@@ -130,12 +179,38 @@ mod tests {
     }
 
     #[test]
+    fn version_1_stays_readable_and_has_one_copy() {
+        // Written by the first release: component 2 of the disk `a` of 1 MiB and policy `p`, parts of 4 and 1 columns.
+        let mut bytes = vec![1, 1, 2, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 1, 0, b'a', 1, 0, b'p', 2, 0, 4, 0, 1, 0];
+        let record = DiskRecord::decode(&bytes).expect("version 1 is read");
+        assert_eq!((record.name.as_str(), record.policy.as_str(), record.size), ("a", "p", 1 << 20));
+        assert_eq!((record.place, record.read_only), (2, true));
+        assert_eq!(record.shape, [part(4, 1), part(1, 1)]);
+        bytes[0] = 2;
+        assert_eq!(record.encode(), Some(bytes.clone()), "version 2 differs where there are copies");
+        bytes[0] = 3;
+        assert_eq!(DiskRecord::decode(&bytes), None, "a newer version");
+        bytes[0] = 1;
+        bytes[21] = 0x40;
+        assert_eq!(DiskRecord::decode(&bytes), None, "version 1 knows no copies");
+    }
+
+    #[test]
     fn a_layout_is_rebuilt_from_its_shape() {
-        let component = |id| Component { id: ComponentId(id), device: DeviceId(9), size: 1 << 20 };
-        let all: Vec<Component> = (1..=6).map(component).collect();
-        let layout = layout_of(&[4, 1, 1], &all).expect("six components");
-        assert_eq!(shape_of(&layout), Some(vec![4, 1, 1]));
-        assert_eq!(layout.components().map(|(_, one)| *one).collect::<Vec<_>>(), all);
-        assert_eq!(layout_of(&[4, 1], &all), None);
+        let all: Vec<(u16, Component)> =
+            [0, 0, 1, 1, 2, 2, 3].into_iter().zip((1..=7).map(component)).collect();
+        let shape = [part(3, 2), part(1, 1)];
+        let layout = layout_of(&shape, &all).expect("seven components");
+        assert_eq!(shape_of(&layout).as_deref(), Some(&shape[..]));
+        assert_eq!(component_count_of(&shape), 7);
+        let components = layout.components().map(|(_, one)| *one);
+        assert!(components.eq(all.iter().map(|(_, one)| *one)));
+        assert_eq!(layout_of(&[part(3, 2)], &all), None, "a place beyond the shape");
+        assert_eq!(layout_of(&[part(3, 2), part(2, 1)], &all), None, "a place without components");
+        assert_eq!(layout_of(&[part(0, 1), part(4, 2)], &all), None, "a part without columns");
+        assert_eq!(layout_of(&[], &[]), None);
+        let without_one_copy = layout_of(&shape, &all[1..]).expect("every place has a component");
+        assert_eq!(shape_of(&without_one_copy).as_deref(), Some(&shape[..]));
+        assert_eq!(without_one_copy.component_count(), 6);
     }
 }

@@ -216,7 +216,7 @@ impl Node {
 
     fn read_span(&mut self, key: u32, piece: u32, span: Span, out: &mut Vec<Output>) {
         let disk = &self.disks[self.requests[key as usize].disk as usize];
-        let home = disk.home(span.component);
+        let home = disk.home(span.place);
         let verify = disk.spec.verify_checksums;
         let (part, block) = part_and_block(span.offset);
         let count = (span.len / BLOCK_SIZE) as u16;
@@ -443,7 +443,7 @@ impl Node {
         let state = &mut self.requests[key as usize];
         state.outstanding += 1;
         let disk = &mut self.disks[state.disk as usize];
-        let home = disk.home(span.component);
+        let home = disk.home(span.place);
         let id = disk.next_id();
         let (part, block) = part_and_block(span.offset);
         let waiter = Waiter::Request { request: key, piece: 0 };
@@ -464,7 +464,7 @@ impl Node {
             let start = next / BLOCK_SIZE * BLOCK_SIZE;
             let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
             let span = self.spans(disk, start, take)[0];
-            let home = self.disks[disk as usize].home(span.component);
+            let home = self.disks[disk as usize].home(span.place);
             let (part, first) = part_and_block(span.offset);
             let mut outputs = Vec::new();
             let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");

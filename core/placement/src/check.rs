@@ -103,7 +103,9 @@ pub fn check(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace
     if let Stripes::Exactly(wanted) = policy.stripes {
         let parts = match layout {
             Layout::Concatenation { parts } => parts.as_slice(),
-            Layout::Component(_) | Layout::Stripe { .. } => std::slice::from_ref(layout),
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => {
+                std::slice::from_ref(layout)
+            }
         };
         let spread = |part: &Layout| part.components().map(|(_, c)| c.device).collect::<BTreeSet<_>>().len();
         if let Some(found) = parts.iter().map(spread).find(|found| *found != usize::from(wanted)) {

@@ -22,7 +22,9 @@ pub fn explain(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpa
                 lines.push(format!("part {}: {}", index + 1, spread(part, policy, part.size(), devices)));
             }
         }
-        Layout::Component(_) | Layout::Stripe { .. } => lines.push(spread(layout, policy, size, devices)),
+        Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => {
+            lines.push(spread(layout, policy, size, devices))
+        }
     }
     lines.push(space(layout, policy, size));
     let breaches = check(layout, policy, size, devices);

@@ -77,8 +77,9 @@ struct Places {
 
 impl Places {
     fn layout(&self, devices: &[DeviceSpace], ids: &mut impl FnMut() -> ComponentId) -> Layout {
-        let component =
-            |index: &usize| Component { id: ids(), device: devices[*index].id, size: self.column_size };
+        let component = |index: &usize| {
+            Layout::Component(Component { id: ids(), device: devices[*index].id, size: self.column_size })
+        };
         let layout = striping::stripe(self.columns.iter().map(component).collect());
         assert!(layout.validate().is_ok(), "a plan is a valid layout");
         layout

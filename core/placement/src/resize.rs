@@ -34,7 +34,7 @@ pub fn extend(
     let mut parts = parts_of(layout);
     let last = parts.pop().expect("a layout has a part");
     let before: u64 = parts.iter().map(Layout::size).sum();
-    let columns = last.component_count() as u64;
+    let columns = last.place_count() as u64;
     if (size - before).div_ceil(columns) <= COMPONENT_SIZE_MAX {
         let column_size = striping::column_size(size - before, columns);
         let grown = with_column_size(&last, column_size);
@@ -62,7 +62,7 @@ pub fn shrink(layout: &Layout, size: u64) -> Layout {
         }
         let part_size = part.size();
         if before + part_size > size {
-            let column_size = striping::column_size(size - before, part.component_count() as u64);
+            let column_size = striping::column_size(size - before, part.place_count() as u64);
             kept.push(with_column_size(&part, column_size));
         } else {
             kept.push(part);
@@ -75,7 +75,7 @@ pub fn shrink(layout: &Layout, size: u64) -> Layout {
 fn parts_of(layout: &Layout) -> Vec<Layout> {
     match layout {
         Layout::Concatenation { parts } => parts.clone(),
-        Layout::Component(_) | Layout::Stripe { .. } => vec![layout.clone()],
+        Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => vec![layout.clone()],
     }
 }
 
@@ -91,6 +91,9 @@ fn joined(mut parts: Vec<Layout>) -> Layout {
 fn with_column_size(node: &Layout, size: u64) -> Layout {
     match node {
         Layout::Component(component) => Layout::Component(Component { size, ..*component }),
+        Layout::Mirror { copies } => {
+            Layout::Mirror { copies: copies.iter().map(|copy| Component { size, ..*copy }).collect() }
+        }
         Layout::Stripe { unit, columns } => Layout::Stripe {
             unit: *unit,
             columns: columns.iter().map(|column| with_column_size(column, size)).collect(),

@@ -12,22 +12,30 @@ fn component(id: u64, mib: u64) -> Layout {
 
 /// A stripe of `columns` components of `mib` each with ids from `first` on.
 fn stripe(first: u64, columns: u64, mib: u64, unit: u64) -> Layout {
+    stripe_of_mirrors(first, columns, 1, mib, unit)
+}
+
+/// A stripe of `columns` places of `copies` components of `mib` each with ids from `first` on.
+fn stripe_of_mirrors(first: u64, columns: u64, copies: u64, mib: u64, unit: u64) -> Layout {
+    let of = |id: u64| Component { id: ComponentId(id), device: DeviceId(u128::from(id)), size: mib * MIB };
+    let place =
+        |column: u64| Layout::of_copies((0..copies).map(|copy| of(first + column * copies + copy)).collect());
     match columns {
-        1 => component(first, mib),
-        _ => Layout::Stripe { unit, columns: (0..columns).map(|i| component(first + i, mib)).collect() },
+        1 => place(0),
+        _ => Layout::Stripe { unit, columns: (0..columns).map(place).collect() },
     }
 }
 
 /// One to three stripes one after the other, small enough to walk block by block.
 fn layouts() -> impl Strategy<Value = Layout> {
-    let part = (1u64..6, 1u64..4, prop::sample::select(vec![4096u64, 65536, MIB]));
+    let part = (1u64..6, 1u64..5, 1u64..4, prop::sample::select(vec![4096u64, 65536, MIB]));
     prop::collection::vec(part, 1..4).prop_map(|shapes| {
         let mut first = 1;
         let mut parts: Vec<Layout> = shapes
             .into_iter()
-            .map(|(columns, mib, unit)| {
-                let part = stripe(first, columns, mib, unit);
-                first += columns;
+            .map(|(columns, copies, mib, unit)| {
+                let part = stripe_of_mirrors(first, columns, copies, mib, unit);
+                first += columns * copies;
                 part
             })
             .collect();
@@ -42,12 +50,15 @@ fn layouts() -> impl Strategy<Value = Layout> {
 fn dealt(layout: &Layout) -> Vec<(usize, u64)> {
     fn deal(node: &Layout, first: usize) -> Vec<(usize, u64)> {
         match node {
-            Layout::Component(leaf) => (0..leaf.size / BLOCK_SIZE).map(|b| (first, b * BLOCK_SIZE)).collect(),
+            Layout::Component(Component { size, .. }) => {
+                (0..size / BLOCK_SIZE).map(|block| (first, block * BLOCK_SIZE)).collect()
+            }
+            Layout::Mirror { copies } => deal(&Layout::Component(copies[0]), first),
             Layout::Stripe { unit, columns } => {
                 let mut rows: Vec<_> = columns
                     .iter()
                     .enumerate()
-                    .map(|(i, column)| deal(column, first + i * column.component_count()).into_iter())
+                    .map(|(i, column)| deal(column, first + i * column.place_count()).into_iter())
                     .collect();
                 let mut blocks = Vec::new();
                 while rows[0].len() > 0 {
@@ -62,7 +73,7 @@ fn dealt(layout: &Layout) -> Vec<(usize, u64)> {
                 let mut blocks = Vec::new();
                 for part in parts {
                     blocks.extend(deal(part, next));
-                    next += part.component_count();
+                    next += part.place_count();
                 }
                 blocks
             }
@@ -86,12 +97,12 @@ proptest! {
         let mut seen = std::collections::BTreeSet::new();
         for (block, place) in dealt(&layout).into_iter().enumerate() {
             let disk_offset = block as u64 * BLOCK_SIZE;
-            let expected = Span { component: place.0, offset: place.1, disk_offset, len: BLOCK_SIZE };
+            let expected = Span { place: place.0, offset: place.1, disk_offset, len: BLOCK_SIZE };
             prop_assert_eq!(spans(&layout, disk_offset, BLOCK_SIZE), vec![expected]);
             prop_assert_eq!(layout.locate(place.0, place.1), Some(disk_offset));
             prop_assert!(seen.insert(place));
         }
-        let room: u64 = layout.components().map(|(_, component)| component.size / BLOCK_SIZE).sum();
+        let room: u64 = layout.places().map(|(_, copies)| copies[0].size / BLOCK_SIZE).sum();
         prop_assert_eq!(seen.len() as u64, room);
         prop_assert_eq!(layout.size(), room * BLOCK_SIZE);
     }
@@ -104,10 +115,10 @@ proptest! {
         for span in spans(&layout, first * 512, (last - first) * 512) {
             prop_assert_eq!(span.disk_offset, next);
             prop_assert!(span.len > 0);
-            let size = layout.component(span.component).expect("an index within the layout").size;
+            let size = layout.place(span.place).expect("an index within the layout")[0].size;
             prop_assert!(span.offset + span.len <= size);
-            prop_assert_eq!(layout.locate(span.component, span.offset), Some(next));
-            prop_assert_eq!(layout.locate(span.component, span.offset + span.len - 1), Some(next + span.len - 1));
+            prop_assert_eq!(layout.locate(span.place, span.offset), Some(next));
+            prop_assert_eq!(layout.locate(span.place, span.offset + span.len - 1), Some(next + span.len - 1));
             next += span.len;
         }
         prop_assert_eq!(next, last * 512);
@@ -127,6 +138,14 @@ fn components_are_counted_depth_first() {
     assert_eq!(layout.component(6), None);
     assert_eq!(layout.locate(6, 0), None);
     assert_eq!(layout.locate(3, MIB), None);
+}
+
+#[test]
+fn copies_change_nothing_of_where_a_block_stands() {
+    let (lone, mirrored) = (stripe(1, 3, 2, MIB), stripe_of_mirrors(1, 3, 3, 2, MIB));
+    assert_eq!(spans(&lone, 0, lone.size()), spans(&mirrored, 0, mirrored.size()));
+    assert_eq!(mirrored.locate(2, 0), lone.locate(2, 0));
+    assert_eq!(mirrored.locate(3, 0), None, "places are counted, and not components");
 }
 
 #[test]

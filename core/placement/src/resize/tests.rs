@@ -35,7 +35,7 @@ fn place(layout: &Layout, offset: u64) -> (u64, u64) {
     let mut found = Vec::new();
     layout.map(offset, BLOCK_SIZE, &mut |span| found.push(span));
     assert_eq!(found.len(), 1);
-    (layout.component(found[0].component).expect("it exists").id.0, found[0].offset)
+    (layout.component(found[0].place).expect("it exists").id.0, found[0].offset)
 }
 
 fn assert_frozen(before: &Layout, after: &Layout, seed: u64) {
