@@ -59,6 +59,27 @@ ids! {
     ComponentId: u64, 16;
 }
 
+/// One single-threaded engine: one shard of one host. A disk group and an owner each belong to exactly one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct NodeId {
+    /// The host.
+    pub host: HostId,
+    /// Which of its nodes, from 0.
+    pub shard: u8,
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.shard)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeId({:x}/{})", self.host.0, self.shard)
+    }
+}
+
 /// The identity and the order of a write: owner's epoch first, then its sequence number within that epoch.
 ///
 /// `WriteId::default()` (0, 0) stands for "never written"; every real id is greater.

@@ -27,8 +27,8 @@ pub(crate) struct PagePlace {
 pub(crate) enum Checkpoint {
     /// None is under way.
     Idle,
-    /// Devices are being flushed and page intents logged.
-    Preparing { tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, intents: u32 },
+    /// Devices are being flushed, and page intents and what the log must go on telling are logged.
+    Preparing { tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, records: u32 },
     /// Pages are being written; those before `next` are under way or done.
     Writing { tail: BatchStart, pages: Vec<PagePlace>, next: usize, outstanding: u32, intents_from: u64 },
     /// The pages are being made stable.
@@ -54,7 +54,7 @@ impl Group {
             self.begin_checkpoint(out);
         }
         match &self.checkpoint {
-            Checkpoint::Preparing { flushes: 0, intents: 0, .. } => self.begin_pages(out),
+            Checkpoint::Preparing { flushes: 0, records: 0, .. } => self.begin_pages(out),
             Checkpoint::Writing { .. } => self.write_pages(out),
             Checkpoint::Idle
             | Checkpoint::Preparing { .. }
@@ -80,13 +80,13 @@ impl Group {
             let place = |page| PagePlace { member: index as u8, page };
             pages.extend(member.dirty_pages.iter().filter(|_| !skips_pages).map(place));
         }
-        let intents = pages.len() as u32;
+        let records = pages.len() as u32 + self.tell_again(tail.position);
         for &PagePlace { member, page } in &pages {
             let version = self.members[member as usize].versions[page as usize] + 1;
-            self.submit_record(None, Record::PageIntent { member, page, version });
+            self.submit_for_checkpoint(Record::PageIntent { member, page, version });
         }
         let flushes = self.flush_unsynced(out);
-        self.checkpoint = Checkpoint::Preparing { tail, pages, flushes, intents };
+        self.checkpoint = Checkpoint::Preparing { tail, pages, flushes, records };
     }
 
     /// Flushes every device with completed writes that are not known to be stable. Says how many.
@@ -105,11 +105,11 @@ impl Group {
         flushes
     }
 
-    pub(crate) fn page_intent_stable(&mut self) {
-        let Checkpoint::Preparing { intents, .. } = &mut self.checkpoint else {
-            unreachable!("page intents belong to a checkpoint that waits for them")
+    pub(crate) fn checkpoint_record_stable(&mut self) {
+        let Checkpoint::Preparing { records, .. } = &mut self.checkpoint else {
+            unreachable!("its records belong to a checkpoint that waits for them")
         };
-        *intents -= 1;
+        *records -= 1;
     }
 
     pub(crate) fn checkpoint_flushed(&mut self, _member: u8, out: &mut Vec<Output>) {

@@ -1,6 +1,7 @@
 //! A component as its group knows it: which extent holds which part of it.
 
 use crate::format::page::{ComponentRecord, HOLES_MAX, PARTS_PER_HOLE};
+use crate::window::Window;
 use base::WriteId;
 use base::units::EXTENT_SIZE;
 
@@ -46,6 +47,7 @@ pub(crate) struct Component {
     pub(crate) delete_cursor: u32,
     /// Free records of its deletion that are under way.
     pub(crate) frees_pending: u32,
+    pub(crate) window: Window,
     parts: PartMap,
     /// For each GiB the greatest id of a free of an extent in it: what a resync must know of parts without an extent.
     holes: Vec<WriteId>,
@@ -62,6 +64,7 @@ impl Component {
             is_stable: false,
             delete_cursor: 0,
             frees_pending: 0,
+            window: Window::default(),
             parts: PartMap::default(),
             holes,
         }
@@ -112,6 +115,11 @@ impl Component {
 
     pub(crate) fn holes(&self) -> &[WriteId] {
         &self.holes
+    }
+
+    /// The greatest id of a free in the GiB of `part`.
+    pub(crate) fn hole(&self, part: u32) -> WriteId {
+        self.holes.get((part / PARTS_PER_HOLE) as usize).copied().unwrap_or_default()
     }
 
     /// Notes that an extent of `part` was freed by (or after) write `id`.

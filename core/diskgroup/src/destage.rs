@@ -4,7 +4,7 @@
 //! younger stays, so that writing it again costs nothing. When a round has ended, a checkpoint makes that part of the
 //! log free. How much is in flight follows the fill level.
 
-use crate::format::batch::ExtentPlace;
+use crate::format::batch::{ExtentPlace, Origin};
 use crate::format::page::Descriptor;
 use crate::group::{Group, Purpose};
 use crate::index::{Dirty, Newest};
@@ -426,7 +426,13 @@ impl Group {
             self.frees_pending += 1;
             self.submit_record(
                 None,
-                Record::Free { component: owner.component, part: owner.part, place, id },
+                Record::Free {
+                    component: owner.component,
+                    part: owner.part,
+                    place,
+                    id,
+                    origin: Origin::Copy,
+                },
             );
         }
     }

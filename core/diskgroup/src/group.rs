@@ -27,7 +27,8 @@ use crate::read::ReadState;
 use crate::recovery::Recovery;
 use crate::retained::Retained;
 use crate::scrub::Scrub;
-use crate::write::{Sealed, Then, Work};
+use crate::versions::ChangedState;
+use crate::write::{Change, Sealed, Then, Work};
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -152,6 +153,12 @@ pub struct Group {
     pub(crate) reads: Slab<ReadState>,
     /// Reads that wait for memory.
     pub(crate) reads_waiting: VecDeque<u32>,
+    /// Questions for what was changed that wait for a table page.
+    pub(crate) changed: Slab<ChangedState>,
+    /// Components whose watermark is known to be greater than the log says.
+    pub(crate) settling: Vec<ComponentId>,
+    /// When the watermarks of an idle group go to the log at the latest.
+    pub(crate) settle_at: Option<Instant>,
     /// Table pages whose reading waits for memory.
     pub(crate) pages_waiting: VecDeque<(u8, u32)>,
     pub(crate) destages: Slab<Destage>,
@@ -229,6 +236,9 @@ impl Group {
             directs: Slab::new(),
             reads: Slab::new(),
             reads_waiting: VecDeque::new(),
+            changed: Slab::new(),
+            settling: Vec::new(),
+            settle_at: None,
             pages_waiting: VecDeque::new(),
             destages: Slab::new(),
             destaging: Destaging::default(),
@@ -254,14 +264,19 @@ impl Group {
             Input::Read { op, component, part, block, count, verify } => {
                 self.read(op, component, part, block, count, verify, out);
             }
-            Input::Write { op, component, part, block, data, id } => {
-                let blocks = data.iter().map(|buffer| buffer.len()).sum::<usize>() / BLOCK_SIZE as usize;
-                assert!(blocks >= 1 && block as usize + blocks <= 256, "a write lies within its part");
-                self.submit(Work::Write { op, component: component.0, part, block, data, id }, out);
+            Input::Write { op, component, part, block, data, id, origin, checksums } => {
+                let change = Change { op, component: component.0, part, block, id, origin };
+                self.write(change, data, &checksums, out);
             }
-            Input::Trim { op, component, part, block, count, id } => {
-                assert!(count >= 1 && block + count <= 256, "a trim lies within its part");
-                self.submit(Work::Trim { op, component: component.0, part, block, count, id }, out);
+            Input::Trim { op, component, part, block, count, id, origin } => {
+                assert!(block + count <= 256, "a trim lies within its part");
+                let change = Change { op, component: component.0, part, block, id, origin };
+                self.submit(Work::Trim { change, count }, out);
+            }
+            Input::Promise { op, component, epoch } => self.promise(op, component, epoch, out),
+            Input::Settle { op, component, watermark } => self.settle(op, component, watermark, out),
+            Input::Changed { op, component, since, from_part } => {
+                self.changed(op, component, since, from_part, out);
             }
             Input::Create { op, device, record } => self.create(op, device, record, out),
             Input::Change { op, component, record } => self.change(op, component, record, out),
@@ -286,6 +301,7 @@ impl Group {
         self.settle_away(out);
         self.advance_destaging(out);
         self.advance_checkpoint(out);
+        self.advance_watermarks();
         self.advance_scrub(out);
         self.trim_caches();
         self.seal(out);
@@ -308,7 +324,7 @@ impl Group {
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
         }
-        self.scrub_wake_at()
+        [self.scrub_wake_at(), self.settle_at].into_iter().flatten().min()
     }
 
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
@@ -411,6 +427,8 @@ impl Group {
             && self.records_waiting.is_empty()
             && self.starved.is_empty()
             && self.reads.is_empty()
+            && self.changed.is_empty()
+            && self.settling.is_empty()
             && self.deleting.is_empty()
     }
 

@@ -12,7 +12,7 @@ impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
     pub(crate) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
-            Record::Write { component, part, place, block, id, checksums } => {
+            Record::Write { component, part, place, block, id, checksums, .. } => {
                 self.own(*place, *component, *part);
                 let entry = |index: usize, checksum: u32| Entry {
                     id: *id,
@@ -36,7 +36,7 @@ impl Group {
                 };
                 self.insert_entries(*place, (0..=*count_less_one).map(entry));
             }
-            Record::Direct { component, part, place, replaced, id, checksums } => {
+            Record::Direct { component, part, place, replaced, id, checksums, .. } => {
                 if let Some(extent) = replaced {
                     self.disown(ExtentPlace { member: place.member, extent: *extent }, batch_position);
                 }
@@ -45,7 +45,7 @@ impl Group {
                 let direct = Direct { checksums: checksums.clone(), id: *id, position: batch_position };
                 self.dirty[key as usize].direct = Some(direct);
             }
-            Record::Free { component, part, place, id } => {
+            Record::Free { component, part, place, id, .. } => {
                 self.disown(*place, batch_position);
                 if let Some(&key) = self.keys.get(component) {
                     let component = &mut self.components[key as usize];
@@ -55,7 +55,11 @@ impl Group {
             }
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
             Record::ComponentGone { member, slot } => self.install_component_gone(*member, *slot),
-            Record::PageIntent { .. } => {}
+            Record::Watermark { component, id, .. } => self.install_watermark(*component, *id),
+            Record::PageIntent { .. } | Record::Entry { .. } => {}
+        }
+        if let Some((component, entry)) = record.window_entry() {
+            self.remember(component, entry, batch_position);
         }
     }
 
@@ -97,7 +101,11 @@ impl Group {
         if let Some(key) = holder
             && self.components[key as usize].record.id == record.id
         {
-            let record = record.clone();
+            let mut record = record.clone();
+            let before = &self.components[key as usize].record;
+            // A change made beside a promise, or replayed over a later page, must not take either back.
+            record.promised = record.promised.max(before.promised);
+            record.watermark = record.watermark.max(before.watermark);
             self.with_reservation(key, |component| {
                 component.record = record;
                 component.is_stable = true;

@@ -1,8 +1,11 @@
 //! What a group is told and what it asks for: the seam to its executor.
 
+use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use base::request::{Buffers, Pieces};
+use base::units::REGIONS_PER_EXTENT;
 use base::{Buffer, ComponentId, DeviceId, WriteId};
+use smallvec::SmallVec;
 
 /// The caller's name for an operation; comes back with its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,8 +54,12 @@ pub enum Input {
         block: u16,
         /// A multiple of 4 KiB, each buffer too; ends within the part.
         data: Buffers,
-        /// Greater than the id of every earlier write to these blocks.
+        /// For a guest's write, greater than the id of every earlier one to these blocks.
         id: WriteId,
+        /// Whose write it is.
+        origin: Origin,
+        /// CRC-32C of each block as computed where the data entered, to be compared; empty if nobody did.
+        checksums: SmallVec<[u32; 2]>,
     },
     /// Make blocks of one part read as zeroes and give their space back. Answered when stable.
     Trim {
@@ -68,6 +75,38 @@ pub enum Input {
         count: u16,
         /// As for a write.
         id: WriteId,
+        /// As for a write.
+        origin: Origin,
+    },
+    /// Let a component promise an epoch, greater than the one before. Answered when stable.
+    Promise {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+        /// What it promises.
+        epoch: u32,
+    },
+    /// All changes of a component up to `watermark` are decided. Becomes stable with a later batch, or, when there is an
+    /// `op`, with the next one, which answers it.
+    Settle {
+        /// Comes back with the answer, if one is wanted.
+        op: Option<Op>,
+        /// Which.
+        component: ComponentKey,
+        /// The greatest such id.
+        watermark: WriteId,
+    },
+    /// Tell which parts of a component were written after `since`, as far as one answer has room.
+    Changed {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+        /// Ids up to this one do not count.
+        since: WriteId,
+        /// The first part to look at.
+        from_part: u32,
     },
     /// Make a component on a member. Answered with its key when stable.
     Create {
@@ -166,10 +205,26 @@ pub enum Output {
 pub enum Answer {
     /// A write, trim, change or deletion is stable.
     Done,
-    /// The blocks of a read.
-    Data(Pieces),
+    /// The blocks of a read, and the CRC-32C of each that is not in a hole.
+    Data(Pieces, SmallVec<[u32; 2]>),
+    /// Parts that were changed, ascending, and where to go on.
+    Changed {
+        /// Each part with its greatest write ids.
+        parts: Vec<(u32, Versions)>,
+        /// The part to go on at; `None` at the end.
+        next: Option<u32>,
+    },
     /// A component was made.
     Component(ComponentKey),
+}
+
+/// The greatest write ids of one part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Versions {
+    /// No extent; the id is that of the last freeing in the same GiB, an upper bound.
+    Hole(WriteId),
+    /// By region.
+    Regions(Box<[WriteId; REGIONS_PER_EXTENT]>),
 }
 
 /// How an operation ended badly.

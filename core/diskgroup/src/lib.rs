@@ -25,10 +25,15 @@ mod recovery;
 mod retained;
 mod scrub;
 mod state;
+mod versions;
+mod window;
 mod write;
 
+pub use format::batch::{Origin, WindowEntry};
 pub use group::{Counters, Group, Settings};
-pub use io::{Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output};
+pub use io::{
+    Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
+};
 pub use membership::RemoveRefusal;
 pub use mutant::Mutant;
 pub use state::{ComponentState, GroupState, MemberState};

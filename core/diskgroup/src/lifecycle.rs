@@ -1,7 +1,7 @@
 //! Components: made, changed, deleted, and their extents given back.
 
 use crate::component::Component;
-use crate::format::batch::{ExtentPlace, Record};
+use crate::format::batch::{ExtentPlace, Origin, Record};
 use crate::format::page::ComponentRecord;
 use crate::group::{Group, Phase};
 use crate::io::{ComponentKey, GroupError, Op, Output};
@@ -81,6 +81,17 @@ impl Group {
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
+    pub(crate) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
+        if let Err(error) = self.check_component(component.0, 0) {
+            return out.push(Output::Done { op, result: Err(error) });
+        }
+        let current = &self.components[component.0 as usize];
+        assert!(epoch > current.record.promised, "promised epochs grow");
+        let record = ComponentRecord { promised: epoch, ..current.record.clone() };
+        let (member, slot) = (current.member, current.slot);
+        self.submit_record(Some(op), Record::Component { member, slot, record });
+    }
+
     pub(crate) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
         if let Err(error) = self.check_component(component.0, 0) {
             return out.push(Output::Done { op, result: Err(error) });
@@ -117,7 +128,8 @@ impl Group {
             self.components[key as usize].frees_pending += 1;
             self.frees_pending += 1;
             let place = ExtentPlace { member, extent };
-            self.submit_record(None, Record::Free { component: id, part, place, id: WriteId::default() });
+            let (part_id, origin) = (WriteId::default(), Origin::Copy);
+            self.submit_record(None, Record::Free { component: id, part, place, id: part_id, origin });
         }
         let component = &mut self.components[key as usize];
         if component.frees_pending == 0 && component.used == 0 {

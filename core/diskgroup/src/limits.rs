@@ -79,6 +79,18 @@ pub const DAMAGED_BLOCKS_NAMED_MAX: usize = 1024;
 /// Times that a read is tried again because what it read was replaced meanwhile, or once because it was damaged.
 pub const READ_RETRIES_MAX: u8 = 8;
 
+/// How long a watermark waits for a batch that takes it along: long beside a batch, short beside a lease.
+pub const SETTLE_DELAY: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Bytes of a watermark's record.
+pub const WATERMARK_RECORD_SIZE: usize = 28;
+
+/// Parts in one answer about what was changed: some 100 KiB.
+pub const CHANGED_PARTS_MAX: usize = 512;
+
+/// Parts that are looked at for one such answer: some hundred microseconds' worth, so that guests do not wait.
+pub const CHANGED_LOOKED_AT_MAX: u32 = 4096;
+
 /// Buffers of a group's own work (batch headers, pages, log reads of destaging, scrubbing), in bytes.
 pub const OWN_POOL_SIZE: usize = 24 << 20;
 

@@ -42,6 +42,7 @@ pub(crate) enum PageWaiter {
     Read(u32),
     Destage(u32),
     Scrub,
+    Changed(u32),
     /// Whoever asked will ask again.
     Nobody,
 }

@@ -23,11 +23,13 @@ pub enum Mutant {
     ReuseExtentEarly,
     /// The log does not keep what a device that is away has not got yet.
     ForgetAwayMember,
+    /// The log lets go of changes that are not decided.
+    ForgetWindow,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 9] = [
+    pub const ALL: [Mutant; 10] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -37,6 +39,7 @@ impl Mutant {
         Mutant::TrustOlderPage,
         Mutant::ReuseExtentEarly,
         Mutant::ForgetAwayMember,
+        Mutant::ForgetWindow,
     ];
 }
 

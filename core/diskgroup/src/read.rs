@@ -375,11 +375,13 @@ impl Group {
     fn deliver(&mut self, key: u32, out: &mut Vec<Output>) {
         let read = &mut self.reads[key as usize];
         let mut pieces = Pieces::new();
+        let mut checksums = SmallVec::new();
         for run in read.runs.drain(..) {
+            checksums.extend(run.places.iter().filter_map(|place| place.checksum()));
             let len = run.places.len() as u32 * BLOCK_SIZE as u32;
             pieces.push(run.buffer.map_or(Piece::Hole(len), Piece::Bytes));
         }
-        self.end_read(key, Ok(Answer::Data(pieces)), out);
+        self.end_read(key, Ok(Answer::Data(pieces, checksums)), out);
     }
 
     fn end_read(&mut self, key: u32, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
@@ -488,6 +490,7 @@ impl Group {
                 PageWaiter::Read(key) => self.start_read(key, out),
                 PageWaiter::Destage(key) => self.start_destage(key, out),
                 PageWaiter::Scrub => self.scrub_page_ready(),
+                PageWaiter::Changed(key) => self.look_for_changes(key, out),
                 PageWaiter::Nobody => {}
             }
         }
@@ -504,6 +507,7 @@ impl Group {
                 PageWaiter::Read(key) => self.start_read(key, out),
                 PageWaiter::Destage(key) => self.start_destage(key, out),
                 PageWaiter::Scrub => self.scrub_page_ready(),
+                PageWaiter::Changed(key) => self.look_for_changes(key, out),
                 PageWaiter::Nobody => {}
             }
         }

@@ -291,8 +291,8 @@ impl Group {
             Record::Component { member, slot: at, .. } | Record::ComponentGone { member, slot: at } => {
                 slot(*member, *at)
             }
-            // It may speak of a device that has left its place since; nothing follows from it then.
-            Record::PageIntent { .. } => true,
+            // These may speak of a device that has left its place since; nothing follows from it then.
+            Record::PageIntent { .. } | Record::Watermark { .. } | Record::Entry { .. } => true,
         }
     }
 
@@ -440,6 +440,7 @@ impl Group {
         }
         let deleting = self.components.iter().filter(|(_, component)| component.record.is_deleting);
         self.deleting = deleting.map(|(key, _)| key as u32).collect();
+        self.forget_decided();
         // Trims replayed may leave extents empty; a destaging round will tell.
         self.trims_unsettled = true;
         self.phase = Phase::Open;

@@ -4,7 +4,7 @@
 //! lack of either. Nothing takes effect, for readers or for tables, before its batch is stable: see `install`.
 
 use crate::component::Component;
-use crate::format::batch::{BatchHeader, ExtentPlace, Record};
+use crate::format::batch::{BatchHeader, ExtentPlace, Origin, Record, WindowEntry};
 use crate::group::{Group, Phase, Purpose};
 use crate::index::Dirty;
 use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
@@ -25,26 +25,32 @@ const WRITE_RECORD_SIZE: usize = 40;
 #[derive(Debug)]
 pub(crate) enum Work {
     Write {
-        op: Op,
-        component: u32,
-        part: u32,
-        block: u16,
+        change: Change,
         data: Buffers,
-        id: WriteId,
+        checksums: SmallVec<[u32; 2]>,
     },
     Trim {
-        op: Op,
-        component: u32,
-        part: u32,
-        block: u16,
+        change: Change,
         count: u16,
-        id: WriteId,
     },
     /// A record without data, from the group itself.
     Record {
         op: Option<Op>,
         record: Record,
+        /// Whether a checkpoint waits for it.
+        for_checkpoint: bool,
     },
+}
+
+/// Where a write or trim goes, and who waits for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change {
+    pub(crate) op: Op,
+    pub(crate) component: u32,
+    pub(crate) part: u32,
+    pub(crate) block: u16,
+    pub(crate) id: WriteId,
+    pub(crate) origin: Origin,
 }
 
 /// What becomes of a record when its batch is stable.
@@ -53,6 +59,7 @@ pub(crate) struct Then {
     record: Record,
     op: Option<Op>,
     data: Buffers,
+    for_checkpoint: bool,
 }
 
 /// The batch that is being written.
@@ -71,6 +78,17 @@ impl Sealed {
 }
 
 impl Group {
+    /// Takes a write in whose data, if it came with checksums, is as it was where it entered.
+    pub(crate) fn write(&mut self, change: Change, data: Buffers, expected: &[u32], out: &mut Vec<Output>) {
+        let checksums = checksums(&data);
+        let blocks = checksums.len();
+        assert!(blocks >= 1 && change.block as usize + blocks <= 256, "a write lies within its part");
+        if !expected.is_empty() && *expected != *checksums {
+            return out.push(Output::Done { op: change.op, result: Err(GroupError::Damaged) });
+        }
+        self.submit(Work::Write { change, data, checksums }, out);
+    }
+
     /// Takes guest work in, in order.
     pub(crate) fn submit(&mut self, work: Work, out: &mut Vec<Output>) {
         if !self.waiting.is_empty() {
@@ -82,7 +100,21 @@ impl Group {
 
     /// Takes a record of the group's own in. It may use the room that guests must leave.
     pub(crate) fn submit_record(&mut self, op: Option<Op>, record: Record) {
-        let work = Work::Record { op, record };
+        self.submit_record_work(Work::Record { op, record, for_checkpoint: false });
+    }
+
+    /// As [`Group::submit_record`], for a record that the checkpoint under way waits for.
+    pub(crate) fn submit_for_checkpoint(&mut self, record: Record) {
+        self.submit_record_work(Work::Record { op: None, record, for_checkpoint: true });
+    }
+
+    /// Puts a small record into the next batch, in which there is room for it.
+    pub(crate) fn gather_record(&mut self, record: Record) {
+        let then = Then { record: record.clone(), op: None, data: Buffers::new(), for_checkpoint: false };
+        self.gather.push(&record, then);
+    }
+
+    fn submit_record_work(&mut self, work: Work) {
         if !self.records_waiting.is_empty() {
             self.records_waiting.push_back(work);
         } else if let Some(work) = self.accept_record(work) {
@@ -91,20 +123,22 @@ impl Group {
     }
 
     fn accept_record(&mut self, work: Work) -> Option<Work> {
-        let Work::Record { op, record } = work else { unreachable!("only records are submitted as records") };
+        let Work::Record { op, record, for_checkpoint } = work else {
+            unreachable!("only records are submitted as records")
+        };
         let bytes = match &record {
             Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
             Record::Component { .. } => 1024,
             _ => WRITE_RECORD_SIZE,
         };
         if !self.has_room(bytes, 0, 0) {
-            return Some(Work::Record { op, record });
+            return Some(Work::Record { op, record, for_checkpoint });
         }
-        self.gather.push(&record, Then { record: record.clone(), op, data: Buffers::new() });
+        self.gather.push(&record, Then { record: record.clone(), op, data: Buffers::new(), for_checkpoint });
         None
     }
 
-    fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
+    pub(crate) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
         let blocks = self.gather.header_blocks(record_bytes) + self.gather.data_blocks + data_blocks;
         self.gather.has_room(record_bytes, data_blocks, self.log.blocks)
             && self.log.cost(blocks) + reserve <= self.log.free_blocks()
@@ -130,7 +164,7 @@ impl Group {
             return None;
         }
         let (component, part) = match &work {
-            Work::Write { component, part, .. } | Work::Trim { component, part, .. } => (*component, *part),
+            Work::Write { change, .. } | Work::Trim { change, .. } => (change.component, change.part),
             Work::Record { .. } => unreachable!("the group's own records are not guest work"),
         };
         if let Err(error) = self.check_component(component, part) {
@@ -142,12 +176,8 @@ impl Group {
             return None;
         }
         match work {
-            Work::Write { op, component, part, block, data, id } => {
-                self.accept_write(op, component, part, block, data, id, out)
-            }
-            Work::Trim { op, component, part, block, count, id } => {
-                self.accept_trim(op, component, part, block, count, id, out)
-            }
+            Work::Write { change, data, checksums } => self.accept_write(change, data, checksums, out),
+            Work::Trim { change, count } => self.accept_trim(change, count, out),
             Work::Record { .. } => unreachable!("excluded above"),
         }
     }
@@ -168,27 +198,24 @@ impl Group {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one input")]
     fn accept_write(
         &mut self,
-        op: Op,
-        component: u32,
-        part: u32,
-        block: u16,
+        change: Change,
         data: Buffers,
-        id: WriteId,
+        checksums: SmallVec<[u32; 2]>,
         out: &mut Vec<Output>,
     ) -> Option<Work> {
-        let blocks = data.iter().map(|buffer| buffer.len()).sum::<usize>() / BLOCK_SIZE as usize;
+        let Change { op, component, part, block, id, origin } = change;
+        let blocks = checksums.len();
         let mapped = self.components[component as usize].extent_of(part);
         if blocks == BLOCKS_PER_EXTENT
             && let Some(extent) = self.allocate(component)
         {
-            self.write_direct(op, component, part, extent, data, id, out);
+            self.write_direct(change, extent, data, &checksums, out);
             return None;
         }
         if !self.has_guest_room(blocks as u64) {
-            return Some(Work::Write { op, component, part, block, data, id });
+            return Some(Work::Write { change, data, checksums });
         }
         let extent = match mapped {
             Some(extent) => extent,
@@ -198,78 +225,80 @@ impl Group {
                     extent
                 }
                 None => {
-                    self.starve(Work::Write { op, component, part, block, data, id }, out);
+                    self.starve(Work::Write { change, data, checksums }, out);
                     return None;
                 }
             },
         };
         let place = ExtentPlace { member: self.components[component as usize].member, extent };
-        let checksums = checksums(&data);
         self.gather.data.extend(data.iter().cloned());
         let component = self.components[component as usize].record.id;
-        let record = Record::Write { component, part, place, block: block as u8, id, checksums };
+        let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
         self.take_pending(place);
-        self.gather.push(&record, Then { record: record.clone(), op: Some(op), data });
+        let then = Then { record: record.clone(), op: Some(op), data, for_checkpoint: false };
+        self.gather.push(&record, then);
         None
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one input")]
-    fn accept_trim(
-        &mut self,
-        op: Op,
-        component: u32,
-        part: u32,
-        block: u16,
-        count: u16,
-        id: WriteId,
-        out: &mut Vec<Output>,
-    ) -> Option<Work> {
-        let Some(extent) = self.components[component as usize].extent_of(part) else {
-            out.push(Output::Done { op, result: Ok(Answer::Done) });
-            return None;
+    fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
+        let Change { op, component: key, part, block, id, origin } = change;
+        let Component { member, ref record, .. } = self.components[key as usize];
+        let component = record.id;
+        let mapped = self.components[key as usize].extent_of(part).filter(|_| count > 0);
+        let entries = match mapped {
+            Some(_) if (count as usize) < BLOCKS_PER_EXTENT => u64::from(count),
+            Some(_) | None => 0,
         };
-        if !self.has_guest_room(if count as usize == BLOCKS_PER_EXTENT { 0 } else { u64::from(count) }) {
-            return Some(Work::Trim { op, component, part, block, count, id });
+        if !self.has_guest_room(entries) {
+            return Some(Work::Trim { change, count });
         }
-        let place = ExtentPlace { member: self.components[component as usize].member, extent };
-        let key = component;
-        let component = self.components[key as usize].record.id;
-        let record = if count as usize == BLOCKS_PER_EXTENT {
-            self.exclusive.insert((key, part));
-            self.frees_pending += 1;
-            if self.is_mutant(Mutant::ReuseExtentEarly) {
-                self.members[place.member as usize].free.insert(place.extent);
+        let record = match mapped.map(|extent| ExtentPlace { member, extent }) {
+            None if origin == Origin::Copy => {
+                out.push(Output::Done { op, result: Ok(Answer::Done) });
+                return None;
             }
-            Record::Free { component, part, place, id }
-        } else {
-            self.take_pending(place);
-            Record::Trim { component, place, block: block as u8, count_less_one: (count - 1) as u8, id }
+            // Nothing changes, but that there was such a trim may be asked for.
+            None => {
+                let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true };
+                Record::Entry { member, component, entry }
+            }
+            Some(place) if count as usize == BLOCKS_PER_EXTENT => {
+                self.exclusive.insert((key, part));
+                self.frees_pending += 1;
+                if self.is_mutant(Mutant::ReuseExtentEarly) {
+                    self.members[place.member as usize].free.insert(place.extent);
+                }
+                Record::Free { component, part, place, id, origin }
+            }
+            Some(place) => {
+                self.take_pending(place);
+                let count_less_one = (count - 1) as u8;
+                Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }
+            }
         };
-        self.gather.push(&record, Then { record: record.clone(), op: Some(op), data: Buffers::new() });
+        let data = Buffers::new();
+        self.gather.push(&record, Then { record: record.clone(), op: Some(op), data, for_checkpoint: false });
         None
     }
 
     /// Writes a whole extent to a fresh place; its record follows when that is stable.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one input and the extent taken for it")]
     fn write_direct(
         &mut self,
-        op: Op,
-        component: u32,
-        part: u32,
+        change: Change,
         extent: u32,
         data: Buffers,
-        id: WriteId,
+        checksums: &[u32],
         out: &mut Vec<Output>,
     ) {
+        let Change { op, component, part, id, origin, .. } = change;
         let Component { member, ref record, .. } = self.components[component as usize];
         let replaced = self.components[component as usize].extent_of(part);
-        let sums = checksums(&data);
-        let sums: Box<[u32; BLOCKS_PER_EXTENT]> =
-            Box::new(sums.as_slice().try_into().expect("a whole extent has 256 checksums"));
+        let checksums = Box::new(checksums.try_into().expect("a whole extent has 256 checksums"));
         let place = ExtentPlace { member, extent };
-        let direct = Record::Direct { component: record.id, part, place, replaced, id, checksums: sums };
+        let direct = Record::Direct { component: record.id, part, place, replaced, id, origin, checksums };
         self.exclusive.insert((component, part));
-        let key = self.directs.insert(Work::Record { op: Some(op), record: direct }) as u32;
+        let key =
+            self.directs.insert(Work::Record { op: Some(op), record: direct, for_checkpoint: false }) as u32;
         let io = self.issue(member, Purpose::Direct(key));
         let offset = self.members[member as usize].geometry.block_offset(extent, 0);
         self.counters.direct_bytes += EXTENT_SIZE;
@@ -277,7 +306,7 @@ impl Group {
     }
 
     pub(crate) fn direct_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
-        let Work::Record { op, record } = self.directs.remove(key as usize) else {
+        let Work::Record { op, record, .. } = self.directs.remove(key as usize) else {
             unreachable!("only records wait for direct writes")
         };
         match (result, op) {
@@ -316,10 +345,10 @@ impl Group {
         if self.may_gain_space() {
             self.starved.push_back(work);
         } else {
-            let (Work::Write { component, .. } | Work::Trim { component, .. }) = &work else {
+            let (Work::Write { change, .. } | Work::Trim { change, .. }) = &work else {
                 unreachable!("only guests need space")
             };
-            let member = self.components[*component as usize].member;
+            let member = self.components[change.component as usize].member;
             let has_lost = self.members[member as usize].lost_extents > 0;
             fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
         }
@@ -363,6 +392,7 @@ impl Group {
         if self.sealed.is_some() || self.gather.is_empty() {
             return;
         }
+        self.gather_watermarks();
         let header_blocks = self.gather.header_blocks(0);
         let Some(mut header) = self.own_pool.take((header_blocks * BLOCK_SIZE) as usize) else { return };
         let blocks = header_blocks + self.gather.data_blocks;
@@ -407,7 +437,7 @@ impl Group {
         let sealed = self.sealed.take().expect("a batch that completes was sealed");
         self.log.starts.push_back(sealed.start);
         let mut position = sealed.start.position + sealed.header_blocks;
-        for Then { record, op, data } in sealed.then {
+        for Then { record, op, data, for_checkpoint } in sealed.then {
             let data_position = position;
             position += record.data_blocks();
             self.retain(data_position, &data);
@@ -415,6 +445,9 @@ impl Group {
             self.install(&record, sealed.start.position, data_position);
             if self.is_mutant(Mutant::AcknowledgeBeforeStable) && matches!(record, Record::Write { .. }) {
                 continue;
+            }
+            if for_checkpoint {
+                self.checkpoint_record_stable();
             }
             if let Some(op) = op {
                 let result =
@@ -426,13 +459,7 @@ impl Group {
 
     /// Whether the device that the record speaks of failed while its batch was under way.
     fn is_record_lost(&self, record: &Record) -> bool {
-        let member = match record {
-            Record::Write { place, .. } | Record::Direct { place, .. } => place.member,
-            Record::Trim { place, .. } | Record::Free { place, .. } => place.member,
-            Record::Component { member, .. } | Record::ComponentGone { member, .. } => *member,
-            Record::PageIntent { member, .. } => *member,
-        };
-        !self.members[member as usize].is_in_service()
+        !self.members[record.member() as usize].is_in_service()
     }
 
     fn retain(&mut self, mut position: u64, data: &Buffers) {
@@ -477,8 +504,8 @@ impl Group {
                     .expect("a slot is held until it is gone");
                 return Answer::Component(ComponentKey(key));
             }
-            Record::ComponentGone { .. } => {}
-            Record::PageIntent { .. } => self.page_intent_stable(),
+            Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
+            Record::Watermark { .. } | Record::Entry { .. } => {}
         }
         Answer::Done
     }
@@ -579,6 +606,11 @@ impl Group {
             }
         }
         self.reads_waiting.clear();
+        for question in self.changed.drain() {
+            out.push(Output::Done { op: question.op(), result: Err(GroupError::DeviceLost) });
+        }
+        self.settling.clear();
+        self.settle_at = None;
     }
 
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
@@ -597,7 +629,7 @@ impl Group {
 /// Answers the operation behind some work with an error.
 pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
     let op = match work {
-        Work::Write { op, .. } | Work::Trim { op, .. } => Some(*op),
+        Work::Write { change, .. } | Work::Trim { change, .. } => Some(change.op),
         Work::Record { op, .. } => *op,
     };
     if let Some(op) = op {
@@ -605,6 +637,7 @@ pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
     }
 }
 
-fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
+/// CRC-32C of each block.
+pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
     data.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize)).map(crc32c).collect()
 }

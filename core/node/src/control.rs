@@ -516,6 +516,8 @@ fn component_record(spec: &DiskSpec, component: &Component) -> Result<ComponentR
         disk: spec.id,
         size: component.size,
         reservation: share.next_multiple_of(BLOCK_SIZE),
+        promised: 0,
+        watermark: base::WriteId::default(),
         is_deleting: false,
         disk_record: record.encode().ok_or(ControlError::RecordTooLong)?,
     })

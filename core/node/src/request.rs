@@ -10,7 +10,7 @@ use crate::pieces;
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, WriteId};
-use diskgroup::{Answer, GroupError, Input};
+use diskgroup::{Answer, GroupError, Input, Origin};
 use iostats::{Arrival, Operation};
 use layout::Span;
 use smallvec::SmallVec;
@@ -252,9 +252,9 @@ impl Node {
         let state = &mut self.requests[key as usize];
         state.outstanding -= 1;
         match result {
-            Ok(Answer::Data(data)) => state.answers[piece as usize] = data,
+            Ok(Answer::Data(data, _)) => state.answers[piece as usize] = data,
             Ok(Answer::Done) => {}
-            Ok(Answer::Component(_)) => unreachable!("requests make no components"),
+            Ok(Answer::Component(_) | Answer::Changed { .. }) => unreachable!("requests ask for neither"),
             Err(error) => state.error = Some(state.error.unwrap_or(request_error(error))),
         }
         if state.outstanding > 0 {
@@ -414,7 +414,16 @@ impl Node {
             self.change_span(
                 key,
                 span,
-                |op, component, part, block, id| Input::Write { op, component, part, block, data, id },
+                |op, component, part, block, id| Input::Write {
+                    op,
+                    component,
+                    part,
+                    block,
+                    data,
+                    id,
+                    origin: Origin::Copy,
+                    checksums: SmallVec::new(),
+                },
                 out,
             );
         }
@@ -427,7 +436,15 @@ impl Node {
             self.change_span(
                 key,
                 span,
-                |op, component, part, block, id| Input::Trim { op, component, part, block, count, id },
+                |op, component, part, block, id| Input::Trim {
+                    op,
+                    component,
+                    part,
+                    block,
+                    count,
+                    id,
+                    origin: Origin::Copy,
+                },
                 out,
             );
         }

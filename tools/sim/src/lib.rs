@@ -4,6 +4,8 @@
 
 pub mod campaign;
 pub mod device;
+pub mod formatting;
+pub mod ledger;
 pub mod model;
 pub mod overload;
 pub mod world;

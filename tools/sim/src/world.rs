@@ -1,20 +1,20 @@
 //! One run: a disk group, its virtual devices, a load, faults, and the oracle.
 
 use crate::device::Device;
+use crate::formatting::format_devices;
+use crate::ledger::Ledger;
 use crate::model::{Key, Model, Value, fill, value_of};
 use base::checksum::crc32c;
 use base::request::{Buffers, Piece};
 use base::units::{BLOCK_SIZE, MIB};
-use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random, WriteId};
-use diskgroup::format::anchor::{Anchor, anchor_offset};
+use base::{ComponentId, DeviceId, DiskId, Instant, Pool, Random, WriteId};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, Superblock};
+use diskgroup::format::superblock::Superblock;
 use diskgroup::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
+    Settings,
 };
 use std::collections::{BTreeMap, BinaryHeap};
-
-const LOG_SIZE: u64 = 4 * MIB;
 
 /// What a seed may bring beside load and crashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,6 +91,13 @@ enum Operation {
     /// A write or a trim of these blocks.
     Write {
         keys: Vec<Key>,
+        id: WriteId,
+        is_trim: bool,
+    },
+    /// A question for what was changed, and what the answer must tell.
+    Changed {
+        component: u32,
+        expected: BTreeMap<(u32, usize), WriteId>,
     },
     Read {
         first: Key,
@@ -126,6 +133,7 @@ pub struct World {
     tickets: u64,
     queue: BinaryHeap<Pending>,
     model: Model,
+    ledger: Ledger,
     components: BTreeMap<u32, Component>,
     next_component: u32,
     operations: BTreeMap<u64, Operation>,
@@ -162,7 +170,7 @@ impl World {
         };
         let capacity_count = random.below(3);
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
-        let (superblocks, devices) = format_devices(&mut random, capacity_count, extents);
+        let (superblocks, devices) = format_devices(&mut random, capacity_count, extents, DeviceId(1));
         let settings = Settings {
             table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
@@ -182,6 +190,7 @@ impl World {
             tickets: 0,
             queue: BinaryHeap::new(),
             model: Model::default(),
+            ledger: Ledger::default(),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
@@ -338,14 +347,19 @@ impl World {
             .values()
             .filter_map(|operation| match operation {
                 Operation::Create { component } => Some(*component),
-                Operation::Write { .. } | Operation::Read { .. } | Operation::Delete { .. } => None,
+                Operation::Write { .. } | Operation::Changed { .. } => None,
+                Operation::Read { .. } | Operation::Delete { .. } => None,
             })
             .collect();
         let group = self.group.as_ref().expect("a group is open");
         let mut missing = Vec::new();
         let mut gone = Vec::new();
+        let mut wrong = Ok(());
         for (number, component) in &mut self.components {
             component.key = group.component(component.id);
+            if let Some(key) = component.key.filter(|_| !self.has_rot) {
+                wrong = wrong.and(self.ledger.check_window(component.id, &group.window(key)));
+            }
             let is_dead = (self.dead_members | self.given_up) >> component.member & 1 == 1;
             let is_away = self.away_members >> component.member & 1 == 1;
             if is_away && (component.is_deleting || undecided.contains(number)) {
@@ -359,7 +373,11 @@ impl World {
             }
             component.is_deleting = false;
         }
+        if let Err(why) = wrong {
+            self.fail(why);
+        }
         for number in gone {
+            self.ledger.forget(ComponentId(u64::from(number)));
             self.components.remove(&number);
             self.model.forget_component(number);
         }
@@ -382,15 +400,27 @@ impl World {
         }
         self.note("done", op.0 << 1 | u64::from(result.is_ok()));
         match (operation, result) {
-            (Operation::Write { keys }, Ok(_)) => keys.iter().for_each(|key| self.model.acknowledge(*key)),
-            (Operation::Write { keys }, Err(error)) => {
+            (Operation::Write { keys, id, is_trim }, Ok(_)) => {
+                keys.iter().for_each(|key| self.model.acknowledge(*key));
+                let (component, part, first) = keys[0];
+                let blocks = first..first + keys.len() as u16;
+                self.ledger.end(ComponentId(u64::from(component)), id, part, blocks, is_trim);
+            }
+            (Operation::Write { keys, id, .. }, Err(error)) => {
                 self.check_error(keys[0].0, error);
                 if error == GroupError::DeviceLost {
                     return; // Unknown: it may have happened.
                 }
+                self.ledger.refuse(ComponentId(u64::from(keys[0].0)), id);
                 keys.iter().for_each(|key| self.model.refuse(*key));
             }
-            (Operation::Read { first, count, began }, Ok(Answer::Data(pieces))) => {
+            (Operation::Changed { expected, .. }, Ok(Answer::Changed { parts, next })) => {
+                if let Err(why) = Ledger::check_changed(&expected, &parts, next) {
+                    self.fail(why);
+                }
+            }
+            (Operation::Changed { component, .. }, Err(error)) => self.check_error(component, error),
+            (Operation::Read { first, count, began }, Ok(Answer::Data(pieces, _))) => {
                 self.check_read(first, count, began, &pieces);
             }
             (Operation::Read { first, .. }, Err(error)) => self.check_error(first.0, error),
@@ -403,6 +433,7 @@ impl World {
             }
             (Operation::Delete { component }, Ok(_)) => {
                 self.components.remove(&component);
+                self.ledger.forget(ComponentId(u64::from(component)));
                 self.model.forget_component(component);
             }
             (Operation::Delete { component }, Err(error)) => self.check_error(component, error),
@@ -535,8 +566,10 @@ impl World {
         let number = live[self.random.below(live.len() as u64) as usize];
         match self.random.below(100) {
             0..55 => self.begin_write(number),
-            55..70 => self.begin_trim(number),
-            70..99 => self.begin_read(number),
+            55..68 => self.begin_trim(number),
+            68..94 => self.begin_read(number),
+            94..98 => self.begin_settle(number),
+            98..99 => self.begin_changed(number),
             _ => self.begin_delete(number),
         }
     }
@@ -562,6 +595,8 @@ impl World {
             disk: DiskId(u128::from(number)),
             size: u64::from(parts) * MIB,
             reservation,
+            promised: 0,
+            watermark: WriteId::default(),
             is_deleting: false,
             disk_record: vec![number as u8; 20],
         };
@@ -609,7 +644,19 @@ impl World {
         data.push(buffer);
         let id = self.next_id();
         let component = self.components[&number].key.expect("only live components are used");
-        self.submit(Operation::Write { keys }, |op| Input::Write { op, component, part, block, data, id });
+        let checksums = data.iter().flat_map(|buffer| buffer.chunks_exact(4096)).map(crc32c).collect();
+        self.ledger.begin(self.components[&number].id, id);
+        let origin = Origin::Guest;
+        self.submit(Operation::Write { keys, id, is_trim: false }, |op| Input::Write {
+            op,
+            component,
+            part,
+            block,
+            data,
+            id,
+            origin,
+            checksums,
+        });
     }
 
     fn begin_trim(&mut self, number: u32) {
@@ -618,7 +665,38 @@ impl World {
         keys.iter().for_each(|key| self.model.begin(*key, 0));
         let id = self.next_id();
         let component = self.components[&number].key.expect("only live components are used");
-        self.submit(Operation::Write { keys }, |op| Input::Trim { op, component, part, block, count, id });
+        self.ledger.begin(self.components[&number].id, id);
+        let origin = Origin::Guest;
+        self.submit(Operation::Write { keys, id, is_trim: true }, |op| Input::Trim {
+            op,
+            component,
+            part,
+            block,
+            count,
+            id,
+            origin,
+        });
+    }
+
+    /// The group is told how far all changes of a component are decided.
+    fn begin_settle(&mut self, number: u32) {
+        let component = self.components[&number].key.expect("only live components are used");
+        let Some(watermark) = self.ledger.watermark(self.components[&number].id) else { return };
+        let mut out = Vec::new();
+        let group = self.group.as_mut().expect("a group is open");
+        group.step(Instant(self.now), Input::Settle { op: None, component, watermark }, &mut out);
+        self.perform(out);
+    }
+
+    fn begin_changed(&mut self, number: u32) {
+        let component = self.components[&number].key.expect("only live components are used");
+        let since = WriteId {
+            epoch: self.random.below(u64::from(self.epoch) + 1) as u32,
+            sequence: self.random.below(self.sequence + 1),
+        };
+        let expected = self.ledger.changed(self.components[&number].id, since);
+        let operation = Operation::Changed { component: number, expected };
+        self.submit(operation, |op| Input::Changed { op, component, since, from_part: 0 });
     }
 
     fn begin_read(&mut self, number: u32) {
@@ -637,7 +715,8 @@ impl World {
 
     fn begin_delete(&mut self, number: u32) {
         let is_used = self.operations.values().any(|operation| match operation {
-            Operation::Write { keys } => keys[0].0 == number,
+            Operation::Write { keys, .. } => keys[0].0 == number,
+            Operation::Changed { component, .. } => *component == number,
             Operation::Read { first, .. } => first.0 == number,
             Operation::Create { component } | Operation::Delete { component } => *component == number,
         });
@@ -739,43 +818,4 @@ impl World {
         }
         self.settle()
     }
-}
-
-/// Devices of a group as its formatting leaves them: the log's device first.
-fn format_devices(random: &mut Random, capacity_count: u64, extents: u64) -> (Vec<Superblock>, Vec<Device>) {
-    let mut members = [DeviceId(0); MEMBERS_MAX];
-    for (place, member) in members.iter_mut().enumerate().take(1 + capacity_count as usize) {
-        *member = DeviceId(place as u128 + 1);
-    }
-    let mut superblocks = Vec::new();
-    let mut devices = Vec::new();
-    for place in 0..=capacity_count {
-        let has_log = place == 0;
-        let is_capacity = place > 0 || capacity_count == 0;
-        let size =
-            if is_capacity { (extents + 4) * MIB } else { 4 * MIB } + if has_log { LOG_SIZE } else { 0 };
-        let geometry = Geometry::plan(size, has_log.then_some(LOG_SIZE), is_capacity)
-            .expect("the simulator's sizes fit");
-        let log_mark = if has_log { random.bits() } else { 0 };
-        let superblock = Superblock {
-            revision: 1,
-            cluster: ClusterId(1),
-            host: HostId(1),
-            group: GroupId(1),
-            device: members[place as usize],
-            index: place as u8,
-            members,
-            log_mark,
-            size,
-            geometry,
-        };
-        let mut device = Device::new(size);
-        if has_log {
-            let anchor = Anchor { revision: 1, log_mark, tail_batch: 1, ..Anchor::default() };
-            device.preset(anchor_offset(1), &anchor.encode());
-        }
-        superblocks.push(superblock);
-        devices.push(device);
-    }
-    (superblocks, devices)
 }

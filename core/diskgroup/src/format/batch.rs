@@ -27,6 +27,31 @@ pub struct ExtentPlace {
     pub extent: u32,
 }
 
+/// Whose change a record tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A guest's, in the owner's order: it is remembered by its id until the watermark passes it.
+    Guest,
+    /// A copy of what stands elsewhere (resync, repair), the group's own, or the write of a disk of one copy: nobody will
+    /// ask for it by its id.
+    Copy,
+}
+
+/// A guest's write or trim that the watermark has not passed, as it is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowEntry {
+    /// Its id.
+    pub id: WriteId,
+    /// Which MiB of the component.
+    pub part: u32,
+    /// First block of it.
+    pub block: u8,
+    /// Blocks, 0..=256; 0 for a mark, which changes nothing.
+    pub count: u16,
+    /// Whether it is a trim (or a mark).
+    pub is_trim: bool,
+}
+
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -42,6 +67,8 @@ pub enum Record {
         block: u8,
         /// The write's id.
         id: WriteId,
+        /// Whose it is.
+        origin: Origin,
         /// CRC-32C of each block; as many as there are blocks.
         checksums: SmallVec<[u32; 2]>,
     },
@@ -57,6 +84,8 @@ pub enum Record {
         replaced: Option<u32>,
         /// The write's id.
         id: WriteId,
+        /// Whose it is.
+        origin: Origin,
         /// CRC-32C of each block.
         checksums: Box<[u32; BLOCKS_PER_EXTENT]>,
     },
@@ -64,6 +93,8 @@ pub enum Record {
     Trim {
         /// Whose data.
         component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
         /// Where it stands.
         place: ExtentPlace,
         /// First block.
@@ -72,6 +103,8 @@ pub enum Record {
         count_less_one: u8,
         /// The trim's id.
         id: WriteId,
+        /// Whose it is.
+        origin: Origin,
     },
     /// An extent is free from now on.
     Free {
@@ -81,8 +114,10 @@ pub enum Record {
         part: u32,
         /// Where.
         place: ExtentPlace,
-        /// The greatest id of a write to it.
+        /// The greatest id of a write to it, or the id of the trim that freed it.
         id: WriteId,
+        /// Whose doing it is.
+        origin: Origin,
     },
     /// A component was made or changed.
     Component {
@@ -109,6 +144,25 @@ pub enum Record {
         /// The version that will be written.
         version: u64,
     },
+    /// All changes of a component up to this id are decided.
+    Watermark {
+        /// The member of the group it stands on.
+        member: u8,
+        /// Whose.
+        component: ComponentId,
+        /// The greatest such id.
+        id: WriteId,
+    },
+    /// A guest's change that must be remembered although its record is no longer in the log, or never was one: the trim
+    /// of a part without an extent.
+    Entry {
+        /// The member of the group that the component stands on.
+        member: u8,
+        /// Whose.
+        component: ComponentId,
+        /// Which.
+        entry: WindowEntry,
+    },
 }
 
 impl Record {
@@ -118,6 +172,7 @@ impl Record {
             Record::Write { checksums, .. } => checksums.len() as u64,
             Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => 0,
             Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => 0,
+            Record::Watermark { .. } | Record::Entry { .. } => 0,
         }
     }
 
@@ -130,7 +185,32 @@ impl Record {
             | Record::Free { place, .. } => place.member,
             Record::Component { member, .. }
             | Record::ComponentGone { member, .. }
-            | Record::PageIntent { member, .. } => *member,
+            | Record::PageIntent { member, .. }
+            | Record::Watermark { member, .. }
+            | Record::Entry { member, .. } => *member,
+        }
+    }
+
+    /// The guest's change that it tells of, and whose component that is.
+    pub fn window_entry(&self) -> Option<(ComponentId, WindowEntry)> {
+        let entry = |id, part, block, count, is_trim| WindowEntry { id, part, block, count, is_trim };
+        match self {
+            Record::Write { component, part, block, id, origin: Origin::Guest, checksums, .. } => {
+                Some((*component, entry(*id, *part, *block, checksums.len() as u16, false)))
+            }
+            Record::Direct { component, part, id, origin: Origin::Guest, .. } => {
+                Some((*component, entry(*id, *part, 0, 256, false)))
+            }
+            Record::Trim { component, part, block, count_less_one, id, origin: Origin::Guest, .. } => {
+                Some((*component, entry(*id, *part, *block, u16::from(*count_less_one) + 1, true)))
+            }
+            Record::Free { component, part, id, origin: Origin::Guest, .. } => {
+                Some((*component, entry(*id, *part, 0, 256, true)))
+            }
+            Record::Entry { component, entry, .. } => Some((*component, *entry)),
+            Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => None,
+            Record::Component { .. } | Record::ComponentGone { .. } => None,
+            Record::PageIntent { .. } | Record::Watermark { .. } => None,
         }
     }
 
@@ -144,29 +224,30 @@ impl Record {
             w.u32(place.extent);
         };
         match self {
-            Record::Write { component, part, place: at, block, id, checksums } => {
+            Record::Write { component, part, place: at, block, id, origin, checksums } => {
                 assert!((1..=256).contains(&checksums.len()), "a write has 1 to 256 blocks");
-                place(w, 1, *at, *block, (checksums.len() - 1) as u8);
+                place(w, 1 | origin.bit(), *at, *block, (checksums.len() - 1) as u8);
                 w.u64(component.0);
                 w.u32(*part);
                 write_id(w, *id);
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
-            Record::Direct { component, part, place: at, replaced, id, checksums } => {
-                place(w, 2, *at, u8::from(replaced.is_some()), 0);
+            Record::Direct { component, part, place: at, replaced, id, origin, checksums } => {
+                place(w, 2 | origin.bit(), *at, u8::from(replaced.is_some()), 0);
                 w.u64(component.0);
                 w.u32(*part);
                 write_id(w, *id);
                 w.u32(replaced.unwrap_or(0));
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
-            Record::Trim { component, place: at, block, count_less_one, id } => {
-                place(w, 3, *at, *block, *count_less_one);
+            Record::Trim { component, part, place: at, block, count_less_one, id, origin } => {
+                place(w, 3 | origin.bit(), *at, *block, *count_less_one);
                 w.u64(component.0);
+                w.u32(*part);
                 write_id(w, *id);
             }
-            Record::Free { component, part, place: at, id } => {
-                place(w, 4, *at, 0, 0);
+            Record::Free { component, part, place: at, id, origin } => {
+                place(w, 4 | origin.bit(), *at, 0, 0);
                 w.u64(component.0);
                 w.u32(*part);
                 write_id(w, *id);
@@ -182,46 +263,91 @@ impl Record {
                 place(w, 7, ExtentPlace { member: *member, extent: *page }, 0, 0);
                 w.u64(*version);
             }
+            Record::Watermark { member, component, id } => {
+                place(w, 8, ExtentPlace { member: *member, extent: 0 }, 0, 0);
+                w.u64(component.0);
+                write_id(w, *id);
+            }
+            Record::Entry { member, component, entry } => {
+                let flags = u32::from(entry.is_trim) | u32::from(entry.count == 0) << 1;
+                let at = ExtentPlace { member: *member, extent: flags };
+                place(w, 9, at, entry.block, entry.count.saturating_sub(1) as u8);
+                w.u64(component.0);
+                w.u32(entry.part);
+                write_id(w, entry.id);
+            }
         }
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Record, FormatError> {
         let (kind, member, a, b) = (r.u8(), r.u8(), r.u8(), r.u8());
         let place = ExtentPlace { member, extent: r.u32() };
+        let (kind, origin) = Origin::split(kind);
         Ok(match kind {
             1 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                let count = b as usize + 1;
-                if a as usize + count > BLOCKS_PER_EXTENT {
-                    return Err(FormatError::Damaged("a write leaves its extent"));
-                }
+                let count = check_range(a, b)?;
                 let checksums = (0..count).map(|_| r.u32()).collect();
-                Record::Write { component, part, place, block: a, id, checksums }
+                Record::Write { component, part, place, block: a, id, origin, checksums }
             }
             2 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
                 let replaced = Some(r.u32()).filter(|_| a != 0);
                 let checksums = Box::new([(); BLOCKS_PER_EXTENT].map(|()| r.u32()));
-                Record::Direct { component, part, place, replaced, id, checksums }
+                Record::Direct { component, part, place, replaced, id, origin, checksums }
             }
             3 => {
-                if a as usize + b as usize >= BLOCKS_PER_EXTENT {
-                    return Err(FormatError::Damaged("a trim leaves its extent"));
-                }
-                Record::Trim {
-                    component: ComponentId(r.u64()),
-                    place,
-                    block: a,
-                    count_less_one: b,
-                    id: read_id(r),
-                }
+                check_range(a, b)?;
+                let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                Record::Trim { component, part, place, block: a, count_less_one: b, id, origin }
             }
-            4 => Record::Free { component: ComponentId(r.u64()), part: r.u32(), place, id: read_id(r) },
+            4 => {
+                let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                Record::Free { component, part, place, id, origin }
+            }
+            _ if origin == Origin::Copy => {
+                return Err(FormatError::Damaged("a log record of an unknown kind"));
+            }
             5 => Record::Component { member, slot: place.extent, record: ComponentRecord::decode(r)? },
             6 => Record::ComponentGone { member, slot: place.extent },
             7 => Record::PageIntent { member, page: place.extent, version: r.u64() },
+            8 => Record::Watermark { member, component: ComponentId(r.u64()), id: read_id(r) },
+            9 => {
+                let count = check_range(a, b)? as u16;
+                let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let (is_trim, is_mark) = (place.extent & 1 != 0, place.extent & 2 != 0);
+                let count = if is_mark { 0 } else { count };
+                let entry = WindowEntry { id, part, block: a, count, is_trim };
+                Record::Entry { member, component, entry }
+            }
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
+    }
+}
+
+impl Origin {
+    /// The bit of a record's kind that tells copies.
+    const COPY: u8 = 0x80;
+
+    fn bit(self) -> u8 {
+        match self {
+            Origin::Guest => 0,
+            Origin::Copy => Origin::COPY,
+        }
+    }
+
+    fn split(kind: u8) -> (u8, Origin) {
+        let origin = if kind & Origin::COPY == 0 { Origin::Guest } else { Origin::Copy };
+        (kind & !Origin::COPY, origin)
+    }
+}
+
+/// Blocks of a range from its first block and its count less one.
+fn check_range(block: u8, count_less_one: u8) -> Result<usize, FormatError> {
+    let count = count_less_one as usize + 1;
+    match block as usize + count <= BLOCKS_PER_EXTENT {
+        true => Ok(count),
+        false => Err(FormatError::Damaged("a record leaves its extent")),
     }
 }
 
@@ -341,9 +467,14 @@ mod tests {
             disk: DiskId(8),
             size: 1 << 20,
             reservation: 0,
+            promised: 3,
+            watermark: WriteId { epoch: 2, sequence: 7 },
             is_deleting: false,
             disk_record: b"disk".to_vec(),
         };
+        let origin = Origin::Guest;
+        let entry = WindowEntry { id, part: 4, block: 255, count: 1, is_trim: true };
+        let mark = WindowEntry { id, part: 4, block: 0, count: 0, is_trim: true };
         vec![
             Record::Write {
                 component,
@@ -351,6 +482,7 @@ mod tests {
                 place,
                 block: 250,
                 id,
+                origin,
                 checksums: smallvec::smallvec![1, 2, 3, 4, 5, 6],
             },
             Record::Direct {
@@ -359,14 +491,26 @@ mod tests {
                 place,
                 replaced: Some(0),
                 id,
+                origin: Origin::Copy,
                 checksums: Box::new([9; 256]),
             },
-            Record::Direct { component, part: 4, place, replaced: None, id, checksums: Box::new([9; 256]) },
-            Record::Trim { component, place, block: 0, count_less_one: 255, id },
-            Record::Free { component, part: 4, place, id },
+            Record::Direct {
+                component,
+                part: 4,
+                place,
+                replaced: None,
+                id,
+                origin,
+                checksums: Box::new([9; 256]),
+            },
+            Record::Trim { component, part: 4, place, block: 0, count_less_one: 255, id, origin },
+            Record::Free { component, part: 4, place, id, origin: Origin::Copy },
             Record::Component { member: 1, slot: 6, record },
             Record::ComponentGone { member: 1, slot: 6 },
             Record::PageIntent { member: 1, page: 6, version: 1 << 40 },
+            Record::Watermark { member: 1, component, id },
+            Record::Entry { member: 1, component, entry },
+            Record::Entry { member: 1, component, entry: mark },
         ]
     }
 

@@ -57,9 +57,11 @@ impl Descriptor {
     };
 
     /// An extent of which nobody knows what it holds: its page was damaged. All blocks count as allocated, with a
-    /// checksum that their data will not match, so that they are never served.
+    /// checksum that their data will not match, so that they are never served; and as changed after whatever a resync asks
+    /// for, so that they are never taken for up to date.
     pub const LOST: Descriptor = Descriptor {
         component: ComponentId(u64::MAX),
+        regions: [WriteId { epoch: u32::MAX, sequence: u64::MAX }; REGIONS_PER_EXTENT],
         allocated: [u64::MAX; BLOCKS_PER_EXTENT / 64],
         checksums: [0x4c4f_5354; BLOCKS_PER_EXTENT],
         ..Descriptor::FREE
@@ -151,6 +153,10 @@ pub struct ComponentRecord {
     pub size: u64,
     /// Bytes of space set aside for it.
     pub reservation: u64,
+    /// The epoch that it promised: it serves no owner of an earlier one.
+    pub promised: u32,
+    /// All changes up to this id are decided.
+    pub watermark: WriteId,
     /// Whether it is being deleted: its extents are given back one by one, after a restart too.
     pub is_deleting: bool,
     /// Enough of its disk's record to rebuild a lost directory; opaque here.
@@ -158,15 +164,15 @@ pub struct ComponentRecord {
 }
 
 impl ComponentRecord {
-    /// Appends the record. The promised epoch and the watermark of replication have their places, zero for now.
+    /// Appends the record.
     pub(super) fn encode(&self, w: &mut Writer) {
         assert!(self.disk_record.len() <= RECORD_SIZE_MAX, "the maker of a record keeps to its limit");
         w.u64(self.id.0);
         w.u128(self.disk.0);
         w.u64(self.size);
         w.u64(self.reservation);
-        w.u32(0);
-        write_id(w, WriteId::default());
+        w.u32(self.promised);
+        write_id(w, self.watermark);
         w.u8(u8::from(self.is_deleting));
         w.u8(0);
         w.u16(self.disk_record.len() as u16);
@@ -176,8 +182,7 @@ impl ComponentRecord {
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
         let (id, disk) = (ComponentId(r.u64()), DiskId(r.u128()));
         let (size, reservation) = (r.u64(), r.u64());
-        r.u32();
-        read_id(r);
+        let (promised, watermark) = (r.u32(), read_id(r));
         let is_deleting = r.u8() != 0;
         if !r.reserved(1) {
             return Err(RESERVED);
@@ -195,7 +200,7 @@ impl ComponentRecord {
         {
             return Err(FormatError::Damaged("a component's size or identity makes no sense"));
         }
-        Ok(ComponentRecord { id, disk, size, reservation, is_deleting, disk_record })
+        Ok(ComponentRecord { id, disk, size, reservation, promised, watermark, is_deleting, disk_record })
     }
 }
 
@@ -361,6 +366,8 @@ mod tests {
             disk: DiskId(2),
             size: 255 << 30,
             reservation: 1 << 20,
+            promised: 9,
+            watermark: WriteId { epoch: 8, sequence: 7 },
             is_deleting: true,
             disk_record: vec![7; RECORD_SIZE_MAX],
         };

@@ -1,0 +1,183 @@
+//! The window of a component: the guests' changes that its watermark has not passed, and the watermark itself.
+//!
+//! What is in the window must be told after any crash, with its data (core/replication, invariants 7 and 13). The data
+//! stands in the log or at rest like any other; what is remembered here is the change's id and range. Its record is the
+//! memory on the device. Before the log lets go of a record whose change is still in the window, an `Entry` takes its
+//! place (`checkpoint`).
+
+use crate::format::batch::{Record, WindowEntry};
+use crate::group::Group;
+use crate::io::{Answer, ComponentKey, Op, Output};
+use crate::limits;
+use crate::mutant::Mutant;
+use base::{ComponentId, WriteId};
+use std::collections::VecDeque;
+
+/// The window of one component.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// By id, each with the log position of the batch that tells of it.
+    entries: VecDeque<(WindowEntry, u64)>,
+    /// The greatest watermark heard of; what is stable stands in the component's record.
+    pub(crate) heard: WriteId,
+    /// The greatest watermark that is on its way to the log, or there.
+    logged: WriteId,
+}
+
+impl Window {
+    /// Remembers a change whose record stands at `position`, in the place of what was remembered of it before.
+    fn insert(&mut self, entry: WindowEntry, position: u64) {
+        let index = self.entries.partition_point(|(other, _)| other.id < entry.id);
+        match self.entries.get_mut(index) {
+            Some((other, at)) if other.id == entry.id => *at = position.max(*at),
+            Some(_) | None => self.entries.insert(index, (entry, position)),
+        }
+    }
+
+    fn forget_through(&mut self, watermark: WriteId) {
+        while self.entries.front().is_some_and(|(entry, _)| entry.id <= watermark) {
+            self.entries.pop_front();
+        }
+    }
+
+    fn beyond(&self, watermark: WriteId) -> impl Iterator<Item = &(WindowEntry, u64)> {
+        self.entries.iter().filter(move |(entry, _)| entry.id > watermark)
+    }
+}
+
+impl Group {
+    /// The guests' changes of a component that are not known to be decided, by id. All of them are stable.
+    pub fn window(&self, component: ComponentKey) -> Vec<WindowEntry> {
+        let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
+        let watermark = component.window.heard.max(component.record.watermark);
+        component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
+    }
+
+    pub(crate) fn remember(&mut self, component: ComponentId, entry: WindowEntry, position: u64) {
+        let Some(&key) = self.keys.get(&component) else { return };
+        let component = &mut self.components[key as usize];
+        if entry.id > component.record.watermark {
+            component.window.insert(entry, position);
+        }
+    }
+
+    pub(crate) fn install_watermark(&mut self, component: ComponentId, watermark: WriteId) {
+        let Some(&key) = self.keys.get(&component) else { return };
+        let component = &mut self.components[key as usize];
+        if watermark > component.record.watermark {
+            component.record.watermark = watermark;
+            component.window.forget_through(watermark);
+            self.members[component.member as usize].dirty_pages.insert(component.slot);
+        }
+    }
+
+    /// The log is read: what a page's watermark had passed before a record was put in force again is forgotten.
+    pub(crate) fn forget_decided(&mut self) {
+        for (_, component) in &mut self.components {
+            let watermark = component.record.watermark;
+            component.window.forget_through(watermark);
+            component.window.heard = watermark;
+            component.window.logged = watermark;
+        }
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        op: Option<Op>,
+        component: ComponentKey,
+        watermark: WriteId,
+        out: &mut Vec<Output>,
+    ) {
+        if let Err(error) = self.check_component(component.0, 0) {
+            out.extend(op.map(|op| Output::Done { op, result: Err(error) }));
+            return;
+        }
+        let state = &mut self.components[component.0 as usize];
+        let (id, member) = (state.record.id, state.member);
+        state.window.heard = state.window.heard.max(watermark);
+        match op {
+            Some(op) if state.record.watermark >= watermark => {
+                out.push(Output::Done { op, result: Ok(Answer::Done) });
+            }
+            Some(op) => {
+                state.window.logged = state.window.logged.max(watermark);
+                self.submit_record(Some(op), Record::Watermark { member, component: id, id: watermark });
+            }
+            None if state.window.heard > state.window.logged => {
+                if !self.settling.contains(&id) {
+                    self.settling.push(id);
+                }
+                self.settle_at.get_or_insert(self.now + limits::SETTLE_DELAY);
+            }
+            None => {}
+        }
+    }
+
+    /// A batch goes to the log: the watermarks that are waiting go with it, as far as there is room.
+    pub(crate) fn gather_watermarks(&mut self) {
+        while let Some(&id) = self.settling.last() {
+            if !self.has_room(limits::WATERMARK_RECORD_SIZE, 0, 0) {
+                return;
+            }
+            self.settling.pop();
+            let Some(&key) = self.keys.get(&id) else { continue };
+            let component = &mut self.components[key as usize];
+            let (member, watermark) = (component.member, component.window.heard);
+            if component.window.logged < watermark {
+                component.window.logged = watermark;
+                self.gather_record(Record::Watermark { member, component: id, id: watermark });
+            }
+        }
+        self.settle_at = None;
+    }
+
+    /// No batch has taken the watermarks along for a while: they go by themselves.
+    pub(crate) fn advance_watermarks(&mut self) {
+        if self.settle_at.is_some_and(|at| at <= self.now) && self.gather.is_empty() {
+            self.gather_watermarks();
+        }
+    }
+
+    /// Before the log lets go of what lies before `tail`: the changes that only records there tell of, and that are not
+    /// decided, are told again. Says how many records that took; the checkpoint waits for them.
+    pub(crate) fn tell_again(&mut self, tail: u64) -> u32 {
+        if self.is_mutant(Mutant::ForgetWindow) {
+            return 0;
+        }
+        let mut records = Vec::new();
+        for (_, component) in self.components.iter().filter(|(_, component)| component.is_stable) {
+            let heard = component.window.heard.max(component.record.watermark);
+            let (member, id) = (component.member, component.record.id);
+            if component.window.entries.iter().any(|(entry, at)| entry.id <= heard && *at < tail) {
+                // Told first, so that what it decides need not be remembered.
+                records.push(Record::Watermark { member, component: id, id: heard });
+            }
+            let old = component.window.beyond(heard).filter(|(_, at)| *at < tail);
+            records.extend(old.map(|(entry, _)| Record::Entry { member, component: id, entry: *entry }));
+        }
+        let count = records.len() as u32;
+        records.into_iter().for_each(|record| self.submit_for_checkpoint(record));
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(sequence: u64) -> WindowEntry {
+        WindowEntry { id: WriteId { epoch: 1, sequence }, part: 0, block: 0, count: 1, is_trim: false }
+    }
+
+    #[test]
+    fn a_window_is_ordered_by_id_and_shrinks_from_its_start() {
+        let mut window = Window::default();
+        for sequence in [3, 1, 2, 5] {
+            window.insert(entry(sequence), sequence * 10);
+        }
+        window.insert(entry(2), 99);
+        window.forget_through(WriteId { epoch: 1, sequence: 1 });
+        let left: Vec<(u64, u64)> = window.entries.iter().map(|(one, at)| (one.id.sequence, *at)).collect();
+        assert_eq!(left, [(2, 99), (3, 30), (5, 50)]);
+    }
+}

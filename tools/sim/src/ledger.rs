@@ -1,0 +1,127 @@
+//! What the group must remember of the changes it was given: the windows beyond the watermarks, and the versions of
+//! regions.
+
+use base::units::BLOCKS_PER_REGION;
+use base::{ComponentId, WriteId};
+use diskgroup::{Versions, WindowEntry};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of one component.
+#[derive(Debug, Default)]
+struct Account {
+    /// Changes that were handed in, by id, and whether they were answered.
+    changes: BTreeMap<WriteId, bool>,
+    /// The greatest watermark that the group was told.
+    settled: WriteId,
+    /// The last write of each region (part, region), while no trim has followed.
+    regions: BTreeMap<(u32, usize), WriteId>,
+}
+
+/// The accounts of all components.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    accounts: BTreeMap<ComponentId, Account>,
+}
+
+impl Ledger {
+    /// A change is handed in.
+    pub fn begin(&mut self, component: ComponentId, id: WriteId) {
+        self.accounts.entry(component).or_default().changes.insert(id, false);
+    }
+
+    /// A change was answered: it is stable. `blocks` of `part` were written, or trimmed.
+    pub fn end(
+        &mut self,
+        component: ComponentId,
+        id: WriteId,
+        part: u32,
+        blocks: std::ops::Range<u16>,
+        is_trim: bool,
+    ) {
+        let account = self.accounts.entry(component).or_default();
+        account.changes.insert(id, true);
+        for region in blocks.map(|block| block as usize / BLOCKS_PER_REGION) {
+            match is_trim {
+                true => drop(account.regions.remove(&(part, region))),
+                false => {
+                    let last = account.regions.entry((part, region)).or_default();
+                    *last = id.max(*last);
+                }
+            }
+        }
+    }
+
+    /// A change was refused.
+    pub fn refuse(&mut self, component: ComponentId, id: WriteId) {
+        self.accounts.entry(component).or_default().changes.remove(&id);
+    }
+
+    /// The greatest id up to which all changes of the component are answered, if that says anything new.
+    pub fn watermark(&mut self, component: ComponentId) -> Option<WriteId> {
+        let account = self.accounts.get_mut(&component)?;
+        let open = account.changes.iter().find(|(_, is_answered)| !**is_answered).map(|(id, _)| *id);
+        let decided = account.changes.keys().rev().find(|id| open.is_none_or(|open| **id < open)).copied()?;
+        if decided <= account.settled {
+            return None;
+        }
+        account.settled = decided;
+        account.changes.retain(|id, _| *id > decided);
+        Some(decided)
+    }
+
+    /// What must be reported as changed after `since`.
+    pub fn changed(&self, component: ComponentId, since: WriteId) -> BTreeMap<(u32, usize), WriteId> {
+        let Some(account) = self.accounts.get(&component) else { return BTreeMap::new() };
+        account.regions.iter().filter(|(_, id)| **id > since).map(|(place, id)| (*place, *id)).collect()
+    }
+
+    /// Compares a window after a crash with what was handed in; what was under way may be there or not, from now on.
+    ///
+    /// # Errors
+    /// What is missing, or should not be there.
+    pub fn check_window(&mut self, component: ComponentId, window: &[WindowEntry]) -> Result<(), String> {
+        let account = self.accounts.entry(component).or_default();
+        let found: BTreeSet<WriteId> = window.iter().map(|entry| entry.id).collect();
+        let is_missing = |(id, is_answered): &(&WriteId, &bool)| **is_answered && !found.contains(*id);
+        if let Some((id, _)) = account.changes.iter().find(is_missing) {
+            return Err(format!("change {id:?} of component {component} is not in its window"));
+        }
+        let is_strange = |id: &&WriteId| **id > account.settled && !account.changes.contains_key(*id);
+        if let Some(id) = found.iter().find(is_strange) {
+            return Err(format!("change {id:?} of component {component} is in its window and never was"));
+        }
+        account.changes.retain(|id, _| found.contains(id));
+        account.changes.values_mut().for_each(|is_answered| *is_answered = true);
+        Ok(())
+    }
+
+    /// Compares an answer about what was changed with what must be in it.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check_changed(
+        expected: &BTreeMap<(u32, usize), WriteId>,
+        parts: &[(u32, Versions)],
+        next: Option<u32>,
+    ) -> Result<(), String> {
+        for ((part, region), id) in
+            expected.iter().filter(|((part, _), _)| next.is_none_or(|end| *part < end))
+        {
+            let found = parts.iter().find(|(number, _)| number == part).map(|(_, versions)| match versions {
+                Versions::Hole(id) => *id,
+                Versions::Regions(regions) => regions[*region],
+            });
+            if found.is_none_or(|found| found < *id) {
+                return Err(format!(
+                    "region {region} of part {part} was written by {id:?}; told is {found:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A component is gone.
+    pub fn forget(&mut self, component: ComponentId) {
+        self.accounts.remove(&component);
+    }
+}
