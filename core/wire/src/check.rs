@@ -1,0 +1,134 @@
+//! What must hold of every message, sent or received: what the types promise and cannot express.
+//!
+//! One place for both sides. A message of our own that breaks it is a bug of ours, a received one a fault of the peer.
+//! Whether a disk, component or range exists is for those who have it to say.
+
+use crate::body::Flaw;
+use crate::limits::{
+    CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX,
+};
+use crate::message::{Entry, NewComponent, PartVersions};
+use base::Buffer;
+use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, DISK_SIZE_MAX, SECTOR_SIZE};
+
+pub(crate) fn check(holds: bool, flaw: &'static str) -> Result<(), Flaw> {
+    if holds { Ok(()) } else { Err(Flaw::Fields(flaw)) }
+}
+
+pub(crate) fn buffers_size(buffers: &Buffers) -> usize {
+    buffers.iter().map(Buffer::len).sum()
+}
+
+/// Blocks of one part.
+pub(crate) fn blocks(block: u16, count: u16) -> Result<(), Flaw> {
+    check(
+        count > 0 && usize::from(block) + usize::from(count) <= BLOCKS_PER_EXTENT,
+        "its blocks do not lie within one part",
+    )
+}
+
+/// The blocks of a write to a component.
+pub(crate) fn write(block: u16, data: &Buffers, checksum_count: usize) -> Result<(), Flaw> {
+    check(checksum_count <= BLOCKS_PER_EXTENT, "it has more checksums than a part has blocks")?;
+    blocks(block, checksum_count as u16)?;
+    check(
+        buffers_size(data) == checksum_count * BLOCK_SIZE as usize,
+        "its data and the number of its checksums contradict each other",
+    )
+}
+
+/// The answer to a read of a component.
+pub(crate) fn data(pieces: &Pieces, checksum_count: usize) -> Result<(), Flaw> {
+    let (bytes, holes) = pieces_size(pieces, BLOCK_SIZE)?;
+    check(
+        bytes == checksum_count as u64 * BLOCK_SIZE,
+        "its data and the number of its checksums contradict each other",
+    )?;
+    check(
+        (1..=COMPONENT_PAYLOAD_SIZE_MAX as u64).contains(&(bytes + holes)),
+        "its blocks are none or more than a part has",
+    )
+}
+
+/// Bytes and zeroes of the answer to a read; each piece a multiple of `unit`.
+fn pieces_size(pieces: &Pieces, unit: u64) -> Result<(u64, u64), Flaw> {
+    let (mut bytes, mut holes) = (0, 0);
+    for piece in pieces {
+        let (sum, len) = match piece {
+            Piece::Bytes(buffer) => (&mut bytes, buffer.len() as u64),
+            Piece::Hole(len) => (&mut holes, u64::from(*len)),
+        };
+        check(len.is_multiple_of(unit), "a piece of it is no whole number of units")?;
+        *sum += len;
+    }
+    Ok((bytes, holes))
+}
+
+pub(crate) fn component(new: &NewComponent) -> Result<(), Flaw> {
+    check(new.disk_record.len() <= DISK_RECORD_SIZE_MAX, "the disk's record is too long")
+}
+
+pub(crate) fn entries(entries: &[Entry]) -> Result<(), Flaw> {
+    check(entries.len() <= ENTRIES_MAX, "it has too many entries")?;
+    check(entries.is_sorted_by_key(|entry| entry.id), "its entries are not in ascending order")?;
+    entries.iter().try_for_each(|entry| blocks(entry.block, entry.count))
+}
+
+pub(crate) fn changed(parts: &[PartVersions], next: Option<u32>) -> Result<(), Flaw> {
+    check(parts.len() <= CHANGED_PARTS_MAX, "it has too many parts")?;
+    check(parts.is_sorted_by(|a, b| a.part < b.part), "its parts are not in ascending order")?;
+    let is_behind = match (parts.last(), next) {
+        (Some(last), Some(next)) => next > last.part,
+        (None, _) | (_, None) => true,
+    };
+    check(is_behind, "it would go on before its own end")
+}
+
+/// A guest's request.
+pub(crate) fn guest_request(request: &Request) -> Result<(), Flaw> {
+    let (offset, len) = match request {
+        Request::Read { offset, len } => (*offset, u64::from(*len)),
+        Request::Write { offset, data } => (*offset, buffers_size(data) as u64),
+        Request::Flush => (0, 0),
+        Request::Trim { offset, len }
+        | Request::WriteZeroes { offset, len, allocate: _ }
+        | Request::Status { offset, len } => (*offset, *len),
+    };
+    let moves_data = match request {
+        Request::Read { .. } | Request::Write { .. } => true,
+        Request::Flush | Request::Trim { .. } | Request::WriteZeroes { .. } | Request::Status { .. } => false,
+    };
+    check(!moves_data || len <= GUEST_PAYLOAD_SIZE_MAX as u64, "it is larger than a guest's request may be")?;
+    check(
+        offset.is_multiple_of(SECTOR_SIZE) && len.is_multiple_of(SECTOR_SIZE),
+        "its range does not begin or end with a sector",
+    )?;
+    let end = offset.checked_add(len);
+    check(end.is_some_and(|end| end <= DISK_SIZE_MAX), "its range reaches beyond the largest disk")
+}
+
+/// How a guest's request ended.
+pub(crate) fn guest_outcome(outcome: &Outcome) -> Result<(), Flaw> {
+    match outcome {
+        Ok(Reply::Done) | Err(_) => Ok(()),
+        Ok(Reply::Data(pieces)) => {
+            let (bytes, holes) = pieces_size(pieces, SECTOR_SIZE)?;
+            check(
+                bytes + holes <= GUEST_PAYLOAD_SIZE_MAX as u64,
+                "it is larger than a guest's request may be",
+            )
+        }
+        Ok(Reply::Status(runs)) => status(runs),
+    }
+}
+
+fn status(runs: &[StatusRun]) -> Result<(), Flaw> {
+    let mut rest = DISK_SIZE_MAX;
+    for run in runs {
+        check(run.len > 0, "a run is empty")?;
+        rest = rest.checked_sub(run.len).ok_or(Flaw::Fields("its range reaches beyond the largest disk"))?;
+    }
+    let differ = runs.is_sorted_by(|a, b| a.allocated != b.allocated);
+    check(differ, "neighbouring runs do not differ")
+}

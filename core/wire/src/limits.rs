@@ -1,0 +1,39 @@
+//! What one frame, one connection and one queue of frames may take, and why.
+
+use crate::frame::HEADER_SIZE;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE, SECTOR_SIZE};
+
+/// Bytes of block data in a request to a component or its answer: one part, so one buffer.
+pub const COMPONENT_PAYLOAD_SIZE_MAX: usize = EXTENT_SIZE as usize;
+/// Bytes of data in a guest's write or in the answer to its read: what the NBD specification asks every server to take.
+pub const GUEST_PAYLOAD_SIZE_MAX: usize = 32 << 20;
+/// Entries beyond the watermark in one answer to an open: four times the window of writes that an owner may have
+/// undecided (1,024), for a component that was left behind by several owners.
+pub const ENTRIES_MAX: usize = 4096;
+/// Parts in one answer about changes: 100 KiB of ids, which take a GBit/s link less than a millisecond.
+pub const CHANGED_PARTS_MAX: usize = 512;
+/// Runs of bytes and holes in the answer to a guest's read: the largest read, each sector unlike its neighbours.
+pub const RUNS_MAX: usize = GUEST_PAYLOAD_SIZE_MAX / SECTOR_SIZE as usize;
+/// Runs in one answer about allocation: as many as the NBD frontend passes on.
+pub const STATUS_RUNS_MAX: usize = 1 << 15;
+/// Bytes of a disk's record with its component: what a page of a disk group has room for.
+pub const DISK_RECORD_SIZE_MAX: usize = 768;
+/// The largest body of any kind: a little more than the runs and checksums of the largest read take.
+pub const BODY_SIZE_MAX: usize = 320 << 10;
+/// Bytes that a connection takes at once while it is not known what comes: fifteen writes of 4 KiB, and few enough to
+/// stay in a core's cache until they are looked at. Kept per connection; a longer body makes it grow for a while.
+pub const INBOX_SIZE: usize = 64 << 10;
+/// Payload of which so much is still to come is received alone, in one call that ends when all of it is there: a socket
+/// holds less, and every piece would cost a turn of the engine.
+pub const PAYLOAD_AT_ONCE: usize = 128 << 10;
+/// Bytes that wait to be sent on one connection: twice the bytes that an owner may have undecided, or two of the largest
+/// guests' requests. A peer that takes so little of what it is sent is as good as gone.
+pub const OUTGOING_SIZE_MAX: u64 = 128 << 20;
+/// Pieces in one gathering send: `IOV_MAX` of Linux.
+pub const SEND_PIECES_MAX: usize = 1024;
+
+const _: () = assert!(HEADER_SIZE <= INBOX_SIZE);
+const _: () = assert!(COMPONENT_PAYLOAD_SIZE_MAX == BLOCKS_PER_EXTENT * BLOCK_SIZE as usize);
+const _: () = assert!(8 + 4 * RUNS_MAX + 4 * (GUEST_PAYLOAD_SIZE_MAX / BLOCK_SIZE as usize) <= BODY_SIZE_MAX);
+const _: () = assert!(8 + 8 * STATUS_RUNS_MAX <= BODY_SIZE_MAX);
+const _: () = assert!(OUTGOING_SIZE_MAX >= 2 * GUEST_PAYLOAD_SIZE_MAX as u64);

@@ -1,0 +1,284 @@
+//! What nodes say to one another.
+//!
+//! A *channel* runs from one node (the initiator: an owner or a frontend) to another (the acceptor, which holds
+//! components or owns disks): requests one way, answers and notices the other. A pair of nodes has one channel each way.
+//! Every request is answered once, in any order, with the token it came with.
+
+use base::request::{Buffers, Outcome, Pieces};
+use base::{ComponentId, DeviceId, DiskId, WriteId};
+use smallvec::SmallVec;
+
+/// Whether a change is one of the owner's order, or brings a component up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A write or trim of a guest: remembered by its id until the watermark passes it.
+    Guest,
+    /// Resync or repair: puts what is right there, whatever ids stand there now.
+    Copy,
+}
+
+/// One thing that an initiator asks.
+#[derive(Debug, Clone)]
+pub enum Request {
+    /// Keeps the channel's grants alive.
+    Heartbeat,
+    /// The sender owns the disk from `epoch` on: promise it, and tell what is undecided.
+    Open {
+        /// The disk.
+        disk: DiskId,
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+    },
+    /// The sender gives its grant for the component up.
+    Close {
+        /// The component.
+        component: ComponentId,
+        /// The epoch in which it was opened.
+        epoch: u32,
+    },
+    /// Write whole blocks of one part.
+    Write {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// The write's id; its epoch is an earlier one where a former owner's write is rolled forward.
+        id: WriteId,
+        /// Everything up to here is decided (invariant 7); zero says nothing.
+        watermark: WriteId,
+        /// What it is for.
+        kind: EntryKind,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block of it, 0..256.
+        block: u16,
+        /// Whole blocks that end within the part.
+        data: Buffers,
+        /// CRC-32C of each block, computed where the data entered.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// Make blocks of one part read as zeroes.
+    Trim {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// As for a write.
+        id: WriteId,
+        /// As for a write.
+        watermark: WriteId,
+        /// What it is for.
+        kind: EntryKind,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block of it.
+        block: u16,
+        /// Blocks, 1..=256, that end within the part.
+        count: u16,
+    },
+    /// Read blocks of one part.
+    Read {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block of it.
+        block: u16,
+        /// Blocks, 1..=256, that end within the part.
+        count: u16,
+    },
+    /// Everything up to `watermark` is decided.
+    Settle {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// The greatest id of which that is so.
+        watermark: WriteId,
+        /// Whether to answer only when that is stable.
+        stable: bool,
+    },
+    /// Tell which regions were written after `since`.
+    Changed {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Ids up to this one do not count.
+        since: WriteId,
+        /// The first part to look at.
+        from_part: u32,
+    },
+    /// Make a component.
+    Create(NewComponent),
+    /// Replace what is recorded of a component.
+    Change(NewComponent),
+    /// Delete a component; fine if there is none.
+    Delete {
+        /// The component.
+        component: ComponentId,
+    },
+    /// A guest's request to the owner of a disk, on behalf of the sender's frontends.
+    Guest {
+        /// The disk.
+        disk: DiskId,
+        /// What the guest asks.
+        request: base::request::Request,
+    },
+    /// Let the sender own the disk, if no guest of the receiver uses it.
+    Yield {
+        /// The disk.
+        disk: DiskId,
+    },
+}
+
+/// All that a node needs to make a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewComponent {
+    /// Its identity.
+    pub id: ComponentId,
+    /// The disk of which it is a part.
+    pub disk: DiskId,
+    /// The capacity device to make it on.
+    pub device: DeviceId,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Bytes to set aside for it.
+    pub reservation: u64,
+    /// The disk's record, from which a lost directory can be rebuilt; at most 768 bytes.
+    pub disk_record: Vec<u8>,
+}
+
+/// A write or trim beyond the watermark, as a component remembers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Its id.
+    pub id: WriteId,
+    /// Which MiB of the component.
+    pub part: u32,
+    /// First block of it.
+    pub block: u16,
+    /// Blocks, 1..=256.
+    pub count: u16,
+    /// Whether it is a trim.
+    pub is_trim: bool,
+}
+
+/// The greatest write ids of one part, by region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Versions {
+    /// Nothing is allocated; the id is that of the last freeing near it, an upper bound.
+    Hole(WriteId),
+    /// By region of 64 KiB.
+    Regions(Box<[WriteId; 16]>),
+}
+
+/// What a component says about one part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartVersions {
+    /// Which MiB of the component.
+    pub part: u32,
+    /// Its versions.
+    pub versions: Versions,
+}
+
+/// Why a request is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A greater epoch was promised: the sender owns the disk no more.
+    #[error("superseded by epoch {epoch}")]
+    Superseded {
+        /// The promised one.
+        epoch: u32,
+    },
+    /// The component is not open in this session.
+    #[error("the component is not open in this session")]
+    NotOpen,
+    /// No such component stands here.
+    #[error("there is no such component")]
+    NoComponent,
+    /// Its device, or the log of its group, is out of service.
+    #[error("the device is out of service")]
+    DeviceLost,
+    /// No space is left for a write.
+    #[error("no space is left on the device")]
+    NoSpace,
+    /// A block does not match its checksum, at rest or as it came.
+    #[error("a block is damaged")]
+    Damaged,
+    /// No slot, or the id is taken.
+    #[error("no slot for another component is left on the device")]
+    NoSlot,
+    /// The receiver does not own the disk (now).
+    #[error("the disk is not owned here")]
+    NotOwner,
+    /// Guests of the receiver use the disk.
+    #[error("guests use the disk here")]
+    InUse,
+    /// The receiver is not ready, or has too much to do; try again.
+    #[error("not now")]
+    Busy,
+}
+
+/// The end of a request, or something that the acceptor says unasked.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// It is done (and stable, where that was asked). Congestion of the group, 0..=255.
+    Done {
+        /// Back-pressure.
+        congestion: u8,
+    },
+    /// The component promised the epoch.
+    Opened {
+        /// What it knows to be decided.
+        watermark: WriteId,
+        /// What it holds beyond, in ascending order of ids.
+        entries: Vec<Entry>,
+    },
+    /// The blocks of a read, with the CRC-32C of each that is not in a hole.
+    Data {
+        /// Bytes and holes.
+        pieces: Pieces,
+        /// Of the blocks in bytes, in order.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// Parts that were changed, ascending; parts that are not named were not.
+    Changed {
+        /// Them.
+        parts: Vec<PartVersions>,
+        /// Where to go on; `None` at the end.
+        next: Option<u32>,
+    },
+    /// How a guest's request ended.
+    Guest(Outcome),
+    /// It is not done.
+    Refused(Refusal),
+    /// Unasked, token 0: another owner wants the component; the receiver's grant for it must go. To be answered by a
+    /// [`Request::Close`].
+    Revoke {
+        /// The component.
+        component: ComponentId,
+        /// The epoch whose grant must go.
+        epoch: u32,
+    },
+}
+
+/// One message of a channel, as it travels.
+#[derive(Debug, Clone)]
+pub struct Message<T> {
+    /// Which incarnation of the channel it belongs to; the initiator counts.
+    pub session: u64,
+    /// Counts the messages of one direction of a session from 1: none may be missing, doubled or out of order.
+    pub sequence: u64,
+    /// The initiator's clock in nanoseconds: of sending, in requests; the greatest one heard, in answers, where it says
+    /// "granted until two seconds after that" (invariant 11). Zero says nothing.
+    pub stamp: u64,
+    /// Names the request; answers repeat it.
+    pub token: u32,
+    /// What it says.
+    pub body: T,
+}

@@ -1,0 +1,334 @@
+//! The bodies of requests.
+
+use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
+use crate::check;
+use crate::kind::RequestKind;
+use crate::limits::DISK_RECORD_SIZE_MAX;
+use crate::message::{EntryKind, NewComponent, Request};
+use crate::payload::{Payload, block_checksums, verify_blocks};
+use base::bytes::{Reader, Writer};
+use base::request::{Buffers, Request as GuestRequest};
+use base::units::BLOCKS_PER_EXTENT;
+use base::{ComponentId, DeviceId, DiskId, WriteId};
+
+/// The fields that writes and trims share, 48 bytes.
+struct Change {
+    component: ComponentId,
+    epoch: u32,
+    part: u32,
+    id: WriteId,
+    watermark: WriteId,
+    block: u16,
+    count: u16,
+    kind: EntryKind,
+}
+
+impl Change {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(self.component.0);
+        w.u32(self.epoch);
+        w.u32(self.part);
+        put_id(w, self.id);
+        put_id(w, self.watermark);
+        w.u16(self.block);
+        w.u16(self.count);
+        w.u8(match self.kind {
+            EntryKind::Guest => 1,
+            EntryKind::Copy => 2,
+        });
+        put_zeroes(w, 3);
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Change, Flaw> {
+        let change = Change {
+            component: ComponentId(r.u64()),
+            epoch: r.u32(),
+            part: r.u32(),
+            id: take_id(r),
+            watermark: take_id(r),
+            block: r.u16(),
+            count: r.u16(),
+            kind: match r.u8() {
+                1 => EntryKind::Guest,
+                2 => EntryKind::Copy,
+                _ => return Err(Flaw::Fields("it is for no known purpose")),
+            },
+        };
+        take_reserved(r, 3)?;
+        Ok(change)
+    }
+}
+
+impl Coded for Request {
+    type Kind = RequestKind;
+
+    fn kind(&self) -> RequestKind {
+        match self {
+            Request::Heartbeat => RequestKind::Heartbeat,
+            Request::Open { .. } => RequestKind::Open,
+            Request::Close { .. } => RequestKind::Close,
+            Request::Write { .. } => RequestKind::Write,
+            Request::Trim { .. } => RequestKind::Trim,
+            Request::Read { .. } => RequestKind::Read,
+            Request::Settle { .. } => RequestKind::Settle,
+            Request::Changed { .. } => RequestKind::Changed,
+            Request::Create(_) => RequestKind::Create,
+            Request::Change(_) => RequestKind::Change,
+            Request::Delete { .. } => RequestKind::Delete,
+            Request::Guest { request, .. } => match request {
+                GuestRequest::Read { .. } => RequestKind::GuestRead,
+                GuestRequest::Write { .. } => RequestKind::GuestWrite,
+                GuestRequest::Flush => RequestKind::GuestFlush,
+                GuestRequest::Trim { .. } => RequestKind::GuestTrim,
+                GuestRequest::WriteZeroes { .. } => RequestKind::GuestWriteZeroes,
+                GuestRequest::Status { .. } => RequestKind::GuestStatus,
+            },
+            Request::Yield { .. } => RequestKind::Yield,
+        }
+    }
+
+    fn check(&self) -> Result<(), Flaw> {
+        match self {
+            Request::Write { block, data, checksums, .. } => check::write(*block, data, checksums.len()),
+            Request::Trim { block, count, .. } | Request::Read { block, count, .. } => {
+                check::blocks(*block, *count)
+            }
+            Request::Create(new) | Request::Change(new) => check::component(new),
+            Request::Guest { request, .. } => check::guest_request(request),
+            Request::Heartbeat
+            | Request::Open { .. }
+            | Request::Close { .. }
+            | Request::Settle { .. }
+            | Request::Changed { .. }
+            | Request::Delete { .. }
+            | Request::Yield { .. } => Ok(()),
+        }
+    }
+
+    fn encode_fields(&self, w: &mut Writer) {
+        match self {
+            Request::Heartbeat => {}
+            Request::Open { disk, component, epoch } => {
+                w.u128(disk.0);
+                put_component(w, *component, *epoch);
+                put_zeroes(w, 4);
+            }
+            Request::Close { component, epoch } => {
+                put_component(w, *component, *epoch);
+                put_zeroes(w, 4);
+            }
+            &Request::Write {
+                component,
+                epoch,
+                id,
+                watermark,
+                kind,
+                part,
+                block,
+                data: _,
+                ref checksums,
+            } => {
+                let count = checksums.len() as u16;
+                Change { component, epoch, part, id, watermark, block, count, kind }.encode(w);
+                checksums.iter().for_each(|&checksum| w.u32(checksum));
+            }
+            &Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
+                Change { component, epoch, part, id, watermark, block, count, kind }.encode(w);
+            }
+            Request::Read { component, epoch, part, block, count } => {
+                put_component(w, *component, *epoch);
+                w.u32(*part);
+                w.u16(*block);
+                w.u16(*count);
+                put_zeroes(w, 4);
+            }
+            Request::Settle { component, epoch, watermark, stable } => {
+                put_component(w, *component, *epoch);
+                put_id(w, *watermark);
+                w.u8(u8::from(*stable));
+                put_zeroes(w, 7);
+            }
+            Request::Changed { component, epoch, since, from_part } => {
+                put_component(w, *component, *epoch);
+                put_id(w, *since);
+                w.u32(*from_part);
+                put_zeroes(w, 4);
+            }
+            Request::Create(new) | Request::Change(new) => encode_new(w, new),
+            Request::Delete { component } => w.u64(component.0),
+            Request::Guest { disk, request } => {
+                w.u128(disk.0);
+                encode_guest(w, request);
+            }
+            Request::Yield { disk } => w.u128(disk.0),
+        }
+    }
+
+    fn payload(&self) -> Payload<'_> {
+        match self {
+            Request::Write { data, .. }
+            | Request::Guest { request: GuestRequest::Write { data, .. }, .. } => Payload::Buffers(data),
+            Request::Guest {
+                request:
+                    GuestRequest::Read { .. }
+                    | GuestRequest::Flush
+                    | GuestRequest::Trim { .. }
+                    | GuestRequest::WriteZeroes { .. }
+                    | GuestRequest::Status { .. },
+                ..
+            }
+            | Request::Heartbeat
+            | Request::Open { .. }
+            | Request::Close { .. }
+            | Request::Trim { .. }
+            | Request::Read { .. }
+            | Request::Settle { .. }
+            | Request::Changed { .. }
+            | Request::Create(_)
+            | Request::Change(_)
+            | Request::Delete { .. }
+            | Request::Yield { .. } => Payload::None,
+        }
+    }
+
+    fn decode_fields(kind: RequestKind, r: &mut Reader<'_>, payload: Buffers) -> Result<Request, Flaw> {
+        Ok(match kind {
+            RequestKind::Heartbeat => Request::Heartbeat,
+            RequestKind::Open => {
+                let disk = DiskId(r.u128());
+                let (component, epoch) = take_component(r);
+                take_reserved(r, 4)?;
+                Request::Open { disk, component, epoch }
+            }
+            RequestKind::Close => {
+                let (component, epoch) = take_component(r);
+                take_reserved(r, 4)?;
+                Request::Close { component, epoch }
+            }
+            RequestKind::Write => decode_write(r, payload)?,
+            RequestKind::Trim => {
+                let Change { component, epoch, part, id, watermark, block, count, kind } = Change::decode(r)?;
+                Request::Trim { component, epoch, id, watermark, kind, part, block, count }
+            }
+            RequestKind::Read => {
+                let (component, epoch) = take_component(r);
+                let (part, block, count) = (r.u32(), r.u16(), r.u16());
+                take_reserved(r, 4)?;
+                Request::Read { component, epoch, part, block, count }
+            }
+            RequestKind::Settle => {
+                let (component, epoch) = take_component(r);
+                let (watermark, stable) = (take_id(r), take_flag(r)?);
+                take_reserved(r, 7)?;
+                Request::Settle { component, epoch, watermark, stable }
+            }
+            RequestKind::Changed => {
+                let (component, epoch) = take_component(r);
+                let (since, from_part) = (take_id(r), r.u32());
+                take_reserved(r, 4)?;
+                Request::Changed { component, epoch, since, from_part }
+            }
+            RequestKind::Create => Request::Create(decode_new(r)?),
+            RequestKind::Change => Request::Change(decode_new(r)?),
+            RequestKind::Delete => Request::Delete { component: ComponentId(r.u64()) },
+            RequestKind::GuestRead => guest(r, decode_guest_read)?,
+            RequestKind::GuestWrite => guest(r, |r| decode_guest_write(r, payload))?,
+            RequestKind::GuestFlush => guest(r, |_| Ok(GuestRequest::Flush))?,
+            RequestKind::GuestTrim => guest(r, |r| Ok(GuestRequest::Trim { offset: r.u64(), len: r.u64() }))?,
+            RequestKind::GuestWriteZeroes => guest(r, decode_guest_write_zeroes)?,
+            RequestKind::GuestStatus => {
+                guest(r, |r| Ok(GuestRequest::Status { offset: r.u64(), len: r.u64() }))?
+            }
+            RequestKind::Yield => Request::Yield { disk: DiskId(r.u128()) },
+        })
+    }
+}
+
+fn put_component(w: &mut Writer, component: ComponentId, epoch: u32) {
+    w.u64(component.0);
+    w.u32(epoch);
+}
+
+fn take_component(r: &mut Reader<'_>) -> (ComponentId, u32) {
+    (ComponentId(r.u64()), r.u32())
+}
+
+fn decode_write(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
+    let Change { component, epoch, part, id, watermark, block, count, kind } = Change::decode(r)?;
+    check_list(r, usize::from(count), 4, BLOCKS_PER_EXTENT)?;
+    let checksums = (0..count).map(|_| r.u32()).collect();
+    Ok(Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums })
+}
+
+fn encode_new(w: &mut Writer, new: &NewComponent) {
+    w.u64(new.id.0);
+    w.u128(new.disk.0);
+    w.u128(new.device.0);
+    w.u64(new.size);
+    w.u64(new.reservation);
+    w.u16(new.disk_record.len() as u16);
+    put_zeroes(w, 6);
+    w.slice(&new.disk_record);
+}
+
+fn decode_new(r: &mut Reader<'_>) -> Result<NewComponent, Flaw> {
+    let id = ComponentId(r.u64());
+    let (disk, device) = (DiskId(r.u128()), DeviceId(r.u128()));
+    let (size, reservation) = (r.u64(), r.u64());
+    let record_size = usize::from(r.u16());
+    take_reserved(r, 6)?;
+    check_list(r, record_size, 1, DISK_RECORD_SIZE_MAX)?;
+    Ok(NewComponent { id, disk, device, size, reservation, disk_record: r.slice(record_size).to_vec() })
+}
+
+fn encode_guest(w: &mut Writer, request: &GuestRequest) {
+    match request {
+        GuestRequest::Read { offset, len } => {
+            w.u64(*offset);
+            w.u32(*len);
+            put_zeroes(w, 4);
+        }
+        GuestRequest::Write { offset, data } => {
+            w.u64(*offset);
+            block_checksums(Payload::Buffers(data).buffers(), &mut |checksum| w.u32(checksum));
+        }
+        GuestRequest::Flush => {}
+        GuestRequest::Trim { offset, len } | GuestRequest::Status { offset, len } => {
+            w.u64(*offset);
+            w.u64(*len);
+        }
+        GuestRequest::WriteZeroes { offset, len, allocate } => {
+            w.u64(*offset);
+            w.u64(*len);
+            w.u8(u8::from(*allocate));
+            put_zeroes(w, 7);
+        }
+    }
+}
+
+/// A guest's request: its disk, then what `fields` reads.
+fn guest<'a>(
+    r: &mut Reader<'a>,
+    fields: impl FnOnce(&mut Reader<'a>) -> Result<GuestRequest, Flaw>,
+) -> Result<Request, Flaw> {
+    let disk = DiskId(r.u128());
+    Ok(Request::Guest { disk, request: fields(r)? })
+}
+
+fn decode_guest_read(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {
+    let (offset, len) = (r.u64(), r.u32());
+    take_reserved(r, 4)?;
+    Ok(GuestRequest::Read { offset, len })
+}
+
+fn decode_guest_write(r: &mut Reader<'_>, data: Buffers) -> Result<GuestRequest, Flaw> {
+    let offset = r.u64();
+    verify_blocks(r, &data)?;
+    Ok(GuestRequest::Write { offset, data })
+}
+
+fn decode_guest_write_zeroes(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {
+    let (offset, len, allocate) = (r.u64(), r.u64(), take_flag(r)?);
+    take_reserved(r, 7)?;
+    Ok(GuestRequest::WriteZeroes { offset, len, allocate })
+}
