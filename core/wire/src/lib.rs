@@ -13,6 +13,7 @@ mod decoder;
 mod encoder;
 mod error;
 pub mod frame;
+mod hello;
 mod inbox;
 mod kind;
 pub mod limits;
@@ -26,6 +27,7 @@ pub use body::Body;
 pub use decoder::{Decoder, Reach, Step};
 pub use encoder::Encoder;
 pub use error::WireError;
+pub use hello::{Accepted, HELLO_SIZE, Hello, HelloError, HelloRefusal, Identity, Role};
 pub use message::{
     Answer, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions,
 };
