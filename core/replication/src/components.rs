@@ -1,0 +1,674 @@
+//! The components of one node, as their owners see them: promises, sessions, grants.
+//!
+//! What keeps data safe here: a component serves only the session that opened it last, in the epoch that it promised
+//! (invariant 2); it promises a greater epoch only when the grant of the owner before has run out or was given back, by
+//! this node's clock (invariant 11); and what an older session began is over before a newer one is told what stands here.
+
+use crate::limits;
+use crate::mutant::Mutant;
+use base::request::{Buffers, Pieces};
+use base::{ComponentId, Instant, NodeId, WriteId};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Answer, Entry, EntryKind, NewComponent, PartVersions, Refusal, Request};
+
+/// Who asks: a node, and which incarnation of the channel from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The node.
+    pub node: NodeId,
+    /// The session; 0 for this node itself.
+    pub session: u64,
+}
+
+/// Names a store that is under way; comes back with its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreOp(pub u32);
+
+/// What a disk group shall do.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// Tell what the component promised, and its window.
+    State,
+    /// Promise an epoch.
+    Promise {
+        /// Which.
+        epoch: u32,
+    },
+    /// Write whole blocks.
+    Write {
+        /// The write's id.
+        id: WriteId,
+        /// What it is for.
+        kind: EntryKind,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// The blocks.
+        data: Buffers,
+        /// CRC-32C of each.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// Make blocks read as zeroes; none: a mark.
+    Trim {
+        /// As for a write.
+        id: WriteId,
+        /// As for a write.
+        kind: EntryKind,
+        /// As for a write.
+        part: u32,
+        /// As for a write.
+        block: u16,
+        /// Blocks.
+        count: u16,
+    },
+    /// Read blocks.
+    Read {
+        /// Which MiB of the component.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// Blocks.
+        count: u16,
+    },
+    /// Everything up to here is decided; to be stable soon, or when answered.
+    Settle {
+        /// The greatest such id.
+        watermark: WriteId,
+        /// Whether to answer when it is stable; else at once.
+        stable: bool,
+    },
+    /// The window need not be kept up to here, though the watermark stays where it is.
+    Forget {
+        /// The greatest such id.
+        through: WriteId,
+    },
+    /// Tell what was changed.
+    Changed {
+        /// After this id.
+        since: WriteId,
+        /// From this part on.
+        from_part: u32,
+    },
+    /// Make the component.
+    Create(NewComponent),
+    /// Replace its record.
+    Change(NewComponent),
+    /// Delete it.
+    Delete,
+}
+
+/// How a store ended.
+#[derive(Debug, Clone)]
+pub enum Stored {
+    /// It is done.
+    Done {
+        /// Back-pressure of the group, 0..=255.
+        congestion: u8,
+    },
+    /// What the component is.
+    State {
+        /// The epoch that it promised.
+        promised: u32,
+        /// Its watermark.
+        watermark: WriteId,
+        /// Its window, by id.
+        window: Vec<Entry>,
+    },
+    /// What was read.
+    Data {
+        /// Bytes and holes.
+        pieces: Pieces,
+        /// CRC-32C of the blocks in bytes.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// What was changed.
+    Changed {
+        /// By part.
+        parts: Vec<PartVersions>,
+        /// Where to go on.
+        next: Option<u32>,
+    },
+    /// It is not done.
+    Failed(Refusal),
+}
+
+/// What the components want done.
+#[derive(Debug)]
+pub enum Output {
+    /// An answer for a caller, or something said unasked (token 0).
+    Answer {
+        /// To whom.
+        to: Caller,
+        /// To which request.
+        token: u32,
+        /// What.
+        answer: Answer,
+    },
+    /// Something for the disk group of a component. Answered by [`Components::stored`], never from within.
+    Store {
+        /// Comes back with the result.
+        op: StoreOp,
+        /// Which component.
+        component: ComponentId,
+        /// What.
+        store: Store,
+    },
+    /// The owner on this very node owns the disk of this component no more.
+    Revoke {
+        /// The component.
+        component: ComponentId,
+    },
+    /// The session has not given a grant back in time: it must end, so that no later answer grants anything in it.
+    EndSession {
+        /// Which.
+        caller: Caller,
+    },
+}
+
+/// Who may still read from a component by a grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GrantHolder {
+    /// Nobody knows: the node started since.
+    Unknown,
+    Nobody,
+    Node(NodeId),
+}
+
+/// How far the opening of a component is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Its state is being looked up.
+    Looking,
+    /// The grant of the owner before runs out at that time, or is given back.
+    Granted { until: Instant },
+    /// What older sessions began is not over.
+    Draining,
+    /// The promise is not stable.
+    Promising,
+    /// Its window is being looked up.
+    Telling,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Opening {
+    caller: Caller,
+    token: u32,
+    epoch: u32,
+    stage: Stage,
+}
+
+/// The session that a component serves.
+#[derive(Debug, Clone, Copy)]
+struct Attached {
+    caller: Caller,
+    epoch: u32,
+    /// Whether the owner counts it as active: then watermarks are meant for it.
+    is_settled: bool,
+    /// The greatest watermark heard in the session.
+    heard: WriteId,
+}
+
+#[derive(Debug)]
+struct Held {
+    promised: u32,
+    attached: Option<Attached>,
+    opening: Option<Opening>,
+    grant: GrantHolder,
+    /// Stores under way for any session.
+    outstanding: u32,
+}
+
+/// What is granted to one node.
+#[derive(Debug, Default)]
+struct Peer {
+    session: Option<u64>,
+    granted_until: Instant,
+    /// Components that wait for this node to give its grant back: nothing is granted to it meanwhile.
+    awaited: BTreeSet<ComponentId>,
+}
+
+/// Whom a store is for.
+#[derive(Debug)]
+struct Pending {
+    component: ComponentId,
+    caller: Caller,
+    token: u32,
+    /// Whether it is a step of an opening.
+    is_opening: bool,
+    /// Whether anybody waits for its end.
+    is_answered: bool,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Components {
+    me: NodeId,
+    started: Instant,
+    mutant: Option<Mutant>,
+    held: FxHashMap<ComponentId, Held>,
+    peers: BTreeMap<NodeId, Peer>,
+    pending: Slab<Pending>,
+    /// Components whose opening waits for a time.
+    waiting: BTreeSet<ComponentId>,
+}
+
+impl Components {
+    /// Those of node `me`, which starts now. `mutant` acts only in builds with the feature `mutants`.
+    pub fn new(me: NodeId, now: Instant, mutant: Option<Mutant>) -> Components {
+        Components {
+            me,
+            started: now,
+            mutant,
+            held: FxHashMap::default(),
+            peers: BTreeMap::new(),
+            pending: Slab::new(),
+            waiting: BTreeSet::new(),
+        }
+    }
+
+    /// A channel from another node begins; an older one from it is over.
+    pub fn session_began(&mut self, caller: Caller) {
+        self.session_ended(caller.node);
+        self.peers.entry(caller.node).or_default().session = Some(caller.session);
+    }
+
+    /// The channel from another node is over. Its grants last until they run out.
+    pub fn session_ended(&mut self, node: NodeId) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.session = None;
+        }
+        // Order does not matter: each is changed on its own.
+        for held in self.held.values_mut() {
+            held.attached = held.attached.filter(|attached| attached.caller.node != node);
+        }
+    }
+
+    /// An answer is about to go to `node`, which was heard of: until when that node may read, if it may. True if the
+    /// answer grants.
+    pub fn grant(&mut self, now: Instant, node: NodeId) -> bool {
+        let peer = self.peers.entry(node).or_default();
+        if !peer.awaited.is_empty() {
+            return false;
+        }
+        peer.granted_until = now + limits::GRANT;
+        true
+    }
+
+    /// A request arrives. [`Request::Guest`], [`Request::Yield`] and [`Request::Heartbeat`] are not for components.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        caller: Caller,
+        token: u32,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
+        match request {
+            Request::Open { component, epoch, .. } => self.open(caller, token, component, epoch, out),
+            Request::Close { component, epoch } => self.close(now, caller, token, component, epoch, out),
+            Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.hear(caller, component, watermark, out);
+                    let store = Store::Write { id, kind, part, block, data, checksums };
+                    self.store(caller, token, component, store, out);
+                }
+            }
+            Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.hear(caller, component, watermark, out);
+                    let store = Store::Trim { id, kind, part, block, count };
+                    self.store(caller, token, component, store, out);
+                }
+            }
+            Request::Read { component, epoch, part, block, count } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.store(caller, token, component, Store::Read { part, block, count }, out);
+                }
+            }
+            Request::Settle { component, epoch, watermark, stable } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.settled(component, watermark);
+                    self.store(caller, token, component, Store::Settle { watermark, stable }, out);
+                }
+            }
+            Request::Changed { component, epoch, since, from_part } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.store(caller, token, component, Store::Changed { since, from_part }, out);
+                }
+            }
+            Request::Create(new) => self.store(caller, token, new.id, Store::Create(new), out),
+            Request::Change(new) => self.store(caller, token, new.id, Store::Change(new), out),
+            Request::Delete { component } => self.store(caller, token, component, Store::Delete, out),
+            Request::Heartbeat | Request::Guest { .. } | Request::Yield { .. } => {
+                unreachable!("the node keeps what is not for components")
+            }
+        }
+    }
+
+    /// A store ended.
+    pub fn stored(&mut self, now: Instant, op: StoreOp, stored: Stored, out: &mut Vec<Output>) {
+        let Pending { component, caller, token, is_opening, is_answered } =
+            self.pending.remove(op.0 as usize);
+        if is_opening {
+            return self.opening_stored(now, component, caller, stored, out);
+        }
+        if let Some(held) = self.held.get_mut(&component) {
+            held.outstanding -= 1;
+        }
+        if is_answered {
+            out.push(Output::Answer { to: caller, token, answer: answer_of(stored) });
+        }
+        self.advance_opening(now, component, out);
+    }
+
+    /// Moves on what waits for a time.
+    pub fn advance(&mut self, now: Instant, out: &mut Vec<Output>) {
+        let waiting: Vec<ComponentId> = self.waiting.iter().copied().collect();
+        for component in waiting {
+            self.advance_opening(now, component, out);
+        }
+    }
+
+    /// When [`Components::advance`] wants to be called at the latest.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let until = |component: &ComponentId| match self.held.get(component)?.opening?.stage {
+            Stage::Granted { until } => Some(until),
+            Stage::Looking | Stage::Draining | Stage::Promising | Stage::Telling => None,
+        };
+        self.waiting.iter().filter_map(until).min()
+    }
+
+    /// Whether the session may use the component in that epoch; else it is told why not.
+    fn admit(
+        &mut self,
+        caller: Caller,
+        token: u32,
+        component: ComponentId,
+        epoch: u32,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let refusal = match self.held.get(&component) {
+            None => Refusal::NotOpen,
+            Some(held) => match held.attached {
+                Some(attached) if attached.caller == caller && attached.epoch == epoch => return true,
+                Some(_) | None if self.admits_by_mutant(held, caller, epoch) => return true,
+                Some(_) | None if held.promised > epoch => Refusal::Superseded { epoch: held.promised },
+                Some(_) | None => Refusal::NotOpen,
+            },
+        };
+        out.push(Output::Answer { to: caller, token, answer: Answer::Refused(refusal) });
+        false
+    }
+
+    fn admits_by_mutant(&self, held: &Held, caller: Caller, epoch: u32) -> bool {
+        let ignores_epoch = Mutant::is(self.mutant, Mutant::AcceptOlderEpoch);
+        let ignores_session = Mutant::is(self.mutant, Mutant::AcceptOldSession);
+        let is_same_owner = held.attached.is_some_and(|attached| attached.caller.node == caller.node);
+        (ignores_epoch && epoch < held.promised)
+            || (ignores_session && is_same_owner && epoch == held.promised)
+    }
+
+    fn store(
+        &mut self,
+        caller: Caller,
+        token: u32,
+        component: ComponentId,
+        store: Store,
+        out: &mut Vec<Output>,
+    ) {
+        let is_answered = !matches!(store, Store::Forget { .. }) && token != u32::MAX;
+        let pending = Pending { component, caller, token, is_opening: false, is_answered };
+        let op = StoreOp(self.pending.insert(pending) as u32);
+        if let Some(held) = self.held.get_mut(&component) {
+            held.outstanding += 1;
+        } else {
+            self.held.insert(component, Held::new(1));
+        }
+        out.push(Output::Store { op, component, store });
+    }
+
+    /// A watermark came along with a change.
+    fn hear(&mut self, caller: Caller, component: ComponentId, watermark: WriteId, out: &mut Vec<Output>) {
+        let held = self.held.get_mut(&component);
+        let Some(attached) = held.and_then(|held| held.attached.as_mut()) else { return };
+        if watermark <= attached.heard {
+            return;
+        }
+        attached.heard = watermark;
+        let store = match attached.is_settled {
+            true => Store::Settle { watermark, stable: false },
+            false => Store::Forget { through: watermark },
+        };
+        self.store(caller, u32::MAX, component, store, out);
+    }
+
+    /// The owner counts the component as active.
+    fn settled(&mut self, component: ComponentId, watermark: WriteId) {
+        if let Some(attached) = self.held.get_mut(&component).and_then(|held| held.attached.as_mut()) {
+            attached.is_settled = true;
+            attached.heard = watermark.max(attached.heard);
+        }
+    }
+
+    fn open(
+        &mut self,
+        caller: Caller,
+        token: u32,
+        component: ComponentId,
+        epoch: u32,
+        out: &mut Vec<Output>,
+    ) {
+        let held = self.held.entry(component).or_insert_with(|| Held::new(0));
+        let refusal = match held.opening {
+            Some(other) if other.epoch > epoch => Some(Refusal::Superseded { epoch: other.epoch }),
+            // Its steps are under way: they cannot be called back.
+            Some(other) if other.caller != caller => Some(Refusal::Busy),
+            Some(_) => Some(Refusal::Busy),
+            None => None,
+        };
+        if let Some(refusal) = refusal {
+            out.push(Output::Answer { to: caller, token, answer: Answer::Refused(refusal) });
+            return;
+        }
+        held.opening = Some(Opening { caller, token, epoch, stage: Stage::Looking });
+        self.opening_store(component, caller, Store::State, out);
+    }
+
+    fn opening_store(&mut self, component: ComponentId, caller: Caller, store: Store, out: &mut Vec<Output>) {
+        let pending = Pending { component, caller, token: 0, is_opening: true, is_answered: false };
+        let op = StoreOp(self.pending.insert(pending) as u32);
+        out.push(Output::Store { op, component, store });
+    }
+
+    fn opening_stored(
+        &mut self,
+        now: Instant,
+        component: ComponentId,
+        caller: Caller,
+        stored: Stored,
+        out: &mut Vec<Output>,
+    ) {
+        let held = self.held.get_mut(&component).expect("a component that is being opened is held");
+        let opening = held.opening.as_mut().expect("a step of an opening ends before the opening");
+        assert!(opening.caller == caller, "an opening is not taken over");
+        match (opening.stage, stored) {
+            (_, Stored::Failed(refusal)) => self.end_opening(component, Answer::Refused(refusal), out),
+            (Stage::Looking, Stored::State { promised, .. }) => {
+                held.promised = promised;
+                self.look_at_promise(now, component, out);
+            }
+            (Stage::Promising, Stored::Done { .. }) => {
+                held.promised = opening.epoch;
+                opening.stage = Stage::Telling;
+                self.opening_store(component, caller, Store::State, out);
+            }
+            (Stage::Telling, Stored::State { watermark, window, .. }) => {
+                let epoch = opening.epoch;
+                let is_alive = caller.node == self.me
+                    || self.peers.get(&caller.node).is_some_and(|peer| peer.session == Some(caller.session));
+                if is_alive {
+                    held.attached =
+                        Some(Attached { caller, epoch, is_settled: false, heard: WriteId::default() });
+                    held.grant = GrantHolder::Node(caller.node);
+                }
+                self.end_opening(component, Answer::Opened { watermark, entries: window }, out);
+            }
+            (stage, stored) => unreachable!("an opening that is {stage:?} gets no {stored:?}"),
+        }
+    }
+
+    /// The promise so far is known: is the epoch one that may be promised, and when?
+    fn look_at_promise(&mut self, now: Instant, component: ComponentId, out: &mut Vec<Output>) {
+        let held = self.held.get_mut(&component).expect("a component that is being opened is held");
+        let opening = held.opening.expect("it is being opened");
+        let is_other = matches!(held.grant, GrantHolder::Node(node) if node != opening.caller.node);
+        if opening.epoch < held.promised || (opening.epoch == held.promised && is_other) {
+            let epoch = held.promised.max(opening.epoch);
+            return self.end_opening(component, Answer::Refused(Refusal::Superseded { epoch }), out);
+        }
+        // From here on no message of an older session or owner is taken.
+        let attached = held.attached.take();
+        let is_new = opening.epoch > held.promised;
+        let until = match held.grant {
+            GrantHolder::Unknown if is_new && held.promised > 0 => self.started + limits::GRANT,
+            GrantHolder::Node(node) if is_new && node != opening.caller.node => {
+                self.await_grant(component, node, attached, out)
+            }
+            GrantHolder::Unknown | GrantHolder::Nobody | GrantHolder::Node(_) => now,
+        };
+        self.set_stage(component, Stage::Granted { until });
+        self.waiting.insert(component);
+        self.advance_opening(now, component, out);
+    }
+
+    /// Asks the node that owned the component for its grant; says when it runs out at the latest.
+    fn await_grant(
+        &mut self,
+        component: ComponentId,
+        node: NodeId,
+        attached: Option<Attached>,
+        out: &mut Vec<Output>,
+    ) -> Instant {
+        if node == self.me {
+            out.push(Output::Revoke { component });
+            return self.started; // The owner on this node is told before anything else happens.
+        }
+        let peer = self.peers.entry(node).or_default();
+        peer.awaited.insert(component);
+        if let Some(attached) = attached.filter(|attached| peer.session == Some(attached.caller.session)) {
+            let answer = Answer::Revoke { component, epoch: attached.epoch };
+            out.push(Output::Answer { to: attached.caller, token: 0, answer });
+        }
+        peer.granted_until
+    }
+
+    fn set_stage(&mut self, component: ComponentId, stage: Stage) {
+        let held = self.held.get_mut(&component).expect("a component that is being opened is held");
+        held.opening.as_mut().expect("it is being opened").stage = stage;
+    }
+
+    /// Moves an opening on as far as it goes.
+    fn advance_opening(&mut self, now: Instant, component: ComponentId, out: &mut Vec<Output>) {
+        let Some(held) = self.held.get_mut(&component) else { return };
+        let Some(opening) = held.opening else { return };
+        match opening.stage {
+            Stage::Granted { until } => {
+                if until > now && held.grant != GrantHolder::Nobody {
+                    return;
+                }
+                let holder = std::mem::replace(&mut held.grant, GrantHolder::Nobody);
+                self.waiting.remove(&component);
+                self.grant_is_over(component, holder, opening.caller.node, out);
+                self.set_stage(component, Stage::Draining);
+                self.advance_opening(now, component, out);
+            }
+            Stage::Draining if held.outstanding == 0 => {
+                let (caller, epoch) = (opening.caller, opening.epoch);
+                if epoch == held.promised {
+                    self.set_stage(component, Stage::Telling);
+                    return self.opening_store(component, caller, Store::State, out);
+                }
+                self.set_stage(component, Stage::Promising);
+                self.opening_store(component, caller, Store::Promise { epoch }, out);
+            }
+            Stage::Looking | Stage::Draining | Stage::Promising | Stage::Telling => {}
+        }
+    }
+
+    /// The grant of `holder` for the component ran out or was given back.
+    fn grant_is_over(
+        &mut self,
+        component: ComponentId,
+        holder: GrantHolder,
+        by: NodeId,
+        out: &mut Vec<Output>,
+    ) {
+        let GrantHolder::Node(node) = holder else { return };
+        if node == by || node == self.me {
+            return;
+        }
+        let peer = self.peers.entry(node).or_default();
+        if peer.awaited.remove(&component)
+            && let Some(session) = peer.session
+        {
+            let caller = Caller { node, session };
+            self.session_ended(node);
+            out.push(Output::EndSession { caller });
+        }
+    }
+
+    fn end_opening(&mut self, component: ComponentId, answer: Answer, out: &mut Vec<Output>) {
+        let held = self.held.get_mut(&component).expect("a component that is being opened is held");
+        let opening = held.opening.take().expect("it is being opened");
+        self.waiting.remove(&component);
+        out.push(Output::Answer { to: opening.caller, token: opening.token, answer });
+    }
+
+    /// An owner gives a component back.
+    fn close(
+        &mut self,
+        now: Instant,
+        caller: Caller,
+        token: u32,
+        component: ComponentId,
+        epoch: u32,
+        out: &mut Vec<Output>,
+    ) {
+        if let Some(held) = self.held.get_mut(&component)
+            && held.grant == GrantHolder::Node(caller.node)
+        {
+            let is_open = |attached: &Attached| attached.caller == caller && attached.epoch == epoch;
+            if held.attached.as_ref().is_some_and(is_open) {
+                held.attached = None;
+            }
+            if held.attached.is_none() {
+                held.grant = GrantHolder::Nobody;
+            }
+            if let Some(peer) = self.peers.get_mut(&caller.node) {
+                peer.awaited.remove(&component);
+            }
+        }
+        out.push(Output::Answer { to: caller, token, answer: Answer::Done { congestion: 0 } });
+        self.advance_opening(now, component, out);
+    }
+}
+
+impl Held {
+    fn new(outstanding: u32) -> Held {
+        Held { promised: 0, attached: None, opening: None, grant: GrantHolder::Unknown, outstanding }
+    }
+}
+
+fn answer_of(stored: Stored) -> Answer {
+    match stored {
+        Stored::Done { congestion } => Answer::Done { congestion },
+        Stored::Data { pieces, checksums } => Answer::Data { pieces, checksums },
+        Stored::Changed { parts, next } => Answer::Changed { parts, next },
+        Stored::Failed(refusal) => Answer::Refused(refusal),
+        Stored::State { .. } => unreachable!("only openings ask for the state"),
+    }
+}

@@ -1,0 +1,131 @@
+//! Range locks of one place (invariant 6): overlapping changes wait for one another, and reads for changes.
+//!
+//! Every range lies within one part (MiB), so each part has a short lane of its own. Waiters start in the order of their
+//! arrival: one that overlaps an earlier waiter waits behind it.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// What a range is locked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Others may read at the same time.
+    Shared,
+    /// Nobody else.
+    Exclusive,
+}
+
+/// Blocks of one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) part: u32,
+    pub(crate) block: u16,
+    pub(crate) count: u16,
+}
+
+impl Range {
+    fn overlaps(&self, other: &Range) -> bool {
+        self.block < other.block + other.count && other.block < self.block + self.count
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    range: Range,
+    hold: Hold,
+    /// The caller's name for it.
+    key: u32,
+}
+
+impl Claim {
+    fn conflicts(&self, other: &Claim) -> bool {
+        (self.hold == Hold::Exclusive || other.hold == Hold::Exclusive) && self.range.overlaps(&other.range)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    held: SmallVec<[Claim; 4]>,
+    waiting: VecDeque<Claim>,
+}
+
+/// All lanes of a place.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: FxHashMap<u32, Lane>,
+}
+
+impl Lanes {
+    /// Locks the range for `key`, or lets it wait; says whether it is locked now.
+    pub(crate) fn lock(&mut self, range: Range, hold: Hold, key: u32) -> bool {
+        let claim = Claim { range, hold, key };
+        let lane = self.lanes.entry(range.part).or_default();
+        let is_free = !lane.held.iter().chain(&lane.waiting).any(|other| other.conflicts(&claim));
+        match is_free {
+            true => lane.held.push(claim),
+            false => lane.waiting.push_back(claim),
+        }
+        is_free
+    }
+
+    /// Unlocks what `key` holds in that part, and tells who may begin now.
+    pub(crate) fn unlock(&mut self, part: u32, key: u32, begin: &mut SmallVec<[u32; 4]>) {
+        let lane = self.lanes.get_mut(&part).expect("what is unlocked was locked");
+        let index = lane.held.iter().position(|claim| claim.key == key);
+        lane.held.swap_remove(index.expect("what is unlocked was locked"));
+        let mut at = 0;
+        while at < lane.waiting.len() {
+            let claim = lane.waiting[at];
+            let earlier = lane.waiting.iter().take(at);
+            if lane.held.iter().chain(earlier).any(|other| other.conflicts(&claim)) {
+                at += 1;
+                continue;
+            }
+            lane.waiting.remove(at);
+            lane.held.push(claim);
+            begin.push(claim.key);
+        }
+        if lane.held.is_empty() && lane.waiting.is_empty() {
+            self.lanes.remove(&part);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(block: u16, count: u16) -> Range {
+        Range { part: 7, block, count }
+    }
+
+    #[test]
+    fn overlapping_changes_go_one_after_the_other_and_waiters_are_not_overtaken() {
+        let mut lanes = Lanes::default();
+        assert!(lanes.lock(range(0, 4), Hold::Exclusive, 1));
+        assert!(lanes.lock(range(4, 4), Hold::Exclusive, 2));
+        assert!(!lanes.lock(range(2, 4), Hold::Exclusive, 3), "overlaps both");
+        assert!(!lanes.lock(range(5, 8), Hold::Shared, 4), "behind 3 and 2");
+        assert!(lanes.lock(range(20, 1), Hold::Shared, 5));
+        let mut begin = SmallVec::new();
+        lanes.unlock(7, 1, &mut begin);
+        assert!(begin.is_empty());
+        lanes.unlock(7, 2, &mut begin);
+        assert_eq!(begin.to_vec(), [3]);
+        begin.clear();
+        lanes.unlock(7, 3, &mut begin);
+        assert_eq!(begin.to_vec(), [4]);
+    }
+
+    #[test]
+    fn reads_share_and_an_empty_lane_is_forgotten() {
+        let mut lanes = Lanes::default();
+        assert!(lanes.lock(range(0, 4), Hold::Shared, 1));
+        assert!(lanes.lock(range(2, 4), Hold::Shared, 2));
+        let mut begin = SmallVec::new();
+        lanes.unlock(7, 1, &mut begin);
+        lanes.unlock(7, 2, &mut begin);
+        assert!(begin.is_empty() && lanes.lanes.is_empty());
+    }
+}

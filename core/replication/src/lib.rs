@@ -1,0 +1,17 @@
+//! Replication: one owner per virtual disk, its components, and what they owe to one another.
+//!
+//! `docs/design/0006-replication.md` is the protocol; the invariants named here by number are its. An [`Owner`] orders all
+//! I/O of one disk; [`Components`] answer for what stands on one node. Both are state machines without clock or I/O.
+//! Relies on `base` and `wire`. Must never know a disk group or how a message travels.
+
+pub mod components;
+mod lanes;
+pub mod limits;
+mod mutant;
+pub mod owner;
+mod roster;
+
+pub use components::{Components, Store};
+pub use mutant::Mutant;
+pub use owner::Owner;
+pub use roster::{Member, OwnedBy, Roster, Standing};

@@ -1,0 +1,54 @@
+//! Every bound of replication, with its reason.
+
+use std::time::Duration;
+
+/// How long an answer of a component's node lets the owner's node read (invariant 11).
+pub const GRANT: Duration = Duration::from_secs(2);
+
+/// What the owner takes off a grant for clocks that run at different speeds: 5 %, a hundred times what quartz does.
+pub const DRIFT_ALLOWANCE: Duration = Duration::from_millis(100);
+
+/// How often an owner's node asks for grants when it has nothing else to ask: several times within a grant, and often
+/// enough that silence is noticed soon.
+pub const HEARTBEAT: Duration = Duration::from_millis(250);
+
+/// How long a node may leave a request unanswered before it counts as silent. With the transaction that follows, the
+/// stall of a guest stays below 2 s.
+pub const SILENCE: Duration = Duration::from_millis(1000);
+
+/// How long a component whose node broke the connection may take to come back before it is taken out of the active
+/// set: a process that died is noticed at once, and the guest's stall shall stay below 0.5 s.
+pub const RECONNECT: Duration = Duration::from_millis(250);
+
+/// Most changes of one place between its watermark and the newest (invariant 7).
+pub const WINDOW_CHANGES_MAX: usize = 1024;
+
+/// Most bytes of such changes.
+pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
+
+/// How long a place is quiet before its components are told the watermark by itself.
+pub const SETTLE_DELAY: Duration = Duration::from_millis(50);
+
+/// How long an owner waits before it asks again what was refused for now, or a directory that is away.
+pub const RETRY: Duration = Duration::from_millis(100);
+
+/// How long a component that refused to be brought up to date is left alone.
+pub const RESYNC_RETRY: Duration = Duration::from_secs(5);
+
+/// Copies of one resync that are under way at once; each holds a range lock of up to 1 MiB.
+pub const COPIES_MAX: usize = 4;
+
+/// Times that a write whose data was damaged on the way is sent again.
+pub const RESENDS_MAX: u8 = 3;
+
+/// A component that takes so many times longer to read from than the best is passed over.
+pub const SLOW_FACTOR: u64 = 4;
+
+/// And at least so long: below, spreading the load is worth more.
+pub const SLOW_LATENCY: Duration = Duration::from_millis(2);
+
+/// One read of so many goes to a slow component all the same, to notice when it is well again.
+pub const SLOW_PROBE: u64 = 64;
+
+const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());
+const _: () = assert!(HEARTBEAT.as_millis() * 4 <= SILENCE.as_millis());

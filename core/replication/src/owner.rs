@@ -1,0 +1,623 @@
+//! The owner of one virtual disk: it orders all I/O, and keeps the components equal.
+//!
+//! What keeps data safe here, each rule in one place: nothing is served before the window is decided (`opening`); a
+//! change is acknowledged when every active component and every one in resync has it (`change`); a component leaves or
+//! joins the active set only by the directory's word (`record`); a read needs the leases of all (`read`); a resync copies
+//! by the delta rule, under range locks (`resync`).
+
+mod change;
+mod opening;
+mod read;
+mod record;
+mod resync;
+mod state;
+mod work;
+
+use crate::limits;
+use crate::mutant::Mutant;
+use crate::roster::{OwnedBy, Roster};
+use base::request::{Buffers, Pieces};
+use base::{ComponentId, DiskId, Instant, NodeId, WriteId};
+use record::Recording;
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use smallvec::SmallVec;
+use state::{At, Place};
+pub use state::{MemberState, OwnerState};
+use std::collections::{BTreeSet, VecDeque};
+use wire::{Answer, Refusal, Request};
+use work::Work;
+
+/// The caller's name for a change or a read; comes back with its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// The owner's name for a request to a component; comes back with its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ask(pub u32);
+
+/// Until when this node may rely on what each other node granted it.
+#[derive(Debug, Default)]
+pub struct Leases {
+    until: FxHashMap<NodeId, Instant>,
+}
+
+impl Leases {
+    /// A node answered a message that was sent at `sent`, and granted.
+    pub fn granted(&mut self, node: NodeId, sent: Instant) {
+        let until = self.until.entry(node).or_default();
+        *until = (sent + limits::GRANT - limits::DRIFT_ALLOWANCE).max(*until);
+    }
+
+    /// The session with the node is over: what it granted counts no more.
+    pub fn lost(&mut self, node: NodeId) {
+        self.until.remove(&node);
+    }
+
+    fn is_live(&self, node: NodeId, now: Instant) -> bool {
+        self.until.get(&node).is_some_and(|until| *until > now)
+    }
+}
+
+/// What a change does.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// Writes whole blocks.
+    Write {
+        /// Them.
+        data: Buffers,
+        /// CRC-32C of each, computed where the data entered.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// Makes so many blocks read as zeroes.
+    Trim {
+        /// Blocks.
+        count: u16,
+    },
+}
+
+/// What an owner is run with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whether reads go to a component on the owner's own node when there is one.
+    pub prefers_local: bool,
+    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
+    pub mutant: Option<Mutant>,
+}
+
+/// How a link to another node changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkChange {
+    /// It can be used.
+    Up,
+    /// It broke; requests under way on it are answered `Err(Lost)` first.
+    Down,
+    /// As `Down`, after the node was silent for so long that nothing more is waited for.
+    Silent,
+}
+
+/// The link over which a request went broke before its answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost;
+
+/// The result of a compare-and-set.
+#[derive(Debug, Clone)]
+pub enum Committed {
+    /// The record is as asked, with this version now.
+    Done {
+        /// It.
+        version: u64,
+    },
+    /// The record has another version; this is what it says.
+    Conflict {
+        /// Its version.
+        version: u64,
+        /// What it says of replication.
+        roster: Roster,
+    },
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What happens to an owner.
+#[derive(Debug)]
+pub enum Input {
+    /// Change blocks of one part of a place.
+    Change {
+        /// Comes back with the end.
+        token: Token,
+        /// The place.
+        place: u16,
+        /// Which MiB of it.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// What.
+        payload: Payload,
+    },
+    /// Read blocks of one part of a place.
+    Read {
+        /// Comes back with the end.
+        token: Token,
+        /// The place.
+        place: u16,
+        /// Which MiB of it.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// Blocks.
+        count: u16,
+    },
+    /// A request was answered.
+    Answered {
+        /// Which.
+        ask: Ask,
+        /// How.
+        answer: Result<Answer, Lost>,
+    },
+    /// A link changed.
+    Link {
+        /// To which node.
+        node: NodeId,
+        /// How.
+        change: LinkChange,
+    },
+    /// A component promised a greater epoch.
+    Superseded,
+    /// A compare-and-set ended.
+    Committed(Committed),
+    /// The record as it is, because it was asked for or because somebody else changed it; `None` if the disk is gone.
+    Recorded {
+        /// Version and roster.
+        record: Option<(u64, Roster)>,
+    },
+    /// The directory did not answer.
+    FetchFailed,
+    /// Let go of the disk.
+    Release,
+}
+
+/// What an owner wants done.
+#[derive(Debug)]
+pub enum Output {
+    /// A request for a component on that node, which may be the owner's own.
+    Send {
+        /// The node.
+        node: NodeId,
+        /// Comes back with the answer.
+        ask: Ask,
+        /// What.
+        request: Request,
+    },
+    /// A change or read ended.
+    Done {
+        /// Which.
+        token: Token,
+        /// How.
+        result: Result<Reply, Failure>,
+    },
+    /// Set the record if it still has that version.
+    Commit {
+        /// The version.
+        expected: u64,
+        /// What it shall say.
+        roster: Roster,
+    },
+    /// Read the record.
+    Fetch,
+    /// Something happened.
+    Event(Event),
+}
+
+/// How a change or read ended well.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// It is stable on all that count.
+    Changed,
+    /// What was read.
+    Data(Pieces),
+}
+
+/// How a change or read ended badly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// No component has room.
+    NoSpace,
+    /// The blocks are damaged on every component that counts.
+    Damaged,
+    /// This node owns the disk no more: to be asked of the owner then. It may have happened.
+    Unowned,
+}
+
+/// Why an owner ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was asked to.
+    Released,
+    /// Another took over, or the claim was lost to another.
+    Superseded,
+    /// The disk is gone.
+    Deleted,
+}
+
+/// Something that people, or the node, should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The disk is served from now on.
+    Serving {
+        /// In this epoch.
+        epoch: u32,
+        /// Changes that were rolled forward.
+        rolled: u32,
+    },
+    /// The owner is over; its requests are returned.
+    Ended(End),
+    /// A component is out of the active set.
+    Left {
+        /// Which.
+        component: ComponentId,
+        /// Why.
+        why: LeftBecause,
+    },
+    /// A component is in the active set again.
+    Joined {
+        /// Which.
+        component: ComponentId,
+        /// Bytes that were copied for it.
+        copied_bytes: u64,
+        /// When its resync began.
+        began: Instant,
+    },
+    /// A component is being brought up to date.
+    ResyncBegan {
+        /// Which.
+        component: ComponentId,
+        /// Whether from nothing.
+        is_rebuild: bool,
+    },
+    /// A component cannot be brought up to date now.
+    ResyncFailed {
+        /// Which.
+        component: ComponentId,
+        /// Why.
+        why: LeftBecause,
+    },
+    /// A damaged range was written again from another component.
+    Repaired {
+        /// Where it was damaged.
+        component: ComponentId,
+        /// Blocks.
+        blocks: u16,
+    },
+}
+
+/// Why a component does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LeftBecause {
+    /// Its node cannot be reached.
+    #[error("its host cannot be reached")]
+    Unreachable,
+    /// Its node refused.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// It lacks changes that it had acknowledged: its device lies.
+    #[error("it lacks changes that it had acknowledged: its device loses writes")]
+    LostWrites,
+    /// The directory says so.
+    #[error("the directory says so")]
+    Directory,
+}
+
+/// Where an owner is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The record does not name it yet.
+    Claiming,
+    /// Components are being opened, or the window is being decided.
+    Opening,
+    /// Changes and reads are served.
+    Serving,
+    /// What is under way ends; then the record is told.
+    Releasing,
+    /// It is over.
+    Ended,
+}
+
+/// What a request to a component was for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked {
+    Open(At),
+    Change {
+        at: At,
+        sequence: u64,
+    },
+    Read {
+        work: u32,
+        at: At,
+    },
+    /// The last step of opening a place.
+    FirstSettle {
+        at: At,
+        attempt: u32,
+    },
+    Settle,
+    Roll {
+        at: At,
+        attempt: u32,
+        roll: u32,
+        is_read: bool,
+    },
+    Changed {
+        at: At,
+        attempt: u32,
+        of_target: bool,
+    },
+    CopyRead {
+        work: u32,
+        at: At,
+    },
+    CopyWrite {
+        work: u32,
+    },
+    Close,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Owner {
+    pub(crate) disk: DiskId,
+    pub(crate) me: OwnedBy,
+    pub(crate) settings: Settings,
+    pub(crate) now: Instant,
+    pub(crate) phase: Phase,
+    pub(crate) epoch: u32,
+    pub(crate) recording: Recording,
+    pub(crate) places: Vec<Place>,
+    pub(crate) works: Slab<Work>,
+    pub(crate) asks: Slab<Asked>,
+    /// Nodes whose links are up.
+    pub(crate) up: BTreeSet<NodeId>,
+    /// Changes and reads that wait until the disk is served.
+    pub(crate) held: VecDeque<Input>,
+    /// Reads that wait for a lease or a component.
+    pub(crate) reads_waiting: VecDeque<u32>,
+    /// Closes under way in a release.
+    pub(crate) closes: u32,
+    pub(crate) has_closed: bool,
+    pub(crate) attempts: u32,
+    pub(crate) rolled: u32,
+    pub(crate) copied_bytes: u64,
+    pub(crate) repaired_blocks: u64,
+    pub(crate) out: Vec<Output>,
+}
+
+impl Owner {
+    /// Claims the disk: the record, of that version, is to name this node in the next epoch. `up`: the nodes that can be
+    /// reached now.
+    pub fn claim(
+        disk: DiskId,
+        me: OwnedBy,
+        (version, roster): (u64, Roster),
+        up: BTreeSet<NodeId>,
+        settings: Settings,
+        now: Instant,
+        out: &mut Vec<Output>,
+    ) -> Owner {
+        let mut owner = Owner {
+            disk,
+            me,
+            settings,
+            now,
+            phase: Phase::Claiming,
+            epoch: roster.epoch + 1,
+            recording: Recording::new(version, roster),
+            places: Vec::new(),
+            works: Slab::new(),
+            asks: Slab::new(),
+            up,
+            held: VecDeque::new(),
+            reads_waiting: VecDeque::new(),
+            closes: 0,
+            has_closed: false,
+            attempts: 0,
+            rolled: 0,
+            copied_bytes: 0,
+            repaired_blocks: 0,
+            out: Vec::new(),
+        };
+        owner.begin_claim();
+        out.append(&mut owner.out);
+        owner
+    }
+
+    /// Takes one input.
+    pub fn step(&mut self, now: Instant, input: Input, leases: &Leases, out: &mut Vec<Output>) {
+        self.now = now;
+        match input {
+            Input::Change { .. } | Input::Read { .. } => self.guest(input, leases),
+            Input::Answered { ask, answer } => self.answered(ask, answer, leases),
+            Input::Link { node, change } => self.link_changed(node, change),
+            Input::Superseded => self.end(End::Superseded),
+            Input::Committed(committed) => self.committed(committed),
+            Input::Recorded { record } => self.recorded(record),
+            Input::FetchFailed => self.fetch_failed(),
+            Input::Release => self.release(),
+        }
+        out.append(&mut self.out);
+    }
+
+    /// Moves everything on that waits for time, a lease or a component: to be called after each batch of inputs, and at
+    /// [`Owner::wake_at`].
+    pub fn advance(&mut self, now: Instant, leases: &Leases, out: &mut Vec<Output>) {
+        self.now = now;
+        if self.phase != Phase::Ended {
+            self.advance_members();
+            self.advance_opening();
+            self.advance_resyncs();
+            self.advance_settling();
+            self.advance_record();
+            self.advance_release();
+            self.retry_reads(leases);
+        }
+        out.append(&mut self.out);
+    }
+
+    /// Where it is in its life.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Its epoch: the one it claims, until it is served.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> DiskId {
+        self.disk
+    }
+
+    /// The record that it knows.
+    pub fn record(&self) -> (u64, &Roster) {
+        (self.recording.version, &self.recording.roster)
+    }
+
+    /// Back-pressure of the components of a place, 0..=255.
+    pub fn congestion(&self, place: u16) -> u8 {
+        let place = &self.places[place as usize];
+        place
+            .members
+            .iter()
+            .filter(|member| member.is_in())
+            .map(|member| member.congestion)
+            .max()
+            .unwrap_or(0)
+    }
+
+    pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
+        Mutant::is(self.settings.mutant, mutant)
+    }
+
+    pub(crate) fn send(&mut self, node: NodeId, asked: Asked, request: Request) {
+        let ask = Ask(self.asks.insert(asked) as u32);
+        self.out.push(Output::Send { node, ask, request });
+    }
+
+    fn guest(&mut self, input: Input, leases: &Leases) {
+        match (self.phase, input) {
+            (Phase::Serving, Input::Change { token, place, part, block, payload }) => {
+                self.change(Some(token), place, part, block, payload);
+            }
+            (Phase::Serving, Input::Read { token, place, part, block, count }) => {
+                self.read(token, place, part, block, count, leases);
+            }
+            (Phase::Claiming | Phase::Opening | Phase::Releasing, input) => self.held.push_back(input),
+            (_, Input::Change { token, .. } | Input::Read { token, .. }) => {
+                self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
+            }
+            (_, _) => unreachable!("only guests' requests come here"),
+        }
+    }
+
+    fn answered(&mut self, ask: Ask, answer: Result<Answer, Lost>, leases: &Leases) {
+        let Some(asked) = self.asks.try_remove(ask.0 as usize) else { return };
+        if self.phase == Phase::Ended {
+            return;
+        }
+        if let Ok(Answer::Refused(Refusal::Superseded { epoch })) = answer
+            && epoch > self.epoch
+        {
+            return self.end(End::Superseded);
+        }
+        match asked {
+            Asked::Open(at) => self.opened(at, answer),
+            Asked::Change { at, sequence } => self.change_answered(at, sequence, answer),
+            Asked::Read { work, at } => self.read_answered(work, at, answer, leases),
+            Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, answer),
+            Asked::Settle => {}
+            Asked::Roll { at, attempt, roll, is_read } => self.rolled(at, attempt, roll, is_read, answer),
+            Asked::Changed { at, attempt, of_target } => self.listed(at, attempt, of_target, answer),
+            Asked::CopyRead { work, at } => self.copy_read(work, at, answer),
+            Asked::CopyWrite { work } => self.copy_written(work, answer),
+            Asked::Close => self.closes -= 1,
+        }
+    }
+
+    /// The end: whatever was asked of it is returned.
+    pub(crate) fn end(&mut self, end: End) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        self.phase = Phase::Ended;
+        for input in std::mem::take(&mut self.held) {
+            if let Input::Change { token, .. } | Input::Read { token, .. } = input {
+                self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
+            }
+        }
+        let works = std::mem::take(&mut self.works);
+        for token in works.into_iter().filter_map(|(_, work)| work.token()) {
+            self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
+        }
+        self.asks.clear();
+        self.places.clear();
+        self.reads_waiting.clear();
+        self.out.push(Output::Event(Event::Ended(end)));
+    }
+
+    fn release(&mut self) {
+        match self.phase {
+            Phase::Claiming | Phase::Opening | Phase::Serving => self.phase = Phase::Releasing,
+            Phase::Releasing | Phase::Ended => {}
+        }
+    }
+
+    /// In a release: once nothing is under way, the components are closed, then the record is told.
+    fn advance_release(&mut self) {
+        if self.phase != Phase::Releasing || !self.recording.is_idle() {
+            return;
+        }
+        for place in &mut self.places {
+            place.members.iter_mut().for_each(|member| member.resync = None);
+        }
+        if self.works.iter().any(|(_, work)| work.is_guests()) {
+            return;
+        }
+        if !self.has_closed {
+            self.has_closed = true;
+            let open = |place: &Place| {
+                place
+                    .members
+                    .iter()
+                    .filter(|one| one.is_open())
+                    .map(|one| (one.node, one.component))
+                    .collect::<Vec<_>>()
+            };
+            let open: Vec<_> = self.places.iter().flat_map(open).collect();
+            for (node, component) in open {
+                self.closes += 1;
+                self.send(node, Asked::Close, Request::Close { component, epoch: self.epoch });
+            }
+        }
+        if self.closes == 0 {
+            self.commit_release();
+        }
+    }
+
+    /// When [`Owner::advance`] wants to be called at the latest.
+    pub fn wake_at(&self) -> Option<Instant> {
+        if self.phase == Phase::Ended {
+            return None;
+        }
+        let members = self.all().into_iter().filter_map(|at| self.member_wake_at(at));
+        let places = self.places.iter().filter_map(|place| place.settle_at);
+        let reads = (!self.reads_waiting.is_empty()).then(|| self.now + limits::RETRY);
+        members.chain(places).chain(reads).chain(self.recording.retry_at).min()
+    }
+
+    /// The watermark of a place: all ids up to it are decided.
+    pub(crate) fn watermark(&self, place: u16) -> WriteId {
+        let place = &self.places[place as usize];
+        let sequence = place.in_flight.keys().next().map_or(place.sequence, |first| first - 1);
+        WriteId { epoch: self.epoch, sequence }
+    }
+}

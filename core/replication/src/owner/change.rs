@@ -1,0 +1,327 @@
+//! Changes: locked, numbered, sent to all that count, acknowledged when all of them have it.
+
+use super::state::At;
+use super::work::Work;
+use super::{Asked, Failure, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
+use crate::lanes::{Hold, Range};
+use crate::limits;
+use crate::mutant::Mutant;
+use crate::roster::Standing;
+use base::WriteId;
+use base::units::BLOCK_SIZE;
+use smallvec::SmallVec;
+use wire::{Answer, Entry, EntryKind, Refusal, Request};
+
+/// A change that some component has not answered.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    /// The work that holds its range; `None` once the guest was answered that nobody has room.
+    work: Option<u32>,
+    range: Range,
+    payload: Payload,
+    /// Members that have not answered.
+    waiting: u8,
+    /// Members that have no room.
+    full: u8,
+    resends: u8,
+}
+
+impl Payload {
+    fn blocks(&self) -> u16 {
+        match self {
+            Payload::Write { checksums, .. } => checksums.len() as u16,
+            Payload::Trim { count } => *count,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Payload::Write { checksums, .. } => checksums.len() as u64 * BLOCK_SIZE,
+            Payload::Trim { .. } => 0,
+        }
+    }
+}
+
+impl Owner {
+    pub(crate) fn change(
+        &mut self,
+        token: Option<Token>,
+        place: u16,
+        part: u32,
+        block: u16,
+        payload: Payload,
+    ) {
+        let range = Range { part, block, count: payload.blocks() };
+        assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
+        let key = self.works.insert(Work::Change { token, place, range, payload }) as u32;
+        if self.places[place as usize].lanes.lock(range, Hold::Exclusive, key) {
+            self.begin_work(key);
+        }
+    }
+
+    /// A work has its range locked.
+    pub(crate) fn begin_work(&mut self, key: u32) {
+        match &self.works[key as usize] {
+            Work::Change { place, .. } => {
+                let place = *place;
+                self.places[place as usize].waiting.push_back(key);
+                self.begin_changes(place);
+            }
+            Work::Read { .. } => self.reads_waiting.push_back(key),
+            Work::Copy { .. } => self.begin_copy(key),
+        }
+    }
+
+    /// Begins the changes that have their ranges locked, as far as the window has room.
+    fn begin_changes(&mut self, place: u16) {
+        loop {
+            let state = &mut self.places[place as usize];
+            let span = state.in_flight.keys().next().map_or(0, |first| state.sequence + 1 - first);
+            let has_room = (span as usize) < limits::WINDOW_CHANGES_MAX
+                && state.in_flight_bytes < limits::WINDOW_BYTES_MAX;
+            if !has_room {
+                return;
+            }
+            let Some(key) = state.waiting.pop_front() else { return };
+            self.begin_change(key);
+        }
+    }
+
+    fn begin_change(&mut self, key: u32) {
+        let Work::Change { place, range, payload, .. } = &self.works[key as usize] else {
+            unreachable!("only changes wait for the window")
+        };
+        let (place, range, payload) = (*place, *range, payload.clone());
+        let counts_resync = !self.is_mutant(Mutant::AcknowledgeWithoutResync);
+        let state = &mut self.places[place as usize];
+        state.sequence += 1;
+        let sequence = state.sequence;
+        state.in_flight_bytes += payload.bytes();
+        let mut waiting = 0;
+        for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.is_in()) {
+            if one.is_active() || counts_resync {
+                waiting |= 1 << member;
+            }
+        }
+        let targets: SmallVec<[u8; 4]> = (0u8..)
+            .zip(&state.members)
+            .filter(|(_, one)| one.is_in() && one.is_open())
+            .map(|(member, _)| member)
+            .collect();
+        let in_flight = InFlight { work: Some(key), range, payload, waiting, full: 0, resends: 0 };
+        state.in_flight.insert(sequence, in_flight);
+        for member in targets {
+            self.send_change(At { place, member }, sequence);
+        }
+        self.check_change(place, sequence);
+    }
+
+    /// Sends a change in flight to one component.
+    fn send_change(&mut self, at: At, sequence: u64) {
+        let watermark = self.watermark(at.place);
+        let epoch = self.epoch;
+        let id = WriteId { epoch, sequence };
+        let place = &mut self.places[at.place as usize];
+        let kind = if place.is_single() { EntryKind::Copy } else { EntryKind::Guest };
+        let watermark = if place.is_single() { WriteId::default() } else { watermark };
+        let member = &mut place.members[at.member as usize];
+        member.told = watermark.max(member.told);
+        let (node, component) = (member.node, member.component);
+        let in_flight = &place.in_flight[&sequence];
+        let Range { part, block, .. } = in_flight.range;
+        let request = match &in_flight.payload {
+            Payload::Write { data, checksums } => Request::Write {
+                component,
+                epoch,
+                id,
+                watermark,
+                kind,
+                part,
+                block,
+                data: data.clone(),
+                checksums: checksums.clone(),
+            },
+            Payload::Trim { count } => {
+                Request::Trim { component, epoch, id, watermark, kind, part, block, count: *count }
+            }
+        };
+        self.send(node, Asked::Change { at, sequence }, request);
+    }
+
+    /// Sends what is in flight to a component that serves again, or that is being brought up to date from now on, but
+    /// for what it has already.
+    pub(crate) fn send_in_flight(&mut self, at: At, held: &[Entry]) {
+        let epoch = self.epoch;
+        let sequences: Vec<u64> = self.places[at.place as usize].in_flight.keys().copied().collect();
+        for sequence in sequences {
+            let id = WriteId { epoch, sequence };
+            let is_active = self.member(at).is_active();
+            let place = &mut self.places[at.place as usize];
+            let Some(in_flight) = place.in_flight.get_mut(&sequence) else { continue };
+            let bit = 1 << at.member;
+            if held.iter().any(|entry| entry.id == id) {
+                in_flight.waiting &= !bit;
+                self.check_change(at.place, sequence);
+            } else if !is_active || in_flight.waiting & bit != 0 {
+                in_flight.waiting |= bit;
+                self.send_change(at, sequence);
+            }
+        }
+    }
+
+    pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<Answer, Lost>) {
+        let bit = 1 << at.member;
+        let place = &mut self.places[at.place as usize];
+        let Some(in_flight) = place.in_flight.get_mut(&sequence) else { return };
+        match answer {
+            Ok(Answer::Done { congestion }) => {
+                in_flight.waiting &= !bit;
+                self.member_mut(at).congestion = congestion;
+                self.check_change(at.place, sequence);
+            }
+            Err(Lost) => {} // It is sent again when the component serves again, unless that leaves first.
+            Ok(Answer::Refused(Refusal::NoSpace)) => {
+                in_flight.full |= bit;
+                self.check_change(at.place, sequence);
+            }
+            Ok(Answer::Refused(Refusal::Damaged)) if in_flight.resends < limits::RESENDS_MAX => {
+                in_flight.resends += 1;
+                self.send_change(at, sequence);
+            }
+            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Ok(Answer::Refused(refusal)) => self.failed(at, refusal),
+            Ok(other) => unreachable!("a change is not answered by {other:?}"),
+        }
+    }
+
+    /// A component cannot do what an active one must: it leaves, or its resync is over.
+    fn failed(&mut self, at: At, refusal: Refusal) {
+        let why = LeftBecause::Refused(refusal);
+        let now = self.now;
+        self.member_mut(at).trouble = Some(why);
+        match self.member(at).is_maybe_active() {
+            true => self.want_out(at, Standing::Absent, why),
+            false => {
+                self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
+                self.drop_resync(at, why);
+            }
+        }
+    }
+
+    /// Ends a change that nobody is waited for any more.
+    fn check_change(&mut self, place: u16, sequence: u64) {
+        let state = &self.places[place as usize];
+        let Some(in_flight) = state.in_flight.get(&sequence) else { return };
+        if in_flight.waiting & !in_flight.full != 0 {
+            return;
+        }
+        if in_flight.waiting == 0 {
+            return self.end_change(place, sequence);
+        }
+        // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
+        let has_it = |(member, _): &(u8, &super::state::Member)| in_flight.full >> member & 1 == 0;
+        if state.active().any(|active| has_it(&active)) {
+            let full = in_flight.full;
+            for member in (0..8).filter(|member| full >> member & 1 == 1) {
+                self.failed(At { place, member }, Refusal::NoSpace);
+            }
+            return;
+        }
+        self.turn_into_mark(place, sequence);
+    }
+
+    /// Nobody has room: the guest is told, and the id becomes that of a change of nothing, so that none is missing.
+    fn turn_into_mark(&mut self, place: u16, sequence: u64) {
+        let state = &mut self.places[place as usize];
+        let in_flight = state.in_flight.get_mut(&sequence).expect("it is in flight");
+        state.in_flight_bytes -= in_flight.payload.bytes();
+        in_flight.payload = Payload::Trim { count: 0 };
+        in_flight.full = 0;
+        let waiting = in_flight.waiting;
+        let work = in_flight.work.take();
+        for member in (0..8).filter(|member| waiting >> member & 1 == 1) {
+            if self.member(At { place, member }).is_open() {
+                self.send_change(At { place, member }, sequence);
+            }
+        }
+        if let Some(key) = work {
+            self.end_work(key, Err(Failure::NoSpace));
+        }
+    }
+
+    fn end_change(&mut self, place: u16, sequence: u64) {
+        let state = &mut self.places[place as usize];
+        let in_flight = state.in_flight.remove(&sequence).expect("it is in flight");
+        state.in_flight_bytes -= in_flight.payload.bytes();
+        state.settle_at = Some(self.now + limits::SETTLE_DELAY);
+        if let Some(key) = in_flight.work {
+            self.end_work(key, Ok(Reply::Changed));
+        }
+        self.begin_changes(place);
+    }
+
+    /// Ends a change or read: unlocks its range, and answers.
+    pub(crate) fn end_work(&mut self, key: u32, result: Result<Reply, Failure>) {
+        let work = self.works.remove(key as usize);
+        let token = work.token();
+        let (place, range, is_locked) = match work {
+            Work::Change { place, range, .. } => (place, range, true),
+            Work::Read { place, range, .. } => (place, range, !self.is_mutant(Mutant::ReadOverWrites)),
+            Work::Copy { target, range, .. } => {
+                (target.place, range, !self.is_mutant(Mutant::CopyWithoutLock))
+            }
+        };
+        if let Some(token) = token {
+            self.out.push(Output::Done { token, result });
+        }
+        if is_locked {
+            let mut begin = SmallVec::new();
+            self.places[place as usize].lanes.unlock(range.part, key, &mut begin);
+            begin.into_iter().for_each(|key| self.begin_work(key));
+        }
+    }
+
+    /// Nothing waits for a component any more: it left, or its resync is over.
+    pub(crate) fn excuse(&mut self, at: At) {
+        let bit = 1u8 << at.member;
+        let place = &mut self.places[at.place as usize];
+        let mut excused = Vec::new();
+        for (sequence, in_flight) in &mut place.in_flight {
+            if in_flight.waiting & bit != 0 {
+                in_flight.waiting &= !bit;
+                in_flight.full &= !bit;
+                excused.push(*sequence);
+            }
+        }
+        for sequence in excused {
+            self.check_change(at.place, sequence);
+        }
+    }
+
+    /// Tells quiet places' components the watermark.
+    pub(crate) fn advance_settling(&mut self) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        for index in 0..self.places.len() as u16 {
+            let place = &self.places[index as usize];
+            if place.is_single() || place.settle_at.is_none_or(|at| at > self.now) {
+                continue;
+            }
+            let watermark = self.watermark(index);
+            self.places[index as usize].settle_at = None;
+            let count = self.places[index as usize].members.len() as u8;
+            for at in (0..count).map(|member| At { place: index, member }) {
+                let settles = self.is_mutant(Mutant::SettleDuringResync) && self.member(at).resync.is_some();
+                let member = self.member_mut(at);
+                if (member.is_active() || settles) && member.is_open() && member.told < watermark {
+                    member.told = watermark;
+                    let (node, component) = (member.node, member.component);
+                    let epoch = self.epoch;
+                    let request = Request::Settle { component, epoch, watermark, stable: false };
+                    self.send(node, Asked::Settle, request);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Taking over: every active component promises the epoch, then the window of each place is decided.
+//!
+//! Nothing is served before all that is done (invariants 2 and 3). A write that some active components hold and others
+//! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable.
+
+use super::state::{At, Link, Opened, Place};
+use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
+use crate::limits;
+use crate::mutant::Mutant;
+use crate::roster::Standing;
+use base::WriteId;
+use base::request::{Buffers, Piece};
+use std::collections::BTreeMap;
+use wire::{Answer, Entry, EntryKind, Refusal, Request};
+
+/// A change that a component lacks.
+#[derive(Debug, Clone, Copy)]
+struct Roll {
+    entry: Entry,
+    source: u8,
+    target: u8,
+}
+
+/// The window of a place being decided.
+#[derive(Debug)]
+pub(crate) struct Deciding {
+    attempt: u32,
+    rolls: Vec<Roll>,
+    /// Rolls that have not ended.
+    rolls_left: usize,
+    /// Components that have not made the first watermark stable.
+    settles_left: u32,
+}
+
+impl Owner {
+    pub(crate) fn start_opening(&mut self) {
+        if self.phase == Phase::Claiming {
+            self.phase = Phase::Opening;
+            self.build_places();
+        }
+    }
+
+    /// Asks components that do not serve this session to do so, and takes those out of the active set that cannot.
+    pub(crate) fn advance_members(&mut self) {
+        if !matches!(self.phase, Phase::Opening | Phase::Serving | Phase::Releasing) {
+            return;
+        }
+        for at in self.all() {
+            let Link::Down { since, retry_at } = self.member(at).link else { continue };
+            if self.is_reachable(at) && retry_at <= self.now && self.needs(at) {
+                let member = self.member_mut(at);
+                member.link = Link::Opening;
+                let (node, component) = (member.node, member.component);
+                let request = Request::Open { disk: self.disk, component, epoch: self.epoch };
+                self.send(node, Asked::Open(at), request);
+                continue;
+            }
+            let member = self.member(at);
+            if member.is_active() && member.wanted.is_none() && since + limits::RECONNECT <= self.now {
+                let why = member.trouble.unwrap_or(LeftBecause::Unreachable);
+                self.want_out(at, Standing::Absent, why);
+            }
+        }
+    }
+
+    /// When [`Owner::advance_members`] has something to do for a member if nothing happens.
+    pub(crate) fn member_wake_at(&self, at: At) -> Option<base::Instant> {
+        let member = self.member(at);
+        let Link::Down { since, retry_at } = member.link else { return None };
+        let leaves_at = since + limits::RECONNECT;
+        let asks = (self.is_reachable(at) && self.needs(at)).then_some(retry_at);
+        let leaves = (member.is_active() && member.wanted.is_none()).then_some(leaves_at);
+        [asks, leaves.filter(|at| *at > self.now)].into_iter().flatten().min()
+    }
+
+    fn is_reachable(&self, at: At) -> bool {
+        let node = self.member(at).node;
+        node == self.me.node || self.up.contains(&node)
+    }
+
+    fn needs(&self, at: At) -> bool {
+        let starts_alone = self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening;
+        self.member(at).is_active() || self.phase == Phase::Serving || starts_alone
+    }
+
+    /// Asks the record to count a component out, if others can do without it.
+    pub(crate) fn want_out(&mut self, at: At, standing: Standing, why: LeftBecause) {
+        let place = &self.places[at.place as usize];
+        if place.has_other_open(at.member) {
+            self.member_mut(at).wanted = Some((standing, why));
+            if self.is_mutant(Mutant::AcknowledgeBeforeShrink) {
+                self.excuse(at);
+            }
+        } else if self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening {
+            let stale = (0..).zip(&place.members).find(|(_, one)| !one.is_active() && one.is_open());
+            if let Some((member, _)) = stale {
+                let (place, why) = (at.place, LeftBecause::Unreachable);
+                self.member_mut(At { place, member }).wanted = Some((Standing::Active, why));
+                self.member_mut(at).wanted = Some((standing, why));
+            }
+        }
+    }
+
+    pub(crate) fn link_changed(&mut self, node: base::NodeId, change: super::LinkChange) {
+        let is_up = change == super::LinkChange::Up;
+        match is_up {
+            true => self.up.insert(node),
+            false => self.up.remove(&node),
+        };
+        let now = self.now;
+        let silent = base::Instant(now.0.saturating_sub(limits::RECONNECT.as_nanos() as u64));
+        let since = if change == super::LinkChange::Silent { silent } else { now };
+        for at in self.all() {
+            let member = self.member_mut(at);
+            if member.node != node {
+                continue;
+            }
+            match member.link {
+                Link::Down { since, retry_at } if is_up => {
+                    let waits = member.trouble.is_some_and(|why| why != LeftBecause::Unreachable);
+                    let retry_at = if waits { retry_at } else { now };
+                    member.link = Link::Down { since, retry_at };
+                }
+                Link::Down { .. } => {}
+                Link::Open | Link::Opening => {
+                    member.down(since, now);
+                    self.places[at.place as usize].deciding = None;
+                    if !self.member(at).is_joining() {
+                        self.drop_resync(at, LeftBecause::Unreachable);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn opened(&mut self, at: At, answer: Result<Answer, Lost>) {
+        let now = self.now;
+        if self.member(at).link != Link::Opening {
+            return; // The link changed since.
+        }
+        match answer {
+            Ok(Answer::Opened { watermark, entries }) => {
+                let member = self.member_mut(at);
+                member.link = Link::Open;
+                member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
+                match (self.phase, self.member(at).is_active()) {
+                    (Phase::Serving | Phase::Releasing, true) => self.rejoined(at),
+                    (Phase::Serving, false) => self.begin_resync(at, watermark),
+                    (_, _) => self.places[at.place as usize].deciding = None,
+                }
+            }
+            Err(Lost) => self.member_mut(at).down(now, now),
+            Ok(Answer::Refused(Refusal::Busy | Refusal::NotOpen)) => {
+                self.member_mut(at).down(now, now + limits::RETRY);
+            }
+            Ok(Answer::Refused(refusal)) => {
+                let member = self.member_mut(at);
+                member.down(now, now + limits::RESYNC_RETRY);
+                member.trouble = Some(LeftBecause::Refused(refusal));
+                if member.is_active() {
+                    self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
+                }
+            }
+            Ok(other) => unreachable!("an opening is not answered by {other:?}"),
+        }
+    }
+
+    /// An active component that was away for a moment serves again, in the same epoch: it gets what is in flight.
+    fn rejoined(&mut self, at: At) {
+        let watermark = self.watermark(at.place);
+        let opened = self.member_mut(at).opened.take().expect("it was just opened");
+        if !self.places[at.place as usize].is_single() && !is_contiguous(&opened, watermark) {
+            let why = LeftBecause::LostWrites;
+            self.member_mut(at).trouble = Some(why);
+            return self.want_out(at, Standing::Stale, why);
+        }
+        let epoch = self.epoch;
+        let member = self.member_mut(at);
+        member.told = watermark;
+        member.trouble = None;
+        let (node, component) = (member.node, member.component);
+        if !self.places[at.place as usize].is_single() {
+            let request = Request::Settle { component, epoch, watermark, stable: false };
+            self.send(node, Asked::Settle, request);
+        }
+        self.send_in_flight(at, &opened.entries);
+    }
+
+    /// Decides the windows of the places whose active components are all open; serves when that is done.
+    pub(crate) fn advance_opening(&mut self) {
+        if self.phase != Phase::Opening {
+            return;
+        }
+        for index in 0..self.places.len() as u16 {
+            let place = &self.places[index as usize];
+            let is_complete = place.active().all(|(_, one)| one.is_open() && one.opened.is_some())
+                && place.active().next().is_some()
+                && place.members.iter().all(|one| one.wanted.is_none());
+            if !place.is_ready && place.deciding.is_none() && is_complete {
+                self.begin_deciding(index);
+            }
+        }
+        if self.places.iter().all(|place| place.is_ready) && self.recording.is_idle() {
+            self.phase = Phase::Serving;
+            self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
+            for place in &mut self.places {
+                place.members.iter_mut().for_each(|member| member.opened = None);
+            }
+        }
+    }
+
+    fn begin_deciding(&mut self, index: u16) {
+        let place = &self.places[index as usize];
+        if place.is_single() {
+            self.places[index as usize].is_ready = true;
+            return;
+        }
+        let decided = decided(place);
+        let liar = place.active().find(|(_, one)| !is_contiguous(opened(one), decided)).map(|(at, _)| at);
+        if let Some(member) = liar.filter(|member| place.has_other_open(*member)) {
+            let at = At { place: index, member };
+            self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
+            return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
+        }
+        let rolls = match self.is_mutant(Mutant::ServeUndecided) {
+            true => Vec::new(),
+            false => rolls(place, decided),
+        };
+        self.attempts += 1;
+        let attempt = self.attempts;
+        let deciding = Deciding { attempt, rolls_left: rolls.len(), rolls: rolls.clone(), settles_left: 0 };
+        self.places[index as usize].deciding = Some(deciding);
+        for (number, roll) in (0u32..).zip(rolls) {
+            self.begin_roll(index, attempt, number, roll);
+        }
+        self.settle_first(index);
+    }
+
+    fn begin_roll(&mut self, place: u16, attempt: u32, number: u32, roll: Roll) {
+        let entry = roll.entry;
+        if entry.is_trim {
+            return self.send_roll(place, attempt, number, roll, None);
+        }
+        let source = self.member(At { place, member: roll.source });
+        let (node, component) = (source.node, source.component);
+        let Entry { part, block, count, .. } = entry;
+        let asked =
+            Asked::Roll { at: At { place, member: roll.source }, attempt, roll: number, is_read: true };
+        self.send(node, asked, Request::Read { component, epoch: self.epoch, part, block, count });
+    }
+
+    fn send_roll(
+        &mut self,
+        place: u16,
+        attempt: u32,
+        number: u32,
+        roll: Roll,
+        data: Option<(Buffers, smallvec::SmallVec<[u32; 2]>)>,
+    ) {
+        let at = At { place, member: roll.target };
+        let (node, component) = (self.member(at).node, self.member(at).component);
+        let Entry { id, part, block, count, .. } = roll.entry;
+        let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Guest);
+        let request = match data {
+            Some((data, checksums)) => {
+                Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
+            }
+            None => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
+        };
+        self.send(node, Asked::Roll { at, attempt, roll: number, is_read: false }, request);
+    }
+
+    /// A step of rolling a change forward ended.
+    pub(crate) fn rolled(
+        &mut self,
+        at: At,
+        attempt: u32,
+        number: u32,
+        is_read: bool,
+        answer: Result<Answer, Lost>,
+    ) {
+        let deciding = self.places[at.place as usize].deciding.as_ref();
+        let Some(deciding) = deciding.filter(|deciding| deciding.attempt == attempt) else { return };
+        let roll = deciding.rolls[number as usize];
+        match answer {
+            Ok(Answer::Data { pieces, checksums }) if is_read => {
+                let bytes = |piece: &Piece| match piece {
+                    Piece::Bytes(buffer) => Some(buffer.clone()),
+                    Piece::Hole(_) => None,
+                };
+                let data: Option<Buffers> = pieces.iter().map(bytes).collect();
+                self.send_roll(at.place, attempt, number, roll, data.map(|data| (data, checksums)));
+            }
+            Ok(Answer::Done { .. }) if !is_read => {
+                if let Some(opened) = self.member_mut(at).opened.as_mut() {
+                    opened.entries.push(roll.entry);
+                }
+                self.rolled += 1;
+                if let Some(deciding) = &mut self.places[at.place as usize].deciding {
+                    deciding.rolls_left -= 1;
+                }
+                self.settle_first(at.place);
+            }
+            Err(Lost) => {} // The link's change starts over.
+            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Ok(Answer::Refused(refusal)) => {
+                // What it holds it cannot give, or what it lacks it cannot take.
+                let standing = if is_read { Standing::Stale } else { Standing::Absent };
+                self.member_mut(at).trouble = Some(LeftBecause::Refused(refusal));
+                self.want_out(at, standing, LeftBecause::Refused(refusal));
+            }
+            Ok(other) => unreachable!("a roll is not answered by {other:?}"),
+        }
+    }
+
+    /// The session with a component is not what it was thought to be: it is opened again.
+    pub(crate) fn lost_session(&mut self, at: At) {
+        let now = self.now;
+        if self.member(at).is_open() {
+            self.member_mut(at).down(now, now + limits::RETRY);
+            self.places[at.place as usize].deciding = None;
+            if !self.member(at).is_joining() {
+                self.drop_resync(at, LeftBecause::Refused(Refusal::NotOpen));
+            }
+        }
+    }
+
+    /// When all is rolled forward, the active components make the first watermark of the epoch stable.
+    fn settle_first(&mut self, index: u16) {
+        let place = &self.places[index as usize];
+        let Some(deciding) = place.deciding.as_ref().filter(|deciding| deciding.rolls_left == 0) else {
+            return;
+        };
+        let attempt = deciding.attempt;
+        let targets: Vec<(u8, base::NodeId, base::ComponentId)> =
+            place.active().map(|(member, one)| (member, one.node, one.component)).collect();
+        let deciding = self.places[index as usize].deciding.as_mut().expect("just seen");
+        deciding.settles_left = targets.len() as u32;
+        let watermark = WriteId { epoch: self.epoch, sequence: 0 };
+        for (member, node, component) in targets {
+            let at = At { place: index, member };
+            let request = Request::Settle { component, epoch: self.epoch, watermark, stable: true };
+            self.send(node, Asked::FirstSettle { at, attempt }, request);
+        }
+    }
+
+    pub(crate) fn first_settled(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+        let watermark = WriteId { epoch: self.epoch, sequence: 0 };
+        let deciding = self.places[at.place as usize].deciding.as_mut();
+        let Some(deciding) = deciding.filter(|deciding| deciding.attempt == attempt) else { return };
+        match answer {
+            Ok(Answer::Done { .. }) => {
+                deciding.settles_left -= 1;
+                if deciding.settles_left == 0 {
+                    self.places[at.place as usize].is_ready = true;
+                }
+                self.member_mut(at).told = watermark;
+            }
+            Err(Lost) => {}
+            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Ok(Answer::Refused(refusal)) => {
+                self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
+            }
+            Ok(other) => unreachable!("a watermark is not answered by {other:?}"),
+        }
+    }
+}
+
+fn opened(member: &super::state::Member) -> &Opened {
+    member.opened.as_ref().expect("a window is decided when all have told theirs")
+}
+
+/// The greatest id that any active component knows to be decided.
+fn decided(place: &Place) -> WriteId {
+    place.active().map(|(_, one)| opened(one).watermark).max().unwrap_or_default()
+}
+
+/// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch
+/// have no gaps; where the epochs differ, the new owner's first watermark was under way, which came after all.
+fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
+    if opened.watermark.epoch != decided.epoch || opened.watermark >= decided {
+        return true;
+    }
+    let is_between = |entry: &&Entry| entry.id > opened.watermark && entry.id <= decided;
+    let mut ids: Vec<WriteId> = opened.entries.iter().filter(is_between).map(|entry| entry.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.len() as u64 == decided.sequence - opened.watermark.sequence
+}
+
+/// What must be rolled forward, by id.
+fn rolls(place: &Place, decided: WriteId) -> Vec<Roll> {
+    let mut window: BTreeMap<WriteId, (Entry, u8)> = BTreeMap::new();
+    for (member, one) in place.active() {
+        for entry in opened(one).entries.iter().filter(|entry| entry.id > decided) {
+            window.entry(entry.id).or_insert((*entry, 0)).1 |= 1 << member;
+        }
+    }
+    let mut rolls = Vec::new();
+    for (entry, holders) in window.values() {
+        let source = holders.trailing_zeros() as u8;
+        let lacking = place.active().filter(|(member, _)| holders >> member & 1 == 0);
+        rolls.extend(lacking.map(|(target, _)| Roll { entry: *entry, source, target }));
+    }
+    rolls
+}

@@ -1,0 +1,166 @@
+//! Reads: under a shared range lock, with the leases of all that may be active, from one of them.
+
+use super::state::{At, Member, Place};
+use super::work::Work;
+use super::{Asked, Failure, Leases, Lost, Owner, Reply, Token};
+use crate::lanes::{Hold, Range};
+use crate::limits;
+use crate::mutant::Mutant;
+use base::WriteId;
+use base::checksum::crc32c;
+use base::request::{Piece, Pieces};
+use base::units::BLOCK_SIZE;
+use wire::{Answer, Refusal, Request};
+
+impl Owner {
+    pub(crate) fn read(
+        &mut self,
+        token: Token,
+        place: u16,
+        part: u32,
+        block: u16,
+        count: u16,
+        leases: &Leases,
+    ) {
+        let range = Range { part, block, count };
+        assert!(count >= 1 && block + count <= 256, "a read lies within its part");
+        let work = Work::Read { token, place, range, damaged: 0, began: self.now };
+        let key = self.works.insert(work) as u32;
+        let is_locked = self.is_mutant(Mutant::ReadOverWrites)
+            || self.places[place as usize].lanes.lock(range, Hold::Shared, key);
+        if is_locked && !self.try_read(key, leases) {
+            self.reads_waiting.push_back(key);
+        }
+    }
+
+    /// Reads that wait for a lease or a component try again.
+    pub(crate) fn retry_reads(&mut self, leases: &Leases) {
+        for _ in 0..self.reads_waiting.len() {
+            let Some(key) = self.reads_waiting.pop_front() else { return };
+            if !self.try_read(key, leases) {
+                self.reads_waiting.push_back(key);
+            }
+        }
+    }
+
+    /// Asks a component, if that may be done now.
+    fn try_read(&mut self, key: u32, leases: &Leases) -> bool {
+        let Work::Read { place, range, damaged, .. } = self.works[key as usize] else {
+            unreachable!("only reads wait to read")
+        };
+        let may_read = self.is_mutant(Mutant::ReadWithoutLease) || self.has_leases(place, leases);
+        let Some(member) = self.choose(place, range.part, damaged).filter(|_| may_read) else {
+            return false;
+        };
+        let at = At { place, member };
+        let (node, component) = (self.member(at).node, self.member(at).component);
+        let Range { part, block, count } = range;
+        let request = Request::Read { component, epoch: self.epoch, part, block, count };
+        self.send(node, Asked::Read { work: key, at }, request);
+        true
+    }
+
+    /// Whether every component that may be active has granted that no other owner is served (invariant 11). One that is
+    /// about to join counts: the record may say already that it is active.
+    fn has_leases(&self, place: u16, leases: &Leases) -> bool {
+        let holders = self.places[place as usize].members.iter().filter(|one| one.is_maybe_active());
+        let is_held =
+            |one: &Member| one.is_open() && (one.node == self.me.node || leases.is_live(one.node, self.now));
+        let mut holders = holders.peekable();
+        holders.peek().is_some() && holders.all(is_held)
+    }
+
+    /// The component to read from: spread by offset, near if that is wanted, and not the slow one.
+    fn choose(&self, place: u16, part: u32, except: u8) -> Option<u8> {
+        let place: &Place = &self.places[place as usize];
+        let fit = || place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
+        let count = fit().count();
+        if self.settings.prefers_local
+            && let Some((index, _)) = fit().find(|(_, one)| one.node == self.me.node)
+        {
+            return Some(index);
+        }
+        let (index, chosen) = fit().nth(part as usize % count.max(1))?;
+        let (best, quickest) = fit().min_by_key(|(_, one)| one.read_ns)?;
+        let is_slow = chosen.read_ns > quickest.read_ns.saturating_mul(limits::SLOW_FACTOR)
+            && chosen.read_ns > limits::SLOW_LATENCY.as_nanos() as u64;
+        let is_probe = (self.works.len() as u64).is_multiple_of(limits::SLOW_PROBE);
+        Some(if is_slow && !is_probe { best } else { index })
+    }
+
+    pub(crate) fn read_answered(&mut self, key: u32, at: At, answer: Result<Answer, Lost>, leases: &Leases) {
+        match answer {
+            Ok(Answer::Data { pieces, checksums }) => {
+                let is_remote = self.member(at).node != self.me.node;
+                if is_remote && !verify(&pieces, &checksums) {
+                    return self.read_again(key, leases); // Damaged on the way.
+                }
+                self.read_done(key, at, pieces);
+            }
+            Ok(Answer::Refused(Refusal::Damaged)) => self.read_damaged(key, at, leases),
+            Ok(Answer::Refused(Refusal::NotOpen)) => {
+                self.lost_session(at);
+                self.reads_waiting.push_back(key);
+            }
+            Ok(Answer::Refused(refusal)) => {
+                self.unreadable(at, refusal);
+                self.reads_waiting.push_back(key);
+            }
+            Err(Lost) => self.reads_waiting.push_back(key),
+            Ok(other) => unreachable!("a read is not answered by {other:?}"),
+        }
+    }
+
+    fn read_again(&mut self, key: u32, leases: &Leases) {
+        if !self.try_read(key, leases) {
+            self.reads_waiting.push_back(key);
+        }
+    }
+
+    /// A component's device is out of service: it can hold nothing any more.
+    fn unreadable(&mut self, at: At, refusal: Refusal) {
+        let why = super::LeftBecause::Refused(refusal);
+        self.member_mut(at).trouble = Some(why);
+        self.want_out(at, crate::roster::Standing::Absent, why);
+        let now = self.now;
+        self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
+    }
+
+    fn read_done(&mut self, key: u32, at: At, pieces: Pieces) {
+        let Work::Read { place, range, damaged, began, .. } = self.works[key as usize] else {
+            unreachable!("only reads read")
+        };
+        let took = self.now.since(began).as_nanos() as u64;
+        let member = self.member_mut(at);
+        member.read_ns = if member.read_ns == 0 { took } else { (member.read_ns * 7 + took) / 8 };
+        self.end_work(key, Ok(Reply::Data(pieces)));
+        for member in (0..8).filter(|member| damaged >> member & 1 == 1) {
+            self.copy(At { place, member }, range, WriteId::default(), None);
+        }
+    }
+
+    /// The blocks are damaged on one component: another is asked, and what it has mends the damage.
+    fn read_damaged(&mut self, key: u32, at: At, leases: &Leases) {
+        let Work::Read { place, damaged, .. } = &mut self.works[key as usize] else {
+            unreachable!("only reads read")
+        };
+        *damaged |= 1 << at.member;
+        let (place, damaged) = (*place, *damaged);
+        let others = self.places[place as usize].active().filter(|(index, _)| damaged >> index & 1 == 0);
+        match others.count() {
+            0 => self.end_work(key, Err(Failure::Damaged)),
+            _ => self.read_again(key, leases),
+        }
+    }
+}
+
+/// Whether every block in `pieces` is as its checksum says.
+pub(crate) fn verify(pieces: &Pieces, checksums: &[u32]) -> bool {
+    let mut expected = checksums.iter();
+    let bytes = pieces.iter().filter_map(|piece| match piece {
+        Piece::Bytes(buffer) => Some(buffer),
+        Piece::Hole(_) => None,
+    });
+    let mut blocks = bytes.flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize));
+    blocks.all(|block| expected.next() == Some(&crc32c(block))) && expected.next().is_none()
+}

@@ -1,0 +1,240 @@
+//! The record of the disk: claimed, changed by compare-and-set one change at a time, and taken over as it is.
+//!
+//! The record decides who is active; what this owner wishes counts only once the record says so (invariants 4 and 8). A
+//! transaction whose outcome is unknown is followed by reading the record; nothing is guessed.
+
+use super::state::{At, Link, Member, Place};
+use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
+use crate::limits;
+use crate::roster::{Roster, Standing};
+use base::Instant;
+
+/// What is under way with the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pending {
+    Nothing,
+    /// The record shall say this.
+    Commit(Roster),
+    /// The record is being read, or will be at `retry_at`.
+    Fetch,
+}
+
+/// What is known of the record.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) version: u64,
+    pub(crate) roster: Roster,
+    pending: Pending,
+    /// Whether the record names this owner.
+    pub(crate) is_claimed: bool,
+    pub(crate) retry_at: Option<Instant>,
+}
+
+impl Recording {
+    pub(crate) fn new(version: u64, roster: Roster) -> Recording {
+        Recording { version, roster, pending: Pending::Nothing, is_claimed: false, retry_at: None }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending == Pending::Nothing
+    }
+}
+
+impl Owner {
+    pub(crate) fn begin_claim(&mut self) {
+        let roster = Roster { epoch: self.epoch, owner: Some(self.me), ..self.recording.roster.clone() };
+        self.commit(roster);
+    }
+
+    fn commit(&mut self, roster: Roster) {
+        assert!(self.recording.is_idle(), "one transaction at a time");
+        self.recording.pending = Pending::Commit(roster.clone());
+        self.out.push(Output::Commit { expected: self.recording.version, roster });
+    }
+
+    pub(crate) fn commit_release(&mut self) {
+        if self.recording.is_claimed {
+            self.commit(Roster { owner: None, ..self.recording.roster.clone() });
+        } else {
+            self.end(End::Released);
+        }
+    }
+
+    pub(crate) fn committed(&mut self, committed: Committed) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        let Pending::Commit(asked) = std::mem::replace(&mut self.recording.pending, Pending::Nothing) else {
+            unreachable!("a transaction that ends was begun")
+        };
+        match committed {
+            Committed::Done { version } => self.adopt(version, asked),
+            Committed::Conflict { version, roster } => self.adopt(version, roster),
+            Committed::Unknown => self.fetch(),
+        }
+    }
+
+    fn fetch(&mut self) {
+        self.recording.pending = Pending::Fetch;
+        self.recording.retry_at = None;
+        self.out.push(Output::Fetch);
+    }
+
+    pub(crate) fn fetch_failed(&mut self) {
+        if self.recording.pending == Pending::Fetch {
+            self.recording.retry_at = Some(self.now + limits::RETRY);
+        }
+    }
+
+    /// The record as it is. While a transaction is under way, its result will tell.
+    pub(crate) fn recorded(&mut self, record: Option<(u64, Roster)>) {
+        if self.phase == Phase::Ended || matches!(self.recording.pending, Pending::Commit(_)) {
+            return;
+        }
+        self.recording.pending = Pending::Nothing;
+        self.recording.retry_at = None;
+        match record {
+            None => self.end(End::Deleted),
+            Some((version, roster)) => self.adopt(version, roster),
+        }
+    }
+
+    fn adopt(&mut self, version: u64, roster: Roster) {
+        if version < self.recording.version {
+            return;
+        }
+        let is_mine = roster.epoch == self.epoch && roster.owner == Some(self.me);
+        let is_released = roster.epoch == self.epoch && roster.owner.is_none();
+        self.recording.version = version;
+        self.recording.roster = roster;
+        match (self.recording.is_claimed, is_mine) {
+            (false, true) => {
+                self.recording.is_claimed = true;
+                self.start_opening();
+            }
+            (false, false) if self.recording.roster.epoch < self.epoch => self.begin_claim(),
+            (true, true) => self.reconcile(),
+            (true, false) if is_released && self.phase == Phase::Releasing => self.end(End::Released),
+            (_, false) => self.end(End::Superseded),
+        }
+    }
+
+    /// Makes the places as the record says.
+    pub(crate) fn build_places(&mut self) {
+        let count = self.recording.roster.place_count();
+        let now = self.now;
+        let members = |place: usize| {
+            let of_place = self.recording.roster.members.iter().filter(|one| one.place as usize == place);
+            of_place.map(|member| Member::new(member, now)).collect()
+        };
+        self.places = (0..count).map(|place| Place::new(members(place))).collect();
+    }
+
+    /// Takes over what the record says of the members now.
+    fn reconcile(&mut self) {
+        for at in self.all() {
+            let component = self.member(at).component;
+            let Some(recorded) = self.recording.roster.member(component).cloned() else {
+                self.member_left(at, LeftBecause::Directory);
+                self.member_mut(at).standing = Standing::Absent;
+                self.member_mut(at).link = Link::Down { since: self.now, retry_at: Instant(u64::MAX) };
+                continue;
+            };
+            let member = self.member_mut(at);
+            let (before, after) = (member.standing, recorded.standing);
+            member.standing = after;
+            member.base = recorded.base;
+            match (before == Standing::Active, after == Standing::Active) {
+                (true, false) => {
+                    let why = member.wanted.take().map_or(LeftBecause::Directory, |(_, why)| why);
+                    self.member_left(at, why);
+                }
+                (false, true) => self.member_joined(at),
+                (true, true) | (false, false) => {}
+            }
+            let member = self.member_mut(at);
+            if member.is_joining() && !member.is_active() && !member.is_open() {
+                member.wanted = None;
+                self.drop_resync(at, LeftBecause::Unreachable);
+            }
+        }
+        self.take_in_new_members();
+    }
+
+    fn take_in_new_members(&mut self) {
+        let now = self.now;
+        for recorded in self.recording.roster.members.clone() {
+            let place = &mut self.places[recorded.place as usize];
+            if place.members.iter().all(|member| member.component != recorded.component) {
+                assert!(place.members.len() < 8, "members of a place fit the bits of a change in flight");
+                place.members.push(Member::new(&recorded, now));
+            }
+        }
+    }
+
+    /// The record has the component out of the active set: nothing waits for it any more.
+    fn member_left(&mut self, at: At, why: LeftBecause) {
+        let now = self.now;
+        let member = self.member_mut(at);
+        let retry_at = match why {
+            LeftBecause::Unreachable | LeftBecause::Directory => now,
+            LeftBecause::Refused(_) | LeftBecause::LostWrites => now + limits::RESYNC_RETRY,
+        };
+        member.wanted = None;
+        member.resync = None;
+        member.trouble = Some(why);
+        member.down(now, retry_at);
+        let component = member.component;
+        self.places[at.place as usize].deciding = None;
+        self.out.push(Output::Event(Event::Left { component, why }));
+        self.excuse(at);
+    }
+
+    fn member_joined(&mut self, at: At) {
+        let now = self.now;
+        let watermark = self.watermark(at.place);
+        let epoch = self.epoch;
+        let member = self.member_mut(at);
+        member.wanted = None;
+        member.trouble = None;
+        let (node, component) = (member.node, member.component);
+        let resync = member.resync.take();
+        if member.is_open() {
+            member.told = watermark;
+            let request = wire::Request::Settle { component, epoch, watermark, stable: false };
+            self.send(node, super::Asked::Settle, request);
+        }
+        let (copied_bytes, began) = resync.map_or((0, now), |resync| (resync.copied_bytes, resync.began));
+        self.out.push(Output::Event(Event::Joined { component, copied_bytes, began }));
+    }
+
+    /// Asks for what members wish, if nothing is under way.
+    pub(crate) fn advance_record(&mut self) {
+        if self.recording.pending == Pending::Fetch
+            && self.recording.retry_at.is_some_and(|at| at <= self.now)
+        {
+            self.fetch();
+        }
+        let may_change = self.recording.is_claimed && self.phase != Phase::Ended;
+        if !may_change || !self.recording.is_idle() {
+            return;
+        }
+        let mut roster = self.recording.roster.clone();
+        let mut has_changed = false;
+        for at in self.all() {
+            let watermark = self.watermark(at.place);
+            let member = self.member(at);
+            let Some((standing, _)) = member.wanted else { continue };
+            let recorded = roster.members.iter_mut().find(|one| one.component == member.component);
+            let Some(recorded) = recorded else { continue };
+            recorded.standing = standing;
+            if standing == Standing::Active {
+                recorded.base = watermark;
+            }
+            has_changed = true;
+        }
+        if has_changed {
+            self.commit(roster);
+        }
+    }
+}

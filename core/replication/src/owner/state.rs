@@ -1,0 +1,230 @@
+//! Places and their members, as an owner holds them.
+
+use super::change::InFlight;
+use super::opening::Deciding;
+use super::resync::Resync;
+use super::{LeftBecause, Owner, Phase};
+use crate::lanes::Lanes;
+use crate::roster::Standing;
+use base::{ComponentId, Instant, NodeId, WriteId};
+use std::collections::{BTreeMap, VecDeque};
+use wire::Entry;
+
+/// Names a member: its place, and its index there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) place: u16,
+    pub(crate) member: u8,
+}
+
+/// Whether a component serves this owner's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// It does not, since that time; `retry_at` is when it is asked next.
+    Down { since: Instant, retry_at: Instant },
+    /// It was asked to.
+    Opening,
+    /// It does.
+    Open,
+}
+
+/// What a component said when it was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) watermark: WriteId,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A component of a place.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) component: ComponentId,
+    pub(crate) node: NodeId,
+    /// What the record says, as far as it is known.
+    pub(crate) standing: Standing,
+    pub(crate) base: WriteId,
+    /// What the record shall say.
+    pub(crate) wanted: Option<(Standing, LeftBecause)>,
+    pub(crate) link: Link,
+    pub(crate) opened: Option<Opened>,
+    pub(crate) resync: Option<Resync>,
+    /// The greatest watermark that it was told.
+    pub(crate) told: WriteId,
+    pub(crate) congestion: u8,
+    /// Running average of its reads' latencies, in nanoseconds.
+    pub(crate) read_ns: u64,
+    /// Why it could not be brought up to date last.
+    pub(crate) trouble: Option<LeftBecause>,
+}
+
+impl Member {
+    pub(crate) fn new(member: &crate::roster::Member, now: Instant) -> Member {
+        Member {
+            component: member.component,
+            node: member.node,
+            standing: member.standing,
+            base: member.base,
+            wanted: None,
+            link: Link::Down { since: now, retry_at: now },
+            opened: None,
+            resync: None,
+            told: WriteId::default(),
+            congestion: 0,
+            read_ns: 0,
+            trouble: None,
+        }
+    }
+
+    /// Whether the record counts it as active.
+    pub(crate) fn is_active(&self) -> bool {
+        self.standing == Standing::Active
+    }
+
+    /// Whether the record may count it as active: it does, or was asked to.
+    pub(crate) fn is_maybe_active(&self) -> bool {
+        self.is_active() || self.is_joining()
+    }
+
+    /// Whether it was asked of the record that it counts as active.
+    pub(crate) fn is_joining(&self) -> bool {
+        matches!(self.wanted, Some((Standing::Active, _)))
+    }
+
+    /// Whether changes go to it: it is active, or is being brought up to date.
+    pub(crate) fn is_in(&self) -> bool {
+        self.is_active() || self.resync.is_some()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.link == Link::Open
+    }
+
+    pub(crate) fn down(&mut self, since: Instant, retry_at: Instant) {
+        self.link = Link::Down { since, retry_at };
+        self.opened = None;
+    }
+}
+
+/// A place.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) members: Vec<Member>,
+    /// The last sequence number given.
+    pub(crate) sequence: u64,
+    pub(crate) in_flight: BTreeMap<u64, InFlight>,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) lanes: Lanes,
+    /// Changes that wait for room in the window.
+    pub(crate) waiting: VecDeque<u32>,
+    pub(crate) deciding: Option<Deciding>,
+    pub(crate) is_ready: bool,
+    pub(crate) settle_at: Option<Instant>,
+}
+
+impl Place {
+    pub(crate) fn new(members: Vec<Member>) -> Place {
+        Place {
+            members,
+            sequence: 0,
+            in_flight: BTreeMap::new(),
+            in_flight_bytes: 0,
+            lanes: Lanes::default(),
+            waiting: VecDeque::new(),
+            deciding: None,
+            is_ready: false,
+            settle_at: None,
+        }
+    }
+
+    /// Whether it has one copy only: then nothing needs to be remembered by its id.
+    pub(crate) fn is_single(&self) -> bool {
+        self.members.len() == 1
+    }
+
+    pub(crate) fn active(&self) -> impl Iterator<Item = (u8, &Member)> {
+        (0..).zip(&self.members).filter(|(_, member)| member.is_active())
+    }
+
+    /// Whether a component other than `member` is active and open: then `member` may leave.
+    pub(crate) fn has_other_open(&self, member: u8) -> bool {
+        self.active().any(|(index, other)| index != member && other.is_open() && other.wanted.is_none())
+    }
+}
+
+/// What an owner tells of one component.
+#[derive(Debug, Clone)]
+pub struct MemberState {
+    /// The component.
+    pub component: ComponentId,
+    /// The node that holds it.
+    pub node: NodeId,
+    /// The place it belongs to.
+    pub place: u16,
+    /// Whether it counts.
+    pub standing: Standing,
+    /// Whether it serves the owner.
+    pub is_open: bool,
+    /// Bytes copied so far, and bytes still to be copied as far as they are known, of a resync under way.
+    pub resync: Option<(u64, u64)>,
+    /// Why it does not count, or could not be brought up to date.
+    pub trouble: Option<LeftBecause>,
+}
+
+/// What an owner tells of itself.
+#[derive(Debug, Clone)]
+pub struct OwnerState {
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// Its epoch.
+    pub epoch: u32,
+    /// Its components, by place.
+    pub members: Vec<MemberState>,
+    /// Whether it waits for the directory.
+    pub waits_for_directory: bool,
+    /// Bytes copied by resyncs so far.
+    pub copied_bytes: u64,
+    /// Damaged blocks that were written again.
+    pub repaired_blocks: u64,
+}
+
+impl Owner {
+    /// The figures of the owner.
+    pub fn state(&self) -> OwnerState {
+        let of_member = |place: u16, member: &Member| MemberState {
+            component: member.component,
+            node: member.node,
+            place,
+            standing: member.standing,
+            is_open: member.is_open(),
+            resync: member.resync.as_ref().map(Resync::progress),
+            trouble: member.trouble,
+        };
+        let places = (0u16..).zip(&self.places);
+        let members =
+            places.flat_map(|(index, place)| place.members.iter().map(move |one| of_member(index, one)));
+        OwnerState {
+            phase: self.phase,
+            epoch: self.epoch,
+            members: members.collect(),
+            waits_for_directory: !self.recording.is_idle(),
+            copied_bytes: self.copied_bytes,
+            repaired_blocks: self.repaired_blocks,
+        }
+    }
+
+    pub(crate) fn member(&self, at: At) -> &Member {
+        &self.places[at.place as usize].members[at.member as usize]
+    }
+
+    pub(crate) fn member_mut(&mut self, at: At) -> &mut Member {
+        &mut self.places[at.place as usize].members[at.member as usize]
+    }
+
+    /// All members, in order.
+    pub(crate) fn all(&self) -> Vec<At> {
+        let of_place = |(place, one): (u16, &Place)| {
+            (0..one.members.len() as u8).map(move |member| At { place, member })
+        };
+        (0u16..).zip(&self.places).flat_map(of_place).collect()
+    }
+}

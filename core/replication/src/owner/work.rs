@@ -1,0 +1,54 @@
+//! What goes through the range locks: changes, reads, copies.
+
+use super::state::At;
+use super::{Payload, Token};
+use crate::lanes::Range;
+use base::{Instant, WriteId};
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Change {
+        token: Option<Token>,
+        place: u16,
+        range: Range,
+        payload: Payload,
+    },
+    Read {
+        token: Token,
+        place: u16,
+        range: Range,
+        /// Members that answered "damaged".
+        damaged: u8,
+        began: Instant,
+    },
+    Copy {
+        target: At,
+        range: Range,
+        /// What the regions of the target shall count as.
+        id: WriteId,
+        /// The attempt of the resync that it is part of; none if it mends damage.
+        attempt: Option<u32>,
+        /// Members that cannot give it.
+        tried: u8,
+        /// Writes under way.
+        outstanding: u32,
+        bytes: u64,
+        has_failed: bool,
+    },
+}
+
+impl Work {
+    pub(crate) fn token(&self) -> Option<Token> {
+        match self {
+            Work::Change { token, .. } => *token,
+            Work::Read { token, .. } => Some(*token),
+            Work::Copy { .. } => None,
+        }
+    }
+
+    /// Whether a guest waits for it.
+    pub(crate) fn is_guests(&self) -> bool {
+        self.token().is_some()
+    }
+}
