@@ -36,13 +36,11 @@ pub enum Step<T> {
 /// The state between two bytes.
 #[derive(Debug)]
 enum State<K> {
-    /// The next byte begins a frame.
-    Header,
-    /// The header is there, and the body is awaited.
-    Body { header: Header, kind: K },
-    /// The body stands in `fields`, and buffers for the payload are to be had.
-    Buffers { header: Header, kind: K },
-    /// The payload is coming; `filled` bytes of it are there.
+    /// The inbox begins with a frame, whose header and body stay there until both are there.
+    Head,
+    /// As before, header and body are there and the pool had no buffers for the payload.
+    Waiting,
+    /// The payload of the frame whose body stands in `fields` is coming; `filled` bytes of it are there.
     Payload { header: Header, kind: K, payload: Buffers, filled: usize },
     /// What came was no message.
     Dead(WireError),
@@ -70,7 +68,7 @@ impl<T: Body> Decoder<T> {
     /// be waited for without end.
     pub fn new(version: Version, pool: Pool) -> Decoder<T> {
         assert!(pool.bytes_max() >= GUEST_PAYLOAD_SIZE_MAX, "a pool holds the largest payload");
-        Decoder { version, pool, inbox: Inbox::new(), fields: Vec::new(), state: State::Header }
+        Decoder { version, pool, inbox: Inbox::new(), fields: Vec::new(), state: State::Head }
     }
 
     /// The next message of what was received so far.
@@ -86,60 +84,58 @@ impl<T: Body> Decoder<T> {
     }
 
     fn advance(&mut self) -> Result<Step<T>, WireError> {
-        loop {
-            match &mut self.state {
-                State::Header => {
-                    let Some(bytes) = self.inbox.bytes().first_chunk::<HEADER_SIZE>() else {
-                        return Ok(Step::NeedsBytes);
-                    };
-                    let (header, kind) = read_header::<T>(bytes, self.version)?;
-                    self.inbox.consume(HEADER_SIZE);
-                    self.state = State::Body { header, kind };
+        match &mut self.state {
+            State::Head | State::Waiting => self.begin(),
+            State::Payload { header, kind, payload, filled } => {
+                *filled += drain(&mut self.inbox, payload, *filled);
+                if *filled < header.payload_size as usize {
+                    return Ok(Step::NeedsBytes);
                 }
-                &mut State::Body { header, kind } => {
-                    let size = header.body_size as usize;
-                    let Some(fields) = self.inbox.bytes().get(..size) else {
-                        self.inbox.reserve(size);
-                        return Ok(Step::NeedsBytes);
-                    };
-                    let computed = crc32c(fields);
-                    if computed != header.body_checksum {
-                        let (kind, stored) = (kind.shape().name, header.body_checksum);
-                        return Err(WireError::BodyChecksum { kind, stored, computed });
-                    }
-                    self.fields.clear();
-                    self.fields.extend_from_slice(fields);
-                    self.inbox.consume(size);
-                    self.state = State::Buffers { header, kind };
-                }
-                &mut State::Buffers { header, kind } => {
-                    let size = header.payload_size as usize;
-                    let Some(payload) = take_buffers(&self.pool, size) else {
-                        return Ok(Step::NeedsBuffers(size));
-                    };
-                    self.state = State::Payload { header, kind, payload, filled: 0 };
-                }
-                State::Payload { header, kind, payload, filled } => {
-                    *filled += drain(&mut self.inbox, payload, *filled);
-                    if *filled < header.payload_size as usize {
-                        return Ok(Step::NeedsBytes);
-                    }
-                    let (header, kind, payload) = (*header, *kind, std::mem::take(payload));
-                    self.state = State::Header;
-                    let body = read_body::<T>(kind, &self.fields, payload)?;
-                    self.fields.clear();
-                    self.fields.shrink_to(INBOX_SIZE);
-                    return Ok(Step::Message(Message {
-                        session: header.session,
-                        sequence: header.sequence,
-                        stamp: header.stamp,
-                        token: header.token,
-                        body,
-                    }));
-                }
-                State::Dead(error) => return Err(*error),
+                let message = read_message(header, *kind, &self.fields, std::mem::take(payload))?;
+                self.fields.clear();
+                self.fields.shrink_to(INBOX_SIZE);
+                self.state = State::Head;
+                Ok(Step::Message(message))
             }
+            State::Dead(error) => Err(*error),
         }
+    }
+
+    /// Looks at the frame that begins in the inbox, as far as it is there. Most are there as a whole.
+    fn begin(&mut self) -> Result<Step<T>, WireError> {
+        let bytes = self.inbox.bytes();
+        let Some((head, rest)) = bytes.split_first_chunk::<HEADER_SIZE>() else {
+            return Ok(Step::NeedsBytes);
+        };
+        let header = Header::decode(head, self.version)?;
+        let kind = check_header::<T>(&header)?;
+        let body_size = header.body_size as usize;
+        let Some((fields, rest)) = rest.split_at_checked(body_size) else {
+            self.inbox.reserve(HEADER_SIZE + body_size);
+            return Ok(Step::NeedsBytes);
+        };
+        let computed = crc32c(fields);
+        if computed != header.body_checksum {
+            let (kind, stored) = (kind.shape().name, header.body_checksum);
+            return Err(WireError::BodyChecksum { kind, stored, computed });
+        }
+        let payload_size = header.payload_size as usize;
+        let Some(mut payload) = take_buffers(&self.pool, payload_size) else {
+            self.state = State::Waiting;
+            return Ok(Step::NeedsBuffers(payload_size));
+        };
+        let filled = fill(&mut payload, 0, rest);
+        if filled < payload_size {
+            self.fields.clear();
+            self.fields.extend_from_slice(fields);
+            self.inbox.consume(HEADER_SIZE + body_size + filled);
+            self.state = State::Payload { header, kind, payload, filled };
+            return Ok(Step::NeedsBytes);
+        }
+        let message = read_message(&header, kind, fields, payload)?;
+        self.inbox.consume(HEADER_SIZE + body_size + filled);
+        self.state = State::Head;
+        Ok(Step::Message(message))
     }
 
     /// Gives `each` the places where the next bytes go, in order, and says what they are for. There are none while buffers are
@@ -148,8 +144,8 @@ impl<T: Body> Decoder<T> {
     /// The memory stays where it is until the decoder is used again: a kernel may write to it meanwhile.
     pub fn space(&mut self, mut each: impl FnMut(&mut [u8])) -> Reach {
         match &mut self.state {
-            State::Header | State::Body { .. } => {}
-            State::Buffers { .. } | State::Dead(_) => return Reach::Any,
+            State::Head => {}
+            State::Waiting | State::Dead(_) => return Reach::Any,
             State::Payload { payload, filled, .. } => {
                 assert!(self.inbox.is_empty(), "a payload takes all that came with it");
                 let mut skip = *filled;
@@ -201,16 +197,15 @@ impl<T: Body> Decoder<T> {
     /// Whether a message has begun and not ended: a connection that closes now was cut off.
     pub fn is_within_message(&self) -> bool {
         match &self.state {
-            State::Header => !self.inbox.is_empty(),
-            State::Body { .. } | State::Buffers { .. } | State::Payload { .. } => true,
+            State::Head => !self.inbox.is_empty(),
+            State::Waiting | State::Payload { .. } => true,
             State::Dead(_) => false,
         }
     }
 }
 
-/// The header in these bytes if frames of that kind and size may come.
-fn read_header<T: Body>(bytes: &[u8; HEADER_SIZE], version: Version) -> Result<(Header, T::Kind), WireError> {
-    let header = Header::decode(bytes, version)?;
+/// The kind of the frame, if one of its kind and size may come.
+fn check_header<T: Body>(header: &Header) -> Result<T::Kind, WireError> {
     let kind = T::Kind::from_code(header.kind).ok_or(WireError::Kind { found: header.kind })?;
     let shape = kind.shape();
     if header.body_size > shape.body_size_max {
@@ -221,41 +216,60 @@ fn read_header<T: Body>(bytes: &[u8; HEADER_SIZE], version: Version) -> Result<(
         let (found, max) = (header.payload_size, shape.payload_size_max);
         return Err(WireError::PayloadSize { kind: shape.name, found, max });
     }
-    Ok((header, kind))
+    Ok(kind)
+}
+
+/// The message of a frame that is there as a whole.
+fn read_message<T: Body>(
+    header: &Header,
+    kind: T::Kind,
+    fields: &[u8],
+    payload: Buffers,
+) -> Result<Message<T>, WireError> {
+    let kind_name = kind.shape().name;
+    match read_body(kind, fields, payload) {
+        Ok(body) => Ok(Message {
+            session: header.session,
+            sequence: header.sequence,
+            stamp: header.stamp,
+            token: header.token,
+            body,
+        }),
+        Err(Flaw::Fields(flaw)) => Err(WireError::Body { kind: kind_name, flaw }),
+        Err(Flaw::Payload { block }) => Err(WireError::PayloadChecksum { kind: kind_name, block }),
+    }
 }
 
 /// The body in these bytes, which must be all used and make sense.
-fn read_body<T: Body>(kind: T::Kind, fields: &[u8], payload: Buffers) -> Result<T, WireError> {
-    let read = || {
-        let mut r = Reader::new(fields);
-        let body = T::decode_fields(kind, &mut r, payload)?;
-        r.finish()?;
-        if r.remaining() > 0 {
-            return Err(Flaw::Fields("its body is longer than its fields"));
-        }
-        body.check()?;
-        Ok(body)
-    };
-    let name = kind.shape().name;
-    read().map_err(|flaw| match flaw {
-        Flaw::Fields(flaw) => WireError::Body { kind: name, flaw },
-        Flaw::Payload { block } => WireError::PayloadChecksum { kind: name, block },
-    })
+fn read_body<T: Body>(kind: T::Kind, fields: &[u8], payload: Buffers) -> Result<T, Flaw> {
+    let mut r = Reader::new(fields);
+    let body = T::decode_fields(kind, &mut r, payload)?;
+    r.finish()?;
+    if r.remaining() > 0 {
+        return Err(Flaw::Fields("its body is longer than its fields"));
+    }
+    body.check()?;
+    Ok(body)
 }
 
 /// Moves bytes of the inbox to where a payload is not filled, and says how many.
 fn drain(inbox: &mut Inbox, payload: &mut Buffers, filled: usize) -> usize {
-    let mut skip = filled;
-    let mut moved = 0;
+    let moved = fill(payload, filled, inbox.bytes());
+    inbox.consume(moved);
+    moved
+}
+
+/// Copies as many of `bytes` to a payload as it has room for behind the first `filled` bytes, and says how many.
+fn fill(payload: &mut Buffers, filled: usize, bytes: &[u8]) -> usize {
+    let (mut skip, mut rest) = (filled, bytes);
     for buffer in payload {
         let from = skip.min(buffer.len());
         skip -= from;
-        let part = inbox.len().min(buffer.len() - from);
+        let part = rest.len().min(buffer.len() - from);
         if part > 0 {
-            buffer.bytes_mut()[from..from + part].copy_from_slice(&inbox.bytes()[..part]);
-            inbox.consume(part);
-            moved += part;
+            buffer.bytes_mut()[from..from + part].copy_from_slice(&rest[..part]);
+            rest = &rest[part..];
         }
     }
-    moved
+    bytes.len() - rest.len()
 }

@@ -1,6 +1,9 @@
 //! Messages there and back, whole and damaged.
 
 mod flow;
+mod golden;
+mod hostile;
+mod random;
 mod samples;
 
 use crate::body::Coded;
@@ -55,7 +58,7 @@ pub(crate) fn decode<T: Body>(bytes: &[u8], pool: &Pool) -> Result<Vec<Message<T
 }
 
 /// What a message says, in a form that two messages can be compared in, however their data is cut into buffers.
-pub(crate) trait Shown: Body {
+pub(crate) trait Shown: Body + Clone {
     /// All but the payload.
     fn shown(&self) -> String;
 }

@@ -1,0 +1,304 @@
+//! Random messages, cut anywhere, and with any byte of them changed.
+
+use super::samples::buffers;
+use super::{Shown, assert_same, decode, decode_cut, frame};
+use crate::{
+    Answer, Body, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions,
+    WireError,
+};
+use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
+use base::units::DISK_SIZE_MAX;
+use base::{ComponentId, DeviceId, DiskId, Pool, WriteId};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fmt::Debug;
+
+fn pool() -> Pool {
+    Pool::new(48 << 20)
+}
+
+fn write_id() -> impl Strategy<Value = WriteId> {
+    (any::<u32>(), any::<u64>()).prop_map(|(epoch, sequence)| WriteId { epoch, sequence })
+}
+
+/// First block and number of a range within one part.
+fn blocks() -> impl Strategy<Value = (u16, u16)> {
+    (0u16..256).prop_flat_map(|block| (Just(block), 1..=256 - block))
+}
+
+fn entry_kind() -> impl Strategy<Value = EntryKind> {
+    prop_oneof![Just(EntryKind::Guest), Just(EntryKind::Copy)]
+}
+
+fn write() -> impl Strategy<Value = Request> {
+    let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), any::<u32>());
+    (ids, entry_kind(), blocks(), any::<u8>(), any::<u32>()).prop_map(
+        |((component, epoch, id, watermark, part), kind, (block, count), seed, checksum)| Request::Write {
+            component: ComponentId(component),
+            epoch,
+            id,
+            watermark,
+            kind,
+            part,
+            block,
+            data: buffers(&pool(), usize::from(count) * 4096, seed),
+            checksums: (0..u32::from(count)).map(|at| checksum.wrapping_mul(at + 1)).collect(),
+        },
+    )
+}
+
+fn trim_or_read() -> impl Strategy<Value = Request> {
+    let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), any::<u32>());
+    (ids, entry_kind(), blocks(), any::<bool>()).prop_map(
+        |((component, epoch, id, watermark, part), kind, (block, count), is_trim)| {
+            let component = ComponentId(component);
+            match is_trim {
+                true => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
+                false => Request::Read { component, epoch, part, block, count },
+            }
+        },
+    )
+}
+
+fn new_component() -> impl Strategy<Value = NewComponent> {
+    let ids = (any::<u64>(), any::<u128>(), any::<u128>());
+    (ids, any::<u64>(), any::<u64>(), vec(any::<u8>(), 0..=768)).prop_map(
+        |((id, disk, device), size, reservation, disk_record)| NewComponent {
+            id: ComponentId(id),
+            disk: DiskId(disk),
+            device: DeviceId(device),
+            size,
+            reservation,
+            disk_record,
+        },
+    )
+}
+
+/// First byte and length of a range of a disk, at most `len_max` bytes long.
+fn range(len_max: u64) -> impl Strategy<Value = (u64, u64)> {
+    (0..=DISK_SIZE_MAX / 512).prop_flat_map(move |first| {
+        let most = (len_max / 512).min(DISK_SIZE_MAX / 512 - first);
+        (Just(first * 512), (0..=most).prop_map(|sectors| sectors * 512))
+    })
+}
+
+fn guest_request() -> impl Strategy<Value = GuestRequest> {
+    prop_oneof![
+        range(32 << 20).prop_map(|(offset, len)| GuestRequest::Read { offset, len: len as u32 }),
+        (range(3 << 20), any::<u8>()).prop_map(|((offset, len), seed)| GuestRequest::Write {
+            offset,
+            data: buffers(&pool(), len as usize, seed)
+        }),
+        Just(GuestRequest::Flush),
+        range(DISK_SIZE_MAX).prop_map(|(offset, len)| GuestRequest::Trim { offset, len }),
+        (range(DISK_SIZE_MAX), any::<bool>())
+            .prop_map(|((offset, len), allocate)| GuestRequest::WriteZeroes { offset, len, allocate }),
+        range(DISK_SIZE_MAX).prop_map(|(offset, len)| GuestRequest::Status { offset, len }),
+    ]
+}
+
+fn small_request() -> impl Strategy<Value = Request> {
+    let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
+    (0..7, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+        let (component, disk) = (ComponentId(component), DiskId(disk));
+        match kind {
+            0 => Request::Heartbeat,
+            1 => Request::Open { disk, component, epoch },
+            2 => Request::Close { component, epoch },
+            3 => Request::Settle { component, epoch, watermark: id, stable },
+            4 => Request::Changed { component, epoch, since: id, from_part },
+            5 => Request::Delete { component },
+            _ => Request::Yield { disk },
+        }
+    })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        small_request(),
+        write(),
+        trim_or_read(),
+        new_component().prop_map(Request::Create),
+        new_component().prop_map(Request::Change),
+        (any::<u128>(), guest_request())
+            .prop_map(|(disk, request)| Request::Guest { disk: DiskId(disk), request }),
+    ]
+}
+
+fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    let entry = (write_id(), any::<u32>(), blocks(), any::<bool>());
+    let entry =
+        entry.prop_map(|(id, part, (block, count), is_trim)| Entry { id, part, block, count, is_trim });
+    vec(entry, 0..200).prop_map(|mut entries| {
+        entries.sort_by_key(|entry| entry.id);
+        entries
+    })
+}
+
+/// Pieces of so many units each, bytes or holes, any of them next to each other.
+fn pieces(unit: usize, units_max: usize, count_max: usize) -> impl Strategy<Value = Pieces> {
+    vec((0..=units_max, any::<bool>(), any::<u8>()), 0..=count_max).prop_map(move |pieces| {
+        let pool = pool();
+        let mut found = Pieces::new();
+        for (units, is_hole, seed) in pieces {
+            match is_hole {
+                true => found.push(Piece::Hole((units * unit) as u32)),
+                false => found.extend(buffers(&pool, units * unit, seed).into_iter().map(Piece::Bytes)),
+            }
+        }
+        found
+    })
+}
+
+fn data() -> impl Strategy<Value = Answer> {
+    (pieces(4096, 50, 5), any::<u32>()).prop_map(|(mut pieces, checksum)| {
+        pieces.push(Piece::Hole(4096));
+        let bytes = pieces.iter().map(|piece| match piece {
+            Piece::Bytes(buffer) => buffer.len() / 4096,
+            Piece::Hole(_) => 0,
+        });
+        let count = bytes.sum::<usize>() as u32;
+        Answer::Data { pieces, checksums: (0..count).map(|at| checksum.wrapping_mul(at + 1)).collect() }
+    })
+}
+
+fn changed() -> impl Strategy<Value = Answer> {
+    let versions = prop_oneof![
+        write_id().prop_map(Versions::Hole),
+        vec(write_id(), 16).prop_map(|ids| Versions::Regions(Box::new(ids.try_into().unwrap()))),
+    ];
+    (vec((0..1000u32, versions), 0..100), any::<bool>()).prop_map(|(steps, has_next)| {
+        let mut next = 0;
+        let parts = steps
+            .into_iter()
+            .map(|(step, versions)| {
+                let part = next + step;
+                next = part + 1;
+                PartVersions { part, versions }
+            })
+            .collect();
+        Answer::Changed { parts, next: has_next.then_some(next) }
+    })
+}
+
+fn guest_outcome() -> impl Strategy<Value = Answer> {
+    let error = prop_oneof![
+        Just(RequestError::NoSpace),
+        Just(RequestError::Damaged),
+        Just(RequestError::DeviceLost),
+        Just(RequestError::Stopping),
+        Just(RequestError::OutOfRange),
+    ];
+    let status = (vec(1..1u64 << 20, 0..100), any::<bool>()).prop_map(|(lens, first)| {
+        let run = |(at, len)| StatusRun { len, allocated: (at % 2 == 0) == first };
+        Reply::Status(lens.into_iter().enumerate().map(run).collect())
+    });
+    prop_oneof![
+        Just(Answer::Guest(Ok(Reply::Done))),
+        pieces(512, 3000, 20).prop_map(|pieces| Answer::Guest(Ok(Reply::Data(pieces)))),
+        status.prop_map(|status| Answer::Guest(Ok(status))),
+        error.prop_map(|error| Answer::Guest(Err(error))),
+    ]
+}
+
+fn refusal() -> impl Strategy<Value = Refusal> {
+    prop_oneof![
+        any::<u32>().prop_map(|epoch| Refusal::Superseded { epoch }),
+        Just(Refusal::NotOpen),
+        Just(Refusal::NoComponent),
+        Just(Refusal::DeviceLost),
+        Just(Refusal::NoSpace),
+        Just(Refusal::Damaged),
+        Just(Refusal::NoSlot),
+        Just(Refusal::NotOwner),
+        Just(Refusal::InUse),
+        Just(Refusal::Busy),
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        any::<u8>().prop_map(|congestion| Answer::Done { congestion }),
+        (write_id(), entries()).prop_map(|(watermark, entries)| Answer::Opened { watermark, entries }),
+        data(),
+        changed(),
+        guest_outcome(),
+        refusal().prop_map(Answer::Refused),
+        (any::<u64>(), any::<u32>())
+            .prop_map(|(component, epoch)| Answer::Revoke { component: ComponentId(component), epoch }),
+    ]
+}
+
+fn message<T: Debug>(body: impl Strategy<Value = T>) -> impl Strategy<Value = Message<T>> {
+    (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>(), body)
+        .prop_map(|(session, sequence, stamp, token, body)| Message { session, sequence, stamp, token, body })
+}
+
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    vec(prop_oneof![1..=200usize, 1..=9000usize, 1..=1usize << 20], 1..20)
+}
+
+fn check_stream<T: Shown>(sent: &[Message<T>], cuts: &[usize]) {
+    let pool = pool();
+    let bytes: Vec<u8> = sent.iter().flat_map(frame).collect();
+    let found = decode_cut::<T>(&bytes, cuts, &pool).unwrap();
+    assert_eq!(found.len(), sent.len());
+    found.iter().zip(sent).for_each(|(found, sent)| assert_same(found, sent));
+    assert!(found.iter().flat_map(frame).eq(bytes.iter().copied()), "one form for one value");
+    drop(found);
+    assert_eq!(pool.bytes_used(), 0);
+}
+
+/// Changes one byte of the header or the body.
+fn check_damage<T: Shown>(sent: &Message<T>, at: usize, mask: u8) {
+    let mut bytes = frame(sent);
+    let head = bytes.len() - sent.body.payload().size();
+    bytes[at % head] ^= mask;
+    assert!(decode::<T>(&bytes, &pool()).is_err(), "byte {} of {head}", at % head);
+}
+
+/// Sets a byte of the body and lets the checksums match again: the frame is refused, or is the one form of another message.
+fn check_lie<T: Body>(sent: &Message<T>, at: usize, value: u8) {
+    let mut bytes = frame(sent);
+    let head = bytes.len() - sent.body.payload().size();
+    if head == 64 {
+        return;
+    }
+    bytes[64 + at % (head - 64)] = value;
+    super::hostile::seal(&mut bytes);
+    match decode::<T>(&bytes, &pool()) {
+        Ok(found) => assert!(frame(&found[0]) == bytes, "one form for one value"),
+        Err(WireError::Body { .. } | WireError::PayloadChecksum { .. }) => {}
+        Err(other) => panic!("no other error is due: {other}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn requests_come_back_however_they_are_cut(sent in vec(message(request()), 1..8), cuts in cuts()) {
+        check_stream(&sent, &cuts);
+    }
+
+    #[test]
+    fn answers_come_back_however_they_are_cut(sent in vec(message(answer()), 1..8), cuts in cuts()) {
+        check_stream(&sent, &cuts);
+    }
+
+    #[test]
+    fn a_changed_byte_is_refused(
+        (request, answer) in (message(request()), message(answer())), at in any::<usize>(), mask in 1..=255u8,
+    ) {
+        check_damage(&request, at, mask);
+        check_damage(&answer, at, mask);
+    }
+
+    #[test]
+    fn a_body_that_lies_is_refused_or_says_something_else(
+        (request, answer) in (message(request()), message(answer())), at in any::<usize>(), value in any::<u8>(),
+    ) {
+        check_lie(&request, at, value);
+        check_lie(&answer, at, value);
+    }
+}
