@@ -38,7 +38,7 @@ fn buffers(pool: &Pool, len: usize) -> Buffers {
     let mut rest = len;
     let mut buffers = Buffers::new();
     while rest > 0 {
-        let mut buffer = pool.take(rest.min(1 << 20)).unwrap();
+        let mut buffer = pool.take(rest.min(1 << 20)).expect("the pool has room");
         buffer.bytes_mut().fill(7);
         rest -= buffer.len();
         buffers.push(buffer);
@@ -81,7 +81,9 @@ fn check<T: Body>(name: &str, body: T, batch: usize) {
     let pool = Pool::new(64 << 20);
     let mut outgoing = Outgoing::new(Version::LATEST);
     let mut decoder = Decoder::<T>::new(Version::LATEST, pool);
-    let push = |outgoing: &mut Outgoing| (0..batch).for_each(|_| outgoing.push(&message).unwrap());
+    let push = |outgoing: &mut Outgoing| {
+        (0..batch).for_each(|_| outgoing.push(&message).expect("all before it is sent"))
+    };
     push(&mut outgoing);
     let bytes: Vec<u8> = outgoing.send().flatten().copied().collect();
     outgoing.sent(bytes.len());

@@ -1,3 +1,5 @@
+//! Two nodes meet, agree, and disagree; and the bytes that are never to change.
+
 use super::*;
 
 const CLUSTER: ClusterId = ClusterId(0xc1);
