@@ -1,7 +1,8 @@
-//! What the fuzz targets share: sealing of bytes, so that a decoder's checks behind its checksum are reached, and an executor
-//! of NBD sessions in memory.
+//! What the fuzz targets share: sealing of bytes, so that a decoder's checks behind its checksum are reached, an executor of
+//! NBD sessions in memory, and the other end of a connection between nodes.
 
 pub mod nbd;
+pub mod wire;
 
 /// `bytes` with a right checksum at `place`, as [`base::checksum::seal`] writes it; as they are if they are too short.
 pub fn sealed(bytes: &[u8], place: usize) -> Vec<u8> {
