@@ -26,8 +26,8 @@ pub const INBOX_SIZE: usize = 64 << 10;
 /// Payload of which so much is still to come is received alone, in one call that ends when all of it is there: a socket
 /// holds less, and every piece would cost a turn of the engine.
 pub const PAYLOAD_AT_ONCE: usize = 128 << 10;
-/// Bytes that wait to be sent on one connection: twice the bytes that an owner may have undecided, or two of the largest
-/// guests' requests. A peer that takes so little of what it is sent is as good as gone.
+/// Bytes that wait to be sent on one connection: twice what one place of a disk may have undecided (64 MiB), or four of the
+/// largest requests of guests.
 pub const OUTGOING_SIZE_MAX: u64 = 128 << 20;
 /// Pieces in one gathering send: `IOV_MAX` of Linux.
 pub const SEND_PIECES_MAX: usize = 1024;
@@ -36,4 +36,4 @@ const _: () = assert!(HEADER_SIZE <= INBOX_SIZE);
 const _: () = assert!(COMPONENT_PAYLOAD_SIZE_MAX == BLOCKS_PER_EXTENT * BLOCK_SIZE as usize);
 const _: () = assert!(8 + 4 * RUNS_MAX + 4 * (GUEST_PAYLOAD_SIZE_MAX / BLOCK_SIZE as usize) <= BODY_SIZE_MAX);
 const _: () = assert!(8 + 8 * STATUS_RUNS_MAX <= BODY_SIZE_MAX);
-const _: () = assert!(OUTGOING_SIZE_MAX >= 2 * GUEST_PAYLOAD_SIZE_MAX as u64);
+const _: () = assert!(OUTGOING_SIZE_MAX >= 4 * GUEST_PAYLOAD_SIZE_MAX as u64);

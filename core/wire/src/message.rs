@@ -3,6 +3,9 @@
 //! A *channel* runs from one node (the initiator: an owner or a frontend) to another (the acceptor, which holds
 //! components or owns disks): requests one way, answers and notices the other. A pair of nodes has one channel each way.
 //! Every request is answered once, in any order, with the token it came with.
+//!
+//! Sending a message that breaks what is promised here of its fields is a bug and stops the sender; receiving one ends the
+//! connection. Data keeps its bytes on the way, not its cut into buffers: it arrives in buffers of 1 MiB, the last one shorter.
 
 use base::request::{Buffers, Outcome, Pieces};
 use base::{ComponentId, DeviceId, DiskId, WriteId};
@@ -236,10 +239,11 @@ pub enum Answer {
     Opened {
         /// What it knows to be decided.
         watermark: WriteId,
-        /// What it holds beyond, in ascending order of ids.
+        /// What it holds beyond, in ascending order of ids; at most [`ENTRIES_MAX`](crate::limits::ENTRIES_MAX).
         entries: Vec<Entry>,
     },
-    /// The blocks of a read, with the CRC-32C of each that is not in a hole.
+    /// The blocks of a read, 1..=256, with the CRC-32C of each that is not in a hole. A piece is a number of whole blocks;
+    /// neighbours of one sort may arrive as one.
     Data {
         /// Bytes and holes.
         pieces: Pieces,
@@ -248,12 +252,13 @@ pub enum Answer {
     },
     /// Parts that were changed, ascending; parts that are not named were not.
     Changed {
-        /// Them.
+        /// Them; at most [`CHANGED_PARTS_MAX`](crate::limits::CHANGED_PARTS_MAX).
         parts: Vec<PartVersions>,
-        /// Where to go on; `None` at the end.
+        /// Where to go on, behind all that are named; `None` at the end.
         next: Option<u32>,
     },
-    /// How a guest's request ended.
+    /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs
+    /// of allocation ([`STATUS_RUNS_MAX`](crate::limits::STATUS_RUNS_MAX)) the last ones arrive as one that is allocated.
     Guest(Outcome),
     /// It is not done.
     Refused(Refusal),

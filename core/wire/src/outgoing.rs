@@ -11,7 +11,8 @@ use base::Buffer;
 /// Heads above this are given back to the allocator once sent.
 const HEADS_KEPT: usize = 64 << 10;
 
-/// The peer takes too little of what it is sent: the connection should be dropped.
+/// As much waits to be sent as may. The message is to be held back until some of it is sent, or, where that takes longer than
+/// a peer may be silent, the connection to be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{size} bytes wait to be sent: the other node takes too little of what it is sent")]
 pub struct OutgoingFull {
