@@ -88,6 +88,11 @@ impl Group {
         }
     }
 
+    /// Whether it is still being opened: then nobody knows what stands in it.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.phase, Phase::Opening(_))
+    }
+
     /// All components, those being deleted left out, in the order of their keys.
     pub fn components(&self) -> Vec<(ComponentKey, ComponentState)> {
         let living = self.components.iter().filter(|(_, one)| one.is_stable && !one.record.is_deleting);

@@ -53,6 +53,14 @@ impl Group {
         component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
     }
 
+    /// The window of a component need not be kept up to `through`, although the watermark stays where it is: the
+    /// component is being brought up to date, and only the newest changes will be asked for.
+    pub fn forget_window(&mut self, component: ComponentKey, through: WriteId) {
+        if let Some(component) = self.components.get_mut(component.0 as usize) {
+            component.window.forget_through(through);
+        }
+    }
+
     pub(crate) fn remember(&mut self, component: ComponentId, entry: WindowEntry, position: u64) {
         let Some(&key) = self.keys.get(&component) else { return };
         let component = &mut self.components[key as usize];

@@ -1,6 +1,7 @@
 //! Making, opening, changing and deleting disks: steps over the groups that hold their components.
 
 use crate::disk::{Disk, DiskKey, DiskState, Home};
+use crate::fabric::ClusterDisk;
 use crate::node::{Node, Output, Token, Waiter};
 use crate::pace::IopsLimit;
 use crate::record::{DiskRecord, component_count_of, layout_of, shape_of};
@@ -133,6 +134,27 @@ impl Node {
             )
         });
         Ok(DiskKey(self.disks.insert(Disk::new(spec, homes, why)) as u32))
+    }
+
+    /// Opens a disk of the cluster: what its record says of replication, with the record's version.
+    ///
+    /// # Errors
+    /// When it is open already.
+    pub fn open_cluster_disk(
+        &mut self,
+        now: base::Instant,
+        spec: DiskSpec,
+        (version, roster): (u64, replication::Roster),
+    ) -> Result<DiskKey, ControlError> {
+        self.now = now;
+        if self.disk(spec.id).is_some() {
+            return Err(ControlError::IsOpen(spec.id));
+        }
+        let mut disk = Disk::new(spec, Vec::new(), None);
+        disk.cluster = Some(ClusterDisk::new(version, roster));
+        let key = self.disks.insert(disk) as u32;
+        self.look_soon(key);
+        Ok(DiskKey(key))
     }
 
     fn home_of(&self, component: &Component) -> Option<Home> {

@@ -1,6 +1,7 @@
 //! A virtual disk as its owner holds it.
 
 use crate::control::DiskSpec;
+use crate::fabric::ClusterDisk;
 use crate::node::GroupKey;
 use crate::pace::IopsLimit;
 use base::{DiskId, WriteId};
@@ -45,6 +46,8 @@ pub(crate) struct Disk {
     pub(crate) unavailable: Option<String>,
     /// Whether it takes no more requests, since it is being deleted.
     pub(crate) is_closing: bool,
+    /// For a disk of a cluster of several hosts: then its components are the owner's business, and `homes` is empty.
+    pub(crate) cluster: Option<ClusterDisk>,
     pub(crate) sequence: u64,
     pub(crate) recorder: Recorder,
     pub(crate) limit: IopsLimit,
@@ -66,6 +69,7 @@ impl Disk {
             homes,
             unavailable,
             is_closing: false,
+            cluster: None,
             sequence: 0,
             recorder: Recorder::new(),
             outstanding: 0,

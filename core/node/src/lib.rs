@@ -6,6 +6,7 @@
 
 mod control;
 mod disk;
+mod fabric;
 pub mod limits;
 mod node;
 mod pace;
@@ -15,6 +16,7 @@ mod request;
 
 pub use control::{ControlError, DiskSpec};
 pub use disk::{DiskKey, DiskState};
+pub use fabric::{ClusterDiskState, FabricOutput, FabricSettings, LinkState};
 pub use node::{GroupKey, Node, Output, Token};
 
 #[cfg(test)]

@@ -16,5 +16,24 @@ pub const IOPS_LIMIT_UNIT: u64 = 32 << 10;
 /// Requests of one disk that wait for its I/O limit at most; sessions have bounds of their own far below.
 pub const DELAYED_REQUESTS_MAX: usize = 65_536;
 
+/// How long a channel that broke is left alone before it is tried again, times the attempts that failed.
+pub const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The pause grows up to so many times: a node that comes back is found within a second.
+pub const RECONNECT_PAUSES_MAX: u32 = 10;
+
+/// How often a node whose guests use a disk asks its owner to let go.
+pub const YIELD_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long a forwarded request that nobody took waits before it is sent again.
+pub const FORWARD_RETRY: Duration = Duration::from_millis(50);
+
+/// How long the owner of a disk that guests here wait for may be unreachable before it is taken over. Its node was silent
+/// or gone before that already.
+pub const TAKE_OVER_AFTER: Duration = Duration::from_millis(500);
+
+/// The same where no guest waits, for the first of the nodes that hold the disk; each further one waits as long again.
+pub const CARE_AFTER: Duration = Duration::from_secs(3);
+
 /// Most parts that one step of a control operation trims at once.
 pub const CONTROL_TRIMS_MAX: usize = 256;

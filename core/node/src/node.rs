@@ -6,12 +6,14 @@
 
 use crate::control::{ControlError, ControlState};
 use crate::disk::{Disk, DiskKey};
+use crate::fabric::{Fabric, FabricOutput, inspected};
 use crate::limits;
-use crate::request::RequestState;
+use crate::request::{RequestState, Requester};
 use base::request::{Outcome, Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
 use diskgroup::{Answer, Event, Group, GroupError, Input, Io, IoFailure, Op};
+use replication::components::StoreOp;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -48,6 +50,8 @@ pub enum Output {
         /// What.
         output: diskgroup::Output,
     },
+    /// Something that has to do with other nodes.
+    Fabric(FabricOutput),
     /// Something happened in a group.
     Event {
         /// Which group.
@@ -64,6 +68,10 @@ pub(crate) enum Waiter {
     Request { request: u32, piece: u32 },
     /// A step of a control operation.
     Control { control: u32, step: u32 },
+    /// A component of this node, on behalf of an owner.
+    Store { op: StoreOp, group: GroupKey },
+    /// Whoever looks at what a component holds.
+    Inspection { token: Token },
     /// Nobody.
     Nobody,
 }
@@ -86,6 +94,8 @@ pub struct Node {
     /// Requests that wait for a buffer or a table page, in order.
     pub(crate) stalled: VecDeque<u32>,
     spare: Vec<Vec<diskgroup::Output>>,
+    /// What a node among others has beside.
+    pub(crate) fabric: Option<Box<Fabric>>,
 }
 
 impl Node {
@@ -105,6 +115,7 @@ impl Node {
             delayed_count: 0,
             stalled: VecDeque::new(),
             spare: Vec::new(),
+            fabric: None,
         }
     }
 
@@ -173,7 +184,8 @@ impl Node {
         if let Some(error) = refusal {
             return out.push(Output::Reply { token, outcome: Err(error) });
         }
-        self.begin_request(token, disk.0, request, out);
+        self.begin_request(Requester::Guest(token), disk.0, request, out);
+        self.pump(out);
     }
 
     /// A device request ended.
@@ -187,6 +199,7 @@ impl Node {
     ) {
         self.now = now;
         self.tell(group, Input::DeviceDone { io, result }, out);
+        self.pump(out);
     }
 
     /// Moves everything on that does not wait for a device or a guest.
@@ -202,12 +215,14 @@ impl Node {
             let Some(request) = self.stalled.pop_front() else { break };
             self.resume_request(request, out);
         }
+        self.advance_fabric(out);
         for index in 0..self.groups.len() {
             let Some(group) = self.groups[index].as_mut() else { continue };
             let mut outputs = self.spare.pop().unwrap_or_default();
             group.advance(now, &mut outputs);
             self.route(GroupKey(index as u8), outputs, out);
         }
+        self.pump(out);
     }
 
     /// When [`Node::advance`] wants to be called at the latest.
@@ -215,7 +230,7 @@ impl Node {
         let delayed = self.delayed.peek().map(|Reverse((at, _, _))| *at);
         let stalled = (!self.stalled.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
         let groups = self.groups.iter().flatten().filter_map(Group::wake_at).min();
-        [delayed, stalled, groups].into_iter().flatten().min()
+        [delayed, stalled, groups, self.fabric_wake_at()].into_iter().flatten().min()
     }
 
     /// Keeps a request back until its time.
@@ -234,6 +249,11 @@ impl Node {
     ) {
         let op = Op(self.waiters.insert(waiter) as u64);
         self.tell(group, input(op), out);
+    }
+
+    /// Gives a group an input that it does not answer.
+    pub(crate) fn ask_quietly(&mut self, group: GroupKey, input: Input, out: &mut Vec<Output>) {
+        self.tell(group, input, out);
     }
 
     fn tell(&mut self, key: GroupKey, input: Input, out: &mut Vec<Output>) {
@@ -269,6 +289,11 @@ impl Node {
         match self.waiters.remove(op.0 as usize) {
             Waiter::Request { request, piece } => self.piece_done(request, piece, result, out),
             Waiter::Control { control, step } => self.control_step_done(control, step, result, out),
+            Waiter::Store { op, group } => self.group_stored(op, group, result),
+            Waiter::Inspection { token } => {
+                let answer = Some(inspected(result));
+                out.push(Output::Fabric(FabricOutput::Component { token, answer }));
+            }
             Waiter::Nobody => {}
         }
     }

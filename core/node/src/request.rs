@@ -7,12 +7,15 @@ use crate::disk::Change;
 use crate::node::{Node, Output, Token, Waiter};
 use crate::pace::congestion_delay;
 use crate::pieces;
+use base::checksum::crc32c;
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, WriteId};
 use diskgroup::{Answer, GroupError, Input, Origin};
 use iostats::{Arrival, Operation};
 use layout::Span;
+use replication::components::Caller;
+use replication::owner;
 use smallvec::SmallVec;
 
 /// Bytes that one step of a trim covers at most: a thousand extents.
@@ -37,12 +40,21 @@ enum Stage {
     Status { next: u64, runs: Vec<StatusRun> },
 }
 
+/// Who waits for a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Requester {
+    /// A guest of this node.
+    Guest(Token),
+    /// A guest of another node.
+    Peer { caller: Caller, token: u32 },
+    /// A step of a control operation.
+    Control { control: u32, step: u32 },
+}
+
 /// One request under way.
 #[derive(Debug)]
 pub(crate) struct RequestState {
-    token: Option<Token>,
-    /// For requests of the node's own: the control step that waits.
-    control: Option<(u32, u32)>,
+    pub(crate) requester: Requester,
     disk: u32,
     request: Request,
     arrival: Option<Arrival>,
@@ -50,18 +62,55 @@ pub(crate) struct RequestState {
     outstanding: u32,
     answers: SmallVec<[Pieces; 1]>,
     error: Option<RequestError>,
+    /// Whether the disk is owned here no more: the request goes to whoever owns it.
+    is_returned: bool,
+}
+
+impl RequestState {
+    pub(crate) fn disk(&self) -> u32 {
+        self.disk
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
 }
 
 impl Node {
-    pub(crate) fn begin_request(&mut self, token: Token, disk: u32, request: Request, out: &mut Vec<Output>) {
-        let state = &mut self.disks[disk as usize];
+    pub(crate) fn begin_request(
+        &mut self,
+        requester: Requester,
+        disk: u32,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
         let (offset, len) = range_of(&request);
-        if offset.checked_add(len).is_none_or(|end| end > state.spec.size) {
-            return out.push(Output::Reply { token, outcome: Err(RequestError::OutOfRange) });
+        if offset.checked_add(len).is_none_or(|end| end > self.disks[disk as usize].spec.size) {
+            return self.answer_requester(requester, Err(RequestError::OutOfRange), out);
         }
+        // What a guest does is recorded where the guest is.
+        let arrival = match requester {
+            Requester::Guest(_) => self.record_arrival(disk, &request, offset, len),
+            Requester::Peer { .. } | Requester::Control { .. } => None,
+        };
+        if let Request::Flush = &request {
+            return self.answer_requester(requester, Ok(Reply::Done), out);
+        }
+        self.disks[disk as usize].outstanding += 1;
+        let at = if self.may_start(disk) { self.admit(disk, &request, len) } else { self.now };
+        let key = self.insert_request(requester, disk, request, arrival);
+        if at > self.now {
+            self.delay(key, at);
+        } else {
+            self.start_request(key, out);
+        }
+    }
+
+    fn record_arrival(&mut self, disk: u32, request: &Request, offset: u64, len: u64) -> Option<Arrival> {
+        let state = &mut self.disks[disk as usize];
         let sectors = (len / SECTOR_SIZE) as u32;
         let now = self.now;
-        let arrival = match &request {
+        match request {
             Request::Read { .. } => {
                 Some(state.record().arrive(now, Operation::Read, offset / SECTOR_SIZE, sectors))
             }
@@ -70,21 +119,32 @@ impl Node {
             }
             Request::Flush => {
                 state.record().flushed();
-                return out.push(Output::Reply { token, outcome: Ok(Reply::Done) });
+                None
             }
             Request::Trim { len, .. } | Request::WriteZeroes { len, .. } => {
                 state.record().trimmed(*len);
                 None
             }
             Request::Status { .. } => None,
-        };
-        state.outstanding += 1;
-        let at = self.admit(disk, &request, len);
-        let key = self.insert_request(Some(token), None, disk, request, arrival);
-        if at > self.now {
-            self.delay(key, at);
-        } else {
-            self.start_request(key, out);
+        }
+    }
+
+    /// Answers a request to whoever asked.
+    fn answer_requester(&mut self, requester: Requester, outcome: Outcome, out: &mut Vec<Output>) {
+        match requester {
+            Requester::Guest(token) => out.push(Output::Reply { token, outcome }),
+            Requester::Peer { caller, token } => {
+                self.answer(caller, token, wire::Answer::Guest(outcome), out);
+            }
+            Requester::Control { control, step } => {
+                let result = match outcome {
+                    Ok(_) => Ok(Answer::Done),
+                    Err(RequestError::NoSpace) => Err(GroupError::NoSpace),
+                    Err(RequestError::Damaged) => Err(GroupError::Damaged),
+                    Err(_) => Err(GroupError::DeviceLost),
+                };
+                self.control_step_done(control, step, result, out);
+            }
         }
     }
 
@@ -97,21 +157,20 @@ impl Node {
         out: &mut Vec<Output>,
     ) {
         self.disks[disk as usize].outstanding += 1;
-        let key = self.insert_request(None, Some(control), disk, request, None);
+        let (control, step) = control;
+        let key = self.insert_request(Requester::Control { control, step }, disk, request, None);
         self.start_request(key, out);
     }
 
     fn insert_request(
         &mut self,
-        token: Option<Token>,
-        control: Option<(u32, u32)>,
+        requester: Requester,
         disk: u32,
         request: Request,
         arrival: Option<Arrival>,
     ) -> u32 {
         let state = RequestState {
-            token,
-            control,
+            requester,
             disk,
             request,
             arrival,
@@ -119,6 +178,7 @@ impl Node {
             outstanding: 0,
             answers: SmallVec::new(),
             error: None,
+            is_returned: false,
         };
         self.requests.insert(state) as u32
     }
@@ -135,7 +195,7 @@ impl Node {
         if !changes {
             return at;
         }
-        let mut congestion = 0;
+        let mut congestion = self.owner_congestion(disk);
         for index in 0..self.groups.len() {
             let Some(group) = &self.groups[index] else { continue };
             let of_disk = |home: &crate::disk::Home| home.group.0 as usize == index;
@@ -152,10 +212,21 @@ impl Node {
     pub(crate) fn start_request(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = &self.requests[key as usize];
         let disk = state.disk;
-        if state.token.is_some() && self.disks[disk as usize].is_closing {
+        let is_control = matches!(state.requester, Requester::Control { .. });
+        if !is_control && self.disks[disk as usize].is_closing {
             self.requests[key as usize].error = Some(RequestError::Stopping);
             return self.end_request(key, out);
         }
+        if let Requester::Peer { caller, .. } = state.requester
+            && !self.is_current(caller)
+        {
+            // Its sender sends it again, and what follows it; applied late, it would undo that.
+            return self.drop_request(key, out);
+        }
+        if !self.may_start(disk) {
+            return self.hold(key, out);
+        }
+        let state = &self.requests[key as usize];
         let (offset, len) = range_of(&state.request);
         match &state.request {
             Request::Read { .. } => self.read_blocks(key, offset, len, out),
@@ -215,11 +286,14 @@ impl Node {
     }
 
     fn read_span(&mut self, key: u32, piece: u32, span: Span, out: &mut Vec<Output>) {
+        let (part, block) = part_and_block(span.offset);
+        let count = (span.len / BLOCK_SIZE) as u16;
+        if self.is_of_cluster(key) {
+            return self.read_from_owner(key, piece, span.place as u16, (part, block, count));
+        }
         let disk = &self.disks[self.requests[key as usize].disk as usize];
         let home = disk.home(span.place);
         let verify = disk.spec.verify_checksums;
-        let (part, block) = part_and_block(span.offset);
-        let count = (span.len / BLOCK_SIZE) as u16;
         let component = home.component;
         let read = |op| Input::Read { op, component, part, block, count, verify };
         self.ask(home.group, Waiter::Request { request: key, piece }, read, out);
@@ -257,8 +331,36 @@ impl Node {
             Ok(Answer::Component(_) | Answer::Changed { .. }) => unreachable!("requests ask for neither"),
             Err(error) => state.error = Some(state.error.unwrap_or(request_error(error))),
         }
+        self.piece_ended(key, out);
+    }
+
+    /// A piece of a request of a cluster's disk ended.
+    pub(crate) fn owned_piece_done(
+        &mut self,
+        key: u32,
+        piece: u32,
+        result: Result<owner::Reply, owner::Failure>,
+        out: &mut Vec<Output>,
+    ) {
+        let state = &mut self.requests[key as usize];
+        state.outstanding -= 1;
+        match result {
+            Ok(owner::Reply::Data(data)) => state.answers[piece as usize] = data,
+            Ok(owner::Reply::Changed) => {}
+            Err(owner::Failure::NoSpace) => state.error = Some(RequestError::NoSpace),
+            Err(owner::Failure::Damaged) => state.error = Some(RequestError::Damaged),
+            Err(owner::Failure::Unowned) => state.is_returned = true,
+        }
+        self.piece_ended(key, out);
+    }
+
+    fn piece_ended(&mut self, key: u32, out: &mut Vec<Output>) {
+        let state = &mut self.requests[key as usize];
         if state.outstanding > 0 {
             return;
+        }
+        if state.is_returned {
+            return self.return_request(key, out);
         }
         let has_failed = state.error.is_some();
         match state.stage {
@@ -411,6 +513,11 @@ impl Node {
         let spans = self.spans(disk, offset, pieces::len(data));
         for span in spans {
             let data = pieces::cut(data, (span.disk_offset - offset) as usize, span.len as usize);
+            if self.is_of_cluster(key) {
+                let checksums = checksums(&data);
+                self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
+                continue;
+            }
             self.change_span(
                 key,
                 span,
@@ -433,6 +540,10 @@ impl Node {
         let disk = self.requests[key as usize].disk;
         for span in self.spans(disk, offset, len) {
             let count = (span.len / BLOCK_SIZE) as u16;
+            if self.is_of_cluster(key) {
+                self.change_by_owner(key, span, owner::Payload::Trim { count });
+                continue;
+            }
             self.change_span(
                 key,
                 span,
@@ -481,16 +592,8 @@ impl Node {
             let start = next / BLOCK_SIZE * BLOCK_SIZE;
             let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
             let span = self.spans(disk, start, take)[0];
-            let home = self.disks[disk as usize].home(span.place);
             let (part, first) = part_and_block(span.offset);
-            let mut outputs = Vec::new();
-            let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
-            let answer = match group.is_hole(home.component, part) {
-                true => Some(Ok([false; BLOCKS_PER_EXTENT])),
-                false => group.allocation(home.component, part, &mut outputs),
-            };
-            self.route(home.group, outputs, out);
-            match answer {
+            match self.allocation(disk, span.place, part, out) {
                 None => {
                     self.requests[key as usize].stage = Stage::Status { next, runs };
                     self.stalled.push_back(key);
@@ -514,38 +617,111 @@ impl Node {
         self.end_request(key, out);
     }
 
+    /// Which blocks of a part are allocated; `None` if that must be read first.
+    fn allocation(
+        &mut self,
+        disk: u32,
+        place: usize,
+        part: u32,
+        out: &mut Vec<Output>,
+    ) -> Option<Result<[bool; BLOCKS_PER_EXTENT], GroupError>> {
+        // Of a place that has no current copy here nobody asks elsewhere: "allocated" is always a true answer.
+        let Some(home) = self.home_of_place(disk, place) else { return Some(Ok([true; BLOCKS_PER_EXTENT])) };
+        let mut outputs = Vec::new();
+        let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
+        let answer = match group.is_hole(home.component, part) {
+            true => Some(Ok([false; BLOCKS_PER_EXTENT])),
+            false => group.allocation(home.component, part, &mut outputs),
+        };
+        self.route(home.group, outputs, out);
+        answer
+    }
+
     /// All is done, or something failed and nothing is under way any more.
     fn end_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        let (requester, is_ok) = {
+            let state = &self.requests[key as usize];
+            (state.requester, state.error.is_none())
+        };
+        let had_change = self.end_change(key);
         let state = self.requests.remove(key as usize);
         let now = self.now;
         let disk = &mut self.disks[state.disk as usize];
         disk.outstanding -= 1;
         if let Some(arrival) = state.arrival {
-            disk.record().complete(now, arrival, state.error.is_none());
+            disk.record().complete(now, arrival, is_ok);
         }
-        let had_change = match disk.changes.iter().position(|change| change.request == key) {
-            Some(index) => {
-                disk.changes.swap_remove(index);
-                true
-            }
-            None => false,
-        };
         let disk_key = state.disk;
-        if let Some((control, step)) = state.control {
-            let result = match state.error {
-                None => Ok(Answer::Done),
-                Some(RequestError::NoSpace) => Err(GroupError::NoSpace),
-                Some(RequestError::Damaged) => Err(GroupError::Damaged),
-                Some(_) => Err(GroupError::DeviceLost),
-            };
-            self.control_step_done(control, step, result, out);
-        } else if let Some(token) = state.token {
-            out.push(Output::Reply { token, outcome: outcome_of(state) });
-        }
+        self.answer_requester(requester, outcome_of(state), out);
         if had_change {
             self.unblock(disk_key, out);
         }
         self.disk_quieter(disk_key, out);
+    }
+
+    /// The request changes nothing any more; says whether it did.
+    fn end_change(&mut self, key: u32) -> bool {
+        let disk = &mut self.disks[self.requests[key as usize].disk as usize];
+        let index = disk.changes.iter().position(|change| change.request == key);
+        index.map(|index| disk.changes.swap_remove(index)).is_some()
+    }
+
+    /// The owner that had begun the request is over: it begins anew with whoever owns the disk then.
+    fn return_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        let had_change = self.end_change(key);
+        let state = &mut self.requests[key as usize];
+        state.is_returned = false;
+        state.error = None;
+        state.stage = Stage::Waiting;
+        state.answers.clear();
+        let disk = state.disk;
+        self.hold(key, out);
+        if had_change {
+            self.unblock(disk, out);
+        }
+    }
+
+    /// Forgets a request that nobody waits for.
+    pub(crate) fn drop_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        let state = self.requests.remove(key as usize);
+        self.disks[state.disk as usize].outstanding -= 1;
+        self.disk_quieter(state.disk, out);
+    }
+
+    /// A request that was forwarded, or could not be, ended.
+    pub(crate) fn end_forwarded(&mut self, key: u32, outcome: Outcome, out: &mut Vec<Output>) {
+        let state = self.requests.remove(key as usize);
+        let now = self.now;
+        let disk = &mut self.disks[state.disk as usize];
+        disk.outstanding -= 1;
+        if let Some(arrival) = state.arrival {
+            disk.record().complete(now, arrival, outcome.is_ok());
+        }
+        self.answer_requester(state.requester, outcome, out);
+        self.disk_quieter(state.disk, out);
+    }
+
+    fn is_of_cluster(&self, key: u32) -> bool {
+        self.disks[self.requests[key as usize].disk as usize].cluster.is_some()
+    }
+
+    /// Has the owner on this node read a piece.
+    fn read_from_owner(&mut self, key: u32, piece: u32, place: u16, range: (u32, u16, u16)) {
+        let (part, block, count) = range;
+        let token = owner::Token(u64::from(key) << 32 | u64::from(piece));
+        let disk = self.requests[key as usize].disk;
+        self.step_owner(disk, owner::Input::Read { token, place, part, block, count });
+    }
+
+    /// Has the owner on this node change a piece.
+    fn change_by_owner(&mut self, key: u32, span: Span, payload: owner::Payload) {
+        let state = &mut self.requests[key as usize];
+        state.outstanding += 1;
+        let disk = state.disk;
+        let (part, block) = part_and_block(span.offset);
+        let token = owner::Token(u64::from(key) << 32);
+        let place = span.place as u16;
+        self.step_owner(disk, owner::Input::Change { token, place, part, block, payload });
     }
 
     /// A change has ended: those that waited for it may begin.
@@ -590,6 +766,11 @@ fn request_error(error: GroupError) -> RequestError {
         GroupError::DeviceLost => RequestError::DeviceLost,
         GroupError::NoComponent | GroupError::NoSlot => RequestError::Stopping,
     }
+}
+
+/// CRC-32C of each block, computed where the data enters.
+fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
+    data.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize)).map(crc32c).collect()
 }
 
 /// First byte and length.

@@ -73,6 +73,7 @@ impl Bench {
                     Output::Reply { token, outcome } => drop(self.replies.insert(token.0, outcome)),
                     Output::Control { token, result } => drop(self.controls.insert(token.0, result)),
                     Output::Event { .. } => {}
+                    Output::Fabric(_) => unreachable!("one host has no others"),
                     Output::Device { group, output } => {
                         let io = self.carry_out(output);
                         self.node.device_done(now, group, io, Ok(()), &mut more);

@@ -1,12 +1,13 @@
 //! Proving a layout against a policy.
 //!
-//! Written from the rules alone and sharing no code with `plan`, so that a mistake there is found here.
+//! Written from the rules alone and sharing no code with `plan` and `repair`, so that a mistake there is found here.
 
 use crate::device::DeviceSpace;
-use crate::policy::{Method, Policy, Stripes};
+use crate::disk::PlacedDisk;
+use crate::policy::{Method, Stripes};
 use base::units::{EXTENT_SIZE, format_bytes};
-use base::{ComponentId, DeviceId};
-use layout::{Invalid, Layout};
+use base::{ComponentId, DeviceId, HostId};
+use layout::{Component, Invalid, Layout};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule that a layout breaks.
@@ -39,6 +40,18 @@ pub enum Breach {
         /// The device's name.
         device: String,
     },
+    /// Two copies of one place fail together.
+    #[error(
+        "components {first} and {second} are copies of each other and both stand in fault domain {domain}"
+    )]
+    SharedDomain {
+        /// A copy.
+        first: ComponentId,
+        /// Another copy.
+        second: ComponentId,
+        /// The fault domain, or the host.
+        domain: String,
+    },
     /// Fewer failures are survived than the policy asks for.
     #[error("failures_to_tolerate is {found}, the policy asks for {wanted}")]
     Failures {
@@ -55,8 +68,16 @@ pub enum Breach {
     Stripes {
         /// What the policy asks for.
         wanted: u8,
-        /// Devices that a part of the disk is spread over.
+        /// Devices that each replica of a part of the disk is spread over.
         found: usize,
+    },
+    /// Less is set aside than the policy asks for.
+    #[error("space_reservation is {found}, the policy asks for {wanted}")]
+    Reservation {
+        /// What the policy asks for, in percent.
+        wanted: u8,
+        /// What is set aside.
+        found: u8,
     },
     /// The reservation is more than what is available.
     #[error("{device} has {} too little for what space_reservation sets aside", format_bytes(*missing))]
@@ -68,16 +89,18 @@ pub enum Breach {
     },
 }
 
-/// The rules that `layout` breaks as the layout of a disk of `size` bytes with `policy`; none when all is well.
+/// The rules that the disk's layout breaks; none when all is well.
 ///
-/// With `force_provisioning` the breaches of `failures_to_tolerate` and `stripes` are the disk's debt.
-pub fn check(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) -> Vec<Breach> {
+/// With `force_provisioning` the breaches of `failures_to_tolerate`, `stripes` and `space_reservation` are the disk's
+/// debt. A layout with a copy too many, as it has while one is replaced, breaks no rule.
+pub fn check(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<Breach> {
+    let (layout, policy, size) = (disk.layout, disk.policy, disk.size);
     if let Err(invalid) = layout.validate() {
         return vec![invalid.into()];
     }
     let mut breaches = Vec::new();
-    // Every component may be rounded up to the next MiB, and no further.
-    let slack = layout.component_count() as u64 * EXTENT_SIZE;
+    // Every column may be rounded up to the next MiB, and no further.
+    let slack = layout.place_count() as u64 * EXTENT_SIZE;
     if layout.size() < size || layout.size() >= size + slack {
         breaches.push(Breach::Size { size, found: layout.size() });
     }
@@ -93,9 +116,10 @@ pub fn check(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace
             Some(_) => {}
         }
     }
-    // No node of the tree keeps a second copy yet.
-    if policy.failures_to_tolerate > 0 {
-        breaches.push(Breach::Failures { wanted: policy.failures_to_tolerate, found: 0 });
+    breaches.extend(layout.places().flat_map(|(_, copies)| shared_domains(copies, &known)));
+    let survived = layout.places().map(|(_, copies)| survived(copies, &known)).min().unwrap_or(0);
+    if survived < usize::from(policy.failures_to_tolerate) {
+        breaches.push(Breach::Failures { wanted: policy.failures_to_tolerate, found: survived as u8 });
     }
     if policy.method == Method::Parity {
         breaches.push(Breach::Method);
@@ -107,19 +131,72 @@ pub fn check(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace
                 std::slice::from_ref(layout)
             }
         };
-        let spread = |part: &Layout| part.components().map(|(_, c)| c.device).collect::<BTreeSet<_>>().len();
-        if let Some(found) = parts.iter().map(spread).find(|found| *found != usize::from(wanted)) {
-            breaches.push(Breach::Stripes { wanted, found });
+        let found = parts.iter().find_map(|part| other_spread(part, usize::from(wanted)));
+        breaches.extend(found.map(|found| Breach::Stripes { wanted, found }));
+    }
+    if disk.space_reservation < policy.space_reservation {
+        let (wanted, found) = (policy.space_reservation.get(), disk.space_reservation.get());
+        breaches.push(Breach::Reservation { wanted, found });
+    }
+    breaches
+}
+
+/// What fails together with a device; one that is not known is taken to fail alone.
+type Domain<'a> = (Option<&'a str>, Option<HostId>, Option<DeviceId>);
+
+fn domain_of<'a>(device: DeviceId, known: &BTreeMap<DeviceId, &'a DeviceSpace>) -> Domain<'a> {
+    match known.get(&device) {
+        None => (None, None, Some(device)),
+        Some(found) => match found.fault_domain.as_deref() {
+            Some(name) => (Some(name), None, None),
+            None => (None, Some(found.host), None),
+        },
+    }
+}
+
+/// The copies of one place that stand in the fault domain of an earlier copy.
+fn shared_domains(copies: &[Component], known: &BTreeMap<DeviceId, &DeviceSpace>) -> Vec<Breach> {
+    let mut first_in: BTreeMap<Domain<'_>, ComponentId> = BTreeMap::new();
+    let mut breaches = Vec::new();
+    for copy in copies {
+        match first_in.get(&domain_of(copy.device, known)) {
+            None => {
+                first_in.insert(domain_of(copy.device, known), copy.id);
+            }
+            Some(first) => {
+                let device = known[&copy.device];
+                let domain = device.fault_domain.as_ref().unwrap_or(&device.host_name).clone();
+                breaches.push(Breach::SharedDomain { first: *first, second: copy.id, domain });
+            }
         }
     }
     breaches
 }
 
+/// The failures after which one of the copies is still there: one less than the fault domains that they stand in.
+fn survived(copies: &[Component], known: &BTreeMap<DeviceId, &DeviceSpace>) -> usize {
+    copies.iter().map(|copy| domain_of(copy.device, known)).collect::<BTreeSet<_>>().len() - 1
+}
+
+/// How many devices each replica of a part is spread over, if that is not what was `wanted`.
+///
+/// Replicas share no device, so with `c` copies they take `c × wanted` in all. Where places differ in copies, because
+/// one is being replaced, anything between what the fewest and what the most copies take is right.
+fn other_spread(part: &Layout, wanted: usize) -> Option<usize> {
+    let devices = part.components().map(|(_, component)| component.device).collect::<BTreeSet<_>>().len();
+    let fewest = part.places().map(|(_, copies)| copies.len()).min()?;
+    let most = part.places().map(|(_, copies)| copies.len()).max()?;
+    if devices < wanted * fewest {
+        return Some(devices / fewest);
+    }
+    (devices > wanted * most).then(|| devices.div_ceil(most))
+}
+
 /// Whether the reservation of a layout that is *not there yet* fits what is available on each device.
-pub fn check_space(layout: &Layout, policy: &Policy, devices: &[DeviceSpace]) -> Vec<Breach> {
-    let share = u128::from(policy.space_reservation.get());
+pub fn check_space(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<Breach> {
+    let share = u128::from(disk.space_reservation.get());
     let mut asked: BTreeMap<DeviceId, u128> = BTreeMap::new();
-    for (_, component) in layout.components() {
+    for (_, component) in disk.layout.components() {
         let bytes = (u128::from(component.size) * share).div_ceil(100);
         let extents = bytes.div_ceil(u128::from(EXTENT_SIZE));
         *asked.entry(component.device).or_default() += extents * u128::from(EXTENT_SIZE);
@@ -131,3 +208,6 @@ pub fn check_space(layout: &Layout, policy: &Policy, devices: &[DeviceSpace]) ->
     };
     devices.iter().filter_map(short).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! What placement knows of a capacity device.
+//! What placement knows of a capacity device: its room, and what fails together with it.
 
 use crate::policy::Percent;
 use base::units::EXTENT_SIZE;
@@ -13,6 +13,10 @@ pub struct DeviceSpace {
     pub name: String,
     /// The host that it is in.
     pub host: HostId,
+    /// What people call the host.
+    pub host_name: String,
+    /// The hosts that fail together with this one; a host outside any is its own.
+    pub fault_domain: Option<String>,
     /// Its disk group.
     pub group: GroupId,
     /// Bytes that extents can take in all.
@@ -29,6 +33,36 @@ pub struct DeviceSpace {
     pub in_service: bool,
 }
 
+/// What fails together: the hosts of a named fault domain, or a host alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultDomain<'a> {
+    /// The hosts that people have put into a domain of this name.
+    Named(&'a str),
+    /// A host outside any domain.
+    Host(HostId),
+}
+
+/// What a component takes of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// Bytes that its data takes, whole extents.
+    pub data_bytes: u64,
+    /// Bytes that are set aside for it, its data included, whole extents.
+    pub reservation_bytes: u64,
+}
+
+impl Footprint {
+    /// Bytes of room that it needs on a device that it does not stand on yet.
+    pub fn bytes(&self) -> u64 {
+        self.data_bytes.max(self.reservation_bytes)
+    }
+
+    /// Bytes that are promised beyond its data.
+    fn promised_bytes(&self) -> u64 {
+        self.reservation_bytes.saturating_sub(self.data_bytes)
+    }
+}
+
 impl DeviceSpace {
     /// Bytes that are neither taken nor promised.
     pub fn available_bytes(&self) -> u64 {
@@ -39,7 +73,46 @@ impl DeviceSpace {
     pub fn component_room(&self) -> u32 {
         self.component_count_max.saturating_sub(self.component_count)
     }
+
+    /// What fails together with it.
+    pub fn domain(&self) -> FaultDomain<'_> {
+        match &self.fault_domain {
+            Some(name) => FaultDomain::Named(name),
+            None => FaultDomain::Host(self.host),
+        }
+    }
+
+    /// What people call its fault domain: the domain's name, or the host's.
+    pub fn domain_name(&self) -> &str {
+        self.fault_domain.as_deref().unwrap_or(&self.host_name)
+    }
+
+    /// What of its capacity extents have taken, in hundredths of a percent, rounded down. A device without capacity
+    /// counts as full.
+    pub fn fullness(&self) -> u64 {
+        let used = u128::from(self.capacity_bytes.saturating_sub(self.free_bytes));
+        let share = (used * u128::from(FULL)).checked_div(u128::from(self.capacity_bytes));
+        share.map_or(FULL, |share| share as u64)
+    }
+
+    /// Counts a component that comes here, before the device itself tells of it. Two repairs that are planned one after
+    /// the other need it between them.
+    pub fn add(&mut self, footprint: &Footprint) {
+        self.component_count += 1;
+        self.free_bytes = self.free_bytes.saturating_sub(footprint.data_bytes);
+        self.reserved_bytes += footprint.promised_bytes();
+    }
+
+    /// Counts a component that leaves, before the device itself tells of it.
+    pub fn remove(&mut self, footprint: &Footprint) {
+        self.component_count = self.component_count.saturating_sub(1);
+        self.free_bytes = (self.free_bytes + footprint.data_bytes).min(self.capacity_bytes);
+        self.reserved_bytes = self.reserved_bytes.saturating_sub(footprint.promised_bytes());
+    }
 }
+
+/// [`DeviceSpace::fullness`] of a device that is full.
+pub const FULL: u64 = 10_000;
 
 /// Bytes that are set aside for a component of `size` bytes: the share, rounded up to whole extents.
 pub fn reservation(size: u64, share: Percent) -> u64 {

@@ -1,17 +1,23 @@
 //! Why a layout is as it is, in lines for people.
 
-use crate::check::check;
+use crate::check::{Breach, check};
 use crate::device::{DeviceSpace, reservation};
+use crate::disk::PlacedDisk;
 use crate::limits::STRIPES_AUTO_MAX;
-use crate::policy::{Policy, Stripes};
+use crate::policy::{Percent, Policy, Stripes};
+use crate::refusal::named;
 use base::units::{COMPONENT_SIZE_MAX, EXTENT_SIZE, format_bytes};
 use layout::Layout;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Lines that say why a disk of `size` bytes with `policy` has this layout, and what it owes to its policy.
-pub fn explain(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) -> Vec<String> {
-    let mut lines = vec![copies(policy)];
-    match layout {
+/// Lines that say why a disk has its layout, and what it owes to its policy.
+pub fn explain(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<String> {
+    let breaches = check(disk, devices);
+    let mut lines = vec![copies(disk)];
+    if !breaches.iter().any(|breach| matches!(breach, Breach::SharedDomain { .. })) {
+        lines.extend(domains(disk.layout, devices));
+    }
+    match disk.layout {
         Layout::Concatenation { parts } => {
             lines.push(format!(
                 "{} parts one after the other: the disk was grown beyond what its first components can hold, \
@@ -19,46 +25,84 @@ pub fn explain(layout: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpa
                 parts.len()
             ));
             for (index, part) in parts.iter().enumerate() {
-                lines.push(format!("part {}: {}", index + 1, spread(part, policy, part.size(), devices)));
+                let spread = spread(part, disk.policy, part.size(), devices);
+                lines.push(format!("part {}: {spread}", index + 1));
             }
         }
-        Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => {
-            lines.push(spread(layout, policy, size, devices))
+        part @ (Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. }) => {
+            lines.push(spread(part, disk.policy, disk.size, devices));
         }
     }
-    lines.push(space(layout, policy, size));
-    let breaches = check(layout, policy, size, devices);
+    lines.push(space(disk));
     lines.extend(breaches.iter().map(|breach| format!("debt: {breach}")));
     lines
 }
 
-fn copies(policy: &Policy) -> String {
-    match (policy.failures_to_tolerate, policy.force_provisioning) {
-        (0, _) => "one copy: the policy says failures_to_tolerate=0".to_owned(),
-        (wanted, _) => format!(
-            "one copy: the policy says failures_to_tolerate={wanted}, and force_provisioning=on lets the disk be \
-             without it until there are hosts for more"
-        ),
+fn count_of(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+fn copies(disk: &PlacedDisk<'_>) -> String {
+    let (policy, wanted) = (disk.policy, disk.policy.copies());
+    let count = |(_, copies): (usize, &[layout::Component])| copies.len();
+    let fewest = disk.layout.places().map(count).min().unwrap_or(0);
+    let most = disk.layout.places().map(count).max().unwrap_or(0);
+    let has = match (fewest, most) {
+        (1, 1) => "one copy".to_owned(),
+        (fewest, most) if fewest == most => format!("{most} copies"),
+        (fewest, most) => format!("{fewest} to {most} copies"),
+    };
+    let says = format!("the policy says failures_to_tolerate={}", policy.failures_to_tolerate);
+    if fewest < wanted && policy.force_provisioning {
+        return format!(
+            "{has}: {says}, and force_provisioning=on lets the disk be without it until there are hosts for more"
+        );
     }
+    let more = if most > wanted { "; the copies beyond that replace others or go" } else { "" };
+    format!("{has}: {says}{more}")
+}
+
+/// Where the copies stand that must not fail together; nothing for a disk of one copy.
+fn domains(layout: &Layout, devices: &[DeviceSpace]) -> Option<String> {
+    layout.places().find(|(_, copies)| copies.len() > 1)?;
+    let known: BTreeMap<_, &DeviceSpace> = devices.iter().map(|device| (device.id, device)).collect();
+    let used: Vec<&&DeviceSpace> =
+        layout.components().filter_map(|(_, component)| known.get(&component.device)).collect();
+    let has_names = used.iter().any(|device| device.fault_domain.is_some());
+    let names: BTreeSet<String> = used.iter().map(|device| device.domain_name().to_owned()).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    Some(format!(
+        "no two copies of a block stand in one {}, so that one failure takes at most one: {}",
+        if has_names { "fault domain" } else { "host" },
+        named(&names)
+    ))
 }
 
 fn spread(part: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) -> String {
-    let count = part.component_count();
     let used: BTreeSet<_> = part.components().map(|(_, component)| component.device).collect();
-    let groups: BTreeSet<_> = devices.iter().filter(|d| d.in_service).map(|d| (d.host, d.group)).collect();
-    let least = size.div_ceil(COMPONENT_SIZE_MAX).max(1) as usize;
+    let places = part.place_count();
+    let copies = part.places().map(|(_, copies)| copies.len()).max().unwrap_or(1);
     let each = part.components().next().map_or(0, |(_, component)| component.size);
-    let shape = match count {
-        1 => format!("one component of {}", format_bytes(each)),
-        _ => format!(
-            "{count} components of {} on {} {}, striped in units of {}",
-            format_bytes(each),
-            used.len(),
-            if used.len() == 1 { "device" } else { "devices" },
-            format_bytes(EXTENT_SIZE)
-        ),
+    let each = format_bytes(each);
+    let what = match (places, copies) {
+        (1, 1) => return format!("one component of {each}: {}", reason(part, policy, size, devices)),
+        (_, 1) => format!("{places} components of {each}"),
+        (1, _) => format!("{copies} copies of {each}"),
+        (_, _) => format!("{places} columns of {copies} copies of {each}"),
     };
-    let reason = match policy.stripes {
+    let on = count_of(used.len(), "device", "devices");
+    let striped = match places {
+        1 => String::new(),
+        _ => format!(", striped in units of {}", format_bytes(EXTENT_SIZE)),
+    };
+    format!("{what} on {on}{striped}: {}", reason(part, policy, size, devices))
+}
+
+/// Why a part has so many columns.
+fn reason(part: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) -> String {
+    let columns = part.place_count();
+    let least = size.div_ceil(COMPONENT_SIZE_MAX).max(1) as usize;
+    match policy.stripes {
         Stripes::Exactly(wanted) if least <= usize::from(wanted) => {
             format!("the policy says stripes={wanted}")
         }
@@ -66,33 +110,39 @@ fn spread(part: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) ->
             "the policy says stripes={wanted}, and a component holds at most {}",
             format_bytes(COMPONENT_SIZE_MAX)
         ),
-        Stripes::Auto if least >= count && least > 1 => format!(
+        Stripes::Auto if least >= columns && least > 1 => format!(
             "a component holds at most {}, so {} takes {least}",
             format_bytes(COMPONENT_SIZE_MAX),
             format_bytes(size)
         ),
-        Stripes::Auto => format!(
-            "stripes=auto takes up to {STRIPES_AUTO_MAX} devices of different hosts or groups with comparable room, \
-             and there {} now {} such {}",
-            if groups.len() == 1 { "is" } else { "are" },
-            groups.len(),
-            if groups.len() == 1 { "group" } else { "groups" }
-        ),
-    };
-    format!("{shape}: {reason}")
-}
-
-fn space(layout: &Layout, policy: &Policy, size: u64) -> String {
-    match policy.space_reservation.get() {
-        0 => "thin: no space is set aside; an extent is taken when it is first written".to_owned(),
-        share => {
-            let aside: u64 =
-                layout.components().map(|(_, c)| reservation(c.size, policy.space_reservation)).sum();
+        Stripes::Auto => {
+            let in_service = devices.iter().filter(|device| device.in_service);
+            let groups: BTreeSet<_> = in_service.map(|device| (device.host, device.group)).collect();
             format!(
-                "{} set aside: the policy says space_reservation={share} of {}",
-                format_bytes(aside),
-                format_bytes(size)
+                "stripes=auto takes up to {STRIPES_AUTO_MAX} devices of different hosts or groups with comparable \
+                 room for each copy, as far as that spreads the load, and there {} now {} such {}",
+                if groups.len() == 1 { "is" } else { "are" },
+                groups.len(),
+                if groups.len() == 1 { "group" } else { "groups" }
             )
         }
     }
+}
+
+fn space(disk: &PlacedDisk<'_>) -> String {
+    let share = disk.space_reservation;
+    if share == Percent::ZERO {
+        return "thin: no space is set aside; an extent is taken when it is first written".to_owned();
+    }
+    let each = |(_, component): (usize, &layout::Component)| reservation(component.size, share);
+    let aside: u64 = disk.layout.components().map(each).sum();
+    let says = if share == disk.policy.space_reservation { "the policy says " } else { "" };
+    let is_mirrored = disk.layout.component_count() > disk.layout.place_count();
+    let of = if is_mirrored { " for each copy" } else { "" };
+    format!(
+        "{} set aside: {says}space_reservation={} of {}{of}",
+        format_bytes(aside),
+        share.get(),
+        format_bytes(disk.size)
+    )
 }

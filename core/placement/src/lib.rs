@@ -1,23 +1,36 @@
 //! Policies, and where the components of a virtual disk shall stand.
 //!
-//! [`plan`] chooses devices, [`check`] proves a choice against a policy and shares no code with it, [`explain`] says why a layout
-//! is as it is, [`extend`] and [`shrink`] change a disk's size without moving a block. All are pure and, for a seed,
-//! deterministic. Relies on `base` and `layout`. Must never perform I/O and never decide what a layout maps where.
+//! [`plan`] chooses devices, [`check`] proves a choice against a policy and shares no code with it, [`explain`] says why
+//! a layout is as it is, [`extend`] and [`shrink`] change a disk's size without moving a block. [`repair`] chooses new
+//! components for lost ones, [`evacuate`] says what must move when a device goes, [`rebalance`] what should move to even
+//! the devices out. All are pure and, for a seed, deterministic. Relies on `base` and `layout`. Must never perform I/O
+//! and never decide what a layout maps where.
 
 mod candidate;
 mod check;
+mod columns;
 mod device;
+mod disk;
 mod explain;
 pub mod limits;
 mod plan;
 mod policy;
+mod rebalance;
 mod refusal;
+mod repair;
 mod resize;
+mod seats;
+#[cfg(test)]
+mod testing;
+mod weaken;
 
 pub use check::{Breach, check, check_space};
-pub use device::{DeviceSpace, reservation};
+pub use device::{DeviceSpace, FULL, FaultDomain, Footprint, reservation};
+pub use disk::PlacedDisk;
 pub use explain::explain;
 pub use plan::{Debt, Plan, plan};
 pub use policy::{Method, Percent, Policy, PolicyError, RULES, Rule, Site, Stripes, Unsupported};
-pub use refusal::{Cause, Refusal};
+pub use rebalance::{Balance, Move, Rebalance, rebalance};
+pub use refusal::{Cause, DomainKind, Refusal};
+pub use repair::{Departure, Leaving, Replacement, evacuate, repair};
 pub use resize::{extend, shrink};

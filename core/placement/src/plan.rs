@@ -1,17 +1,18 @@
 //! Choosing devices for a new disk, or for a new part of one.
 //!
-//! First how many components, then which devices, then which component on which device. Everything that could be
-//! chosen either way is decided by the seed, so that a plan can be replayed. Must share no code with `check`.
+//! First how many columns, then which devices, then which copy of which column on which device. Everything that could
+//! be chosen either way is decided by the seed, so that a plan can be replayed. Must share no code with `check`.
 
-use crate::candidate::{Candidate, candidates, spread};
-use crate::device::{DeviceSpace, reservation};
+use crate::candidate::{Candidate, Spread, candidates, spread};
+use crate::columns::{Columns, Places};
+use crate::device::DeviceSpace;
 use crate::limits::{STRIPES_AUTO_MAX, STRIPES_MAX};
-use crate::policy::{Method, Percent, Policy, Stripes, Unsupported};
-use crate::refusal::{Cause, Refusal};
+use crate::policy::{Percent, Policy, Stripes};
+use crate::refusal::{Cause, DomainKind, Refusal};
+use crate::weaken;
 use base::ComponentId;
-use base::units::{DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE, format_bytes};
-use layout::{Component, Layout, striping};
-use std::cmp::Reverse;
+use base::units::{DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE};
+use layout::{Layout, striping};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -20,6 +21,8 @@ use std::fmt;
 pub struct Plan {
     /// The tree.
     pub layout: Layout,
+    /// The share of every component that is to be set aside: the policy's, or less when that is a debt.
+    pub space_reservation: Percent,
     /// What the policy asked for and did not get; only with `force_provisioning`.
     pub debts: Vec<Debt>,
 }
@@ -43,7 +46,9 @@ impl fmt::Display for Debt {
 
 /// Plans a disk of `size` bytes.
 ///
-/// `ids` gives a fresh component id at every call. The same arguments give the same plan.
+/// `ids` gives a fresh component id at every call. The same arguments give the same plan. With `force_provisioning` a
+/// policy that cannot be kept is kept as far as it can: fewer stripes come before less reservation, and that before
+/// fewer copies.
 ///
 /// # Errors
 /// What stands in the way, and the nearest policy that would fit.
@@ -54,36 +59,36 @@ pub fn plan(
     ids: &mut impl FnMut() -> ComponentId,
     seed: u64,
 ) -> Result<Plan, Refusal> {
+    plan_with_reservation(policy, Percent::ZERO, size, devices, ids, seed)
+}
+
+/// [`plan`] that sets aside at least `least`, whatever is forced.
+pub(crate) fn plan_with_reservation(
+    policy: &Policy,
+    least: Percent,
+    size: u64,
+    devices: &[DeviceSpace],
+    ids: &mut impl FnMut() -> ComponentId,
+    seed: u64,
+) -> Result<Plan, Refusal> {
+    let mut made = |kept: &Policy, places: &Places| Plan {
+        layout: places.layout(devices, ids),
+        space_reservation: kept.space_reservation,
+        debts: debts(policy, kept),
+    };
     let cause = match attempt(policy, size, devices, seed) {
-        Ok(places) => return Ok(Plan { layout: places.layout(devices, ids), debts: Vec::new() }),
+        Ok(places) => return Ok(made(policy, &places)),
         Err(cause) => cause,
     };
+    let try_policy = |weaker: &Policy| attempt(weaker, size, devices, seed);
     if policy.force_provisioning
-        && let Some((weaker, places)) =
-            weaken_until_it_fits(policy, cause.clone(), force, size, devices, seed)
+        && let Some((weaker, places)) = weaken::nearest(policy, least, try_policy)
     {
-        let debts = debts(policy, &weaker);
-        return Ok(Plan { layout: places.layout(devices, ids), debts });
+        return Ok(made(&weaker, &places));
     }
-    let nearest = weaken_until_it_fits(policy, cause.clone(), weaken, size, devices, seed);
-    Err(Refusal { cause, devices: describe(devices), nearest: nearest.map(|(policy, _)| policy) })
-}
-
-/// How many columns of which size, and the device of each by its index.
-struct Places {
-    column_size: u64,
-    columns: Vec<usize>,
-}
-
-impl Places {
-    fn layout(&self, devices: &[DeviceSpace], ids: &mut impl FnMut() -> ComponentId) -> Layout {
-        let component = |index: &usize| {
-            Layout::Component(Component { id: ids(), device: devices[*index].id, size: self.column_size })
-        };
-        let layout = striping::stripe(self.columns.iter().map(component).collect());
-        assert!(layout.validate().is_ok(), "a plan is a valid layout");
-        layout
-    }
+    let supported = weaken::supported(policy);
+    let nearest = weaken::nearest(&supported, Percent::ZERO, try_policy);
+    Err(Refusal::new(cause, devices, nearest.map(|(policy, _)| policy)))
 }
 
 fn attempt(policy: &Policy, size: u64, devices: &[DeviceSpace], seed: u64) -> Result<Places, Cause> {
@@ -92,49 +97,48 @@ fn attempt(policy: &Policy, size: u64, devices: &[DeviceSpace], seed: u64) -> Re
     }
     policy.check_supported().map_err(Cause::Unsupported)?;
     let candidates = candidates(devices, seed)?;
-    check_hosts(policy, &candidates)?;
+    check_domains(policy, &candidates)?;
     match policy.stripes {
         Stripes::Exactly(count) => place_exactly(usize::from(count), size, policy, &candidates),
         Stripes::Auto => place_auto(size, policy, &candidates),
     }
 }
 
-fn check_hosts(policy: &Policy, candidates: &[Candidate<'_>]) -> Result<(), Cause> {
-    if policy.failures_to_tolerate == 0 {
+fn check_domains(policy: &Policy, candidates: &[Candidate<'_>]) -> Result<(), Cause> {
+    // Which copy is current is written in the directory, so no majority of hosts is needed and no witness.
+    let needed = policy.copies();
+    let found: BTreeSet<&str> = candidates.iter().map(|one| one.device.domain_name()).collect();
+    if candidates.iter().map(|one| one.domain).collect::<BTreeSet<_>>().len() >= needed {
         return Ok(());
     }
-    assert!(policy.method == Method::Mirror, "parity was refused before");
-    let hosts: BTreeSet<_> = candidates.iter().map(|candidate| candidate.device.host).collect();
-    // A majority of 2f + 1 must remain to say which replica is current.
-    let (failures, found) = (policy.failures_to_tolerate, hosts.len());
-    let needed = 2 * usize::from(failures) + 1;
-    if found < needed {
-        return Err(Cause::Hosts { failures, needed, found });
-    }
-    let reason = "replicas on several hosts come with a later version";
-    Err(Cause::Unsupported(Unsupported { rule: "failures_to_tolerate", value: "1..=3", reason }))
+    Err(Cause::Domains {
+        failures: policy.failures_to_tolerate,
+        needed,
+        kind: DomainKind::of(candidates.iter().map(|one| one.device)),
+        found: found.into_iter().map(str::to_owned).collect(),
+    })
 }
 
-/// Columns on exactly `stripes` different devices.
+/// Every replica on exactly `stripes` different devices, and no two replicas on one.
 fn place_exactly(
     stripes: usize,
     size: u64,
     policy: &Policy,
     candidates: &[Candidate<'_>],
 ) -> Result<Places, Cause> {
-    if candidates.len() < stripes {
-        return Err(Cause::Devices { needed: stripes, found: candidates.len() });
-    }
     let count = (striping::component_count_min(size) as usize).next_multiple_of(stripes);
     let columns = Columns::new(size, count, policy);
+    let needed = stripes * policy.copies();
+    let wide = Spread { count: needed, per_group: usize::MAX, per_domain: count };
+    let found = spread(candidates.iter().collect(), wide).len();
+    if found < needed {
+        return Err(Cause::Devices { stripes, copies: policy.copies(), found });
+    }
     let able = candidates.iter().filter(|candidate| columns.room_on(candidate) > 0).collect();
-    let spread_wide = spread(able, stripes, usize::MAX);
-    let mut richest: Vec<&Candidate<'_>> = candidates.iter().collect();
-    richest
-        .sort_by_key(|candidate| (Reverse(columns.room_on(candidate)), candidate.lot, candidate.device.id));
-    richest.truncate(stripes);
+    let spread_wide = spread(able, wide);
+    let richest = columns.richest(candidates, needed);
     for chosen in [&spread_wide, &richest] {
-        if chosen.len() == stripes
+        if chosen.len() == needed
             && chosen.iter().all(|candidate| columns.room_on(candidate) > 0)
             && let Some(places) = columns.deal(chosen)
         {
@@ -144,152 +148,43 @@ fn place_exactly(
     Err(columns.does_not_fit(&richest))
 }
 
-/// Columns on up to four devices of different hosts or groups, and on as many as are worth it when one component
-/// could not hold the disk.
+/// Columns on as few devices as hold the disk, or on up to four devices of different hosts or groups for each replica
+/// when that spreads the load further.
 fn place_auto(size: u64, policy: &Policy, candidates: &[Candidate<'_>]) -> Result<Places, Cause> {
     let least = striping::component_count_min(size) as usize;
-    let (chosen, count) = choose_auto(size, least, candidates);
-    if let Some(places) = Columns::new(size, count, policy).deal(&chosen) {
+    let units = size.div_ceil(EXTENT_SIZE).try_into().unwrap_or(usize::MAX);
+    let wider = (least.max(2)..=STRIPES_AUTO_MAX.min(units)).map(|width| (width, 1));
+    let mut best: Option<(usize, Places)> = None;
+    for (width, per_group) in std::iter::once((least, usize::MAX)).chain(wider) {
+        let how = Spread { count: width * policy.copies(), per_group, per_domain: width };
+        let chosen = spread(worth(size, width, candidates), how);
+        let Some(places) = Columns::new(size, width, policy).deal(&chosen) else { continue };
+        // The busiest device has `busiest` of `width` columns, the share of the disk's load that it bears.
+        let is_better =
+            |(best_width, best): &(usize, Places)| places.busiest() * best_width < best.busiest() * width;
+        if best.as_ref().is_none_or(is_better) {
+            best = Some((width, places));
+        }
+    }
+    if let Some((_, places)) = best {
         return Ok(places);
     }
     // A reservation that no device has room for in one piece may fit in several.
-    let all = spread(candidates.iter().collect(), candidates.len(), usize::MAX);
+    let everything = Spread { count: candidates.len(), per_group: usize::MAX, per_domain: usize::MAX };
+    let all = spread(candidates.iter().collect(), everything);
     let counts = least..=least.max(usize::from(STRIPES_MAX));
     let places = counts.into_iter().find_map(|count| Columns::new(size, count, policy).deal(&all));
     places.ok_or_else(|| Columns::new(size, least, policy).does_not_fit(&all))
 }
 
-/// The devices that `stripes=auto` prefers, and the number of columns over them.
-fn choose_auto<'a>(
-    size: u64,
-    least: usize,
-    candidates: &'a [Candidate<'a>],
-) -> (Vec<&'a Candidate<'a>>, usize) {
-    // A device that is much fuller than the best would end the whole disk when it is full: it takes part only if it
-    // could hold its column, or has at least half the room of the best.
+/// The devices that `stripes=auto` prefers for so many columns. A device that is much fuller than the best would end
+/// the whole disk when it is full: it takes part only if it could hold its column, or has at least half the room of the
+/// best.
+fn worth<'a>(size: u64, width: usize, candidates: &'a [Candidate<'a>]) -> Vec<&'a Candidate<'a>> {
     let best = candidates.iter().map(|candidate| candidate.device.available_bytes()).max().unwrap_or(0);
-    let worth = |width: usize| -> Vec<&'a Candidate<'a>> {
-        let column_size = striping::column_size(size, width as u64);
-        let fits = |available: u64| available >= column_size || available >= best / 2;
-        candidates.iter().filter(|candidate| fits(candidate.device.available_bytes())).collect()
-    };
-    let units = size.div_ceil(EXTENT_SIZE).try_into().unwrap_or(usize::MAX);
-    // Fewer columns are larger, and fewer devices can hold them: go down until each has its own group.
-    for width in (least.max(2)..=STRIPES_AUTO_MAX.min(units)).rev() {
-        let chosen = spread(worth(width), width, 1);
-        if chosen.len() == width {
-            return (chosen, width);
-        }
-    }
-    (spread(worth(least), least, usize::MAX), least)
-}
-
-/// The equal columns of a plan.
-struct Columns {
-    count: usize,
-    size: u64,
-    reserve: u64,
-}
-
-impl Columns {
-    fn new(size: u64, count: usize, policy: &Policy) -> Columns {
-        let size = striping::column_size(size, count as u64);
-        Columns { count, size, reserve: reservation(size, policy.space_reservation) }
-    }
-
-    /// How many of them a device can take.
-    fn room_on(&self, candidate: &Candidate<'_>) -> u64 {
-        let reservations = candidate.device.available_bytes().checked_div(self.reserve).unwrap_or(u64::MAX);
-        reservations.min(u64::from(candidate.device.component_room()))
-    }
-
-    /// One to each device, then each to the device that it fills least. Neighbours stand on different devices as
-    /// far as the room allows.
-    fn deal(&self, chosen: &[&Candidate<'_>]) -> Option<Places> {
-        let mut dealt = vec![0u64; chosen.len()];
-        let room: Vec<u64> = chosen.iter().map(|candidate| self.room_on(candidate)).collect();
-        let mut columns = Vec::with_capacity(self.count);
-        for _ in 0..self.count {
-            let fill = |place: usize| u128::from(if dealt[place] > 0 { dealt[place] + 1 } else { 0 });
-            let bytes = |place: usize| u128::from(chosen[place].device.available_bytes());
-            let place = (0..chosen.len())
-                .filter(|place| dealt[*place] < room[*place])
-                .min_by(|a, b| (fill(*a) * bytes(*b)).cmp(&(fill(*b) * bytes(*a))))?;
-            dealt[place] += 1;
-            columns.push(chosen[place].index);
-        }
-        Some(Places { column_size: self.size, columns })
-    }
-
-    fn does_not_fit(&self, chosen: &[&Candidate<'_>]) -> Cause {
-        let components =
-            chosen.iter().map(|candidate| u64::from(candidate.device.component_room())).sum::<u64>();
-        let needed = self.count as u64;
-        if components < needed {
-            return Cause::Components { needed: self.count, found: components as usize };
-        }
-        let held = chosen.iter().map(|candidate| self.room_on(candidate)).sum::<u64>().min(needed);
-        // Enough in all, but not on as many devices as are asked for: the poorest lacks its one column.
-        let missing = if held < needed { needed - held } else { 1 };
-        Cause::Space { needed: self.reserve * needed, missing: self.reserve * missing }
-    }
-}
-
-/// One step that `force_provisioning` allows: fewer copies, then fewer stripes. A reservation is a promise of space
-/// and is never weakened.
-fn force(policy: &Policy, cause: &Cause) -> Option<Policy> {
-    match cause {
-        Cause::Hosts { .. } | Cause::Unsupported(Unsupported { rule: "failures_to_tolerate", .. }) => {
-            Some(Policy { failures_to_tolerate: policy.failures_to_tolerate.checked_sub(1)?, ..*policy })
-        }
-        Cause::Devices { .. } => fewer_stripes(policy),
-        _ => None,
-    }
-}
-
-/// One step towards a policy that fits.
-fn weaken(policy: &Policy, cause: &Cause) -> Option<Policy> {
-    match cause {
-        Cause::Unsupported(unsupported) if unsupported.rule != "failures_to_tolerate" => {
-            let mut weaker = *policy;
-            let standard = Policy::DEFAULT.get(unsupported.rule)?;
-            weaker.set(unsupported.rule, &standard).ok()?;
-            Some(weaker)
-        }
-        Cause::Space { .. } => {
-            let less = Percent::new(policy.space_reservation.get().checked_sub(1)?)?;
-            Some(Policy { space_reservation: less, ..*policy })
-        }
-        Cause::Components { .. } => fewer_stripes(policy),
-        _ => force(policy, cause),
-    }
-}
-
-fn fewer_stripes(policy: &Policy) -> Option<Policy> {
-    match policy.stripes {
-        Stripes::Exactly(count) if count > 1 => {
-            Some(Policy { stripes: Stripes::Exactly(count - 1), ..*policy })
-        }
-        _ => None,
-    }
-}
-
-fn weaken_until_it_fits(
-    policy: &Policy,
-    mut cause: Cause,
-    step: impl Fn(&Policy, &Cause) -> Option<Policy>,
-    size: u64,
-    devices: &[DeviceSpace],
-    seed: u64,
-) -> Option<(Policy, Places)> {
-    let mut weaker = *policy;
-    loop {
-        weaker = step(&weaker, &cause)?;
-        match attempt(&weaker, size, devices, seed) {
-            Ok(places) => return Some((weaker, places)),
-            Err(next) => cause = next,
-        }
-    }
+    let column_size = striping::column_size(size, width as u64);
+    let fits = |available: u64| available >= column_size || available >= best / 2;
+    candidates.iter().filter(|candidate| fits(candidate.device.available_bytes())).collect()
 }
 
 fn debts(wanted: &Policy, got: &Policy) -> Vec<Debt> {
@@ -297,17 +192,7 @@ fn debts(wanted: &Policy, got: &Policy) -> Vec<Debt> {
         let (wanted, got) = (wanted.get(rule)?, got.get(rule)?);
         (wanted != got).then_some(Debt { rule, wanted, got })
     };
-    ["failures_to_tolerate", "stripes"].into_iter().filter_map(debt).collect()
-}
-
-/// The devices as a refusal names them.
-pub(crate) fn describe(devices: &[DeviceSpace]) -> Vec<String> {
-    let line = |device: &DeviceSpace| match (device.in_service, device.component_room()) {
-        (false, _) => format!("{}: out of service", device.name),
-        (true, 0) => format!("{}: holds {} components, all it can", device.name, device.component_count),
-        (true, _) => format!("{}: {} available", device.name, format_bytes(device.available_bytes())),
-    };
-    devices.iter().map(line).collect()
+    ["failures_to_tolerate", "stripes", "space_reservation"].into_iter().filter_map(debt).collect()
 }
 
 #[cfg(test)]

@@ -63,6 +63,9 @@ pub enum Site {
 pub struct Percent(u8);
 
 impl Percent {
+    /// Nothing.
+    pub const ZERO: Percent = Percent(0);
+
     /// `value`, when it is at most 100.
     pub fn new(value: u8) -> Option<Percent> {
         (value <= 100).then_some(Percent(value))
@@ -188,6 +191,11 @@ impl Policy {
         ("default", Policy::DEFAULT, "survives one failure; needs several hosts"),
         ("single", Policy::SINGLE, "one copy, for a single host: what the device loses is lost"),
     ];
+
+    /// Copies of every block: one more than the failures that are tolerated.
+    pub fn copies(&self) -> usize {
+        usize::from(self.failures_to_tolerate) + 1
+    }
 
     /// The built-in policy of a name.
     pub fn built_in(name: &str) -> Option<Policy> {

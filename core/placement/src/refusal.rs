@@ -1,6 +1,8 @@
-//! Why no place was found: the rule, the devices, the missing bytes, and the nearest policy that would fit.
+//! Why no place was found: the rule, the fault domains, the devices, the missing bytes, and the nearest policy that
+//! would fit.
 
-use crate::limits::DEVICES_NAMED_MAX;
+use crate::device::DeviceSpace;
+use crate::limits::NAMED_MAX;
 use crate::policy::{Policy, Unsupported};
 use base::units::{DISK_SIZE_MAX, SECTOR_SIZE, format_bytes};
 use std::fmt;
@@ -15,20 +17,24 @@ pub enum Cause {
     },
     /// A rule that this version does not keep.
     Unsupported(Unsupported),
-    /// Too few hosts to survive so many failures.
-    Hosts {
+    /// Too few fault domains to survive so many failures.
+    Domains {
         /// Failures to tolerate.
         failures: u8,
-        /// Hosts that this takes.
+        /// Fault domains that this takes: one for each copy.
         needed: usize,
-        /// Hosts with devices in service.
-        found: usize,
+        /// Whether these are hosts, or some have names of their own.
+        kind: DomainKind,
+        /// The fault domains with devices that could be used.
+        found: Vec<String>,
     },
     /// Too few devices in service with free space.
     Devices {
-        /// Devices that `stripes` asks for.
-        needed: usize,
-        /// Devices that could be used.
+        /// Devices that `stripes` asks for, for each copy.
+        stripes: usize,
+        /// Copies.
+        copies: usize,
+        /// Devices that could be used, at most so many of one fault domain as there are columns.
         found: usize,
     },
     /// The reservation does not fit.
@@ -42,13 +48,46 @@ pub enum Cause {
     Full,
     /// The devices cannot take so many more components.
     Components {
-        /// Components of the disk.
+        /// Components to be placed.
         needed: usize,
         /// Components for which there is room.
         found: usize,
     },
+    /// No device that the rules allow has room for a component that must go elsewhere.
+    Room {
+        /// Bytes that its data or its reservation takes.
+        needed: u64,
+        /// Bytes available on the device with the most of them.
+        found: u64,
+    },
     /// There is no device in service at all.
     NoDevice,
+}
+
+/// What people call the fault domains of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DomainKind {
+    /// Every host is its own.
+    Hosts,
+    /// Some hosts share one.
+    Named,
+}
+
+impl DomainKind {
+    /// The kind of the fault domains of `devices`.
+    pub(crate) fn of<'a>(mut devices: impl Iterator<Item = &'a DeviceSpace>) -> DomainKind {
+        match devices.any(|device| device.fault_domain.is_some()) {
+            true => DomainKind::Named,
+            false => DomainKind::Hosts,
+        }
+    }
+
+    fn plural(self) -> &'static str {
+        match self {
+            DomainKind::Hosts => "hosts",
+            DomainKind::Named => "fault domains",
+        }
+    }
 }
 
 /// No place was found.
@@ -63,42 +102,106 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A refusal that names the devices that there are.
+    pub(crate) fn new(cause: Cause, devices: &[DeviceSpace], nearest: Option<Policy>) -> Refusal {
+        Refusal { cause, devices: describe(devices), nearest }
+    }
+
     /// The policy rule that cannot be kept, if it is one.
     pub fn rule(&self) -> Option<&'static str> {
-        match &self.cause {
-            Cause::Unsupported(unsupported) => Some(unsupported.rule),
-            Cause::Hosts { .. } => Some("failures_to_tolerate"),
-            Cause::Devices { .. } => Some("stripes"),
-            Cause::Space { .. } => Some("space_reservation"),
-            Cause::Size { .. } | Cause::Full | Cause::Components { .. } | Cause::NoDevice => None,
-        }
+        self.cause.rule()
     }
 
     /// Bytes that are missing.
     pub fn missing_bytes(&self) -> u64 {
         match self.cause {
             Cause::Space { missing, .. } => missing,
-            _ => 0,
+            Cause::Room { needed, found } => needed.saturating_sub(found),
+            Cause::Size { .. }
+            | Cause::Unsupported(_)
+            | Cause::Domains { .. }
+            | Cause::Devices { .. }
+            | Cause::Full
+            | Cause::Components { .. }
+            | Cause::NoDevice => 0,
         }
     }
 
     /// What can be done about it, in one line.
     pub fn hint(&self) -> String {
-        let remedy = match &self.cause {
-            Cause::Size { .. } => "give a size such as 10GiB",
-            Cause::Unsupported(_) => "use the default value of this rule",
-            Cause::Hosts { .. } => "use a policy that this host can keep",
-            Cause::Devices { .. } => "add capacity devices or ask for fewer stripes",
-            Cause::Space { .. } => "add capacity devices or reserve less",
-            Cause::Full => "add capacity devices, or delete or trim disks",
-            Cause::Components { .. } => "add capacity devices or delete disks",
-            Cause::NoDevice => "add a disk group or see why its devices are out of service",
-        };
+        let remedy = self.cause.remedy();
         match self.nearest {
             Some(policy) => format!("{remedy}; the nearest policy that fits: --policy {}", policy.short()),
             None => remedy.to_owned(),
         }
     }
+}
+
+impl Cause {
+    /// The policy rule that cannot be kept, if it is one.
+    pub fn rule(&self) -> Option<&'static str> {
+        match self {
+            Cause::Unsupported(unsupported) => Some(unsupported.rule),
+            Cause::Domains { .. } => Some("failures_to_tolerate"),
+            Cause::Devices { .. } => Some("stripes"),
+            Cause::Space { .. } => Some("space_reservation"),
+            Cause::Size { .. }
+            | Cause::Full
+            | Cause::Components { .. }
+            | Cause::Room { .. }
+            | Cause::NoDevice => None,
+        }
+    }
+
+    /// What can be done about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Cause::Size { .. } => "give a size such as 10GiB",
+            Cause::Unsupported(_) => "use the default value of this rule",
+            Cause::Domains { kind: DomainKind::Hosts, .. } => {
+                "add hosts with devices or tolerate fewer failures"
+            }
+            Cause::Domains { kind: DomainKind::Named, .. } => {
+                "add hosts of other fault domains or tolerate fewer failures"
+            }
+            Cause::Devices { .. } => "add capacity devices or ask for fewer stripes",
+            Cause::Space { .. } => "add capacity devices or reserve less",
+            Cause::Full | Cause::Room { .. } => "add capacity devices, or delete or trim disks",
+            Cause::Components { .. } => "add capacity devices or delete disks",
+            Cause::NoDevice => "add a disk group or see why its devices are out of service",
+        }
+    }
+}
+
+fn is_or_are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+/// Up to [`NAMED_MAX`] of `names`, and how many more there are.
+pub(crate) fn named(names: &[String]) -> String {
+    let shown = &names[..names.len().min(NAMED_MAX)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{}, and {more} more", shown.join(", ")),
+    }
+}
+
+/// The devices as a refusal names them; with their hosts where there are several.
+fn describe(devices: &[DeviceSpace]) -> Vec<String> {
+    let has_hosts = devices.windows(2).any(|pair| pair[0].host != pair[1].host);
+    let name = |device: &DeviceSpace| match (has_hosts, &device.fault_domain) {
+        (false, _) => device.name.clone(),
+        (true, None) => format!("{} of host {}", device.name, device.host_name),
+        (true, Some(domain)) => {
+            format!("{} of host {} in fault domain {domain}", device.name, device.host_name)
+        }
+    };
+    let line = |device: &DeviceSpace| match (device.in_service, device.component_room()) {
+        (false, _) => format!("{}: out of service", name(device)),
+        (true, 0) => format!("{}: holds {} components, all it can", name(device), device.component_count),
+        (true, _) => format!("{}: {} available", name(device), format_bytes(device.available_bytes())),
+    };
+    devices.iter().map(line).collect()
 }
 
 impl fmt::Display for Cause {
@@ -110,17 +213,29 @@ impl fmt::Display for Cause {
                 format_bytes(DISK_SIZE_MAX)
             ),
             Cause::Unsupported(unsupported) => unsupported.fmt(f),
-            Cause::Hosts { failures, needed, found } => write!(
-                f,
-                "failures_to_tolerate={failures} needs {needed} hosts with devices in service; there {} {found}",
-                if *found == 1 { "is" } else { "are" }
-            ),
-            Cause::Devices { needed, found } => {
+            Cause::Domains { failures, needed, kind, found } => {
+                let (kind, count) = (kind.plural(), found.len());
+                let verb = is_or_are(count);
                 write!(
                     f,
-                    "stripes={needed} needs {needed} different devices with free space; there are {found}"
+                    "failures_to_tolerate={failures} needs {needed} {kind} with devices in service; there {verb} {count}"
+                )?;
+                if found.is_empty() { Ok(()) } else { write!(f, ": {}", named(found)) }
+            }
+            Cause::Devices { stripes, copies: 1, found } => {
+                let verb = is_or_are(*found);
+                write!(
+                    f,
+                    "stripes={stripes} needs {stripes} different devices with free space; there {verb} {found}"
                 )
             }
+            Cause::Devices { stripes, copies, found } => write!(
+                f,
+                "stripes={stripes} with {copies} copies needs {} different devices with free space, spread over the \
+                 fault domains; there {} {found}",
+                stripes * copies,
+                is_or_are(*found)
+            ),
             Cause::Space { needed, missing } => write!(
                 f,
                 "space_reservation sets aside {}, and {} of it are missing",
@@ -128,9 +243,17 @@ impl fmt::Display for Cause {
                 format_bytes(*missing)
             ),
             Cause::Full => f.write_str("every capacity device is full"),
-            Cause::Components { needed, found } => {
-                write!(f, "the disk takes {needed} components, and the devices have room for {found} more")
-            }
+            Cause::Components { needed, found } => write!(
+                f,
+                "{needed} {} to be placed, and the devices that the rules allow have room for {found} more",
+                if *needed == 1 { "component is" } else { "components are" }
+            ),
+            Cause::Room { needed, found } => write!(
+                f,
+                "the component takes {}, and no device that the rules allow has more than {} available",
+                format_bytes(*needed),
+                format_bytes(*found)
+            ),
             Cause::NoDevice => f.write_str("there is no capacity device in service"),
         }
     }
@@ -139,15 +262,7 @@ impl fmt::Display for Cause {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.cause.fmt(f)?;
-        if self.devices.is_empty() {
-            return Ok(());
-        }
-        let named = &self.devices[..self.devices.len().min(DEVICES_NAMED_MAX)];
-        write!(f, " ({}", named.join(", "))?;
-        match self.devices.len() - named.len() {
-            0 => f.write_str(")"),
-            more => write!(f, ", and {more} more)"),
-        }
+        if self.devices.is_empty() { Ok(()) } else { write!(f, " ({})", named(&self.devices)) }
     }
 }
 

@@ -5,26 +5,29 @@
 //! was rejected: a disk shall grow in an instant and while its guest runs.
 
 use crate::device::{DeviceSpace, reservation};
-use crate::plan::{describe, plan};
-use crate::policy::Policy;
+use crate::disk::PlacedDisk;
+use crate::plan::plan_with_reservation;
+use crate::policy::{Percent, Policy};
 use crate::refusal::{Cause, Refusal};
 use base::ComponentId;
 use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, SECTOR_SIZE};
 use layout::{Component, Layout, striping};
 
-/// The layout for a disk that grows to `size` bytes: the same components in front, the blocks in their places.
+/// The layout for a disk that grows to `size` bytes: the same components in front, the blocks in their places. A new
+/// part has as many copies as the policy asks for; with `force_provisioning` fewer, if there must be. What the disk sets
+/// aside stays the same share.
 ///
 /// # Errors
-/// What stands in the way, as for [`plan`].
+/// What stands in the way, as for [`plan`](crate::plan).
 pub fn extend(
-    layout: &Layout,
-    policy: &Policy,
+    disk: &PlacedDisk<'_>,
     size: u64,
     devices: &[DeviceSpace],
     ids: &mut impl FnMut() -> ComponentId,
     seed: u64,
 ) -> Result<Layout, Refusal> {
-    let refuse = |cause| Refusal { cause, devices: describe(devices), nearest: None };
+    let layout = disk.layout;
+    let refuse = |cause| Refusal::new(cause, devices, None);
     if !size.is_multiple_of(SECTOR_SIZE) || size > DISK_SIZE_MAX {
         return Err(refuse(Cause::Size { size }));
     }
@@ -38,12 +41,14 @@ pub fn extend(
     if (size - before).div_ceil(columns) <= COMPONENT_SIZE_MAX {
         let column_size = striping::column_size(size - before, columns);
         let grown = with_column_size(&last, column_size);
-        check_growth(&last, &grown, policy, devices).map_err(refuse)?;
+        check_growth(&last, &grown, disk.space_reservation, devices).map_err(refuse)?;
         parts.push(grown);
     } else {
         let rest = size - before - last.size();
         parts.push(last);
-        parts.push(plan(policy, rest, devices, ids, seed)?.layout);
+        let share = disk.space_reservation;
+        let policy = Policy { space_reservation: share, ..*disk.policy };
+        parts.push(plan_with_reservation(&policy, share, rest, devices, ids, seed)?.layout);
     }
     Ok(joined(parts))
 }
@@ -106,10 +111,9 @@ fn with_column_size(node: &Layout, size: u64) -> Layout {
 fn check_growth(
     before: &Layout,
     after: &Layout,
-    policy: &Policy,
+    share: Percent,
     devices: &[DeviceSpace],
 ) -> Result<(), Cause> {
-    let share = policy.space_reservation;
     let mut more: Vec<(base::DeviceId, u64)> = Vec::new();
     for ((_, old), (_, new)) in before.components().zip(after.components()) {
         let bytes = reservation(new.size, share).saturating_sub(reservation(old.size, share));

@@ -482,16 +482,15 @@ impl Owner {
         (self.recording.version, &self.recording.roster)
     }
 
-    /// Back-pressure of the components of a place, 0..=255.
-    pub fn congestion(&self, place: u16) -> u8 {
-        let place = &self.places[place as usize];
-        place
-            .members
-            .iter()
-            .filter(|member| member.is_in())
-            .map(|member| member.congestion)
-            .max()
-            .unwrap_or(0)
+    /// Back-pressure of the components, 0..=255: the greatest of all that changes wait for.
+    pub fn congestion(&self) -> u8 {
+        let members = self.places.iter().flat_map(|place| &place.members);
+        members.filter(|member| member.is_in()).map(|member| member.congestion).max().unwrap_or(0)
+    }
+
+    /// Whether reads wait for a lease or a component.
+    pub fn has_waiting_reads(&self) -> bool {
+        !self.reads_waiting.is_empty()
     }
 
     pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
@@ -609,7 +608,9 @@ impl Owner {
             return None;
         }
         let members = self.all().into_iter().filter_map(|at| self.member_wake_at(at));
-        let places = self.places.iter().filter_map(|place| place.settle_at);
+        let is_serving = self.phase == Phase::Serving;
+        let settling = self.places.iter().filter(|place| is_serving && !place.is_single());
+        let places = settling.filter_map(|place| place.settle_at);
         let reads = (!self.reads_waiting.is_empty()).then(|| self.now + limits::RETRY);
         members.chain(places).chain(reads).chain(self.recording.retry_at).min()
     }

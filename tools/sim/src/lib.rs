@@ -3,6 +3,7 @@
 //! One seed decides everything: devices, load, latencies, faults. The same seed gives the same trace, bit for bit.
 
 pub mod campaign;
+pub mod cluster;
 pub mod device;
 pub mod formatting;
 pub mod ledger;

@@ -27,6 +27,9 @@ struct Arguments {
     /// Steps of a life.
     #[arg(long, default_value_t = STEPS)]
     steps: u64,
+    /// Several hosts instead of one.
+    #[arg(long)]
+    cluster: bool,
     /// Removes each safety rule in turn and reports the seeds needed to notice.
     #[arg(long)]
     mutants: bool,
@@ -41,7 +44,9 @@ fn main() -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
     }
     let started = Instant::now();
-    let is_good = if arguments.trace {
+    let is_good = if arguments.cluster {
+        cluster(&arguments)
+    } else if arguments.trace {
         let result = World::new(arguments.seed, None, None).verbose().run(arguments.steps);
         println!("{result:?}");
         result.is_ok()
@@ -81,6 +86,39 @@ fn seeds(arguments: &Arguments) -> bool {
          {damaged} answers \"damaged\", {no_space} \"no space\"",
         arguments.seeds
     );
+    failed == 0
+}
+
+/// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
+fn cluster(arguments: &Arguments) -> bool {
+    use sim::cluster::{World, hunt, run_seed};
+    if arguments.trace {
+        let result = World::new(arguments.seed, None).verbose().run();
+        println!("{result:?}");
+        return result.is_ok();
+    }
+    if arguments.mutants {
+        let caught = replication::Mutant::ALL.map(|mutant| {
+            let found = hunt(mutant, arguments.seed, arguments.seeds);
+            match &found {
+                Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
+                None => println!("{mutant:?}: not caught by {} seeds", arguments.seeds),
+            }
+            found.is_some()
+        });
+        return caught.iter().all(|is_caught| *is_caught);
+    }
+    let (mut failed, mut total) = (0, sim::cluster::Summary::default());
+    for seed in arguments.seed..arguments.seed + arguments.seeds {
+        match run_seed(seed, None) {
+            Ok(summary) => total.add(&summary),
+            Err(why) => {
+                failed += 1;
+                println!("seed {seed}: {why}\n  replay: cargo xtask sim --cluster --seed {seed} --trace");
+            }
+        }
+    }
+    println!("{} seeds, {failed} failed; {total}", arguments.seeds);
     failed == 0
 }
 

@@ -55,6 +55,11 @@ impl Model {
         self.blocks.get_mut(&key).expect("a write that ends began").maybe = None;
     }
 
+    /// A write ended without anyone knowing whether it happened: the next read of the block decides.
+    pub fn undecide(&mut self, key: Key) {
+        self.blocks.get_mut(&key).expect("a write that ends began").is_undecided = true;
+    }
+
     /// The time, for [`Model::check`]: decisions after it are not known to a read that began at it.
     pub fn clock(&self) -> u64 {
         self.clock

@@ -242,6 +242,7 @@ impl Bed {
                 Output::Control { result, .. } => assert!(result.is_ok(), "{result:?}"),
                 Output::Event { .. } => self.is_ready = true,
                 Output::Device { output, .. } => self.ask_device(output, overload),
+                Output::Fabric(_) => unreachable!("one host has no others"),
             }
         }
     }

@@ -1,41 +1,37 @@
 //! Plans against `check`, refusals against a feasibility test of their own, and what the design promises by name.
 
 use super::*;
-use crate::check::{check, check_space};
+use crate::check::{Breach, check, check_space};
+use crate::testing::{
+    clusters, counting, device_of, hosts, placed, planned_disk, policy, requests, with_domains,
+};
+use base::DeviceId;
 use base::units::{GIB, MIB};
-use base::{DeviceId, GroupId, HostId};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn device(id: u128, group: u128, free: u64) -> DeviceSpace {
-    DeviceSpace {
-        id: DeviceId(id),
-        name: format!("/dev/sd{id}"),
-        host: HostId(1),
-        group: GroupId(group),
-        capacity_bytes: free,
-        free_bytes: free,
-        reserved_bytes: 0,
-        component_count: 0,
-        component_count_max: 4096,
-        in_service: true,
-    }
+    device_of(1, group, id, free)
 }
 
-fn counting() -> impl FnMut() -> ComponentId {
-    let mut next = 0;
-    move || {
-        next += 1;
-        ComponentId(next)
-    }
-}
-
-fn planned(policy: &str, size: u64, devices: &[DeviceSpace]) -> Result<Plan, Refusal> {
-    plan(&policy.parse().expect("a policy"), size, devices, &mut counting(), 1)
+fn planned(text: &str, size: u64, devices: &[DeviceSpace]) -> Result<Plan, Refusal> {
+    plan(&policy(text), size, devices, &mut counting(), 1)
 }
 
 /// The device of every component, in order.
 fn columns(plan: &Plan) -> Vec<u128> {
     plan.layout.components().map(|(_, component)| component.device.0).collect()
+}
+
+/// The hosts of the copies of each place, in rising order.
+fn hosts_of_places(plan: &Plan, devices: &[DeviceSpace]) -> Vec<Vec<u128>> {
+    let host = |id: DeviceId| devices.iter().find(|device| device.id == id).expect("known").host.0;
+    let place = |(_, copies): (usize, &[layout::Component])| {
+        let mut hosts: Vec<u128> = copies.iter().map(|copy| host(copy.device)).collect();
+        hosts.sort_unstable();
+        hosts
+    };
+    plan.layout.places().map(place).collect()
 }
 
 #[test]
@@ -77,6 +73,8 @@ fn a_large_disk_is_split_over_different_devices() {
 fn a_thin_disk_of_64_tib_fits_a_small_device() {
     let plan = planned("single", DISK_SIZE_MAX, &[device(1, 1, GIB)]).expect("a plan");
     assert_eq!(plan.layout.component_count(), 258);
+    let four = planned("default,failures_to_tolerate=3", DISK_SIZE_MAX, &hosts(4, 1, GIB)).expect("a plan");
+    assert_eq!((four.layout.place_count(), four.layout.component_count()), (258, 1032));
 }
 
 #[test]
@@ -86,10 +84,68 @@ fn explicit_stripes_stand_on_that_many_devices() {
     used.sort_unstable();
     assert_eq!(used, [1, 2, 3]);
     let refusal = planned("single,stripes=4", GIB, &devices).expect_err("too few devices");
-    assert_eq!(refusal.cause, Cause::Devices { needed: 4, found: 3 });
+    assert_eq!(refusal.cause, Cause::Devices { stripes: 4, copies: 1, found: 3 });
     assert_eq!(refusal.rule(), Some("stripes"));
-    assert_eq!(refusal.nearest, Some("single,stripes=3".parse().expect("a policy")));
+    assert_eq!(refusal.nearest, Some(policy("single,stripes=3")));
     assert!(refusal.hint().contains("--policy single,stripes=3"));
+}
+
+#[test]
+fn copies_stand_on_as_many_hosts() {
+    for (failures, count) in [(1, 2), (2, 3), (3, 4)] {
+        let devices = hosts(count, 2, GIB);
+        let text = format!("default,failures_to_tolerate={failures}");
+        let plan = planned(&text, GIB, &devices).expect("a plan");
+        let all: Vec<u128> = (1..=count).collect();
+        assert_eq!(hosts_of_places(&plan, &devices), [all], "{text}");
+    }
+}
+
+#[test]
+fn automatic_stripes_of_mirrors_use_every_host_where_that_spreads_the_load() {
+    let pairs = |count| {
+        let devices = hosts(count, 1, 10 * GIB);
+        let mut pairs = hosts_of_places(&planned("default", GIB, &devices).expect("a plan"), &devices);
+        pairs.sort();
+        pairs
+    };
+    assert_eq!(pairs(2), [[1, 2]], "no second column would help");
+    assert_eq!(pairs(3), [[1, 2], [1, 3], [2, 3]]);
+    assert_eq!(pairs(4).len(), 2, "each host has one component");
+    assert_eq!(pairs(6).len(), 3);
+    assert_eq!(pairs(12).len(), 4, "no replica is on more than four devices");
+}
+
+#[test]
+fn copies_stand_in_different_fault_domains_and_a_refusal_names_those_there_are() {
+    let devices = with_domains(hosts(4, 1, GIB), 2);
+    let plan = planned("default", GIB, &devices).expect("a plan");
+    for place in hosts_of_places(&plan, &devices) {
+        assert!(place[0] <= 2 && place[1] > 2, "{place:?}");
+    }
+    let refusal =
+        planned("default,failures_to_tolerate=2", GIB, &devices).expect_err("there are two domains");
+    let text = refusal.to_string();
+    assert!(text.contains("failures_to_tolerate=2 needs 3 fault domains"), "{text}");
+    assert!(text.contains("there are 2: r1, r2"), "{text}");
+    assert!(text.contains("/dev/sd11 of host h1 in fault domain r1: 1 GiB available"), "{text}");
+    assert_eq!(refusal.nearest, Some(policy("default")));
+}
+
+#[test]
+fn explicit_stripes_of_mirrors_share_no_device() {
+    let devices = hosts(3, 2, GIB);
+    let plan = planned("default,stripes=3", GIB, &devices).expect("a plan");
+    let used: BTreeSet<u128> = columns(&plan).into_iter().collect();
+    assert_eq!((plan.layout.place_count(), used.len()), (3, 6));
+    let refusal = planned("default,stripes=4", GIB, &devices).expect_err("eight devices are needed");
+    assert_eq!(refusal.cause, Cause::Devices { stripes: 4, copies: 2, found: 6 });
+    assert!(refusal.to_string().contains("stripes=4 with 2 copies needs 8 different devices"), "{refusal}");
+    assert_eq!(refusal.nearest, Some(policy("default,stripes=3")));
+    let mut lopsided = hosts(2, 1, GIB);
+    lopsided.extend((1..5).map(|id| device_of(1, 2, 100 + id, GIB)));
+    let refusal = planned("default,stripes=2", GIB, &lopsided).expect_err("a host holds one copy");
+    assert_eq!(refusal.cause, Cause::Devices { stripes: 2, copies: 2, found: 3 });
 }
 
 #[test]
@@ -97,7 +153,10 @@ fn the_default_policy_is_refused_on_one_host_and_the_way_out_is_named() {
     let refusal = planned("default", GIB, &[device(1, 1, GIB)]).expect_err("one host");
     assert_eq!(refusal.rule(), Some("failures_to_tolerate"));
     let text = refusal.to_string();
-    assert!(text.contains("failures_to_tolerate=1 needs 3 hosts"), "{text}");
+    assert!(
+        text.contains("failures_to_tolerate=1 needs 2 hosts with devices in service; there is 1: h1"),
+        "{text}"
+    );
     assert!(text.contains("/dev/sd1: 1 GiB available"), "{text}");
     assert!(refusal.hint().ends_with("--policy single"), "{}", refusal.hint());
 }
@@ -105,24 +164,65 @@ fn the_default_policy_is_refused_on_one_host_and_the_way_out_is_named() {
 #[test]
 fn forced_provisioning_weakens_one_step_at_a_time_and_says_what_it_owes() {
     let devices = [device(1, 1, GIB), device(2, 1, GIB)];
-    let plan = planned("default,stripes=4,force_provisioning=on", GIB, &devices).expect("a plan");
-    let debts: Vec<String> = plan.debts.iter().map(Debt::to_string).collect();
+    let text = "default,stripes=4,space_reservation=90,force_provisioning=on";
+    let forced = planned(text, 4 * GIB, &devices).expect("a plan");
+    let debts: Vec<String> = forced.debts.iter().map(Debt::to_string).collect();
     assert_eq!(
         debts,
-        ["failures_to_tolerate is 0, the policy asks for 1", "stripes is 2, the policy asks for 4"]
+        [
+            "failures_to_tolerate is 0, the policy asks for 1",
+            "stripes is 2, the policy asks for 4",
+            "space_reservation is 50, the policy asks for 90"
+        ]
     );
-    let policy: Policy = "default,stripes=4,force_provisioning=on".parse().expect("a policy");
-    assert_eq!(check(&plan.layout, &policy, GIB, &devices).len(), 2, "check sees the same debt");
+    let policy = policy(text);
+    let breaches = check(&planned_disk(&forced, &policy, 4 * GIB), &devices);
+    assert_eq!(breaches.iter().map(Breach::to_string).collect::<Vec<_>>(), debts, "check sees the same debt");
+}
+
+#[test]
+fn forced_provisioning_gives_up_stripes_and_reservations_before_copies() {
+    let devices = hosts(2, 1, 10 * GIB);
+    let text = "default,failures_to_tolerate=2,stripes=2,space_reservation=100,force_provisioning=on";
+    let forced = planned(text, 20 * GIB, &devices).expect("a plan");
+    let debts: Vec<String> = forced.debts.iter().map(Debt::to_string).collect();
+    assert_eq!(
+        debts,
+        [
+            "failures_to_tolerate is 1, the policy asks for 2",
+            "stripes is 1, the policy asks for 2",
+            "space_reservation is 50, the policy asks for 100"
+        ]
+    );
+    assert_eq!(hosts_of_places(&forced, &devices), [[1, 2]]);
 }
 
 #[test]
 fn a_reservation_that_does_not_fit_names_the_missing_bytes_and_the_share_that_fits() {
-    let policy = "single,space_reservation=100,force_provisioning=on";
-    let refusal = planned(policy, 10 * GIB, &[device(1, 1, 4 * GIB)]).expect_err("too little");
+    let text = "single,space_reservation=100";
+    let refusal = planned(text, 10 * GIB, &[device(1, 1, 4 * GIB)]).expect_err("too little");
     assert_eq!(refusal.rule(), Some("space_reservation"));
     assert!(refusal.missing_bytes() > 0);
     assert_eq!(refusal.nearest.map(|nearest| nearest.space_reservation.get()), Some(40));
     assert!(refusal.to_string().contains("10 GiB"), "{refusal}");
+}
+
+#[test]
+fn a_reservation_is_needed_for_every_copy() {
+    let mut devices = hosts(3, 1, 10 * GIB);
+    devices[2].reserved_bytes = 9 * GIB;
+    let plan = planned("default,space_reservation=100", 10 * GIB, &devices).expect("a plan");
+    let disk_policy = policy("default,space_reservation=100");
+    assert_eq!(check_space(&placed(&plan.layout, &disk_policy, 10 * GIB), &devices), vec![]);
+    let refusal = planned("default,failures_to_tolerate=2,space_reservation=100", 10 * GIB, &devices)
+        .expect_err("21 GiB");
+    assert_eq!(refusal.rule(), Some("space_reservation"));
+    assert!(refusal.to_string().contains("space_reservation sets aside 30 GiB"), "{refusal}");
+    assert_eq!(
+        refusal.nearest.map(|nearest| (nearest.copies(), nearest.space_reservation.get())),
+        Some((3, 10)),
+        "a copy is worth more than a reservation"
+    );
 }
 
 #[test]
@@ -177,38 +277,17 @@ fn one_seed_gives_one_plan_and_seeds_spread_equal_devices() {
     assert_eq!(columns(&other)[0], first(5), "the order of the list does not matter");
 }
 
-fn device_lists() -> impl Strategy<Value = Vec<DeviceSpace>> {
-    let one = (1u128..4, 0u64..2000, 0u64..2000, 0u32..3, 0u8..8);
-    prop::collection::vec(one, 0..10).prop_map(|specs| {
-        let build =
-            |(index, (group, free, reserved, near_limit, service)): (usize, (u128, u64, u64, u32, u8))| {
-                let mut device = device(index as u128 + 1, group, free * GIB);
-                device.reserved_bytes = reserved.min(free) * GIB / 2;
-                device.component_count = if near_limit == 0 { device.component_count_max - 2 } else { 0 };
-                device.in_service = service > 0;
-                device
-            };
-        specs.into_iter().enumerate().map(build).collect()
-    })
-}
-
-fn requests() -> impl Strategy<Value = (Policy, u64)> {
-    let size = prop_oneof![1u64..4096, 1u64..(2 << 21), 1u64..(DISK_SIZE_MAX / 512)].prop_map(|s| s * 512);
-    (0u8..=12, 0u8..=100, 0u8..=2, any::<bool>(), any::<bool>(), size).prop_map(
-        |(stripes, share, failures, thin, force, size)| {
-            let mut policy = Policy { force_provisioning: force, ..Policy::SINGLE };
-            policy.failures_to_tolerate = if force { failures } else { failures / 2 };
-            policy.stripes = if stripes == 0 { Stripes::Auto } else { Stripes::Exactly(stripes) };
-            policy.space_reservation = Percent::new(if thin { 0 } else { share }).expect("at most 100");
-            (policy, size)
-        },
-    )
-}
-
 /// Whether any even split fits: counted from scratch.
+///
+/// With `c` columns a fault domain takes at most `c` components. The devices for explicit stripes are found by trying
+/// every number of devices for each domain, the roomiest of it.
 fn feasible(policy: &Policy, size: u64, devices: &[DeviceSpace]) -> bool {
-    let usable: Vec<&DeviceSpace> =
-        devices.iter().filter(|d| d.in_service && d.free_bytes - d.reserved_bytes >= MIB).collect();
+    let copies = u64::from(policy.failures_to_tolerate) + 1;
+    let mut domains: BTreeMap<(Option<&String>, u128), Vec<&DeviceSpace>> = BTreeMap::new();
+    for device in devices.iter().filter(|d| d.in_service && d.free_bytes - d.reserved_bytes >= MIB) {
+        let host = if device.fault_domain.is_some() { 0 } else { device.host.0 };
+        domains.entry((device.fault_domain.as_ref(), host)).or_default().push(device);
+    }
     let least = size.div_ceil(255 * GIB).max(1);
     let counts: Vec<u64> = match policy.stripes {
         Stripes::Auto => (least..=least.max(12)).collect(),
@@ -221,45 +300,100 @@ fn feasible(policy: &Policy, size: u64, devices: &[DeviceSpace]) -> bool {
             let by_space = (d.free_bytes - d.reserved_bytes).checked_div(aside).unwrap_or(u64::MAX);
             by_space.min(u64::from(d.component_count_max - d.component_count))
         };
-        let mut rooms: Vec<u64> = usable.iter().map(holds).filter(|room| *room > 0).collect();
-        rooms.sort_unstable_by(|a, b| b.cmp(a));
-        if let Stripes::Exactly(n) = policy.stripes {
-            if rooms.len() < usize::from(n) {
-                return false;
+        // For each domain, what its roomiest 0, 1, 2, … devices take.
+        let takes = |members: &Vec<&DeviceSpace>| {
+            let mut rooms: Vec<u64> = members.iter().map(holds).filter(|room| *room > 0).collect();
+            rooms.sort_unstable_by(|a, b| b.cmp(a));
+            let mut sums = vec![0u64];
+            for room in rooms.into_iter().take(count as usize) {
+                sums.push(sums.last().expect("never empty").saturating_add(room).min(count));
             }
-            rooms.truncate(usize::from(n));
+            sums
+        };
+        let takes: Vec<Vec<u64>> = domains.values().map(takes).collect();
+        let needed = count * copies;
+        match policy.stripes {
+            Stripes::Auto => {
+                // The roomiest `count` devices of a domain take as much as all of them, or one component each.
+                takes.iter().map(|sums| sums.last().expect("never empty")).sum::<u64>() >= needed
+            }
+            Stripes::Exactly(n) => {
+                let mut best: BTreeMap<u64, u64> = BTreeMap::from([(0, 0)]);
+                for sums in &takes {
+                    let mut next: BTreeMap<u64, u64> = BTreeMap::new();
+                    for (used, total) in &best {
+                        for (more, sum) in sums.iter().enumerate() {
+                            let entry = next.entry(used + more as u64).or_default();
+                            *entry = (*entry).max(total + sum);
+                        }
+                    }
+                    best = next;
+                }
+                best.get(&(u64::from(n) * copies)).is_some_and(|total| *total >= needed)
+            }
         }
-        rooms.iter().fold(0u64, |sum, room| sum.saturating_add(*room)) >= count
     })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
     fn a_plan_passes_check_and_a_refusal_means_that_nothing_fits(
-        (policy, size) in requests(), devices in device_lists(), seed in any::<u64>(),
+        (policy, size) in requests(), devices in clusters(), seed in any::<u64>(),
     ) {
         match plan(&policy, size, &devices, &mut counting(), seed) {
-            Ok(plan) => {
-                prop_assert_eq!(check_space(&plan.layout, &policy, &devices), vec![]);
-                let breaches = check(&plan.layout, &policy, size, &devices);
-                prop_assert_eq!(breaches.len(), plan.debts.len(), "{:?} {:?}", breaches, plan.debts);
-                prop_assert!(plan.debts.is_empty() || policy.force_provisioning);
-                prop_assert!(policy.failures_to_tolerate == 0 || policy.force_provisioning);
+            Ok(found) => {
+                let disk = planned_disk(&found, &policy, size);
+                prop_assert_eq!(check_space(&disk, &devices), vec![]);
+                let breaches: Vec<String> = check(&disk, &devices).iter().map(Breach::to_string).collect();
+                let debts: Vec<String> = found.debts.iter().map(Debt::to_string).collect();
+                prop_assert_eq!(breaches, debts);
+                prop_assert_eq!(found.debts.is_empty(), feasible(&policy, size, &devices));
+                prop_assert!(found.debts.is_empty() || policy.force_provisioning);
+                let again = plan(&policy, size, &devices, &mut counting(), seed);
+                prop_assert_eq!(again, Ok(found));
             }
             Err(refusal) => {
-                let possible = policy.failures_to_tolerate == 0 && feasible(&policy, size, &devices);
-                prop_assert!(!possible, "{refusal}");
+                prop_assert!(!feasible(&policy, size, &devices), "{refusal}");
                 prop_assert_eq!(refusal.devices.len(), devices.len());
                 if let Cause::Space { missing, needed } = refusal.cause {
                     prop_assert!(missing > 0 && missing <= needed);
+                }
+                if policy.force_provisioning {
+                    prop_assert_eq!(refusal.nearest, None, "what could be forced was not");
                 }
                 if let Some(nearest) = refusal.nearest {
                     let again = plan(&nearest, size, &devices, &mut counting(), seed);
                     prop_assert!(again.is_ok_and(|plan| plan.debts.is_empty()), "{}", nearest.short());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_policy_that_keeps_more_than_the_nearest_one_fits(
+        (policy, size) in requests(), devices in clusters(), seed in any::<u64>(),
+    ) {
+        let Err(Refusal { nearest: Some(nearest), .. }) = plan(&policy, size, &devices, &mut counting(), seed)
+        else { return Ok(()) };
+        let more_copies = Policy {
+            failures_to_tolerate: nearest.failures_to_tolerate + 1,
+            space_reservation: Percent::ZERO,
+            stripes: if policy.stripes == Stripes::Auto { Stripes::Auto } else { Stripes::Exactly(1) },
+            ..nearest
+        };
+        if nearest.failures_to_tolerate < policy.failures_to_tolerate {
+            prop_assert!(!feasible(&more_copies, size, &devices));
+        }
+        if nearest.space_reservation < policy.space_reservation {
+            let share = Percent::new(nearest.space_reservation.get() + 1).expect("it is below another");
+            let greater = Policy { space_reservation: share, ..nearest };
+            prop_assert!(!feasible(&greater, size, &devices));
+        }
+        if let (Stripes::Exactly(kept), Stripes::Exactly(wanted)) = (nearest.stripes, policy.stripes) {
+            let more_stripes = Policy { stripes: Stripes::Exactly(kept + 1), ..nearest };
+            prop_assert!(kept == wanted || !feasible(&more_stripes, size, &devices));
         }
     }
 }

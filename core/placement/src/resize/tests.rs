@@ -2,40 +2,33 @@
 
 use super::*;
 use crate::check::check;
+use crate::plan::plan;
+use crate::testing::{counting, hosts, placed, policy};
+use base::Random;
 use base::units::{BLOCK_SIZE, GIB, MIB};
-use base::{DeviceId, GroupId, HostId, Random};
 use proptest::prelude::*;
 
 fn devices(count: u128, free: u64) -> Vec<DeviceSpace> {
-    let device = |id: u128| DeviceSpace {
-        id: DeviceId(id),
-        name: format!("/dev/sd{id}"),
-        host: HostId(1),
-        group: GroupId(id % 2),
-        capacity_bytes: free,
-        free_bytes: free,
-        reserved_bytes: 0,
-        component_count: 0,
-        component_count_max: 4096,
-        in_service: true,
-    };
-    (1..=count).map(device).collect()
+    hosts(1, count, free)
 }
 
-fn counting() -> impl FnMut() -> ComponentId {
-    let mut next = 0;
-    move || {
-        next += 1;
-        ComponentId(next)
-    }
-}
-
-/// Component id and offset of the block at `offset`.
-fn place(layout: &Layout, offset: u64) -> (u64, u64) {
+/// Component ids and offset of the block at `offset`.
+fn place(layout: &Layout, offset: u64) -> (Vec<u64>, u64) {
     let mut found = Vec::new();
     layout.map(offset, BLOCK_SIZE, &mut |span| found.push(span));
     assert_eq!(found.len(), 1);
-    (layout.component(found[0].place).expect("it exists").id.0, found[0].offset)
+    let copies = layout.place(found[0].place).expect("it exists");
+    (copies.iter().map(|copy| copy.id.0).collect(), found[0].offset)
+}
+
+fn grown(
+    layout: &Layout,
+    policy: &Policy,
+    size: u64,
+    devices: &[DeviceSpace],
+    ids: &mut impl FnMut() -> ComponentId,
+) -> Result<Layout, Refusal> {
+    extend(&placed(layout, policy, layout.size()), size, devices, ids, 1)
 }
 
 fn assert_frozen(before: &Layout, after: &Layout, seed: u64) {
@@ -52,9 +45,9 @@ fn a_disk_grows_in_its_components_and_then_by_a_new_part() {
     let devices = devices(1, 1000 * GIB);
     let mut ids = counting();
     let small = plan(&Policy::SINGLE, GIB, &devices, &mut ids, 1).expect("a plan").layout;
-    let larger = extend(&small, &Policy::SINGLE, 255 * GIB, &devices, &mut ids, 1).expect("it grows");
+    let larger = grown(&small, &Policy::SINGLE, 255 * GIB, &devices, &mut ids).expect("it grows");
     assert_eq!(larger.component_count(), 1);
-    let huge = extend(&larger, &Policy::SINGLE, 600 * GIB + 512, &devices, &mut ids, 1).expect("it grows");
+    let huge = grown(&larger, &Policy::SINGLE, 600 * GIB + 512, &devices, &mut ids).expect("it grows");
     assert_eq!(huge.children().len(), 2);
     assert_eq!(huge.size(), 600 * GIB + 2 * MIB);
     assert_frozen(&small, &huge, 1);
@@ -63,16 +56,44 @@ fn a_disk_grows_in_its_components_and_then_by_a_new_part() {
 }
 
 #[test]
+fn all_copies_of_a_mirror_grow_and_a_new_part_is_mirrored_too() {
+    let devices = hosts(3, 1, 1000 * GIB);
+    let mut ids = counting();
+    let small = plan(&Policy::DEFAULT, GIB, &devices, &mut ids, 1).expect("a plan").layout;
+    let larger = grown(&small, &Policy::DEFAULT, 700 * GIB, &devices, &mut ids).expect("it grows");
+    assert_eq!((larger.place_count(), larger.component_count()), (3, 6), "the columns have room");
+    let huge = grown(&larger, &Policy::DEFAULT, 900 * GIB, &devices, &mut ids).expect("it grows");
+    assert_eq!(huge.children().len(), 2);
+    assert!(huge.places().all(|(_, copies)| copies.len() == 2));
+    assert_eq!(check(&placed(&huge, &Policy::DEFAULT, 900 * GIB), &devices), vec![]);
+    assert_frozen(&small, &huge, 1);
+    assert_eq!(shrink(&huge, 700 * GIB), larger);
+    assert_eq!(shrink(&huge, GIB), small);
+}
+
+#[test]
 fn a_reservation_must_fit_before_a_disk_grows() {
-    let policy: Policy = "single,space_reservation=100".parse().expect("a policy");
+    let policy = policy("single,space_reservation=100");
     let mut ids = counting();
     let mut devices = devices(1, 3 * GIB);
     let layout = plan(&policy, 2 * GIB, &devices, &mut ids, 1).expect("a plan").layout;
     devices[0].reserved_bytes = 2 * GIB;
-    extend(&layout, &policy, 3 * GIB, &devices, &mut ids, 1).expect("the third one is free");
-    let refusal =
-        extend(&layout, &policy, 4 * GIB, &devices, &mut ids, 1).expect_err("the fourth is not there");
+    grown(&layout, &policy, 3 * GIB, &devices, &mut ids).expect("the third one is free");
+    let refusal = grown(&layout, &policy, 4 * GIB, &devices, &mut ids).expect_err("the fourth is not there");
     assert_eq!(refusal.cause, Cause::Space { needed: 2 * GIB, missing: GIB });
+}
+
+#[test]
+fn a_reservation_is_kept_where_growth_is_forced() {
+    let forced = policy("single,space_reservation=10,force_provisioning=on");
+    let mut ids = counting();
+    let mut devices = devices(1, 30 * GIB);
+    let layout = plan(&forced, 200 * GIB, &devices, &mut ids, 1).expect("a plan").layout;
+    devices[0].reserved_bytes = 20 * GIB;
+    let refusal = grown(&layout, &forced, 400 * GIB, &devices, &mut ids).expect_err("20 GiB are needed");
+    assert_eq!(refusal.rule(), Some("space_reservation"));
+    let larger = grown(&layout, &forced, 300 * GIB, &devices, &mut ids).expect("10 GiB are there");
+    assert_eq!(check(&placed(&larger, &forced, 300 * GIB), &devices), vec![]);
 }
 
 #[test]
@@ -80,7 +101,7 @@ fn a_size_beyond_the_greatest_is_refused() {
     let devices = devices(1, GIB);
     let layout = plan(&Policy::SINGLE, GIB, &devices, &mut counting(), 1).expect("a plan").layout;
     for size in [GIB + 1, DISK_SIZE_MAX + 512] {
-        let refusal = extend(&layout, &Policy::SINGLE, size, &devices, &mut counting(), 1);
+        let refusal = grown(&layout, &Policy::SINGLE, size, &devices, &mut counting());
         assert_eq!(refusal.expect_err("no size").cause, Cause::Size { size });
     }
 }
@@ -91,25 +112,28 @@ proptest! {
     #[test]
     fn no_block_moves_whatever_sizes_a_disk_goes_through(
         sizes in prop::collection::vec(1u64..(2000 << 21), 1..8),
-        count in 1u128..5,
+        (host_count, each) in (1u128..5, 1u128..4),
+        failures_to_tolerate in 0u8..4,
         stripes in 0u8..3,
         seed in any::<u64>(),
     ) {
-        let devices = devices(count, 4000 * GIB);
-        let mut policy = Policy::SINGLE;
-        if (1..=count).contains(&u128::from(stripes)) {
+        let devices = hosts(host_count, each, 4000 * GIB);
+        let failures_to_tolerate = failures_to_tolerate.min(host_count as u8 - 1);
+        let mut policy = Policy { failures_to_tolerate, ..Policy::SINGLE };
+        if (1..=each).contains(&u128::from(stripes)) {
             policy.stripes = crate::policy::Stripes::Exactly(stripes);
         }
         let mut ids = counting();
         let mut layout = plan(&policy, sizes[0] * 512, &devices, &mut ids, seed).expect("a plan").layout;
         for size in sizes {
             let size = size * 512;
+            let disk = placed(&layout, &policy, layout.size());
             let next = match size > layout.size() {
-                true => extend(&layout, &policy, size, &devices, &mut ids, seed).expect("it is thin"),
+                true => extend(&disk, size, &devices, &mut ids, seed).expect("it is thin"),
                 false => shrink(&layout, size),
             };
             assert_frozen(&layout, &next, seed);
-            prop_assert_eq!(check(&next, &policy, size, &devices), vec![]);
+            prop_assert_eq!(check(&placed(&next, &policy, size), &devices), vec![]);
             layout = next;
         }
     }

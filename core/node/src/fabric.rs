@@ -1,0 +1,344 @@
+//! The node among others: links, messages, components for owners elsewhere, owners of disks here.
+//!
+//! Everything that one part says to another goes through one queue of jobs, worked off before the caller gets its
+//! outputs: so no part is entered while it is at work, and what happens does not depend on who called.
+
+mod link;
+mod owned;
+mod shelf;
+mod usage;
+
+use crate::node::{Node, Output, Token};
+use base::{ComponentId, DiskId, Instant, NodeId};
+pub use link::LinkState;
+pub(crate) use link::{Accepted, Link};
+use replication::components::{Caller, Components};
+use replication::owner::{Ask, Leases, Lost};
+use replication::{OwnedBy, Roster, components, owner};
+pub(crate) use shelf::inspected;
+use slab::Slab;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+pub(crate) use usage::ClusterDisk;
+pub use usage::ClusterDiskState;
+use wire::{Answer, Message, Refusal, Request};
+
+/// What a node among others is run with.
+#[derive(Debug, Clone)]
+pub struct FabricSettings {
+    /// This node, and this start of its process: greater than at any start before.
+    pub me: OwnedBy,
+    /// Whether reads go to a component on the owner's own node when there is one.
+    pub prefers_local: bool,
+    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
+    pub mutant: Option<replication::Mutant>,
+}
+
+/// What a node among others wants done.
+#[derive(Debug)]
+pub enum FabricOutput {
+    /// Connect to a node. Answered by [`Node::connected`] or [`Node::disconnected`].
+    Connect {
+        /// The node.
+        peer: NodeId,
+        /// The session that the connection is to carry.
+        session: u64,
+    },
+    /// Close a connection that this node began.
+    Disconnect {
+        /// To that node.
+        peer: NodeId,
+        /// Its session.
+        session: u64,
+    },
+    /// Close a connection that the other node began.
+    EndAccepted {
+        /// From that node.
+        peer: NodeId,
+        /// Its session.
+        session: u64,
+    },
+    /// Send a request over a connection that this node began.
+    Request {
+        /// To whom.
+        peer: NodeId,
+        /// What.
+        message: Message<Request>,
+    },
+    /// Send an answer over a connection that the other node began.
+    Answer {
+        /// To whom.
+        peer: NodeId,
+        /// What.
+        message: Message<Answer>,
+    },
+    /// Set a disk's record if it still has that version. Answered by [`Node::committed`].
+    Commit {
+        /// The disk.
+        disk: DiskId,
+        /// The version.
+        expected: u64,
+        /// What the record shall say of replication.
+        roster: Roster,
+    },
+    /// Read a disk's record. Answered by [`Node::recorded`] or [`Node::fetch_failed`].
+    Fetch {
+        /// The disk.
+        disk: DiskId,
+    },
+    /// A request for a component that the control plane made ended.
+    Component {
+        /// Which.
+        token: Token,
+        /// How; `None` if the node could not be reached.
+        answer: Option<Answer>,
+    },
+    /// Something happened to a disk that this node owns.
+    Owner {
+        /// The disk.
+        disk: DiskId,
+        /// What.
+        event: owner::Event,
+    },
+}
+
+/// Whom a request that is under way was for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum For {
+    Owner {
+        disk: u32,
+        ask: Ask,
+    },
+    /// A guest's request, at the owner.
+    Guest {
+        request: u32,
+    },
+    Yield {
+        disk: DiskId,
+    },
+    Control {
+        token: Token,
+    },
+    /// A heartbeat, or the last word about a component.
+    Nobody,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pending {
+    node: NodeId,
+    whom: For,
+}
+
+/// Something to be done next.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Components(components::Output),
+    Owner { disk: u32, output: owner::Output },
+    Answered { token: u32, answer: Result<Answer, Lost> },
+    LinkChanged { node: NodeId, change: owner::LinkChange },
+}
+
+/// The state of a node among others.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(crate) settings: FabricSettings,
+    pub(crate) components: Components,
+    pub(crate) leases: Leases,
+    pub(crate) links: BTreeMap<NodeId, Link>,
+    pub(crate) accepted: BTreeMap<NodeId, Accepted>,
+    pub(crate) pending: Slab<Pending>,
+    pub(crate) jobs: VecDeque<Job>,
+    pub(crate) next_session: u64,
+    /// Disks whose owner is to be advanced.
+    pub(crate) touched: BTreeSet<u32>,
+    /// Disks whose owner has reads that wait for a lease.
+    pub(crate) thirsty: BTreeSet<u32>,
+    /// When owners want to be advanced; entries may be out of date.
+    pub(crate) alarms: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// When disks without an owner here are to be looked at; entries may be out of date.
+    pub(crate) looks: BinaryHeap<Reverse<(Instant, u32)>>,
+}
+
+impl Fabric {
+    pub(crate) fn new(settings: FabricSettings, now: Instant) -> Fabric {
+        Fabric {
+            components: Components::new(settings.me.node, now, settings.mutant),
+            leases: Leases::default(),
+            links: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            pending: Slab::new(),
+            jobs: VecDeque::new(),
+            next_session: settings.me.incarnation,
+            touched: BTreeSet::new(),
+            thirsty: BTreeSet::new(),
+            alarms: BinaryHeap::new(),
+            looks: BinaryHeap::new(),
+            settings,
+        }
+    }
+
+    pub(crate) fn me(&self) -> NodeId {
+        self.settings.me.node
+    }
+
+    /// The nodes that can be reached now.
+    pub(crate) fn up(&self) -> BTreeSet<NodeId> {
+        self.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect()
+    }
+
+    /// Takes the name of a request that ended.
+    fn take_pending(&mut self, token: u32) -> Option<Pending> {
+        self.pending.try_remove((token as usize).checked_sub(1)?)
+    }
+}
+
+impl Node {
+    /// Makes this node one of several. To be called before any disk is opened.
+    pub fn join_fabric(&mut self, settings: FabricSettings) {
+        assert!(self.disks.is_empty(), "a node joins before it has disks");
+        self.fabric = Some(Box::new(Fabric::new(settings, self.now)));
+    }
+
+    pub(crate) fn fabric(&mut self) -> &mut Fabric {
+        self.fabric.as_mut().expect("only a node among others has to do with them")
+    }
+
+    /// Works off the jobs.
+    pub(crate) fn pump(&mut self, out: &mut Vec<Output>) {
+        while let Some(job) = self.fabric.as_mut().and_then(|fabric| fabric.jobs.pop_front()) {
+            match job {
+                Job::Components(output) => self.components_say(output, out),
+                Job::Owner { disk, output } => self.owner_says(disk, output, out),
+                Job::Answered { token, answer } => self.answered_request(token, answer, out),
+                Job::LinkChanged { node, change } => self.tell_owners_of_link(node, change),
+            }
+        }
+    }
+
+    /// Asks a node for something; the answer comes as a job.
+    pub(crate) fn ask_node(&mut self, node: NodeId, whom: For, request: Request, out: &mut Vec<Output>) {
+        let now = self.now;
+        let fabric = self.fabric();
+        let token = fabric.pending.insert(Pending { node, whom }) as u32 + 1;
+        if node == fabric.me() {
+            let caller = Caller { node, session: 0 };
+            return self.serve_component(caller, token, request);
+        }
+        match fabric.links.get_mut(&node).and_then(|link| link.send(now, token, request)) {
+            Some(message) => out.push(Output::Fabric(FabricOutput::Request { peer: node, message })),
+            None => fabric.jobs.push_back(Job::Answered { token, answer: Err(Lost) }),
+        }
+    }
+
+    /// A request for a component of this node.
+    pub(crate) fn serve_component(&mut self, caller: Caller, token: u32, request: Request) {
+        let now = self.now;
+        let fabric = self.fabric();
+        let mut outputs = Vec::new();
+        fabric.components.request(now, caller, token, request, &mut outputs);
+        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+    }
+
+    fn components_say(&mut self, output: components::Output, out: &mut Vec<Output>) {
+        match output {
+            components::Output::Answer { to, token, answer } => self.answer(to, token, answer, out),
+            components::Output::Store { op, component, store } => self.store(op, component, store, out),
+            components::Output::Revoke { component } => {
+                if let Some(disk) = self.owner_of_component(component) {
+                    self.step_owner(disk, owner::Input::Superseded);
+                }
+            }
+            components::Output::EndSession { caller } => {
+                let fabric = self.fabric();
+                if fabric.accepted.get(&caller.node).is_some_and(|one| one.session == caller.session) {
+                    fabric.accepted.remove(&caller.node);
+                }
+                let Caller { node: peer, session } = caller;
+                out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
+            }
+        }
+    }
+
+    /// Sends an answer to whoever asked, if the session in which it was asked still lasts.
+    pub(crate) fn answer(&mut self, to: Caller, token: u32, answer: Answer, out: &mut Vec<Output>) {
+        let now = self.now;
+        let fabric = self.fabric();
+        if to.node == fabric.me() {
+            return fabric.jobs.push_back(Job::Answered { token, answer: Ok(answer) });
+        }
+        let Some(accepted) = fabric.accepted.get_mut(&to.node).filter(|one| one.session == to.session) else {
+            return;
+        };
+        let grants = fabric.components.grant(now, to.node);
+        let message = accepted.send(token, answer, grants);
+        out.push(Output::Fabric(FabricOutput::Answer { peer: to.node, message }));
+    }
+
+    fn answered_request(&mut self, token: u32, answer: Result<Answer, Lost>, out: &mut Vec<Output>) {
+        let Some(pending) = self.fabric().take_pending(token) else { return };
+        match pending.whom {
+            For::Owner { disk, ask } => self.step_owner(disk, owner::Input::Answered { ask, answer }),
+            For::Guest { request } => self.forwarded(request, answer, out),
+            For::Yield { disk } => {
+                if matches!(answer, Ok(Answer::Done { .. } | Answer::Refused(Refusal::NotOwner))) {
+                    out.push(Output::Fabric(FabricOutput::Fetch { disk }));
+                }
+            }
+            For::Control { token } => {
+                let answer = answer.ok();
+                out.push(Output::Fabric(FabricOutput::Component { token, answer }));
+            }
+            For::Nobody => {}
+        }
+    }
+
+    /// Asks a node to make, change or delete a component, on behalf of the control plane. Ends with
+    /// [`FabricOutput::Component`].
+    pub fn ask_component(
+        &mut self,
+        now: Instant,
+        token: Token,
+        node: NodeId,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        self.ask_node(node, For::Control { token }, request, out);
+        self.pump(out);
+    }
+
+    /// The disk owned here that has that component.
+    fn owner_of_component(&self, component: ComponentId) -> Option<u32> {
+        let has_it = |disk: &crate::disk::Disk| {
+            let owner = disk.cluster.as_ref().and_then(|cluster| cluster.owner.as_ref());
+            owner.is_some_and(|owner| owner.record().1.member(component).is_some())
+        };
+        self.disks.iter().find(|(_, disk)| has_it(disk)).map(|(key, _)| key as u32)
+    }
+
+    /// Moves on what waits for a time: links, openings, owners, disks that want one.
+    pub(crate) fn advance_fabric(&mut self, out: &mut Vec<Output>) {
+        if self.fabric.is_none() {
+            return;
+        }
+        self.advance_links(out);
+        let now = self.now;
+        let fabric = self.fabric();
+        let mut outputs = Vec::new();
+        fabric.components.advance(now, &mut outputs);
+        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+        self.pump(out);
+        self.look_at_disks(out);
+        self.advance_owners(out);
+        self.pump(out);
+    }
+
+    pub(crate) fn fabric_wake_at(&self) -> Option<Instant> {
+        let fabric = self.fabric.as_ref()?;
+        let soon = (!fabric.touched.is_empty()).then_some(self.now);
+        let alarm = fabric.alarms.peek().map(|Reverse((at, _))| *at);
+        let look = fabric.looks.peek().map(|Reverse((at, _))| *at);
+        let links = fabric.links.values().filter_map(Link::wake_at).min();
+        [soon, alarm, look, links, fabric.components.wake_at()].into_iter().flatten().min()
+    }
+}

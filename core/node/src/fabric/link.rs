@@ -1,0 +1,317 @@
+//! Channels to and from other nodes: sessions, sequence numbers, heartbeats, silence.
+//!
+//! A pair of nodes has one channel each way. Within a session messages arrive once and in order; a gap or a double ends
+//! it. What was asked in a session that ended is answered `Lost`; what arrives from it later is dropped.
+
+use super::{FabricOutput, For, Job};
+use crate::limits;
+use crate::node::{Node, Output};
+use base::{Instant, NodeId};
+use replication::components::Caller;
+use replication::owner::{LinkChange, Lost};
+use wire::{Answer, Message, Request};
+
+/// Whether a channel that this node begins can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// It cannot; it is tried again then.
+    Idle {
+        /// When.
+        retry_at: Instant,
+    },
+    /// It was asked for.
+    Connecting,
+    /// It can.
+    Up,
+}
+
+/// A channel that this node begins.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) state: LinkState,
+    session: u64,
+    sent: u64,
+    received: u64,
+    last_sent: Instant,
+    /// When the node was last heard of, or began to owe an answer.
+    heard: Instant,
+    /// Requests that are not answered.
+    owed: u32,
+    /// Attempts to connect since it was last up.
+    attempts: u32,
+}
+
+impl Link {
+    fn new(now: Instant) -> Link {
+        Link {
+            state: LinkState::Idle { retry_at: now },
+            session: 0,
+            sent: 0,
+            received: 0,
+            last_sent: now,
+            heard: now,
+            owed: 0,
+            attempts: 0,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.state == LinkState::Up
+    }
+
+    /// The message that carries a request, if the channel is up.
+    pub(crate) fn send(&mut self, now: Instant, token: u32, body: Request) -> Option<Message<Request>> {
+        if !self.is_up() {
+            return None;
+        }
+        if self.owed == 0 {
+            self.heard = now;
+        }
+        self.owed += 1;
+        self.sent += 1;
+        self.last_sent = now;
+        Some(Message { session: self.session, sequence: self.sent, stamp: now.0, token, body })
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        self.is_up() && self.owed > 0 && now.since(self.heard) >= replication::limits::SILENCE
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        match self.state {
+            LinkState::Idle { retry_at } => Some(retry_at),
+            LinkState::Connecting => None,
+            LinkState::Up => {
+                let heartbeat = self.last_sent + replication::limits::HEARTBEAT;
+                let silence = self.heard + replication::limits::SILENCE;
+                Some(if self.owed > 0 { heartbeat.min(silence) } else { heartbeat })
+            }
+        }
+    }
+}
+
+/// A channel that another node began.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) session: u64,
+    sent: u64,
+    received: u64,
+    /// The other's clock when it sent the newest message heard.
+    stamp: u64,
+}
+
+impl Accepted {
+    pub(crate) fn send(&mut self, token: u32, body: Answer, grants: bool) -> Message<Answer> {
+        self.sent += 1;
+        let stamp = if grants { self.stamp } else { 0 };
+        Message { session: self.session, sequence: self.sent, stamp, token, body }
+    }
+}
+
+impl Node {
+    /// Tells which other nodes there are. Channels to them are kept up from now on; those to others end.
+    pub fn set_peers(&mut self, now: Instant, peers: &[NodeId], out: &mut Vec<Output>) {
+        self.now = now;
+        let me = self.fabric().me();
+        let gone: Vec<NodeId> =
+            self.fabric().links.keys().filter(|node| !peers.contains(node)).copied().collect();
+        for node in gone {
+            self.end_link(node, LinkChange::Down, out);
+            self.fabric().links.remove(&node);
+        }
+        for node in peers.iter().filter(|node| **node != me) {
+            self.fabric().links.entry(*node).or_insert_with(|| Link::new(now));
+        }
+        self.pump(out);
+    }
+
+    /// A connection that was asked for is there.
+    pub fn connected(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(link) = self.fabric().links.get_mut(&peer).filter(|link| link.session == session) else {
+            return out.push(Output::Fabric(FabricOutput::Disconnect { peer, session }));
+        };
+        if link.state != LinkState::Connecting {
+            return;
+        }
+        *link = Link { state: LinkState::Up, session, attempts: 0, ..Link::new(now) };
+        self.fabric().jobs.push_back(Job::LinkChanged { node: peer, change: LinkChange::Up });
+        self.ask_node(peer, For::Nobody, Request::Heartbeat, out);
+        self.pump(out);
+    }
+
+    /// A connection that this node began is over, or could not be made.
+    pub fn disconnected(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
+        self.now = now;
+        if self.fabric().links.get(&peer).is_some_and(|link| link.session == session) {
+            self.end_link(peer, LinkChange::Down, out);
+        }
+        self.pump(out);
+    }
+
+    /// Another node began a connection: any before it from that node is over.
+    pub fn accepted(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
+        self.now = now;
+        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0 };
+        let before = self.fabric().accepted.insert(peer, accepted);
+        if let Some(before) = before.filter(|before| before.session != session) {
+            out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session: before.session }));
+        }
+        self.fabric().components.session_began(Caller { node: peer, session });
+        self.pump(out);
+    }
+
+    /// A connection that another node began is over.
+    pub fn accepted_ended(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
+        self.now = now;
+        self.drop_accepted(peer, session);
+        self.pump(out);
+    }
+
+    fn drop_accepted(&mut self, peer: NodeId, session: u64) {
+        let fabric = self.fabric();
+        if fabric.accepted.get(&peer).is_some_and(|one| one.session == session) {
+            fabric.accepted.remove(&peer);
+            fabric.components.session_ended(peer);
+        }
+    }
+
+    /// A request came from another node.
+    pub fn request_received(
+        &mut self,
+        now: Instant,
+        peer: NodeId,
+        message: Message<Request>,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let Message { session, sequence, stamp, token, body } = message;
+        let accepts_all = cfg!(feature = "mutants")
+            && self.fabric().settings.mutant == Some(replication::Mutant::AcceptOldSession);
+        let Some(accepted) = self.fabric().accepted.get_mut(&peer) else { return };
+        if accepted.session == session {
+            if sequence != accepted.received + 1 {
+                self.drop_accepted(peer, session);
+                out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
+                return self.pump(out);
+            }
+            accepted.received = sequence;
+            accepted.stamp = stamp.max(accepted.stamp);
+        } else if !accepts_all {
+            return; // Late, from a session that is over.
+        }
+        let caller = Caller { node: peer, session };
+        match body {
+            Request::Heartbeat => self.answer(caller, token, Answer::Done { congestion: 0 }, out),
+            Request::Guest { disk, request } => self.guest_of_peer(caller, token, disk, request, out),
+            Request::Yield { disk } => self.yield_disk(caller, token, disk, out),
+            body => self.serve_component(caller, token, body),
+        }
+        self.pump(out);
+    }
+
+    /// An answer came from another node.
+    pub fn answer_received(
+        &mut self,
+        now: Instant,
+        peer: NodeId,
+        message: Message<Answer>,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let Message { session, sequence, stamp, token, body } = message;
+        let Some(link) = self.fabric().links.get_mut(&peer).filter(|link| link.session == session) else {
+            return;
+        };
+        if !link.is_up() {
+            return;
+        }
+        if sequence != link.received + 1 {
+            out.push(Output::Fabric(FabricOutput::Disconnect { peer, session }));
+            self.end_link(peer, LinkChange::Down, out);
+            return self.pump(out);
+        }
+        link.received = sequence;
+        link.heard = now;
+        if stamp > 0 {
+            let fabric = self.fabric();
+            fabric.leases.granted(peer, Instant(stamp));
+            let thirsty = std::mem::take(&mut fabric.thirsty);
+            fabric.touched.extend(thirsty);
+        }
+        match body {
+            Answer::Revoke { component, epoch } => self.revoked(peer, component, epoch, out),
+            answer => {
+                let link = self.fabric().links.get_mut(&peer).expect("it was just used");
+                link.owed = link.owed.saturating_sub(1);
+                self.fabric().jobs.push_back(Job::Answered { token, answer: Ok(answer) });
+            }
+        }
+        self.pump(out);
+    }
+
+    /// Another owner wants a component: the owner here is superseded, and gives its grant back.
+    fn revoked(&mut self, peer: NodeId, component: base::ComponentId, epoch: u32, out: &mut Vec<Output>) {
+        let is_of = |owner: &replication::Owner| owner.epoch() == epoch;
+        if let Some(disk) = self.owner_of_component(component)
+            && self.owner(disk).is_some_and(is_of)
+        {
+            self.step_owner(disk, replication::owner::Input::Superseded);
+        }
+        self.ask_node(peer, For::Nobody, Request::Close { component, epoch }, out);
+    }
+
+    /// A channel that this node began ends: what was asked in it is lost.
+    pub(crate) fn end_link(&mut self, node: NodeId, change: LinkChange, out: &mut Vec<Output>) {
+        let now = self.now;
+        let fabric = self.fabric();
+        let Some(link) = fabric.links.get_mut(&node) else { return };
+        let was_up = link.is_up();
+        link.attempts += 1;
+        let pause = limits::RECONNECT_PAUSE * link.attempts.min(limits::RECONNECT_PAUSES_MAX);
+        link.state = LinkState::Idle { retry_at: now + pause };
+        link.owed = 0;
+        let lost = fabric.pending.iter().filter(|(_, pending)| pending.node == node);
+        let lost: Vec<u32> = lost.map(|(key, _)| key as u32 + 1).collect();
+        for token in lost {
+            fabric.jobs.push_back(Job::Answered { token, answer: Err(Lost) });
+        }
+        if was_up {
+            fabric.leases.lost(node);
+            fabric.jobs.push_back(Job::LinkChanged { node, change });
+        }
+        self.pump(out);
+    }
+
+    pub(crate) fn advance_links(&mut self, out: &mut Vec<Output>) {
+        let now = self.now;
+        let nodes: Vec<NodeId> = self.fabric().links.keys().copied().collect();
+        for peer in nodes {
+            let fabric = self.fabric();
+            let link = fabric.links.get_mut(&peer).expect("no link goes meanwhile");
+            match link.state {
+                LinkState::Idle { retry_at } if retry_at <= now => {
+                    fabric.next_session += 1;
+                    let session = fabric.next_session;
+                    link.session = session;
+                    link.state = LinkState::Connecting;
+                    out.push(Output::Fabric(FabricOutput::Connect { peer, session }));
+                }
+                LinkState::Up if link.is_silent(now) => {
+                    let session = link.session;
+                    out.push(Output::Fabric(FabricOutput::Disconnect { peer, session }));
+                    self.end_link(peer, LinkChange::Silent, out);
+                }
+                LinkState::Up if now.since(link.last_sent) >= replication::limits::HEARTBEAT => {
+                    self.ask_node(peer, For::Nobody, Request::Heartbeat, out);
+                }
+                LinkState::Idle { .. } | LinkState::Connecting | LinkState::Up => {}
+            }
+        }
+    }
+
+    /// Whether the channel to another node is up.
+    pub fn link_state(&self, peer: NodeId) -> Option<LinkState> {
+        self.fabric.as_ref()?.links.get(&peer).map(|link| link.state)
+    }
+}

@@ -1,0 +1,173 @@
+//! Owners of disks on this node: what they are told, what they ask for.
+
+use super::{FabricOutput, For, Job};
+use crate::node::{Node, Output};
+use base::{DiskId, Instant};
+use replication::owner::{Committed, Event, Failure, Input, LinkChange, Phase, Reply, Token};
+use replication::{Owner, Roster, owner};
+use std::cmp::Reverse;
+
+impl Node {
+    pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
+        self.disks.get(disk as usize)?.cluster.as_ref()?.owner.as_deref()
+    }
+
+    /// Gives an owner an input; what it wants done becomes jobs.
+    pub(crate) fn step_owner(&mut self, disk: u32, input: Input) {
+        let now = self.now;
+        let Some(fabric) = self.fabric.as_mut() else { return };
+        let cluster = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut());
+        let Some(owner) = cluster.and_then(|cluster| cluster.owner.as_mut()) else { return };
+        let mut outputs = Vec::new();
+        owner.step(now, input, &fabric.leases, &mut outputs);
+        fabric.touched.insert(disk);
+        fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+    }
+
+    /// Begins to own a disk: the record is to name this node.
+    pub(crate) fn claim(&mut self, disk: u32) {
+        let now = self.now;
+        let fabric = self.fabric.as_mut().expect("only a node among others claims");
+        let id = self.disks[disk as usize].spec.id;
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        assert!(cluster.owner.is_none(), "a disk has one owner");
+        let settings =
+            owner::Settings { prefers_local: fabric.settings.prefers_local, mutant: fabric.settings.mutant };
+        let record = (cluster.version, cluster.roster.clone());
+        let mut outputs = Vec::new();
+        let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
+        let owner = Owner::claim(id, fabric.settings.me, record, up, settings, now, &mut outputs);
+        cluster.owner = Some(Box::new(owner));
+        fabric.touched.insert(disk);
+        fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+    }
+
+    pub(crate) fn owner_says(&mut self, disk: u32, output: owner::Output, out: &mut Vec<Output>) {
+        let Some(state) = self.disks.get(disk as usize) else { return };
+        let id = state.spec.id;
+        match output {
+            owner::Output::Send { node, ask, request } => {
+                self.ask_node(node, For::Owner { disk, ask }, request, out);
+            }
+            owner::Output::Done { token, result } => self.piece_of_owner(token, result, out),
+            owner::Output::Commit { expected, roster } => {
+                out.push(Output::Fabric(FabricOutput::Commit { disk: id, expected, roster }));
+            }
+            owner::Output::Fetch => out.push(Output::Fabric(FabricOutput::Fetch { disk: id })),
+            owner::Output::Event(event) => self.owner_event(disk, id, event, out),
+        }
+    }
+
+    fn owner_event(&mut self, disk: u32, id: DiskId, event: Event, out: &mut Vec<Output>) {
+        match event {
+            Event::Ended(_) => {
+                let state = &mut self.disks[disk as usize];
+                let cluster = state.cluster.as_mut().expect("it is a cluster's disk");
+                if let Some(owner) = cluster.owner.take() {
+                    let (version, roster) = owner.record();
+                    if version >= cluster.version {
+                        (cluster.version, cluster.roster) = (version, roster.clone());
+                    }
+                }
+                self.look_soon(disk);
+                out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
+            }
+            Event::Serving { .. } => self.serve_held(disk, out),
+            Event::Left { .. } | Event::Joined { .. } => {}
+            Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
+        }
+        out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
+    }
+
+    fn piece_of_owner(&mut self, token: Token, result: Result<Reply, Failure>, out: &mut Vec<Output>) {
+        let (request, piece) = ((token.0 >> 32) as u32, token.0 as u32);
+        self.owned_piece_done(request, piece, result, out);
+    }
+
+    pub(crate) fn tell_owners_of_link(&mut self, node: base::NodeId, change: LinkChange) {
+        let owned: Vec<u32> = self.disks.iter().map(|(key, _)| key as u32).collect();
+        for disk in owned {
+            if self.owner(disk).is_some() {
+                self.step_owner(disk, Input::Link { node, change });
+            } else {
+                self.look_soon(disk);
+            }
+        }
+    }
+
+    /// Advances the owners that something happened to, and those whose time has come.
+    pub(crate) fn advance_owners(&mut self, out: &mut Vec<Output>) {
+        let now = self.now;
+        let fabric = self.fabric();
+        while let Some(&Reverse((at, disk))) = fabric.alarms.peek()
+            && at <= now
+        {
+            fabric.alarms.pop();
+            fabric.touched.insert(disk);
+        }
+        while let Some(disk) = self.fabric().touched.pop_first() {
+            let fabric = self.fabric.as_mut().expect("it is a node among others");
+            let cluster = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut());
+            let Some(owner) = cluster.and_then(|cluster| cluster.owner.as_mut()) else { continue };
+            let mut outputs = Vec::new();
+            owner.advance(now, &fabric.leases, &mut outputs);
+            if owner.has_waiting_reads() {
+                fabric.thirsty.insert(disk);
+            }
+            // An alarm for now would be worked off in this very loop.
+            let alarm = owner.wake_at().map(|at| at.max(Instant(now.0 + 1)));
+            fabric.alarms.extend(alarm.map(|at| Reverse((at, disk))));
+            fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+            self.pump(out);
+        }
+    }
+
+    /// A compare-and-set of a disk's record ended.
+    pub fn committed(&mut self, now: Instant, disk: DiskId, committed: Committed, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        if let Committed::Conflict { version, roster } = &committed {
+            self.note_record(key.0, *version, roster);
+        }
+        self.step_owner(key.0, Input::Committed(committed));
+        self.pump(out);
+    }
+
+    /// A disk's record, read or pushed; `None` if the disk is gone.
+    pub fn recorded(
+        &mut self,
+        now: Instant,
+        disk: DiskId,
+        record: Option<(u64, Roster)>,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        if let Some((version, roster)) = &record {
+            self.note_record(key.0, *version, roster);
+        }
+        self.step_owner(key.0, Input::Recorded { record });
+        self.pump(out);
+    }
+
+    /// A disk's record could not be read.
+    pub fn fetch_failed(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        self.step_owner(key.0, Input::FetchFailed);
+        self.look_soon(key.0);
+        self.pump(out);
+    }
+
+    fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
+        let cluster = self.disks[disk as usize].cluster.as_mut();
+        let Some(cluster) = cluster.filter(|cluster| cluster.version < version) else { return };
+        (cluster.version, cluster.roster) = (version, roster.clone());
+        self.look_soon(disk);
+    }
+
+    /// Whether this node owns the disk and serves it.
+    pub(crate) fn is_serving(&self, disk: u32) -> bool {
+        self.owner(disk).is_some_and(|owner| owner.phase() == Phase::Serving)
+    }
+}

@@ -1,0 +1,198 @@
+//! What components are asked for, done by the groups that hold them.
+
+use crate::fabric::{FabricOutput, Job};
+use crate::node::{GroupKey, Node, Output, Token, Waiter};
+use base::units::BLOCKS_PER_EXTENT;
+use base::{ComponentId, Instant};
+use diskgroup::format::page::ComponentRecord;
+use diskgroup::{Answer, ComponentKey, GroupError, Input, Origin};
+use replication::components::{Store, StoreOp, Stored};
+use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
+
+impl Node {
+    /// Reads what a component of this node holds, whoever owns it: to compare copies. Ends with
+    /// [`crate::FabricOutput::Component`].
+    pub fn inspect(
+        &mut self,
+        now: Instant,
+        token: Token,
+        component: ComponentId,
+        part: u32,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let Some((group, key)) = self.find_component(component) else {
+            let answer = Some(wire::Answer::Refused(Refusal::NoComponent));
+            return out.push(Output::Fabric(FabricOutput::Component { token, answer }));
+        };
+        let count = BLOCKS_PER_EXTENT as u16;
+        let read = |op| Input::Read { op, component: key, part, block: 0, count, verify: true };
+        self.ask(group, Waiter::Inspection { token }, read, out);
+        self.pump(out);
+    }
+
+    /// Hands a store to the group of its component.
+    pub(crate) fn store(&mut self, op: StoreOp, component: ComponentId, store: Store, out: &mut Vec<Output>) {
+        if let Store::Create(new) = store {
+            return self.store_create(op, new, out);
+        }
+        let Some((group, key)) = self.find_component(component) else {
+            let stored = match store {
+                Store::Delete => Stored::Done { congestion: 0 },
+                _ => Stored::Failed(self.why_missing()),
+            };
+            return self.stored(op, stored);
+        };
+        let waiter = Waiter::Store { op, group };
+        match store {
+            Store::State => {
+                let stored = self.component_state(group, key);
+                self.stored(op, stored);
+            }
+            Store::Forget { through } => {
+                self.groups[group.0 as usize].as_mut().expect("it is there").forget_window(key, through);
+                self.stored(op, Stored::Done { congestion: 0 });
+            }
+            Store::Settle { watermark, stable: false } => {
+                self.ask_quietly(group, Input::Settle { op: None, component: key, watermark }, out);
+                self.stored(op, Stored::Done { congestion: 0 });
+            }
+            Store::Settle { watermark, stable: true } => {
+                self.ask(group, waiter, |op| Input::Settle { op: Some(op), component: key, watermark }, out);
+            }
+            Store::Promise { epoch } => {
+                self.ask(group, waiter, |op| Input::Promise { op, component: key, epoch }, out);
+            }
+            Store::Write { id, kind, part, block, data, checksums } => {
+                let origin = origin(kind);
+                let write =
+                    |op| Input::Write { op, component: key, part, block, data, id, origin, checksums };
+                self.ask(group, waiter, write, out);
+            }
+            Store::Trim { id, kind, part, block, count } => {
+                let origin = origin(kind);
+                let trim = |op| Input::Trim { op, component: key, part, block, count, id, origin };
+                self.ask(group, waiter, trim, out);
+            }
+            Store::Read { part, block, count } => {
+                let read = |op| Input::Read { op, component: key, part, block, count, verify: true };
+                self.ask(group, waiter, read, out);
+            }
+            Store::Changed { since, from_part } => {
+                self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
+            }
+            Store::Change(new) => {
+                self.ask(group, waiter, |op| Input::Change { op, component: key, record: record(&new) }, out);
+            }
+            Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
+            Store::Create(_) => unreachable!("done above"),
+        }
+    }
+
+    fn store_create(&mut self, op: StoreOp, new: NewComponent, out: &mut Vec<Output>) {
+        let Some(group) = self.group_of(new.device) else {
+            return self.stored(op, Stored::Failed(Refusal::DeviceLost));
+        };
+        let (device, record) = (new.device, record(&new));
+        self.ask(group, Waiter::Store { op, group }, |op| Input::Create { op, device, record }, out);
+    }
+
+    pub(crate) fn find_component(&self, component: ComponentId) -> Option<(GroupKey, ComponentKey)> {
+        let groups = (0u8..).zip(&self.groups);
+        groups
+            .filter_map(|(index, group)| Some((GroupKey(index), group.as_ref()?.component(component)?)))
+            .next()
+    }
+
+    /// While a group is still being opened, nobody knows what it has.
+    fn why_missing(&self) -> Refusal {
+        let is_opening = self.groups.iter().flatten().any(|group| group.is_opening());
+        if is_opening { Refusal::Busy } else { Refusal::NoComponent }
+    }
+
+    fn component_state(&self, group: GroupKey, key: ComponentKey) -> Stored {
+        let group = self.groups[group.0 as usize].as_ref().expect("it holds a component");
+        if group.failure_of(key).is_some() {
+            return Stored::Failed(Refusal::DeviceLost);
+        }
+        let record = group.component_state(key).expect("it is there").record;
+        let entry = |one: diskgroup::WindowEntry| Entry {
+            id: one.id,
+            part: one.part,
+            block: u16::from(one.block),
+            count: one.count,
+            is_trim: one.is_trim,
+        };
+        let window = group.window(key).into_iter().map(entry).collect();
+        Stored::State { promised: record.promised, watermark: record.watermark, window }
+    }
+
+    /// A group ended a store.
+    pub(crate) fn group_stored(&mut self, op: StoreOp, group: GroupKey, result: Result<Answer, GroupError>) {
+        let congestion = self.group(group).map_or(0, diskgroup::Group::congestion);
+        let stored = match result {
+            Ok(Answer::Done | Answer::Component(_)) => Stored::Done { congestion },
+            Ok(Answer::Data(pieces, checksums)) => Stored::Data { pieces, checksums },
+            Ok(Answer::Changed { parts, next }) => {
+                Stored::Changed { parts: parts.into_iter().map(versions).collect(), next }
+            }
+            Err(error) => Stored::Failed(refusal(error)),
+        };
+        self.stored(op, stored);
+    }
+
+    fn stored(&mut self, op: StoreOp, stored: Stored) {
+        let now = self.now;
+        let fabric = self.fabric();
+        let mut outputs = Vec::new();
+        fabric.components.stored(now, op, stored, &mut outputs);
+        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+    }
+}
+
+/// What an inspection found.
+pub(crate) fn inspected(result: Result<Answer, GroupError>) -> wire::Answer {
+    match result {
+        Ok(Answer::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
+        Ok(other) => unreachable!("a read is not answered by {other:?}"),
+        Err(error) => wire::Answer::Refused(refusal(error)),
+    }
+}
+
+fn origin(kind: EntryKind) -> Origin {
+    match kind {
+        EntryKind::Guest => Origin::Guest,
+        EntryKind::Copy => Origin::Copy,
+    }
+}
+
+fn record(new: &NewComponent) -> ComponentRecord {
+    ComponentRecord {
+        id: new.id,
+        disk: new.disk,
+        size: new.size,
+        reservation: new.reservation,
+        promised: 0,
+        watermark: base::WriteId::default(),
+        is_deleting: false,
+        disk_record: new.disk_record.clone(),
+    }
+}
+
+fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVersions {
+    let versions = match versions {
+        diskgroup::Versions::Hole(id) => Versions::Hole(id),
+        diskgroup::Versions::Regions(regions) => Versions::Regions(regions),
+    };
+    PartVersions { part, versions }
+}
+
+fn refusal(error: GroupError) -> Refusal {
+    match error {
+        GroupError::NoSpace => Refusal::NoSpace,
+        GroupError::Damaged => Refusal::Damaged,
+        GroupError::DeviceLost => Refusal::DeviceLost,
+        GroupError::NoComponent => Refusal::NoComponent,
+        GroupError::NoSlot => Refusal::NoSlot,
+    }
+}

@@ -1,0 +1,334 @@
+//! Disks of the cluster on this node: who uses them here, who shall own them, and requests on their way to the owner.
+//!
+//! The node whose guests use a disk wants to own it. Another that owns it lets go once no guest of its own uses it; until
+//! then requests are forwarded. A disk whose owner cannot be reached is taken over: at once where guests wait for it, and
+//! by one of the nodes that hold it when it is not whole.
+
+use super::For;
+use crate::disk::Home;
+use crate::limits;
+use crate::node::{Node, Output};
+use crate::request::Requester;
+use base::request::{Outcome, Request as GuestRequest, RequestError};
+use base::{DiskId, Instant, NodeId};
+use replication::components::Caller;
+use replication::owner::{Input, Lost, OwnerState, Phase};
+use replication::{Owner, Roster, Standing};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use wire::{Answer, Refusal, Request};
+
+/// The cluster's half of a disk.
+#[derive(Debug)]
+pub(crate) struct ClusterDisk {
+    /// The record as it was last heard of.
+    pub(crate) version: u64,
+    pub(crate) roster: Roster,
+    /// While this node owns the disk, or claims it.
+    pub(crate) owner: Option<Box<Owner>>,
+    /// Whether guests use the disk through this node.
+    is_used: bool,
+    /// Requests that wait for an owner, oldest first.
+    held: VecDeque<u32>,
+    /// Since when the owner in the record could not be reached.
+    unreachable_since: Option<Instant>,
+    /// When the owner was last asked to let go.
+    yield_asked: Instant,
+    look_at: Option<Instant>,
+}
+
+/// What a node tells about a disk of the cluster.
+#[derive(Debug, Clone)]
+pub struct ClusterDiskState {
+    /// The record's version and what it says.
+    pub version: u64,
+    /// It.
+    pub roster: Roster,
+    /// The owner's figures, if it is here.
+    pub owner: Option<OwnerState>,
+    /// Whether guests use the disk through this node.
+    pub is_used: bool,
+    /// Requests that wait for an owner.
+    pub held: usize,
+}
+
+impl ClusterDisk {
+    pub(crate) fn new(version: u64, roster: Roster) -> ClusterDisk {
+        ClusterDisk {
+            version,
+            roster,
+            owner: None,
+            is_used: false,
+            held: VecDeque::new(),
+            unreachable_since: None,
+            yield_asked: Instant(0),
+            look_at: None,
+        }
+    }
+}
+
+/// What a node does about a disk that it does not own.
+enum Next {
+    Claim,
+    /// Ask the owner to let go, and forward meanwhile.
+    Forward {
+        to: NodeId,
+        wants_it: bool,
+    },
+    /// Look again then.
+    Wait(Instant),
+    Nothing,
+}
+
+impl Node {
+    /// Guests use a disk through this node from now on, or do not any more.
+    pub fn set_used(&mut self, now: Instant, disk: DiskId, is_used: bool, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        if let Some(cluster) = self.disks[key.0 as usize].cluster.as_mut() {
+            cluster.is_used = is_used;
+            self.look_soon(key.0);
+            self.look_at_disks(out);
+            self.pump(out);
+        }
+    }
+
+    /// Lets go of a disk that this node owns, as before a clean stop. [`replication::owner::Event::Ended`] tells when.
+    pub fn release_disk(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) {
+        self.now = now;
+        if let Some(key) = self.disk(disk) {
+            self.step_owner(key.0, Input::Release);
+            self.advance_owners(out);
+        }
+    }
+
+    /// What is known of a disk of the cluster.
+    pub fn cluster_disk(&self, disk: DiskId) -> Option<ClusterDiskState> {
+        let cluster = self.disks[self.disk(disk)?.0 as usize].cluster.as_ref()?;
+        Some(ClusterDiskState {
+            version: cluster.version,
+            roster: cluster.roster.clone(),
+            owner: cluster.owner.as_ref().map(|owner| owner.state()),
+            is_used: cluster.is_used,
+            held: cluster.held.len(),
+        })
+    }
+
+    pub(crate) fn look_soon(&mut self, disk: u32) {
+        self.look_later(disk, self.now);
+    }
+
+    fn look_later(&mut self, disk: u32, at: Instant) {
+        let Some(cluster) = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut()) else {
+            return;
+        };
+        if cluster.look_at.is_none_or(|before| at < before) {
+            cluster.look_at = Some(at);
+            self.fabric().looks.push(Reverse((at, disk)));
+        }
+    }
+
+    /// Looks at the disks whose time has come: who shall own them, and where their requests shall go.
+    pub(crate) fn look_at_disks(&mut self, out: &mut Vec<Output>) {
+        let now = self.now;
+        while let Some(&Reverse((at, disk))) = self.fabric().looks.peek()
+            && at <= now
+        {
+            self.fabric().looks.pop();
+            let cluster = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut());
+            let Some(cluster) = cluster.filter(|cluster| cluster.look_at == Some(at)) else { continue };
+            cluster.look_at = None;
+            match self.next_for(disk) {
+                Next::Claim => self.claim(disk),
+                Next::Forward { to, wants_it } => {
+                    self.forward_held(disk, to, out);
+                    if wants_it {
+                        self.ask_to_yield(disk, to, out);
+                        self.look_later(disk, now + limits::YIELD_INTERVAL);
+                    }
+                }
+                Next::Wait(at) => self.look_later(disk, at),
+                Next::Nothing => {}
+            }
+        }
+    }
+
+    fn next_for(&mut self, disk: u32) -> Next {
+        let now = self.now;
+        let me = self.fabric().settings.me;
+        let up = self.fabric().up();
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        if cluster.owner.is_some() {
+            return Next::Nothing;
+        }
+        let wants_it = cluster.is_used || cluster.held.iter().next().is_some();
+        let owner = cluster.roster.owner.map(|owner| owner.node);
+        if let Some(to) = owner.filter(|node| up.contains(node)) {
+            cluster.unreachable_since = None;
+            return Next::Forward { to, wants_it: cluster.is_used };
+        }
+        let is_mine = owner == Some(me.node);
+        if (owner.is_none() || is_mine) && wants_it {
+            return Next::Claim;
+        }
+        // Nobody here uses it. If it is whole it may rest; if not, one of those that hold it sees to its repair.
+        let active = cluster.roster.members.iter().filter(|one| one.standing == Standing::Active);
+        let mut holders: Vec<NodeId> = active.map(|one| one.node).collect();
+        holders.dedup();
+        let is_whole = cluster.roster.members.iter().all(|one| one.standing == Standing::Active);
+        let reachable = |node: &&NodeId| **node == me.node || up.contains(*node);
+        let rank = holders.iter().filter(reachable).position(|node| *node == me.node);
+        let since = *cluster.unreachable_since.get_or_insert(now);
+        let patience = match rank {
+            _ if wants_it => limits::TAKE_OVER_AFTER,
+            // An owner that is gone leaves writes undecided: that is seen to as well.
+            Some(rank) if owner.is_some() || !is_whole => {
+                limits::CARE_AFTER + limits::CARE_AFTER * rank as u32
+            }
+            Some(_) | None => return Next::Nothing,
+        };
+        let at = since + patience;
+        if at > now { Next::Wait(at) } else { Next::Claim }
+    }
+
+    fn ask_to_yield(&mut self, disk: u32, owner: NodeId, out: &mut Vec<Output>) {
+        let now = self.now;
+        let id = self.disks[disk as usize].spec.id;
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        if now.since(cluster.yield_asked) >= limits::YIELD_INTERVAL {
+            cluster.yield_asked = now;
+            self.ask_node(owner, For::Yield { disk: id }, Request::Yield { disk: id }, out);
+        }
+    }
+
+    /// Another node's guests use the disk: it is let go of if no guest of this node does.
+    pub(crate) fn yield_disk(&mut self, caller: Caller, token: u32, disk: DiskId, out: &mut Vec<Output>) {
+        let key = self.disk(disk).map(|key| key.0);
+        let is_used = |key: u32| self.disks[key as usize].cluster.as_ref().is_some_and(|one| one.is_used);
+        let answer = match key.filter(|key| self.owner(*key).is_some()) {
+            None => Answer::Refused(Refusal::NotOwner),
+            Some(key) if is_used(key) => Answer::Refused(Refusal::InUse),
+            Some(key) => {
+                self.step_owner(key, Input::Release);
+                Answer::Refused(Refusal::Busy)
+            }
+        };
+        self.answer(caller, token, answer, out);
+    }
+
+    /// A guest's request that came to another node. This one answers if it owns the disk, or is about to.
+    pub(crate) fn guest_of_peer(
+        &mut self,
+        caller: Caller,
+        token: u32,
+        disk: DiskId,
+        request: GuestRequest,
+        out: &mut Vec<Output>,
+    ) {
+        let key = self.disk(disk).map(|key| key.0).filter(|key| {
+            let phase = self.owner(*key).map(Owner::phase);
+            matches!(phase, Some(Phase::Opening | Phase::Serving))
+        });
+        match key {
+            Some(key) => self.begin_request(Requester::Peer { caller, token }, key, request, out),
+            None => self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out),
+        }
+    }
+
+    /// A request waits for an owner.
+    pub(crate) fn hold(&mut self, key: u32, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk();
+        if let Requester::Peer { caller, token } = self.requests[key as usize].requester {
+            // Whoever sent it knows better where to send it next.
+            self.drop_request(key, out);
+            return self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out);
+        }
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        cluster.held.push_back(key);
+        self.look_soon(disk);
+    }
+
+    /// The disk is served here: what waited begins.
+    pub(crate) fn serve_held(&mut self, disk: u32, out: &mut Vec<Output>) {
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        for key in std::mem::take(&mut cluster.held) {
+            self.start_request(key, out);
+        }
+    }
+
+    fn forward_held(&mut self, disk: u32, to: NodeId, out: &mut Vec<Output>) {
+        let id = self.disks[disk as usize].spec.id;
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        for key in std::mem::take(&mut cluster.held) {
+            let request = self.requests[key as usize].request().clone();
+            self.ask_node(to, For::Guest { request: key }, Request::Guest { disk: id, request }, out);
+        }
+    }
+
+    /// A request that was forwarded ended, or must go elsewhere.
+    pub(crate) fn forwarded(&mut self, key: u32, answer: Result<Answer, Lost>, out: &mut Vec<Output>) {
+        match answer {
+            Ok(Answer::Guest(outcome)) => self.end_forwarded(key, outcome, out),
+            Ok(Answer::Refused(_)) | Err(Lost) => {
+                let disk = self.requests[key as usize].disk();
+                let id = self.disks[disk as usize].spec.id;
+                let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+                cluster.held.push_back(key);
+                if self.owner(disk).is_some() {
+                    return self.serve_held_if_serving(disk, out);
+                }
+                // What is known of the owner may be out of date.
+                out.push(Output::Fabric(super::FabricOutput::Fetch { disk: id }));
+                self.look_later(disk, self.now + limits::FORWARD_RETRY);
+            }
+            Ok(other) => unreachable!("a guest's request is not answered by {other:?}"),
+        }
+    }
+
+    fn serve_held_if_serving(&mut self, disk: u32, out: &mut Vec<Output>) {
+        if self.is_serving(disk) {
+            self.serve_held(disk, out);
+        }
+    }
+
+    /// Everything that waits for an owner is refused: the disk goes.
+    pub(crate) fn refuse_held(&mut self, disk: u32, out: &mut Vec<Output>) {
+        let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
+        for key in std::mem::take(&mut cluster.held) {
+            let outcome: Outcome = Err(RequestError::Stopping);
+            self.end_forwarded(key, outcome, out);
+        }
+    }
+
+    /// A guest's request came in: it may begin at once if the disk is owned here, and waits for an owner else.
+    pub(crate) fn may_start(&self, disk: u32) -> bool {
+        match &self.disks[disk as usize].cluster {
+            None => true,
+            Some(_) => self.is_serving(disk),
+        }
+    }
+
+    /// Whether the session in which a request of another node's guest came still lasts.
+    pub(crate) fn is_current(&self, caller: Caller) -> bool {
+        let accepted = self.fabric.as_ref().and_then(|fabric| fabric.accepted.get(&caller.node));
+        accepted.is_some_and(|accepted| accepted.session == caller.session)
+    }
+
+    /// Back-pressure of the components of a disk that is owned here, the greatest of all places.
+    pub(crate) fn owner_congestion(&self, disk: u32) -> u8 {
+        self.owner(disk).map_or(0, Owner::congestion)
+    }
+
+    /// Where a current copy of a place stands on this node, if one does.
+    pub(crate) fn home_of_place(&self, disk: u32, place: usize) -> Option<Home> {
+        let state = &self.disks[disk as usize];
+        let Some(cluster) = &state.cluster else { return Some(state.home(place)) };
+        let me = self.fabric.as_ref()?.me();
+        let is_here = |one: &&replication::Member| {
+            one.place as usize == place && one.node == me && one.standing == Standing::Active
+        };
+        let member = cluster.roster.members.iter().find(is_here)?;
+        let (group, component) = self.find_component(member.component)?;
+        Some(Home { group, component })
+    }
+}

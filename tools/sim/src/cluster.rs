@@ -1,0 +1,38 @@
+//! The simulator of several hosts: real nodes on virtual devices, a virtual network and a virtual directory, guests that
+//! move, faults of every kind, and an oracle that checks every read.
+//!
+//! Each seed draws its own cluster and its own mix of faults.
+
+mod directory;
+mod faults;
+mod guest;
+mod host;
+mod network;
+mod plan;
+mod world;
+
+pub use plan::Plan;
+pub use world::{Summary, World};
+
+use replication::Mutant;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs one seed; an assertion that fails counts as a finding.
+///
+/// # Errors
+/// What was found.
+pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    match catch_unwind(AssertUnwindSafe(|| World::new(seed, mutant).run())) {
+        Ok(result) => result,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+            Err(format!("assertion: {}", text.unwrap_or_else(|| "unknown".to_owned())))
+        }
+    }
+}
+
+/// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.
+pub fn hunt(mutant: Mutant, first: u64, seeds: u64) -> Option<(u64, String)> {
+    (first..first + seeds).find_map(|seed| Some((seed, run_seed(seed, Some(mutant)).err()?)))
+}

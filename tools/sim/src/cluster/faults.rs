@@ -1,0 +1,132 @@
+//! Faults, drawn as the plan says.
+
+use super::plan::MS;
+use super::world::World;
+use base::NodeId;
+
+/// Faults are drawn so many times a second.
+const TURNS: u64 = 40;
+
+impl World {
+    /// Draws the faults of one turn.
+    pub(crate) fn fault(&mut self) {
+        let plan = self.plan.clone();
+        let hosts = self.hosts.len() as u64;
+        let mut is_due = |rate: u64| rate > 0 && self.random.chance(rate, 1000 * TURNS);
+        let (kills, power, blackouts) = (is_due(plan.kills), is_due(plan.power), is_due(plan.blackouts));
+        let (pauses, cuts, partitions) = (is_due(plan.pauses), is_due(plan.cuts), is_due(plan.partitions));
+        let (resets, moves, slow) = (is_due(plan.resets), is_due(plan.moves), is_due(plan.slow));
+        let (rot, dead) = (is_due(plan.rot), is_due(plan.dead_devices));
+        let away = plan.directory_faults && is_due(120);
+        let host = self.random.below(hosts) as usize;
+        if kills {
+            self.kill(host, false);
+        }
+        if power {
+            self.kill(host, true);
+        }
+        if blackouts {
+            (0..hosts as usize).for_each(|host| self.kill(host, true));
+        }
+        if pauses {
+            let until = self.now + self.random.below(6000 * MS);
+            self.say(|| format!("host {host} stands still until {}", until / MS));
+            self.hosts[host].paused_until = until;
+        }
+        if cuts {
+            self.cut_link(host);
+        }
+        if partitions {
+            self.partition(host);
+        }
+        if resets {
+            self.reset_connection();
+        }
+        if moves {
+            self.move_guest();
+        }
+        if slow {
+            self.hosts[host].slow_until = self.now + self.random.below(2000 * MS);
+        }
+        if away {
+            self.directory.away_until = self.now + self.random.below(4000 * MS);
+            self.say(|| "the directory is away".to_owned());
+        }
+        if rot {
+            self.rot();
+        }
+        if dead && !self.may_damage() {
+            let last = self.hosts[host].devices.len() - 1;
+            self.hosts[host].devices[last].is_dead = true;
+            self.hosts[host].is_damaged = true;
+            self.say(|| format!("the last device of host {host} is dead"));
+        }
+    }
+
+    fn cut_link(&mut self, host: usize) {
+        let other = self.random.below(self.hosts.len() as u64) as usize;
+        if other == host {
+            return;
+        }
+        let (from, to) = (self.hosts[host].id, self.hosts[other].id);
+        let until = self.now + self.random.below(5000 * MS);
+        self.network.cut(from, to, until);
+        if self.random.chance(1, 2) {
+            self.network.cut(to, from, until);
+        }
+        self.say(|| format!("link {host} to {other} is cut until {}", until / MS));
+    }
+
+    fn partition(&mut self, host: usize) {
+        let until = self.now + self.random.below(6000 * MS);
+        let alone = self.hosts[host].id;
+        let others: Vec<NodeId> = self.hosts.iter().map(|one| one.id).filter(|id| *id != alone).collect();
+        let one_way = self.random.chance(1, 4);
+        for other in others {
+            self.network.cut(alone, other, until);
+            if !one_way {
+                self.network.cut(other, alone, until);
+            }
+        }
+        self.say(|| format!("host {host} is cut off until {}", until / MS));
+    }
+
+    fn reset_connection(&mut self) {
+        let count = self.network.connections.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let index = self.random.below(count) as usize;
+        let Some((&(from, session), connection)) = self.network.connections.iter().nth(index) else { return };
+        let to = connection.to;
+        // Both sides hear of it.
+        self.close(from, to, session, true);
+        self.with_node(self.index_of(from), |node, now, out| node.disconnected(now, to, session, out));
+    }
+
+    fn move_guest(&mut self) {
+        let guest = self.random.below(self.guests.len() as u64) as usize;
+        let to = self.random.below(self.hosts.len() as u64) as usize;
+        if to == self.guests[guest].host
+            || self.hosts[to].node.is_none()
+            || self.guests[guest].moving_to.is_some()
+        {
+            return;
+        }
+        self.guests[guest].moving_to = Some(to);
+        let disk = self.guests[guest].disk;
+        self.with_node(to, |node, now, out| node.set_used(now, disk, true, out));
+    }
+
+    /// A bit flips, on one host only, so that a good copy exists elsewhere.
+    fn rot(&mut self) {
+        let host = self.hosts.iter().position(|host| host.is_damaged).unwrap_or(0);
+        let mut random = self.random.fork();
+        let extents = self.hosts[host].extents();
+        let device = self.hosts[host].devices.last_mut().expect("a group has devices");
+        if device.rot(extents, &mut random).is_some() {
+            self.hosts[host].is_damaged = true;
+            self.say(|| format!("a bit flips on host {host}"));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A virtual host: a node, its devices, its clock, and whether its process runs.
+
+use super::plan::{MS, Plan};
+use crate::device::Device;
+use crate::formatting::format_devices;
+use base::units::MIB;
+use base::{DeviceId, DiskId, HostId, Instant, NodeId, Pool, Random};
+use diskgroup::Group;
+use diskgroup::format::superblock::Superblock;
+use layout::{Component, Layout};
+use node::{DiskSpec, FabricSettings, GroupKey, Node, Output};
+use replication::{Mutant, OwnedBy, Roster};
+
+/// One host.
+pub struct Host {
+    /// Its node.
+    pub id: NodeId,
+    /// While its process runs.
+    pub node: Option<Node>,
+    /// Starts of its process so far.
+    pub incarnation: u64,
+    /// Its devices, by place.
+    pub devices: Vec<Device>,
+    superblocks: Vec<Superblock>,
+    /// Its clock at the start of the run, and how fast it goes, in millionths more than it should.
+    clock_offset: u64,
+    clock_drift: i64,
+    /// Until when it stands still.
+    pub paused_until: u64,
+    /// Until when its devices are slow.
+    pub slow_until: u64,
+    /// Whether its devices lost a bit, or failed.
+    pub is_damaged: bool,
+    /// The alarm that is set, so that one that is out of date is passed over.
+    pub alarm: u64,
+}
+
+/// Component `copy` of place `place` of disk `disk`: its identity tells.
+pub fn component_id(disk: u64, place: u64, copy: u64) -> base::ComponentId {
+    base::ComponentId(disk * 100 + place * 10 + copy + 1)
+}
+
+impl Host {
+    /// Host `number`, freshly formatted.
+    pub fn new(number: u64, plan: &Plan, random: &mut Random) -> Host {
+        let first = DeviceId(u128::from(number + 1) << 8);
+        let capacity = random.below(2);
+        let (superblocks, devices) = format_devices(random, capacity, plan.extents, first);
+        let drift = if plan.drift { random.below(30_001) as i64 - 15_000 } else { 0 };
+        Host {
+            id: NodeId { host: HostId(u128::from(number + 1)), shard: 0 },
+            node: None,
+            incarnation: 0,
+            devices,
+            superblocks,
+            clock_offset: random.below(1000 * MS),
+            clock_drift: drift,
+            paused_until: 0,
+            slow_until: 0,
+            is_damaged: false,
+            alarm: u64::MAX,
+        }
+    }
+
+    /// The device that holds components.
+    pub fn capacity_device(&self) -> DeviceId {
+        let last = self.superblocks.last().expect("a group has devices");
+        last.device
+    }
+
+    /// Where the last device keeps data at rest.
+    pub fn extents(&self) -> std::ops::Range<u64> {
+        let region = self.superblocks.last().expect("a group has devices").geometry.extents;
+        region.offset..region.end()
+    }
+
+    /// What its clock shows.
+    pub fn clock(&self, now: u64) -> Instant {
+        let run = now as i128 + i128::from(self.clock_drift) * now as i128 / 1_000_000;
+        Instant(self.clock_offset + run as u64 + 1)
+    }
+
+    /// When its clock will show that.
+    pub fn time_of(&self, clock: Instant) -> u64 {
+        let run = clock.0.saturating_sub(self.clock_offset + 1) as i128;
+        (run * 1_000_000 / (1_000_000 + i128::from(self.clock_drift))) as u64 + 1
+    }
+
+    /// Starts its process: the group is opened, the disks are known.
+    pub fn start(
+        &mut self,
+        now: u64,
+        peers: &[NodeId],
+        disks: &[(DiskSpec, (u64, Roster))],
+        mutant: Option<Mutant>,
+        prefers_local: bool,
+    ) -> Vec<Output> {
+        self.incarnation += 1;
+        let clock = self.clock(now);
+        let pool = Pool::new(48 << 20);
+        let mut node = Node::new(pool.clone(), clock);
+        let me = OwnedBy { node: self.id, incarnation: self.incarnation << 32 };
+        node.join_fabric(FabricSettings { me, prefers_local, mutant });
+        let (mut first, mut out) = (Vec::new(), Vec::new());
+        let settings = diskgroup::Settings {
+            table_bytes_max: 1 << 20,
+            retained_bytes_max: 1 << 20,
+            scrub_bytes_per_second: 0,
+            discard: true,
+            mutant: None,
+        };
+        let group = Group::open(self.superblocks.clone(), settings, pool, clock, &mut first);
+        let key = node.add_group(group, first, &mut out);
+        assert!(key == GroupKey(0), "a host has one group");
+        node.set_peers(clock, peers, &mut out);
+        for (spec, record) in disks {
+            node.open_cluster_disk(clock, spec.clone(), record.clone()).expect("a fresh node has no disks");
+        }
+        self.node = Some(node);
+        out
+    }
+}
+
+/// The disk of that number: mirrors of `plan.copies`, their components on the hosts that `hosts` names by place.
+pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
+    let size = 4 * MIB;
+    let place = |index: usize| Layout::Mirror {
+        copies: hosts[index]
+            .iter()
+            .enumerate()
+            .map(|(copy, host)| Component {
+                id: component_id(number, index as u64, copy as u64),
+                device: host.capacity_device(),
+                size,
+            })
+            .collect(),
+    };
+    let layout = match plan.places {
+        1 => place(0),
+        places => Layout::Stripe { unit: MIB, columns: (0..places as usize).map(place).collect() },
+    };
+    DiskSpec {
+        id: DiskId(u128::from(number + 1)),
+        name: format!("disk-{number}"),
+        size: size * plan.places,
+        layout,
+        epoch: 0,
+        read_only: false,
+        verify_checksums: true,
+        iops_limit: None,
+        reservation_percent: 0,
+        policy: String::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! What a seed draws: the cluster, and which faults come how often.
+
+use base::Random;
+
+/// Nanoseconds of a millisecond.
+pub const MS: u64 = 1_000_000;
+
+/// The cluster and the faults of one run. Chances are events a (virtual) second over the whole cluster, in thousandths.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Hosts.
+    pub hosts: u64,
+    /// Copies of each place.
+    pub copies: u64,
+    /// Places of each disk.
+    pub places: u64,
+    /// Disks, each with a guest.
+    pub disks: u64,
+    /// Extents of each host's group.
+    pub extents: u64,
+    /// Length of the time with faults, in nanoseconds.
+    pub faulty_ns: u64,
+    /// The greatest latency of a message, of a device, and of the directory, in nanoseconds.
+    pub network_ns: u64,
+    /// See `network_ns`.
+    pub device_ns: u64,
+    /// See `network_ns`.
+    pub directory_ns: u64,
+    /// The greatest pause of a guest between two requests.
+    pub think_ns: u64,
+    /// Requests that a guest has under way at most.
+    pub depth: u64,
+    /// Processes killed; they come back.
+    pub kills: u64,
+    /// Hosts that lose power; they come back.
+    pub power: u64,
+    /// All hosts at once.
+    pub blackouts: u64,
+    /// Hosts that stop for a while and go on.
+    pub pauses: u64,
+    /// Links cut for a while, in one direction or in both.
+    pub cuts: u64,
+    /// Hosts cut off from all others for a while.
+    pub partitions: u64,
+    /// Connections that break.
+    pub resets: u64,
+    /// Messages doubled, dropped within a connection, or delivered from one that is over, in thousandths of messages.
+    pub mangled: u64,
+    /// Whether the directory may leave outcomes unknown, and be away.
+    pub directory_faults: bool,
+    /// Guests that move to another host.
+    pub moves: u64,
+    /// Bits that flip at rest.
+    pub rot: u64,
+    /// Devices that fail for good.
+    pub dead_devices: u64,
+    /// Devices that become slow for a while.
+    pub slow: u64,
+    /// Whether clocks run at different speeds.
+    pub drift: bool,
+}
+
+impl Plan {
+    /// Draws one.
+    pub fn draw(random: &mut Random) -> Plan {
+        let copies = [2, 2, 3, 3, 4][random.below(5) as usize];
+        let mut plan = Plan {
+            hosts: copies + random.below(3),
+            copies,
+            places: random.range(1..3),
+            disks: random.range(1..3),
+            extents: if random.chance(1, 10) { 12 } else { 48 },
+            faulty_ns: random.range(4..14) * 1000 * MS,
+            network_ns: [MS / 20, MS / 4, 5 * MS][random.below(3) as usize],
+            device_ns: [MS / 10, MS / 2, 10 * MS][random.below(3) as usize],
+            directory_ns: [MS, 5 * MS, 80 * MS][random.below(3) as usize],
+            think_ns: [2 * MS, 20 * MS, 60 * MS][random.below(3) as usize],
+            depth: [1, 4, 12][random.below(3) as usize],
+            directory_faults: random.chance(1, 2),
+            drift: random.chance(1, 2),
+            ..Plan::default()
+        };
+        // Swarm: each kind of fault is in some seeds only, so that each is met with and without the others.
+        let mut rate = |most: u64| if random.chance(1, 2) { 1 + random.below(most) } else { 0 };
+        plan.kills = rate(400);
+        plan.power = rate(300);
+        plan.blackouts = rate(120);
+        plan.pauses = rate(300);
+        plan.cuts = rate(500);
+        plan.partitions = rate(300);
+        plan.resets = rate(1000);
+        plan.mangled = rate(4);
+        plan.moves = rate(700);
+        plan.slow = rate(300);
+        if random.chance(1, 6) {
+            plan.rot = 1 + random.below(1500);
+        }
+        if random.chance(1, 12) {
+            plan.dead_devices = 60;
+        }
+        plan
+    }
+}

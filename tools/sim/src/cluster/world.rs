@@ -1,0 +1,984 @@
+//! One run of several hosts: events in the order of time, faults, and what must hold at the end.
+
+use super::directory::Directory;
+use super::guest::Guest;
+use super::host::{Host, disk_spec};
+use super::network::{Connection, Network};
+use super::plan::{MS, Plan};
+use base::checksum::crc32c;
+use base::request::Outcome;
+use base::{DiskId, NodeId, Pool, Random};
+use diskgroup::{Io, IoFailure};
+use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
+use replication::owner::{Committed, Event as OwnerEvent};
+use replication::{Mutant, Roster, Standing};
+use std::collections::{BTreeMap, BinaryHeap};
+use wire::{Answer, Message, Request};
+
+/// Far more events than any run needs: beyond, something goes round in circles.
+const EVENTS_MAX: u64 = 3_000_000;
+
+/// How a run ended well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Checksum over everything that happened, in order.
+    pub trace: u64,
+    /// Events worked off.
+    pub events: u64,
+    /// Guests' requests answered.
+    pub answered: u64,
+    /// Owners that began to serve.
+    pub take_overs: u64,
+    /// Changes rolled forward by them.
+    pub rolled: u64,
+    /// Components that left an active set.
+    pub left: u64,
+    /// Components that joined one.
+    pub joined: u64,
+    /// Bytes copied for them.
+    pub copied_bytes: u64,
+    /// Damaged ranges written again.
+    pub repaired: u64,
+    /// The longest that a guest's request took while faults came and went, in nanoseconds.
+    pub longest_ns: u64,
+}
+
+impl Summary {
+    /// Adds the figures of another run.
+    pub fn add(&mut self, other: &Summary) {
+        self.events += other.events;
+        self.answered += other.answered;
+        self.take_overs += other.take_overs;
+        self.rolled += other.rolled;
+        self.left += other.left;
+        self.joined += other.joined;
+        self.copied_bytes += other.copied_bytes;
+        self.repaired += other.repaired;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left and {} joined \
+             ({} MiB copied), {} ranges repaired",
+            self.events,
+            self.answered,
+            self.take_overs,
+            self.rolled,
+            self.left,
+            self.joined,
+            self.copied_bytes >> 20,
+            self.repaired
+        )
+    }
+}
+
+/// Something that happens.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Device {
+        host: usize,
+        incarnation: u64,
+        group: GroupKey,
+        io: Io,
+        member: u8,
+        ticket: u64,
+        kind: Kind,
+    },
+    Wake {
+        host: usize,
+    },
+    Connect {
+        from: NodeId,
+        to: NodeId,
+        session: u64,
+    },
+    Connected {
+        from: NodeId,
+        to: NodeId,
+        session: u64,
+        is_there: bool,
+    },
+    Request {
+        from: NodeId,
+        to: NodeId,
+        message: Message<Request>,
+    },
+    Answer {
+        from: NodeId,
+        to: NodeId,
+        message: Message<Answer>,
+    },
+    /// The connection that `from` began with `to` is over, for `from` or for `to`.
+    Closed {
+        from: NodeId,
+        to: NodeId,
+        session: u64,
+        at_acceptor: bool,
+    },
+    Commit {
+        host: usize,
+        incarnation: u64,
+        disk: DiskId,
+        expected: u64,
+        roster: Roster,
+    },
+    Committed {
+        host: usize,
+        incarnation: u64,
+        disk: DiskId,
+        committed: Committed,
+    },
+    Fetch {
+        host: usize,
+        incarnation: u64,
+        disk: DiskId,
+    },
+    Recorded {
+        host: usize,
+        incarnation: u64,
+        disk: DiskId,
+        record: Option<(u64, Roster)>,
+    },
+    Guest {
+        guest: usize,
+    },
+    Fault,
+    Start {
+        host: usize,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Read { offset: u64, buffer: base::Buffer },
+    Write,
+    Flush,
+    Discard,
+}
+
+struct Pending {
+    at: u64,
+    ticket: u64,
+    event: Event,
+}
+
+impl PartialEq for Pending {
+    fn eq(&self, other: &Pending) -> bool {
+        (self.at, self.ticket) == (other.at, other.ticket)
+    }
+}
+impl Eq for Pending {}
+impl Ord for Pending {
+    fn cmp(&self, other: &Pending) -> std::cmp::Ordering {
+        (other.at, other.ticket).cmp(&(self.at, self.ticket))
+    }
+}
+impl PartialOrd for Pending {
+    fn partial_cmp(&self, other: &Pending) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One run.
+pub struct World {
+    pub(crate) random: Random,
+    pub(crate) plan: Plan,
+    mutant: Option<Mutant>,
+    prefers_local: bool,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) network: Network,
+    pub(crate) directory: Directory,
+    pub(crate) guests: Vec<Guest>,
+    disks: Vec<DiskSpec>,
+    pool: Pool,
+    pub(crate) now: u64,
+    tickets: u64,
+    queue: BinaryHeap<Pending>,
+    /// Whether faults still come.
+    is_faulty: bool,
+    /// Whether guests still ask for something new.
+    has_load: bool,
+    /// What inspections of the end found, by their token.
+    inspected: BTreeMap<u64, Answer>,
+    pub(crate) summary: Summary,
+    verbose: bool,
+    failure: Option<String>,
+}
+
+impl World {
+    /// The world of `seed`.
+    pub fn new(seed: u64, mutant: Option<Mutant>) -> World {
+        let mut random = Random::new(seed ^ 0x5eed_c105_7e12_0000);
+        let plan = Plan::draw(&mut random);
+        let mut hosts: Vec<Host> =
+            (0..plan.hosts).map(|number| Host::new(number, &plan, &mut random)).collect();
+        let mut directory = Directory::default();
+        let mut disks = Vec::new();
+        let mut guests = Vec::new();
+        for number in 0..plan.disks {
+            let placed: Vec<Vec<usize>> = (0..plan.places)
+                .map(|_| {
+                    let mut order: Vec<usize> = (0..hosts.len()).collect();
+                    for index in 0..order.len() {
+                        let other = index + random.below((plan.hosts as usize - index) as u64) as usize;
+                        order.swap(index, other);
+                    }
+                    order.truncate(plan.copies as usize);
+                    order
+                })
+                .collect();
+            let on: Vec<Vec<&Host>> =
+                placed.iter().map(|place| place.iter().map(|&host| &hosts[host]).collect()).collect();
+            let spec = disk_spec(number, &plan, &on);
+            directory.preset(spec.id, first_roster(&spec, &placed, &hosts));
+            guests.push(Guest::new(spec.id, spec.size, random.below(plan.hosts) as usize));
+            disks.push(spec);
+        }
+        let prefers_local = random.chance(1, 2);
+        hosts.iter_mut().for_each(|host| host.paused_until = 0);
+        World {
+            random,
+            plan,
+            mutant,
+            prefers_local,
+            hosts,
+            network: Network::default(),
+            directory,
+            guests,
+            disks,
+            pool: Pool::new(64 << 20),
+            now: 1,
+            tickets: 0,
+            queue: BinaryHeap::new(),
+            is_faulty: true,
+            has_load: true,
+            inspected: BTreeMap::new(),
+            summary: Summary::default(),
+            verbose: false,
+            failure: None,
+        }
+    }
+
+    /// Prints what happens.
+    pub fn verbose(mut self) -> World {
+        self.verbose = true;
+        println!("{:?}", self.plan);
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// What the oracle found.
+    pub fn run(mut self) -> Result<Summary, String> {
+        self.make_components()?;
+        for guest in 0..self.guests.len() {
+            self.use_disk(guest, true);
+            self.later(MS, Event::Guest { guest });
+        }
+        self.later(50 * MS, Event::Fault);
+        let until = self.now + self.plan.faulty_ns;
+        self.run_until(until)?;
+        self.summary.longest_ns = self.guests.iter().map(|guest| guest.longest_ns).max().unwrap_or(0);
+        self.heal();
+        self.settle()?;
+        self.read_everything()?;
+        self.compare_copies()?;
+        self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
+        Ok(self.summary)
+    }
+
+    fn run_until(&mut self, until: u64) -> Result<(), String> {
+        while self.queue.peek().is_some_and(|next| next.at <= until) {
+            self.next_event()?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    pub(crate) fn later(&mut self, delay: u64, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    pub(crate) fn at(&mut self, at: u64, event: Event) {
+        self.tickets += 1;
+        self.queue.push(Pending { at, ticket: self.tickets, event });
+    }
+
+    fn note(&mut self, what: &str, value: u64) {
+        let mut bytes = Vec::from(what.as_bytes());
+        bytes.extend_from_slice(&value.to_le_bytes());
+        bytes.extend_from_slice(&self.summary.trace.to_le_bytes());
+        bytes.extend_from_slice(&self.now.to_le_bytes());
+        self.summary.trace =
+            u64::from(crc32c(&bytes)) << 32 | u64::from(crc32c(&[&bytes[..], b"x"].concat()));
+    }
+
+    pub(crate) fn say(&self, text: impl FnOnce() -> String) {
+        if self.verbose {
+            println!("{:>10.3} ms  {}", self.now as f64 / MS as f64, text());
+        }
+    }
+
+    fn next_event(&mut self) -> Result<(), String> {
+        let Pending { at, ticket, event } = self.queue.pop().expect("just seen");
+        self.now = self.now.max(at);
+        self.summary.events += 1;
+        self.note("event", ticket);
+        if self.summary.events > EVENTS_MAX {
+            return Err(format!("{EVENTS_MAX} events and no end: {event:?}"));
+        }
+        self.happen(event);
+        match self.failure.take() {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+
+    pub(crate) fn index_of(&self, node: NodeId) -> usize {
+        (node.host.0 - 1) as usize
+    }
+
+    fn latency(&mut self) -> u64 {
+        5_000 + self.random.below(self.plan.network_ns)
+    }
+
+    /// Events for a host that stands still wait until it goes on.
+    fn host_of(&self, event: &Event) -> Option<usize> {
+        match event {
+            Event::Device { host, .. } | Event::Wake { host } => Some(*host),
+            Event::Committed { host, .. } | Event::Recorded { host, .. } => Some(*host),
+            Event::Connect { to, .. } | Event::Request { to, .. } => Some(self.index_of(*to)),
+            Event::Answer { to, .. } => Some(self.index_of(*to)),
+            Event::Connected { from, .. } => Some(self.index_of(*from)),
+            Event::Closed { from, to, at_acceptor, .. } => {
+                Some(self.index_of(if *at_acceptor { *to } else { *from }))
+            }
+            Event::Guest { guest } => Some(self.guests[*guest].host),
+            Event::Commit { .. } | Event::Fetch { .. } | Event::Fault | Event::Start { .. } => None,
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        if let Some(host) = self.host_of(&event)
+            && self.hosts[host].paused_until > self.now
+        {
+            let until = self.hosts[host].paused_until;
+            return self.at(until, event);
+        }
+        match event {
+            Event::Device { host, incarnation, group, io, member, ticket, kind } => {
+                self.device_done(host, incarnation, group, io, member, ticket, kind);
+            }
+            Event::Wake { host } => {
+                self.hosts[host].alarm = u64::MAX;
+                self.with_node(host, |_, _, _| {});
+            }
+            Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
+            Event::Connected { from, to, session, is_there } => {
+                let host = self.index_of(from);
+                self.with_node(host, |node, now, out| match is_there {
+                    true => node.connected(now, to, session, out),
+                    false => node.disconnected(now, to, session, out),
+                });
+            }
+            Event::Request { from, to, message } => {
+                let host = self.index_of(to);
+                self.with_node(host, |node, now, out| node.request_received(now, from, message, out));
+            }
+            Event::Answer { from, to, message } => {
+                let host = self.index_of(to);
+                self.with_node(host, |node, now, out| node.answer_received(now, from, message, out));
+            }
+            Event::Closed { from, to, session, at_acceptor } => {
+                let host = self.index_of(if at_acceptor { to } else { from });
+                self.with_node(host, |node, now, out| match at_acceptor {
+                    true => node.accepted_ended(now, from, session, out),
+                    false => node.disconnected(now, to, session, out),
+                });
+            }
+            Event::Commit { host, incarnation, disk, expected, roster } => {
+                self.commit_arrives(host, incarnation, disk, expected, roster);
+            }
+            Event::Committed { host, incarnation, disk, committed } => {
+                if self.hosts[host].incarnation == incarnation {
+                    self.with_node(host, |node, now, out| node.committed(now, disk, committed, out));
+                }
+            }
+            Event::Fetch { host, incarnation, disk } => {
+                if self.directory.away_until > self.now {
+                    let until = self.directory.away_until;
+                    return self.at(until, Event::Fetch { host, incarnation, disk });
+                }
+                let record = self.directory.get(disk);
+                let delay = 1 + self.random.below(self.plan.directory_ns);
+                self.later(delay, Event::Recorded { host, incarnation, disk, record });
+            }
+            Event::Recorded { host, incarnation, disk, record, .. } => {
+                if self.hosts[host].incarnation == incarnation {
+                    self.with_node(host, |node, now, out| node.recorded(now, disk, record, out));
+                }
+            }
+            Event::Guest { guest } => self.guest_turn(guest),
+            Event::Fault => self.fault_turn(),
+            Event::Start { host } => self.start(host),
+        }
+    }
+
+    /// Lets a node do something, then everything that follows from it at once.
+    pub(crate) fn with_node(
+        &mut self,
+        host: usize,
+        act: impl FnOnce(&mut Node, base::Instant, &mut Vec<Output>),
+    ) {
+        let now = self.hosts[host].clock(self.now);
+        let Some(mut node) = self.hosts[host].node.take() else { return };
+        let mut out = Vec::new();
+        act(&mut node, now, &mut out);
+        node.advance(now, &mut out);
+        let wake_at = node.wake_at();
+        self.hosts[host].node = Some(node);
+        if let Some(at) = wake_at {
+            let at = self.hosts[host].time_of(at).max(self.now + 1);
+            if at < self.hosts[host].alarm {
+                self.hosts[host].alarm = at;
+                self.at(at, Event::Wake { host });
+            }
+        }
+        for output in out {
+            self.perform(host, output);
+        }
+    }
+
+    fn perform(&mut self, host: usize, output: Output) {
+        match output {
+            Output::Device { group, output } => self.ask_device(host, group, output),
+            Output::Reply { token, outcome } => self.reply(token, outcome),
+            Output::Event { event, .. } => {
+                self.say(|| format!("host {host}: {event:?}"));
+                let is_expected = matches!(event, diskgroup::Event::Ready) || self.hosts[host].is_damaged;
+                if !is_expected {
+                    self.fail(format!("host {host}: unexpected event {event:?}"));
+                }
+            }
+            Output::Control { .. } => unreachable!("nobody asked for a control operation"),
+            Output::Fabric(output) => self.perform_fabric(host, output),
+        }
+    }
+
+    fn perform_fabric(&mut self, host: usize, output: FabricOutput) {
+        let (from, incarnation) = (self.hosts[host].id, self.hosts[host].incarnation);
+        match output {
+            FabricOutput::Connect { peer: to, session } => {
+                let reaches =
+                    self.network.reaches(from, to, self.now) && self.network.reaches(to, from, self.now);
+                let latency = self.latency();
+                match reaches {
+                    true => self.later(latency, Event::Connect { from, to, session }),
+                    false => {
+                        self.later(1000 * MS, Event::Connected { from, to, session, is_there: false });
+                    }
+                }
+            }
+            FabricOutput::Disconnect { peer: to, session } => self.close(from, to, session, true),
+            FabricOutput::EndAccepted { peer, session } => self.close(peer, from, session, false),
+            FabricOutput::Request { peer: to, message } => self.send_request(from, to, message),
+            FabricOutput::Answer { peer: to, message } => self.send_answer(from, to, message),
+            FabricOutput::Commit { disk, expected, roster } => {
+                let delay = 1 + self.random.below(self.plan.directory_ns);
+                self.later(delay, Event::Commit { host, incarnation, disk, expected, roster });
+            }
+            FabricOutput::Fetch { disk } => {
+                let delay = 1 + self.random.below(self.plan.directory_ns);
+                self.later(delay, Event::Fetch { host, incarnation, disk });
+            }
+            FabricOutput::Component { token, answer } => {
+                self.inspected.extend(answer.map(|answer| (token.0, answer)));
+            }
+            FabricOutput::Owner { disk, event } => self.owner_event(host, disk, event),
+        }
+    }
+
+    fn owner_event(&mut self, host: usize, disk: DiskId, event: OwnerEvent) {
+        self.say(|| format!("host {host}: {disk:?} {event:?}"));
+        match event {
+            OwnerEvent::Serving { rolled, .. } => {
+                self.summary.take_overs += 1;
+                self.summary.rolled += u64::from(rolled);
+            }
+            OwnerEvent::Left { why, .. } => {
+                self.summary.left += 1;
+                let is_liar = why == replication::owner::LeftBecause::LostWrites;
+                if is_liar && !self.may_damage() {
+                    self.fail(format!("host {host}: a component of {disk:?} lost acknowledged changes"));
+                }
+            }
+            OwnerEvent::Joined { copied_bytes, .. } => {
+                self.summary.joined += 1;
+                self.summary.copied_bytes += copied_bytes;
+            }
+            OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
+            OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
+        }
+    }
+
+    fn connect_arrives(&mut self, from: NodeId, to: NodeId, session: u64) {
+        let latency = self.latency();
+        let host = self.index_of(to);
+        let is_there = self.hosts[host].node.is_some();
+        if is_there {
+            let connection = Connection { from, to, last: [self.now; 2] };
+            self.network.connections.insert((from, session), connection);
+            self.with_node(host, |node, now, out| node.accepted(now, from, session, out));
+        }
+        self.later(latency, Event::Connected { from, to, session, is_there });
+    }
+
+    /// One side closes a connection; the other hears of it if anything reaches it.
+    pub(crate) fn close(&mut self, from: NodeId, to: NodeId, session: u64, by_initiator: bool) {
+        if self.network.connections.remove(&(from, session)).is_none() {
+            return;
+        }
+        let (near, far) = if by_initiator { (from, to) } else { (to, from) };
+        if self.network.reaches(near, far, self.now) {
+            let latency = self.latency();
+            self.later(latency, Event::Closed { from, to, session, at_acceptor: by_initiator });
+        }
+    }
+
+    /// When a message of a connection arrives; `None` if it never does. What is cut off comes when the cut is over.
+    fn arrival(&mut self, begun_by: NodeId, session: u64, near: NodeId, far: NodeId) -> Option<u64> {
+        let latency = self.latency();
+        let is_cut = !self.network.reaches(near, far, self.now);
+        let wait = if is_cut { self.network.cut_until(near, far) - self.now } else { 0 };
+        let connection = self.network.connections.get_mut(&(begun_by, session));
+        let connection = connection?;
+        let direction = usize::from(near != begun_by);
+        let at = (self.now + wait + latency).max(connection.last[direction] + 1);
+        connection.last[direction] = at;
+        Some(at)
+    }
+
+    fn is_mangled(&mut self) -> bool {
+        self.is_faulty && self.plan.mangled > 0 && self.random.chance(self.plan.mangled, 1000)
+    }
+
+    fn send_request(&mut self, from: NodeId, to: NodeId, message: Message<Request>) {
+        let Some(at) = self.arrival(from, message.session, from, to) else { return };
+        if self.is_mangled() {
+            match self.random.below(3) {
+                0 => return,
+                1 => self.at(at + 1, Event::Request { from, to, message: message.clone() }),
+                _ => {
+                    // The connection breaks, and what was on its way comes in late all the same.
+                    self.close(from, to, message.session, false);
+                    let late = at + self.random.below(300 * MS);
+                    return self.at(late, Event::Request { from, to, message });
+                }
+            }
+        }
+        self.at(at, Event::Request { from, to, message });
+    }
+
+    fn send_answer(&mut self, from: NodeId, to: NodeId, message: Message<Answer>) {
+        let Some(at) = self.arrival(to, message.session, from, to) else { return };
+        if self.is_mangled() {
+            match self.random.below(2) {
+                0 => return,
+                _ => self.at(at + 1, Event::Answer { from, to, message: message.clone() }),
+            }
+        }
+        self.at(at, Event::Answer { from, to, message });
+    }
+
+    fn commit_arrives(&mut self, host: usize, incarnation: u64, disk: DiskId, expected: u64, roster: Roster) {
+        if self.directory.away_until > self.now {
+            // The request is lost, or carried out late: its sender is told after a while that nobody knows.
+            let until = self.directory.away_until;
+            if self.random.chance(1, 2) {
+                self.at(until, Event::Commit { host, incarnation: u64::MAX, disk, expected, roster });
+            }
+            let committed = Committed::Unknown;
+            return self.later(500 * MS, Event::Committed { host, incarnation, disk, committed });
+        }
+        let committed = self.directory.commit(disk, expected, roster);
+        let is_lost = self.is_faulty && self.plan.directory_faults && self.random.chance(1, 12);
+        let committed = if is_lost { Committed::Unknown } else { committed };
+        let delay = 1 + self.random.below(self.plan.directory_ns);
+        let delay = if is_lost { delay + 300 * MS } else { delay };
+        self.say(|| format!("host {host}: {disk:?} commit {committed:?}"));
+        self.later(delay, Event::Committed { host, incarnation, disk, committed });
+        self.push_record(disk);
+    }
+
+    /// Tells all hosts of a record, sooner or later.
+    fn push_record(&mut self, disk: DiskId) {
+        for host in 0..self.hosts.len() {
+            let delay = 1 + self.random.below(20 * self.plan.directory_ns);
+            let (incarnation, record) = (self.hosts[host].incarnation, self.directory.get(disk));
+            self.later(delay, Event::Recorded { host, incarnation, disk, record });
+        }
+    }
+
+    fn ask_device(&mut self, host: usize, group: GroupKey, output: diskgroup::Output) {
+        let ticket = self.tickets;
+        let slow = if self.hosts[host].slow_until > self.now { 60 } else { 1 };
+        let delay = (10_000 + self.random.below(self.plan.device_ns)) * slow;
+        let incarnation = self.hosts[host].incarnation;
+        let (io, member, kind) = match output {
+            diskgroup::Output::Read { io, member, offset, buffer } => {
+                (io, member, Kind::Read { offset, buffer })
+            }
+            diskgroup::Output::Write { io, member, offset, buffers, stable } => {
+                let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+                self.hosts[host].devices[member as usize].begin_write(ticket, offset, bytes, stable);
+                (io, member, Kind::Write)
+            }
+            diskgroup::Output::Flush { io, member } => {
+                self.hosts[host].devices[member as usize].begin_flush(ticket);
+                (io, member, Kind::Flush)
+            }
+            diskgroup::Output::Discard { io, member, .. } => (io, member, Kind::Discard),
+            diskgroup::Output::Done { .. } | diskgroup::Output::Event(_) => {
+                unreachable!("the node passes device requests on only")
+            }
+        };
+        self.later(delay, Event::Device { host, incarnation, group, io, member, ticket, kind });
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
+    fn device_done(
+        &mut self,
+        host: usize,
+        incarnation: u64,
+        group: GroupKey,
+        io: Io,
+        member: u8,
+        ticket: u64,
+        kind: Kind,
+    ) {
+        if self.hosts[host].incarnation != incarnation || self.hosts[host].node.is_none() {
+            return;
+        }
+        let device = &mut self.hosts[host].devices[member as usize];
+        match kind {
+            Kind::Read { offset, buffer } => buffer.fill_from(0, &device.read(offset, buffer.len())),
+            Kind::Write => device.end_write(ticket),
+            Kind::Flush => device.end_flush(ticket),
+            Kind::Discard => {}
+        }
+        let result = match device.is_dead {
+            true => Err(IoFailure("the device is dead".to_owned())),
+            false => Ok(()),
+        };
+        self.with_node(host, |node, now, out| node.device_done(now, group, io, result, out));
+    }
+
+    fn reply(&mut self, token: Token, outcome: Outcome) {
+        let (guest, number) = ((token.0 >> 40) as usize, token.0 & ((1 << 40) - 1));
+        let may_damage = self.may_damage();
+        let now = self.now;
+        self.note("reply", token.0 << 1 | u64::from(outcome.is_ok()));
+        if let Err(why) = self.guests[guest].answered(now, number, outcome, may_damage) {
+            self.fail(why);
+        }
+    }
+
+    pub(crate) fn may_damage(&self) -> bool {
+        self.hosts.iter().any(|host| host.is_damaged)
+    }
+
+    /// Starts a host's process.
+    pub(crate) fn start(&mut self, host: usize) {
+        if self.hosts[host].node.is_some() {
+            return;
+        }
+        self.say(|| format!("host {host} starts"));
+        let peers: Vec<NodeId> = self.hosts.iter().map(|host| host.id).collect();
+        let record = |spec: &DiskSpec| self.directory.get(spec.id).expect("every disk has a record");
+        let disks: Vec<_> = self.disks.iter().map(|spec| (spec.clone(), record(spec))).collect();
+        let (now, mutant, local) = (self.now, self.mutant, self.prefers_local);
+        let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
+        out.into_iter().for_each(|output| self.perform(host, output));
+        for guest in 0..self.guests.len() {
+            if self.guests[guest].host == host {
+                self.use_disk(guest, true);
+            }
+        }
+        self.with_node(host, |_, _, _| {});
+    }
+
+    /// Tells the guest's host that its disk is in use there, or no more.
+    pub(crate) fn use_disk(&mut self, guest: usize, is_used: bool) {
+        let (host, disk) = (self.guests[guest].host, self.guests[guest].disk);
+        self.with_node(host, |node, now, out| node.set_used(now, disk, is_used, out));
+    }
+
+    fn guest_turn(&mut self, guest: usize) {
+        let pause = 1 + self.random.below(self.plan.think_ns);
+        self.later(pause, Event::Guest { guest });
+        let host = self.guests[guest].host;
+        if self.hosts[host].node.is_none() {
+            return self.guest_lost(guest);
+        }
+        if let Some(to) = self.guests[guest].moving_to {
+            if self.hosts[to].node.is_none() {
+                self.guests[guest].moving_to = None;
+            } else if self.guests[guest].outstanding() == 0 {
+                self.say(|| format!("guest {guest} moved from host {host} to {to}"));
+                self.use_disk(guest, false);
+                self.guests[guest].host = to;
+                self.guests[guest].moving_to = None;
+            }
+            return;
+        }
+        if !self.has_load || self.guests[guest].outstanding() as u64 >= self.plan.depth {
+            return;
+        }
+        let now = self.now;
+        let asked = self.guests[guest].ask(now, &mut self.random, &self.pool);
+        if let Some((number, request)) = asked {
+            self.guest_asks(guest, number, request);
+        }
+    }
+
+    fn guest_asks(&mut self, guest: usize, number: u64, request: base::request::Request) {
+        let (host, disk) = (self.guests[guest].host, self.guests[guest].disk);
+        let token = Token((guest as u64) << 40 | number);
+        self.with_node(host, |node, now, out| {
+            let key = node.disk(disk).expect("every host knows every disk");
+            node.request(now, token, key, request, out);
+        });
+    }
+
+    /// The host of a guest is gone: it starts on another that runs.
+    fn guest_lost(&mut self, guest: usize) {
+        let running: Vec<usize> =
+            (0..self.hosts.len()).filter(|&host| self.hosts[host].node.is_some()).collect();
+        if running.is_empty() {
+            return;
+        }
+        let to = running[self.random.below(running.len() as u64) as usize];
+        self.say(|| format!("guest {guest} starts again on host {to}"));
+        self.guests[guest].lose_host(to);
+        self.use_disk(guest, true);
+    }
+
+    /// The process of a host ends, as by `kill -9`, or with the power.
+    pub(crate) fn kill(&mut self, host: usize, with_power: bool) {
+        if self.hosts[host].node.take().is_none() {
+            return;
+        }
+        self.say(|| format!("host {host} {}", if with_power { "loses power" } else { "is killed" }));
+        let id = self.hosts[host].id;
+        self.hosts[host].alarm = u64::MAX;
+        self.hosts[host].incarnation += 1; // What is under way is for nobody.
+        self.hosts[host].paused_until = 0;
+        let mut random = self.random.fork();
+        self.hosts[host].devices.iter_mut().for_each(|device| device.crash(&mut random));
+        for (from, session) in self.network.of(id) {
+            let to = self.network.connections[&(from, session)].to;
+            if with_power {
+                self.network.connections.remove(&(from, session));
+            } else {
+                self.close(from, to, session, from == id);
+            }
+        }
+        for guest in 0..self.guests.len() {
+            if self.guests[guest].host == host {
+                self.guests[guest].lose_host(host);
+            }
+        }
+        let delay = MS + self.random.below(4000 * MS);
+        self.later(delay, Event::Start { host });
+    }
+
+    fn fault_turn(&mut self) {
+        if self.is_faulty {
+            self.fault();
+            self.later(25 * MS, Event::Fault);
+        }
+    }
+
+    /// No more faults: everything comes back.
+    fn heal(&mut self) {
+        self.say(|| "faults end".to_owned());
+        self.is_faulty = false;
+        self.network.heal();
+        self.directory.away_until = 0;
+        for host in 0..self.hosts.len() {
+            self.hosts[host].paused_until = self.hosts[host].paused_until.min(self.now);
+            self.hosts[host].slow_until = 0;
+            self.start(host);
+            self.with_node(host, |_, _, _| {});
+        }
+    }
+
+    /// Whether every disk must become whole and every request must end.
+    fn must_heal(&self) -> bool {
+        !self.may_damage() && self.plan.extents > 20
+    }
+
+    /// Load goes on for a while; then it stops, and all must come to rest.
+    fn settle(&mut self) -> Result<(), String> {
+        self.run_until(self.now + 1000 * MS)?;
+        self.has_load = false;
+        let deadline = self.now + 120_000 * MS;
+        while self.now < deadline {
+            self.run_until(self.now + 500 * MS)?;
+            let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
+            if is_quiet && self.is_whole() {
+                return self.run_until(self.now + 3000 * MS);
+            }
+            if is_quiet && !self.must_heal() && self.now > deadline - 90_000 * MS {
+                return Ok(());
+            }
+        }
+        if !self.must_heal() {
+            return Ok(());
+        }
+        let records: Vec<_> = self.directory.disks().iter().map(|disk| self.directory.get(*disk)).collect();
+        let waiting: usize = self.guests.iter().map(Guest::outstanding).sum();
+        Err(format!("it does not heal: {waiting} requests wait; records {records:?}"))
+    }
+
+    fn is_whole(&self) -> bool {
+        let is_active = |roster: &Roster| roster.members.iter().all(|one| one.standing == Standing::Active);
+        self.directory
+            .disks()
+            .iter()
+            .all(|disk| self.directory.get(*disk).is_some_and(|(_, one)| is_active(&one)))
+    }
+
+    /// Every block must read as the oracle knows it.
+    fn read_everything(&mut self) -> Result<(), String> {
+        for guest in 0..self.guests.len() {
+            if self.guests[guest].outstanding() > 0 {
+                continue; // The disk cannot be reached, which is fair where devices are lost.
+            }
+            let mut part = 0;
+            let now = self.now;
+            while let Some((number, request)) = self.guests[guest].read_part(now, part) {
+                self.guest_asks(guest, number, request);
+                part += 1;
+            }
+        }
+        let deadline = self.now + 20_000 * MS;
+        while self.guests.iter().any(|guest| guest.outstanding() > 0) && self.now < deadline {
+            self.run_until(self.now + 20 * MS)?;
+        }
+        match self.guests.iter().all(|guest| guest.outstanding() == 0) || !self.must_heal() {
+            true => Ok(()),
+            false => Err("reads at the end are not answered".to_owned()),
+        }
+    }
+
+    /// When all is quiet, the active components of a place hold the same.
+    fn compare_copies(&mut self) -> Result<(), String> {
+        if self.may_damage() {
+            return Ok(());
+        }
+        let mut token = 1;
+        let mut places: Vec<(DiskId, u16, u32, Vec<u64>)> = Vec::new();
+        for disk in self.directory.disks() {
+            let (_, roster) = self.directory.get(disk).expect("just listed");
+            for place in 0..roster.place_count() as u16 {
+                for part in 0..4 {
+                    let mut tokens = Vec::new();
+                    let active = roster.members.iter().filter(|one| one.standing == Standing::Active);
+                    for member in active.filter(|one| one.place == place) {
+                        let (host, component) = (self.index_of(member.node), member.component);
+                        self.with_node(host, |node, now, out| {
+                            node.inspect(now, Token(token), component, part, out);
+                        });
+                        tokens.push(token);
+                        token += 1;
+                    }
+                    places.push((disk, place, part, tokens));
+                }
+            }
+        }
+        self.run_until(self.now + 3000 * MS)?;
+        for (disk, place, part, tokens) in places {
+            let found: Vec<Option<Vec<u8>>> = tokens.iter().map(|token| self.bytes_of(*token)).collect();
+            if found.windows(2).any(|pair| pair[0] != pair[1]) {
+                return Err(format!("copies of place {place}, part {part} of {disk:?} differ"));
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes_of(&self, token: u64) -> Option<Vec<u8>> {
+        let Answer::Data { pieces, .. } = self.inspected.get(&token)? else { return None };
+        let mut bytes = Vec::new();
+        for piece in pieces {
+            match piece {
+                base::request::Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
+                base::request::Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
+            }
+        }
+        Some(bytes)
+    }
+
+    /// Starts all hosts and has the components made, before anything goes wrong.
+    fn make_components(&mut self) -> Result<(), String> {
+        let faulty = std::mem::replace(&mut self.is_faulty, false);
+        for host in 0..self.hosts.len() {
+            self.start(host);
+        }
+        self.run_until(self.now + 2000 * MS)?;
+        let mut token = 1;
+        for spec in self.disks.clone() {
+            let (_, roster) = self.directory.get(spec.id).expect("every disk has a record");
+            for (_, component) in spec.layout.components() {
+                let node = roster.member(component.id).expect("every component is a member").node;
+                let new = wire::NewComponent {
+                    id: component.id,
+                    disk: spec.id,
+                    device: component.device,
+                    size: component.size,
+                    reservation: 0,
+                    disk_record: vec![1; 8],
+                };
+                let host = self.index_of(node);
+                self.with_node(host, |one, now, out| {
+                    one.ask_component(now, Token(token), node, Request::Create(new), out);
+                });
+                token += 1;
+            }
+        }
+        self.run_until(self.now + 1000 * MS)?;
+        self.is_faulty = faulty;
+        let is_made = |answer: &Answer| matches!(answer, Answer::Done { .. });
+        let made = self.inspected.values().filter(|answer| is_made(answer)).count() as u64;
+        self.inspected.clear();
+        match made == token - 1 {
+            true => Ok(()),
+            false => Err(format!("only {made} of {} components were made", token - 1)),
+        }
+    }
+}
+
+fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roster {
+    let mut members = Vec::new();
+    for (place, components) in spec.layout.places() {
+        for (copy, component) in components.iter().enumerate() {
+            members.push(replication::Member {
+                component: component.id,
+                node: hosts[placed[place][copy]].id,
+                place: place as u16,
+                standing: Standing::Active,
+                base: base::WriteId::default(),
+            });
+        }
+    }
+    Roster { epoch: 0, owner: None, members }
+}
