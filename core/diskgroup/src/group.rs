@@ -324,7 +324,9 @@ impl Group {
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
         }
-        [self.scrub_wake_at(), self.settle_at].into_iter().flatten().min()
+        // While a batch is being written, its end moves the watermarks on.
+        let settle_at = self.settle_at.filter(|_| self.sealed.is_none());
+        [self.scrub_wake_at(), settle_at].into_iter().flatten().min()
     }
 
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {

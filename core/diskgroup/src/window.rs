@@ -48,9 +48,15 @@ impl Window {
 impl Group {
     /// The guests' changes of a component that are not known to be decided, by id. All of them are stable.
     pub fn window(&self, component: ComponentKey) -> Vec<WindowEntry> {
+        let watermark = self.watermark(component);
         let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
-        let watermark = component.window.heard.max(component.record.watermark);
         component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
+    }
+
+    /// The greatest id up to which a component knows all changes to be decided. What it heard counts before it is stable.
+    pub fn watermark(&self, component: ComponentKey) -> WriteId {
+        let component = self.components.get(component.0 as usize);
+        component.map_or(WriteId::default(), |one| one.window.heard.max(one.record.watermark))
     }
 
     /// The window of a component need not be kept up to `through`, although the watermark stays where it is: the

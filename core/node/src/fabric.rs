@@ -76,6 +76,8 @@ pub enum FabricOutput {
     Commit {
         /// The disk.
         disk: DiskId,
+        /// Comes back with the result.
+        number: u64,
         /// The version.
         expected: u64,
         /// What the record shall say of replication.
@@ -331,6 +333,22 @@ impl Node {
         self.look_at_disks(out);
         self.advance_owners(out);
         self.pump(out);
+    }
+
+    /// What wants this node to be woken, and when: to find what goes round in circles.
+    pub fn wakes(&self) -> String {
+        let fabric = self.fabric.as_ref();
+        let groups: Vec<_> = self.groups.iter().flatten().map(diskgroup::Group::wake_at).collect();
+        format!(
+            "now {:?}, groups {groups:?}, touched {:?}, alarm {:?}, look {:?}, links {:?}, components {:?}, stalled {}",
+            self.now,
+            fabric.map(|one| one.touched.clone()),
+            fabric.map(|one| one.alarms.peek().copied()),
+            fabric.map(|one| one.looks.peek().copied()),
+            fabric.map(|one| one.links.values().filter_map(Link::wake_at).min()),
+            fabric.map(|one| one.components.wake_at()),
+            self.stalled.len(),
+        )
     }
 
     pub(crate) fn fabric_wake_at(&self) -> Option<Instant> {

@@ -118,3 +118,40 @@ pub const FULL: u64 = 10_000;
 pub fn reservation(size: u64, share: Percent) -> u64 {
     share.of(size).next_multiple_of(EXTENT_SIZE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::device_of;
+    use base::units::GIB;
+
+    #[test]
+    fn a_component_that_comes_and_goes_leaves_a_device_as_it_was() {
+        let empty = device_of(1, 1, 1, 100 * GIB);
+        for (data, reservation, available, fullness) in
+            [(30, 0, 70, 3_000), (30, 50, 50, 3_000), (50, 30, 50, 5_000), (0, 100, 0, 0)]
+        {
+            let footprint = Footprint { data_bytes: data * GIB, reservation_bytes: reservation * GIB };
+            assert_eq!(footprint.bytes(), (100 - available) * GIB);
+            let mut device = empty.clone();
+            device.add(&footprint);
+            assert_eq!((device.available_bytes(), device.fullness()), (available * GIB, fullness));
+            assert_eq!(device.component_room(), empty.component_room() - 1);
+            device.remove(&footprint);
+            assert_eq!(device, empty);
+        }
+        assert_eq!(DeviceSpace { capacity_bytes: 0, free_bytes: 0, ..empty }.fullness(), FULL);
+    }
+
+    #[test]
+    fn hosts_fail_alone_unless_they_share_a_fault_domain() {
+        let named = |host, name: Option<&str>| DeviceSpace {
+            fault_domain: name.map(str::to_owned),
+            ..device_of(host, 1, host, GIB)
+        };
+        assert_ne!(named(1, None).domain(), named(2, None).domain());
+        assert_eq!(named(1, Some("r1")).domain(), named(2, Some("r1")).domain());
+        assert_ne!(named(1, Some("r1")).domain(), named(1, None).domain());
+        assert_eq!((named(1, Some("r1")).domain_name(), named(1, None).domain_name()), ("r1", "h1"));
+    }
+}

@@ -51,7 +51,11 @@ impl Node {
             }
             owner::Output::Done { token, result } => self.piece_of_owner(token, result, out),
             owner::Output::Commit { expected, roster } => {
-                out.push(Output::Fabric(FabricOutput::Commit { disk: id, expected, roster }));
+                self.fabric().next_session += 1;
+                let number = self.fabric().next_session;
+                let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+                cluster.commit = Some(number);
+                out.push(Output::Fabric(FabricOutput::Commit { disk: id, number, expected, roster }));
             }
             owner::Output::Fetch => out.push(Output::Fabric(FabricOutput::Fetch { disk: id })),
             owner::Output::Event(event) => self.owner_event(disk, id, event, out),
@@ -63,6 +67,7 @@ impl Node {
             Event::Ended(_) => {
                 let state = &mut self.disks[disk as usize];
                 let cluster = state.cluster.as_mut().expect("it is a cluster's disk");
+                cluster.commit = None; // Its result is for nobody.
                 if let Some(owner) = cluster.owner.take() {
                     let (version, roster) = owner.record();
                     if version >= cluster.version {
@@ -123,13 +128,24 @@ impl Node {
     }
 
     /// A compare-and-set of a disk's record ended.
-    pub fn committed(&mut self, now: Instant, disk: DiskId, committed: Committed, out: &mut Vec<Output>) {
+    pub fn committed(
+        &mut self,
+        now: Instant,
+        disk: DiskId,
+        number: u64,
+        committed: Committed,
+        out: &mut Vec<Output>,
+    ) {
         self.now = now;
         let Some(key) = self.disk(disk) else { return };
         if let Committed::Conflict { version, roster } = &committed {
             self.note_record(key.0, *version, roster);
         }
-        self.step_owner(key.0, Input::Committed(committed));
+        let cluster = self.disks[key.0 as usize].cluster.as_mut();
+        if let Some(cluster) = cluster.filter(|cluster| cluster.commit == Some(number)) {
+            cluster.commit = None;
+            self.step_owner(key.0, Input::Committed(committed));
+        }
         self.pump(out);
     }
 

@@ -124,7 +124,7 @@ impl Node {
             is_trim: one.is_trim,
         };
         let window = group.window(key).into_iter().map(entry).collect();
-        Stored::State { promised: record.promised, watermark: record.watermark, window }
+        Stored::State { promised: record.promised, watermark: group.watermark(key), window }
     }
 
     /// A group ended a store.

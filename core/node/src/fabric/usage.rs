@@ -26,12 +26,16 @@ pub(crate) struct ClusterDisk {
     pub(crate) roster: Roster,
     /// While this node owns the disk, or claims it.
     pub(crate) owner: Option<Box<Owner>>,
+    /// The transaction of the owner that is under way.
+    pub(crate) commit: Option<u64>,
     /// Whether guests use the disk through this node.
     is_used: bool,
     /// Requests that wait for an owner, oldest first.
     held: VecDeque<u32>,
     /// Since when the owner in the record could not be reached.
     unreachable_since: Option<Instant>,
+    /// The version of the record whose owner says that it is not the owner.
+    denied: Option<u64>,
     /// When the owner was last asked to let go.
     yield_asked: Instant,
     look_at: Option<Instant>,
@@ -58,9 +62,11 @@ impl ClusterDisk {
             version,
             roster,
             owner: None,
+            commit: None,
             is_used: false,
             held: VecDeque::new(),
             unreachable_since: None,
+            denied: None,
             yield_asked: Instant(0),
             look_at: None,
         }
@@ -163,7 +169,8 @@ impl Node {
         }
         let wants_it = cluster.is_used || cluster.held.iter().next().is_some();
         let owner = cluster.roster.owner.map(|owner| owner.node);
-        if let Some(to) = owner.filter(|node| up.contains(node)) {
+        let is_denied = cluster.denied == Some(cluster.version);
+        if let Some(to) = owner.filter(|node| up.contains(node) && !is_denied) {
             cluster.unreachable_since = None;
             return Next::Forward { to, wants_it: cluster.is_used };
         }
@@ -178,6 +185,7 @@ impl Node {
         let is_whole = cluster.roster.members.iter().all(|one| one.standing == Standing::Active);
         let reachable = |node: &&NodeId| **node == me.node || up.contains(*node);
         let rank = holders.iter().filter(reachable).position(|node| *node == me.node);
+        let rank = if is_mine { Some(0) } else { rank };
         let since = *cluster.unreachable_since.get_or_insert(now);
         let patience = match rank {
             _ if wants_it => limits::TAKE_OVER_AFTER,
@@ -271,9 +279,13 @@ impl Node {
             Ok(Answer::Guest(outcome)) => self.end_forwarded(key, outcome, out),
             Ok(Answer::Refused(_)) | Err(Lost) => {
                 let disk = self.requests[key as usize].disk();
+                let is_denied = matches!(answer, Ok(Answer::Refused(Refusal::NotOwner)));
                 let id = self.disks[disk as usize].spec.id;
                 let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
                 cluster.held.push_back(key);
+                if is_denied {
+                    cluster.denied = Some(cluster.version);
+                }
                 if self.owner(disk).is_some() {
                     return self.serve_held_if_serving(disk, out);
                 }

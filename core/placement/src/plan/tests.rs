@@ -218,6 +218,7 @@ fn a_reservation_is_needed_for_every_copy() {
         .expect_err("21 GiB");
     assert_eq!(refusal.rule(), Some("space_reservation"));
     assert!(refusal.to_string().contains("space_reservation sets aside 30 GiB"), "{refusal}");
+    assert_eq!(refusal.missing_bytes(), 10 * GIB, "two of the three copies have room");
     assert_eq!(
         refusal.nearest.map(|nearest| (nearest.copies(), nearest.space_reservation.get())),
         Some((3, 10)),

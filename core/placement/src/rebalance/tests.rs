@@ -114,6 +114,13 @@ fn what_cannot_be_helped_is_said() {
 }
 
 #[test]
+fn devices_that_are_near_the_emptiest_are_left_alone_where_the_fullest_cannot_be_helped() {
+    let (disks, devices) = example(&[&[40], &[4, 4, 4], &[]]);
+    let found = planned(Balance::Even, &disks, &devices);
+    assert_eq!((found.balance, found.moves), (Balance::Proactive, vec![]));
+}
+
+#[test]
 fn a_device_out_of_service_is_neither_full_nor_empty() {
     let (disks, mut devices) = example(&[&[20, 20], &[], &[30]]);
     devices[1].in_service = false;

@@ -192,6 +192,35 @@ fn a_component_moves_on_where_it_alone_can() {
 }
 
 #[test]
+fn a_component_that_was_asked_in_vain_is_no_obstacle() {
+    // Each device left has room for one component. Places 0 and 1 may only go to host 3, and place 1 is too large for
+    // its second device. Place 2 has taken that one and can move on to host 4; place 1 is asked before it.
+    let component =
+        |id: u64, device: u128| Component { id: ComponentId(id), device: DeviceId(device), size: GIB };
+    let place = |first: u64, devices: [u128; 2]| {
+        Layout::of_copies(vec![component(first, devices[0]), component(first + 1, devices[1])])
+    };
+    let layout = layout::striping::stripe(vec![place(1, [11, 41]), place(3, [11, 41]), place(5, [11, 21])]);
+    let mut devices = hosts(4, 2, 10 * GIB);
+    fail_host(&mut devices, 1);
+    for device in &mut devices {
+        let (room, free) = match device.id.0 {
+            31 | 41 => (1, 10 * GIB),
+            32 => (1, 2 * GIB),
+            _ => (0, 10 * GIB),
+        };
+        device.component_count = device.component_count_max - room;
+        device.free_bytes = free;
+    }
+    let disk =
+        PlacedDisk { used_bytes: &[GIB, 5 * GIB, 2 * GIB], ..placed(&layout, &Policy::DEFAULT, 3 * GIB) };
+    let found = repaired(&disk, &devices);
+    let targets: Vec<u128> =
+        found.into_iter().map(|one| one.outcome.expect("there is room for all").device.0).collect();
+    assert_eq!(targets, [32, 31, 41]);
+}
+
+#[test]
 fn what_goes_with_a_host_is_listed_with_its_targets() {
     let devices = hosts(3, 1, 10 * GIB);
     let mirrored = plan(&Policy::DEFAULT, GIB, &devices, &mut counting(), 1).expect("a plan").layout;

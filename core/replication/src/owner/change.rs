@@ -123,8 +123,10 @@ impl Owner {
         let id = WriteId { epoch, sequence };
         let place = &mut self.places[at.place as usize];
         let kind = if place.is_single() { EntryKind::Copy } else { EntryKind::Guest };
-        let watermark = if place.is_single() { WriteId::default() } else { watermark };
+        let is_single = place.is_single();
         let member = &mut place.members[at.member as usize];
+        // A component that is about to join keeps its window from the base on that the record will name.
+        let watermark = if is_single || member.is_joining() { WriteId::default() } else { watermark };
         member.told = watermark.max(member.told);
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[&sequence];

@@ -28,11 +28,21 @@ pub(crate) struct Recording {
     /// Whether the record names this owner.
     pub(crate) is_claimed: bool,
     pub(crate) retry_at: Option<Instant>,
+    /// Whether a transaction whose outcome is unknown may yet take effect: as long as the record has the version that it
+    /// expects. Only another transaction that takes effect, or fails, rules that out.
+    is_unsettled: bool,
 }
 
 impl Recording {
     pub(crate) fn new(version: u64, roster: Roster) -> Recording {
-        Recording { version, roster, pending: Pending::Nothing, is_claimed: false, retry_at: None }
+        Recording {
+            version,
+            roster,
+            pending: Pending::Nothing,
+            is_claimed: false,
+            retry_at: None,
+            is_unsettled: false,
+        }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -70,7 +80,10 @@ impl Owner {
         match committed {
             Committed::Done { version } => self.adopt(version, asked),
             Committed::Conflict { version, roster } => self.adopt(version, roster),
-            Committed::Unknown => self.fetch(),
+            Committed::Unknown => {
+                self.recording.is_unsettled = true;
+                self.fetch();
+            }
         }
     }
 
@@ -103,6 +116,7 @@ impl Owner {
         if version < self.recording.version {
             return;
         }
+        self.recording.is_unsettled &= version == self.recording.version;
         let is_mine = roster.epoch == self.epoch && roster.owner == Some(self.me);
         let is_released = roster.epoch == self.epoch && roster.owner.is_none();
         self.recording.version = version;
@@ -152,8 +166,9 @@ impl Owner {
                 (false, true) => self.member_joined(at),
                 (true, true) | (false, false) => {}
             }
+            let may_drop = !self.recording.is_unsettled;
             let member = self.member_mut(at);
-            if member.is_joining() && !member.is_active() && !member.is_open() {
+            if may_drop && member.is_joining() && !member.is_active() && !member.is_open() {
                 member.wanted = None;
                 self.drop_resync(at, LeftBecause::Unreachable);
             }
@@ -220,7 +235,7 @@ impl Owner {
             return;
         }
         let mut roster = self.recording.roster.clone();
-        let mut has_changed = false;
+        let mut has_changed = self.recording.is_unsettled;
         for at in self.all() {
             let watermark = self.watermark(at.place);
             let member = self.member(at);

@@ -123,6 +123,7 @@ pub(crate) enum Event {
         host: usize,
         incarnation: u64,
         disk: DiskId,
+        number: u64,
         expected: u64,
         roster: Roster,
     },
@@ -130,6 +131,7 @@ pub(crate) enum Event {
         host: usize,
         incarnation: u64,
         disk: DiskId,
+        number: u64,
         committed: Committed,
     },
     Fetch {
@@ -255,7 +257,7 @@ impl World {
             tickets: 0,
             queue: BinaryHeap::new(),
             is_faulty: true,
-            has_load: true,
+            has_load: false,
             inspected: BTreeMap::new(),
             summary: Summary::default(),
             verbose: false,
@@ -276,6 +278,7 @@ impl World {
     /// What the oracle found.
     pub fn run(mut self) -> Result<Summary, String> {
         self.make_components()?;
+        self.has_load = true;
         for guest in 0..self.guests.len() {
             self.use_disk(guest, true);
             self.later(MS, Event::Guest { guest });
@@ -330,7 +333,9 @@ impl World {
         self.summary.events += 1;
         self.note("event", ticket);
         if self.summary.events > EVENTS_MAX {
-            return Err(format!("{EVENTS_MAX} events and no end: {event:?}"));
+            let node = self.host_of(&event).and_then(|host| self.hosts[host].node.as_ref());
+            let wakes = node.map(Node::wakes);
+            return Err(format!("{EVENTS_MAX} events and no end: {event:?}; {wakes:?}"));
         }
         self.happen(event);
         match self.failure.take() {
@@ -405,12 +410,12 @@ impl World {
                     false => node.disconnected(now, to, session, out),
                 });
             }
-            Event::Commit { host, incarnation, disk, expected, roster } => {
-                self.commit_arrives(host, incarnation, disk, expected, roster);
+            Event::Commit { host, incarnation, disk, number, expected, roster } => {
+                self.commit_arrives((host, incarnation, number), disk, expected, roster);
             }
-            Event::Committed { host, incarnation, disk, committed } => {
+            Event::Committed { host, incarnation, disk, number, committed } => {
                 if self.hosts[host].incarnation == incarnation {
-                    self.with_node(host, |node, now, out| node.committed(now, disk, committed, out));
+                    self.with_node(host, |node, now, out| node.committed(now, disk, number, committed, out));
                 }
             }
             Event::Fetch { host, incarnation, disk } => {
@@ -492,9 +497,9 @@ impl World {
             FabricOutput::EndAccepted { peer, session } => self.close(peer, from, session, false),
             FabricOutput::Request { peer: to, message } => self.send_request(from, to, message),
             FabricOutput::Answer { peer: to, message } => self.send_answer(from, to, message),
-            FabricOutput::Commit { disk, expected, roster } => {
+            FabricOutput::Commit { disk, number, expected, roster } => {
                 let delay = 1 + self.random.below(self.plan.directory_ns);
-                self.later(delay, Event::Commit { host, incarnation, disk, expected, roster });
+                self.later(delay, Event::Commit { host, incarnation, disk, number, expected, roster });
             }
             FabricOutput::Fetch { disk } => {
                 let delay = 1 + self.random.below(self.plan.directory_ns);
@@ -599,15 +604,21 @@ impl World {
         self.at(at, Event::Answer { from, to, message });
     }
 
-    fn commit_arrives(&mut self, host: usize, incarnation: u64, disk: DiskId, expected: u64, roster: Roster) {
+    fn commit_arrives(
+        &mut self,
+        (host, incarnation, number): (usize, u64, u64),
+        disk: DiskId,
+        expected: u64,
+        roster: Roster,
+    ) {
         if self.directory.away_until > self.now {
             // The request is lost, or carried out late: its sender is told after a while that nobody knows.
             let until = self.directory.away_until;
             if self.random.chance(1, 2) {
-                self.at(until, Event::Commit { host, incarnation: u64::MAX, disk, expected, roster });
+                self.at(until, Event::Commit { host, incarnation: u64::MAX, disk, number, expected, roster });
             }
             let committed = Committed::Unknown;
-            return self.later(500 * MS, Event::Committed { host, incarnation, disk, committed });
+            return self.later(500 * MS, Event::Committed { host, incarnation, disk, number, committed });
         }
         let committed = self.directory.commit(disk, expected, roster);
         let is_lost = self.is_faulty && self.plan.directory_faults && self.random.chance(1, 12);
@@ -615,7 +626,7 @@ impl World {
         let delay = 1 + self.random.below(self.plan.directory_ns);
         let delay = if is_lost { delay + 300 * MS } else { delay };
         self.say(|| format!("host {host}: {disk:?} commit {committed:?}"));
-        self.later(delay, Event::Committed { host, incarnation, disk, committed });
+        self.later(delay, Event::Committed { host, incarnation, disk, number, committed });
         self.push_record(disk);
     }
 
@@ -709,7 +720,7 @@ impl World {
         let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         for guest in 0..self.guests.len() {
-            if self.guests[guest].host == host {
+            if self.guests[guest].host == host && self.has_load {
                 self.use_disk(guest, true);
             }
         }
