@@ -53,6 +53,8 @@ impl Control {
             id: device.id,
             name: device.path.display().to_string(),
             host: self.directory.host,
+            host_name: self.config.name.clone(),
+            fault_domain: None,
             group: device.group,
             capacity_bytes: device.capacity_bytes,
             free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),

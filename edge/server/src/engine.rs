@@ -18,7 +18,7 @@ pub use run::start;
 
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 use layout::Layout;
-use placement::Policy;
+use placement::{Percent, PlacedDisk, Policy};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,12 +77,28 @@ pub struct DiskRecord {
     pub size: u64,
     /// Its rules.
     pub policy: Policy,
+    /// The share that its devices set aside: the policy's, or less when that is a debt.
+    pub space_reservation: Percent,
     /// Where its blocks stand. Component ids and devices are set.
     pub layout: Layout,
     /// The owner's epoch for its next opening; the engine counts writes from `(epoch, 1)`.
     pub epoch: u32,
     /// Whether clients may only read it.
     pub read_only: bool,
+}
+
+impl DiskRecord {
+    /// The disk as placement sees it.
+    pub fn placed(&self) -> PlacedDisk<'_> {
+        PlacedDisk {
+            id: self.id,
+            layout: &self.layout,
+            policy: &self.policy,
+            size: self.size,
+            space_reservation: self.space_reservation,
+            used_bytes: &[],
+        }
+    }
 }
 
 /// What may be done to a device that is not Drystone's yet.

@@ -41,6 +41,7 @@ impl Control {
             name: request.name,
             size: request.size,
             policy,
+            space_reservation: plan.space_reservation,
             layout: plan.layout,
             epoch: 1,
             read_only: request.read_only,
@@ -122,7 +123,7 @@ impl Control {
             let spaces = self.spaces(&self.host_state().await?);
             let mut ids = component_ids(self.seed()?);
             let seed = self.seed()?;
-            record.layout = placement::extend(&record.layout, &record.policy, size, &spaces, &mut ids, seed)?;
+            record.layout = placement::extend(&record.placed(), size, &spaces, &mut ids, seed)?;
         }
         record.size = size;
         Ok(())

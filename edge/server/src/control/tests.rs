@@ -128,11 +128,31 @@ async fn the_default_policy_is_refused_with_the_way_out_and_forced_with_a_debt()
     let host = host().await;
     let failure = host.create("a", "default").await.expect_err("one host");
     assert_eq!(failure.code, Code::Refused);
-    assert!(failure.error.contains("failures_to_tolerate=1"), "{failure}");
+    assert!(failure.error.contains("failures_to_tolerate=1 needs 2 hosts"), "{failure}");
+    assert!(failure.error.contains("there is 1"), "{failure}");
     assert!(failure.hint.expect("a hint").contains("--policy single"));
     let forced = host.create("a", "default,force_provisioning=on").await.expect("made");
     assert_eq!(forced.summary.debts, ["failures_to_tolerate is 0, the policy asks for 1"]);
     assert!(forced.why.iter().any(|line| line.starts_with("debt: ")), "{:?}", forced.why);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reservation_is_forced_as_far_as_it_fits_and_the_rest_is_a_debt() {
+    let host = host().await;
+    let request = |policy: &str| CreateDisk {
+        name: "a".to_owned(),
+        size: 2 * crate::fake::DEVICE_SIZE - (1 << 30),
+        policy: Some(policy.to_owned()),
+        read_only: false,
+    };
+    let reserved = "single,stripes=1,space_reservation=100";
+    let failure = host.control.create_disk(request(reserved)).await.expect_err("nearly twice what there is");
+    assert!(failure.error.contains("space_reservation"), "{failure}");
+    let forced = format!("{reserved},force_provisioning=on");
+    let disk = host.control.create_disk(request(&forced)).await.expect("made");
+    assert_eq!(disk.summary.debts, ["space_reservation is 50, the policy asks for 100"]);
+    let at_engine = host.fake.lock().unwrap().disks.values().next().expect("it is there").space_reservation;
+    assert_eq!(at_engine.get(), 50);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,8 +229,7 @@ async fn a_crash_while_a_disk_is_resized_ends_with_the_new_size() {
         let mut record = entry.record.clone();
         record.size = 2 << 30;
         record.layout =
-            placement::extend(&record.layout, &record.policy, 2 << 30, &[], &mut component_ids(1), 1)
-                .expect("it is thin");
+            placement::extend(&record.placed(), 2 << 30, &[], &mut component_ids(1), 1).expect("it is thin");
         let (id, grown) = (record.id, record.clone());
         let previous = Some(Box::new(entry.record.clone()));
         host.control.directory.replace_disk(DiskEntry { record, previous, ..entry }).expect("recorded");

@@ -118,7 +118,7 @@ impl Control {
             epoch: record.epoch,
             addresses: self.config.nbd.iter().map(|listen| nbd_address(listen, tls, &record.name)).collect(),
             layout: describe(&record.layout, &host),
-            why: placement::explain(&record.layout, &record.policy, record.size, &spaces),
+            why: placement::explain(&record.placed(), &spaces),
             components: record.layout.components().map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry),
@@ -203,11 +203,7 @@ impl Control {
 
 /// What the policy asks for and the layout does not give.
 fn debts(entry: &DiskEntry, spaces: &[DeviceSpace]) -> Vec<String> {
-    let record = &entry.record;
-    placement::check(&record.layout, &record.policy, record.size, spaces)
-        .iter()
-        .map(Breach::to_string)
-        .collect()
+    placement::check(&entry.record.placed(), spaces).iter().map(Breach::to_string).collect()
 }
 
 /// The layout's lines, with the paths of devices that are there.

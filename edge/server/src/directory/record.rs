@@ -6,7 +6,7 @@
 use crate::engine::DiskRecord;
 use base::GroupId;
 use layout::Layout;
-use placement::Policy;
+use placement::{Percent, Policy};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -64,6 +64,9 @@ pub(super) struct StoredRecord {
     name: String,
     size: u64,
     policy: String,
+    /// Percent; not there when it is what the policy says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    space_reservation: Option<u8>,
     layout: String,
     epoch: u32,
     read_only: bool,
@@ -102,6 +105,8 @@ impl From<&DiskRecord> for StoredRecord {
             name: record.name.clone(),
             size: record.size,
             policy: record.policy.to_string(),
+            space_reservation: (record.space_reservation != record.policy.space_reservation)
+                .then(|| record.space_reservation.get()),
             layout: to_hex(&record.layout.encode()),
             epoch: record.epoch,
             read_only: record.read_only,
@@ -117,10 +122,17 @@ impl TryFrom<StoredRecord> for DiskRecord {
         let bytes =
             from_hex(&stored.layout).ok_or_else(|| format!("the layout of {name} is not hexadecimal"))?;
         let layout = Layout::decode(&bytes).map_err(|error| format!("disk {name}: {error}"))?;
+        let policy: Policy = stored.policy.parse().map_err(|error| format!("disk {name}: {error}"))?;
+        let share = |percent| {
+            Percent::new(percent)
+                .ok_or_else(|| format!("disk {name} sets aside {percent} percent of its size"))
+        };
+        let space_reservation = stored.space_reservation.map(share).transpose()?;
         Ok(DiskRecord {
             id: stored.id.parse().map_err(|error| format!("disk {name}: {error}"))?,
             size: stored.size,
-            policy: stored.policy.parse().map_err(|error| format!("disk {name}: {error}"))?,
+            policy,
+            space_reservation: space_reservation.unwrap_or(policy.space_reservation),
             layout,
             epoch: stored.epoch,
             read_only: stored.read_only,

@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::DiskRecord;
 use base::{ComponentId, DeviceId};
 use layout::{Component, Layout};
-use placement::Policy;
+use placement::{Percent, Policy};
 use std::path::PathBuf;
 
 fn entry(id: u128, name: &str) -> DiskEntry {
@@ -14,6 +14,7 @@ fn entry(id: u128, name: &str) -> DiskEntry {
         name: name.to_owned(),
         size: 4096,
         policy: Policy::SINGLE,
+        space_reservation: Percent::ZERO,
         layout: Layout::Component(leaf),
         epoch: 3,
         read_only: false,
@@ -67,6 +68,25 @@ fn a_crash_may_forget_that_a_creation_ended_but_not_the_disk() {
 
     drop(directory);
     assert_eq!(now(&open(&folder)), Some(State::Active), "an orderly end keeps it");
+}
+
+#[test]
+fn what_a_disk_sets_aside_is_recorded_where_it_is_less_than_its_policy_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    let policy: Policy = "single,space_reservation=50".parse().expect("a policy");
+    let share = |percent| Percent::new(percent).expect("at most 100");
+    for (id, name, percent) in [(1, "whole", 50), (2, "part", 20), (3, "none", 0)] {
+        let mut entry = entry(id, name);
+        entry.record.policy = policy;
+        entry.record.space_reservation = share(percent);
+        directory.add_disk(entry).expect("added");
+    }
+    drop(directory);
+    let records = open(&folder).records();
+    for (name, percent) in [("whole", 50), ("part", 20), ("none", 0)] {
+        assert_eq!(records.disk(name).expect("there").record.space_reservation, share(percent), "{name}");
+    }
 }
 
 #[test]

@@ -534,11 +534,13 @@ impl Engine {
 
     fn found(&self) -> Vec<DiskRecord> {
         let record = |spec: DiskSpec| {
+            let policy = spec.policy.parse::<Policy>().ok()?;
             Some(DiskRecord {
                 id: spec.id,
                 name: spec.name,
                 size: spec.size,
-                policy: spec.policy.parse::<Policy>().ok()?,
+                policy,
+                space_reservation: policy.space_reservation,
                 layout: spec.layout,
                 epoch: spec.epoch,
                 read_only: spec.read_only,
@@ -598,7 +600,7 @@ fn spec_of(disk: &DiskRecord) -> DiskSpec {
         read_only: disk.read_only,
         verify_checksums: disk.policy.checksum,
         iops_limit: disk.policy.iops_limit.map(|limit| u64::from(limit.get())),
-        reservation_percent: disk.policy.space_reservation.get(),
+        reservation_percent: disk.space_reservation.get(),
         policy: disk.policy.to_string(),
     }
 }

@@ -59,6 +59,7 @@ fn disk(device: DeviceId, epoch: u32) -> DiskRecord {
         name: "web".to_owned(),
         size: 100 << 20,
         policy: Policy::built_in("single").expect("it is built in"),
+        space_reservation: placement::Percent::ZERO,
         layout: Layout::Component(Component { id: ComponentId(9), device, size: 100 << 20 }),
         epoch,
         read_only: false,
