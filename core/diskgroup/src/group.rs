@@ -200,16 +200,9 @@ impl Group {
             ..Member::new(one.device, one.geometry)
         };
         let members = superblocks.iter().map(member).collect();
-        let blocks = superblocks[0].geometry.log.len / BLOCK_SIZE;
         let retained = Retained::new(settings.retained_bytes_max);
         let scrub = Scrub::new(now);
-        let log = Log {
-            blocks,
-            head: 0,
-            next_number: 1,
-            anchor: Anchor { log_mark: superblocks[0].log_mark, ..Anchor::default() },
-            starts: VecDeque::new(),
-        };
+        let log = Log::before_recovery(&superblocks[0]);
         let mut group = Group {
             id: superblocks[0].group,
             settings,

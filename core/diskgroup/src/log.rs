@@ -2,6 +2,7 @@
 
 use crate::format::anchor::Anchor;
 use crate::format::batch::{HEADER_SIZE, Record};
+use crate::format::superblock::Superblock;
 use crate::limits;
 use base::Buffer;
 use base::bytes::Writer;
@@ -30,6 +31,17 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// The log on the device with that superblock, of which nothing is known yet.
+    pub(crate) fn before_recovery(superblock: &Superblock) -> Log {
+        Log {
+            blocks: superblock.geometry.log.len / BLOCK_SIZE,
+            head: 0,
+            next_number: 1,
+            anchor: Anchor { log_mark: superblock.log_mark, ..Anchor::default() },
+            starts: VecDeque::new(),
+        }
+    }
+
     pub(crate) fn used_blocks(&self) -> u64 {
         self.head - self.anchor.tail
     }

@@ -107,8 +107,10 @@ pub enum FabricOutput {
 /// Whom a request that is under way was for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum For {
+    /// An owner, if it is still that one.
     Owner {
         disk: u32,
+        number: u64,
         ask: Ask,
     },
     /// A guest's request, at the owner.
@@ -279,7 +281,11 @@ impl Node {
     fn answered_request(&mut self, token: u32, answer: Result<Answer, Lost>, out: &mut Vec<Output>) {
         let Some(pending) = self.fabric().take_pending(token) else { return };
         match pending.whom {
-            For::Owner { disk, ask } => self.step_owner(disk, owner::Input::Answered { ask, answer }),
+            For::Owner { disk, number, ask } => {
+                if self.owner_number(disk) == Some(number) {
+                    self.step_owner(disk, owner::Input::Answered { ask, answer });
+                }
+            }
             For::Guest { request } => self.forwarded(request, answer, out),
             For::Yield { disk } => {
                 if matches!(answer, Ok(Answer::Done { .. } | Answer::Refused(Refusal::NotOwner))) {

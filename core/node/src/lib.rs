@@ -11,6 +11,7 @@ pub mod limits;
 mod node;
 mod pace;
 mod pieces;
+mod range;
 pub mod record;
 mod request;
 

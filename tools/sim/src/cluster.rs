@@ -4,11 +4,13 @@
 //! Each seed draws its own cluster and its own mix of faults.
 
 mod directory;
+mod ends;
 mod faults;
 mod guest;
 mod host;
 mod network;
 mod plan;
+mod traffic;
 mod world;
 
 pub use plan::Plan;

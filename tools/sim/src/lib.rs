@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod device;
 pub mod formatting;
 pub mod ledger;
+mod load;
 pub mod model;
 pub mod overload;
 pub mod world;

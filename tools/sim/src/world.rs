@@ -3,16 +3,14 @@
 use crate::device::Device;
 use crate::formatting::format_devices;
 use crate::ledger::Ledger;
-use crate::model::{Key, Model, Value, fill, value_of};
+use crate::model::{Key, Model, value_of};
 use base::checksum::crc32c;
-use base::request::{Buffers, Piece};
-use base::units::{BLOCK_SIZE, MIB};
-use base::{ComponentId, DeviceId, DiskId, Instant, Pool, Random, WriteId};
-use diskgroup::format::page::ComponentRecord;
+use base::request::Piece;
+use base::units::BLOCK_SIZE;
+use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
-    Settings,
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
 };
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -52,7 +50,7 @@ pub struct Summary {
 
 /// A device request on its way; ordered by time, then by number.
 #[derive(Debug, PartialEq, Eq)]
-struct Pending {
+pub(crate) struct Pending {
     at: u64,
     ticket: u64,
     io: Io,
@@ -87,7 +85,7 @@ impl PartialOrd for Pending {
 }
 
 #[derive(Debug)]
-enum Operation {
+pub(crate) enum Operation {
     /// A write or a trim of these blocks.
     Write {
         keys: Vec<Key>,
@@ -113,49 +111,49 @@ enum Operation {
 }
 
 #[derive(Debug, Clone)]
-struct Component {
-    id: ComponentId,
-    member: u8,
-    parts: u32,
-    key: Option<ComponentKey>,
-    is_deleting: bool,
+pub(crate) struct Component {
+    pub(crate) id: ComponentId,
+    pub(crate) member: u8,
+    pub(crate) parts: u32,
+    pub(crate) key: Option<ComponentKey>,
+    pub(crate) is_deleting: bool,
 }
 
 /// One run.
 pub struct World {
-    random: Random,
-    settings: Settings,
-    superblocks: Vec<Superblock>,
-    devices: Vec<Device>,
-    group: Option<Group>,
-    pool: Pool,
-    now: u64,
-    tickets: u64,
-    queue: BinaryHeap<Pending>,
-    model: Model,
-    ledger: Ledger,
-    components: BTreeMap<u32, Component>,
-    next_component: u32,
-    operations: BTreeMap<u64, Operation>,
-    next_op: u64,
-    sequence: u64,
-    epoch: u32,
-    is_open: bool,
-    has_rot: bool,
+    pub(crate) random: Random,
+    pub(crate) settings: Settings,
+    pub(crate) superblocks: Vec<Superblock>,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) group: Option<Group>,
+    pub(crate) pool: Pool,
+    pub(crate) now: u64,
+    pub(crate) tickets: u64,
+    pub(crate) queue: BinaryHeap<Pending>,
+    pub(crate) model: Model,
+    pub(crate) ledger: Ledger,
+    pub(crate) components: BTreeMap<u32, Component>,
+    pub(crate) next_component: u32,
+    pub(crate) operations: BTreeMap<u64, Operation>,
+    pub(crate) next_op: u64,
+    pub(crate) sequence: u64,
+    pub(crate) epoch: u32,
+    pub(crate) is_open: bool,
+    pub(crate) has_rot: bool,
     /// Where the newest batch stands that is stable.
-    last_batch: std::ops::Range<u64>,
-    dead_members: u8,
+    pub(crate) last_batch: std::ops::Range<u64>,
+    pub(crate) dead_members: u8,
     /// Members that are not there in this life.
-    away_members: u8,
+    pub(crate) away_members: u8,
     /// Members that were away for too long. Whether they stay out is known when the anchor has told so.
-    given_up: u8,
-    faults: Faults,
-    latency_max: u64,
-    summary: Summary,
+    pub(crate) given_up: u8,
+    pub(crate) faults: Faults,
+    pub(crate) latency_max: u64,
+    pub(crate) summary: Summary,
     /// Step at which the host crashes, for runs that crash at each step in turn.
-    crash_at: Option<u64>,
-    verbose: bool,
-    failure: Option<String>,
+    pub(crate) crash_at: Option<u64>,
+    pub(crate) verbose: bool,
+    pub(crate) failure: Option<String>,
 }
 
 impl World {
@@ -281,7 +279,7 @@ impl World {
     }
 
     /// Hands outputs to devices and answers to the oracle.
-    fn perform(&mut self, outputs: Vec<Output>) {
+    pub(crate) fn perform(&mut self, outputs: Vec<Output>) {
         for output in outputs {
             match output {
                 Output::Read { io, member, offset, buffer } => {
@@ -544,7 +542,7 @@ impl World {
         self.perform(out);
     }
 
-    fn submit(&mut self, operation: Operation, input: impl FnOnce(Op) -> Input) {
+    pub(crate) fn submit(&mut self, operation: Operation, input: impl FnOnce(Op) -> Input) {
         let op = Op(self.next_op);
         self.next_op += 1;
         if self.verbose {
@@ -555,178 +553,6 @@ impl World {
         let group = self.group.as_mut().expect("a group is open");
         group.step(Instant(self.now), input(op), &mut out);
         self.perform(out);
-    }
-
-    fn begin_operation(&mut self) {
-        let live: Vec<u32> =
-            self.components.iter().filter(|(_, one)| one.key.is_some()).map(|(n, _)| *n).collect();
-        if live.is_empty() || (live.len() < 4 && self.random.chance(1, 40)) {
-            return self.begin_create();
-        }
-        let number = live[self.random.below(live.len() as u64) as usize];
-        match self.random.below(100) {
-            0..55 => self.begin_write(number),
-            55..68 => self.begin_trim(number),
-            68..94 => self.begin_read(number),
-            94..98 => self.begin_settle(number),
-            98..99 => self.begin_changed(number),
-            _ => self.begin_delete(number),
-        }
-    }
-
-    fn begin_create(&mut self) {
-        if self.operations.values().any(|one| matches!(one, Operation::Create { .. })) {
-            return;
-        }
-        let capacity: Vec<u8> = (0..self.superblocks.len() as u8)
-            .filter(|&place| self.superblocks[place as usize].geometry.extent_count() > 0)
-            .filter(|&place| (self.dead_members | self.away_members | self.given_up) >> place & 1 == 0)
-            .collect();
-        if capacity.is_empty() || self.dead_members & 1 == 1 {
-            return;
-        }
-        let member = capacity[self.random.below(capacity.len() as u64) as usize];
-        let number = self.next_component;
-        self.next_component += 1;
-        let parts = self.random.range(4..24) as u32;
-        let reservation = if self.random.chance(1, 8) { 2 * MIB } else { 0 };
-        let record = ComponentRecord {
-            id: ComponentId(u64::from(number)),
-            disk: DiskId(u128::from(number)),
-            size: u64::from(parts) * MIB,
-            reservation,
-            promised: 0,
-            watermark: WriteId::default(),
-            is_deleting: false,
-            disk_record: vec![number as u8; 20],
-        };
-        let component = Component { id: record.id, member, parts, key: None, is_deleting: false };
-        self.components.insert(number, component);
-        let device = self.superblocks[member as usize].device;
-        self.submit(Operation::Create { component: number }, |op| Input::Create { op, device, record });
-    }
-
-    /// A range of a component without a write under way in it, small or a whole part at times.
-    fn pick_range(&mut self, number: u32, may_be_whole: bool) -> Option<(u32, u16, u16)> {
-        let parts = u64::from(self.components[&number].parts);
-        // Half of the load goes to one part, so that blocks are written again and again.
-        let part = if self.random.chance(1, 2) { 0 } else { self.random.below(parts) as u32 };
-        let (block, count) = if may_be_whole && self.random.chance(1, 12) {
-            (0, 256)
-        } else {
-            let count = [1, 1, 1, 2, 4, 16, 64][self.random.below(7) as usize];
-            (self.random.below(257 - count) as u16 / 2, count as u16)
-        };
-        let is_free = (block..block + count).all(|block| !self.model.is_busy((number, part, block)));
-        is_free.then_some((part, block, count))
-    }
-
-    fn next_id(&mut self) -> WriteId {
-        self.sequence += 1;
-        WriteId { epoch: self.epoch, sequence: self.sequence }
-    }
-
-    fn begin_write(&mut self, number: u32) {
-        let Some((part, block, count)) = self.pick_range(number, true) else { return };
-        let mut data = Buffers::new();
-        let mut keys = Vec::new();
-        let len = count as usize * BLOCK_SIZE as usize;
-        let Some(mut buffer) = self.pool.take(len) else { return };
-        let bytes = buffer.bytes_mut();
-        for index in 0..count {
-            let value: Value = self.random.bits() >> 16 | 1;
-            let at = index as usize * BLOCK_SIZE as usize;
-            fill(value, &mut bytes[at..at + BLOCK_SIZE as usize]);
-            let key = (number, part, block + index);
-            self.model.begin(key, value);
-            keys.push(key);
-        }
-        data.push(buffer);
-        let id = self.next_id();
-        let component = self.components[&number].key.expect("only live components are used");
-        let checksums = data.iter().flat_map(|buffer| buffer.chunks_exact(4096)).map(crc32c).collect();
-        self.ledger.begin(self.components[&number].id, id);
-        let origin = Origin::Guest;
-        self.submit(Operation::Write { keys, id, is_trim: false }, |op| Input::Write {
-            op,
-            component,
-            part,
-            block,
-            data,
-            id,
-            origin,
-            checksums,
-        });
-    }
-
-    fn begin_trim(&mut self, number: u32) {
-        let Some((part, block, count)) = self.pick_range(number, true) else { return };
-        let keys: Vec<Key> = (block..block + count).map(|block| (number, part, block)).collect();
-        keys.iter().for_each(|key| self.model.begin(*key, 0));
-        let id = self.next_id();
-        let component = self.components[&number].key.expect("only live components are used");
-        self.ledger.begin(self.components[&number].id, id);
-        let origin = Origin::Guest;
-        self.submit(Operation::Write { keys, id, is_trim: true }, |op| Input::Trim {
-            op,
-            component,
-            part,
-            block,
-            count,
-            id,
-            origin,
-        });
-    }
-
-    /// The group is told how far all changes of a component are decided.
-    fn begin_settle(&mut self, number: u32) {
-        let component = self.components[&number].key.expect("only live components are used");
-        let Some(watermark) = self.ledger.watermark(self.components[&number].id) else { return };
-        let mut out = Vec::new();
-        let group = self.group.as_mut().expect("a group is open");
-        group.step(Instant(self.now), Input::Settle { op: None, component, watermark }, &mut out);
-        self.perform(out);
-    }
-
-    fn begin_changed(&mut self, number: u32) {
-        let component = self.components[&number].key.expect("only live components are used");
-        let since = WriteId {
-            epoch: self.random.below(u64::from(self.epoch) + 1) as u32,
-            sequence: self.random.below(self.sequence + 1),
-        };
-        let expected = self.ledger.changed(self.components[&number].id, since);
-        let operation = Operation::Changed { component: number, expected };
-        self.submit(operation, |op| Input::Changed { op, component, since, from_part: 0 });
-    }
-
-    fn begin_read(&mut self, number: u32) {
-        let parts = u64::from(self.components[&number].parts);
-        let part = if self.random.chance(1, 2) { 0 } else { self.random.below(parts) as u32 };
-        let count = [1, 4, 32, 256][self.random.below(4) as usize];
-        let block = self.random.below(257 - count) as u16;
-        self.read(number, part, block, count as u16);
-    }
-
-    fn read(&mut self, number: u32, part: u32, block: u16, count: u16) {
-        let component = self.components[&number].key.expect("only live components are used");
-        let operation = Operation::Read { first: (number, part, block), count, began: self.model.clock() };
-        self.submit(operation, |op| Input::Read { op, component, part, block, count, verify: true });
-    }
-
-    fn begin_delete(&mut self, number: u32) {
-        let is_used = self.operations.values().any(|operation| match operation {
-            Operation::Write { keys, .. } => keys[0].0 == number,
-            Operation::Changed { component, .. } => *component == number,
-            Operation::Read { first, .. } => first.0 == number,
-            Operation::Create { component } | Operation::Delete { component } => *component == number,
-        });
-        if is_used {
-            return;
-        }
-        let component = self.components.get_mut(&number).expect("only live components are deleted");
-        component.is_deleting = true;
-        let key = component.key.take().expect("only live components are deleted");
-        self.submit(Operation::Delete { component: number }, |op| Input::Delete { op, component: key });
     }
 
     fn maybe_fault(&mut self) {

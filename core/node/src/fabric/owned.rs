@@ -12,6 +12,12 @@ impl Node {
         self.disks.get(disk as usize)?.cluster.as_ref()?.owner.as_deref()
     }
 
+    /// Tells the owners of a disk apart that this node has had.
+    pub(crate) fn owner_number(&self, disk: u32) -> Option<u64> {
+        let cluster = self.disks.get(disk as usize)?.cluster.as_ref()?;
+        cluster.owner.is_some().then_some(cluster.owner_number)
+    }
+
     /// Gives an owner an input; what it wants done becomes jobs.
     pub(crate) fn step_owner(&mut self, disk: u32, input: Input) {
         let now = self.now;
@@ -38,6 +44,8 @@ impl Node {
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
         let owner = Owner::claim(id, fabric.settings.me, record, up, settings, now, &mut outputs);
         cluster.owner = Some(Box::new(owner));
+        fabric.next_session += 1;
+        cluster.owner_number = fabric.next_session;
         fabric.touched.insert(disk);
         fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
     }
@@ -47,7 +55,9 @@ impl Node {
         let id = state.spec.id;
         match output {
             owner::Output::Send { node, ask, request } => {
-                self.ask_node(node, For::Owner { disk, ask }, request, out);
+                if let Some(number) = self.owner_number(disk) {
+                    self.ask_node(node, For::Owner { disk, number, ask }, request, out);
+                }
             }
             owner::Output::Done { token, result } => self.piece_of_owner(token, result, out),
             owner::Output::Commit { expected, roster } => {

@@ -9,7 +9,7 @@ use crate::disk::Home;
 use crate::limits;
 use crate::node::{Node, Output};
 use crate::request::Requester;
-use base::request::{Outcome, Request as GuestRequest, RequestError};
+use base::request::Request as GuestRequest;
 use base::{DiskId, Instant, NodeId};
 use replication::components::Caller;
 use replication::owner::{Input, Lost, OwnerState, Phase};
@@ -26,6 +26,7 @@ pub(crate) struct ClusterDisk {
     pub(crate) roster: Roster,
     /// While this node owns the disk, or claims it.
     pub(crate) owner: Option<Box<Owner>>,
+    pub(crate) owner_number: u64,
     /// The transaction of the owner that is under way.
     pub(crate) commit: Option<u64>,
     /// Whether guests use the disk through this node.
@@ -62,6 +63,7 @@ impl ClusterDisk {
             version,
             roster,
             owner: None,
+            owner_number: 0,
             commit: None,
             is_used: false,
             held: VecDeque::new(),
@@ -300,15 +302,6 @@ impl Node {
     fn serve_held_if_serving(&mut self, disk: u32, out: &mut Vec<Output>) {
         if self.is_serving(disk) {
             self.serve_held(disk, out);
-        }
-    }
-
-    /// Everything that waits for an owner is refused: the disk goes.
-    pub(crate) fn refuse_held(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
-        for key in std::mem::take(&mut cluster.held) {
-            let outcome: Outcome = Err(RequestError::Stopping);
-            self.end_forwarded(key, outcome, out);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::guest::Guest;
 use super::host::{Host, disk_spec};
-use super::network::{Connection, Network};
+use super::network::Network;
 use super::plan::{MS, Plan};
 use base::checksum::crc32c;
 use base::request::Outcome;
@@ -162,7 +162,7 @@ pub(crate) enum Kind {
     Discard,
 }
 
-struct Pending {
+pub(crate) struct Pending {
     at: u64,
     ticket: u64,
     event: Event,
@@ -189,26 +189,26 @@ impl PartialOrd for Pending {
 pub struct World {
     pub(crate) random: Random,
     pub(crate) plan: Plan,
-    mutant: Option<Mutant>,
-    prefers_local: bool,
+    pub(crate) mutant: Option<Mutant>,
+    pub(crate) prefers_local: bool,
     pub(crate) hosts: Vec<Host>,
     pub(crate) network: Network,
     pub(crate) directory: Directory,
     pub(crate) guests: Vec<Guest>,
-    disks: Vec<DiskSpec>,
-    pool: Pool,
+    pub(crate) disks: Vec<DiskSpec>,
+    pub(crate) pool: Pool,
     pub(crate) now: u64,
-    tickets: u64,
-    queue: BinaryHeap<Pending>,
+    pub(crate) tickets: u64,
+    pub(crate) queue: BinaryHeap<Pending>,
     /// Whether faults still come.
-    is_faulty: bool,
+    pub(crate) is_faulty: bool,
     /// Whether guests still ask for something new.
-    has_load: bool,
+    pub(crate) has_load: bool,
     /// What inspections of the end found, by their token.
-    inspected: BTreeMap<u64, Answer>,
+    pub(crate) inspected: BTreeMap<u64, Answer>,
     pub(crate) summary: Summary,
-    verbose: bool,
-    failure: Option<String>,
+    pub(crate) verbose: bool,
+    pub(crate) failure: Option<String>,
 }
 
 impl World {
@@ -295,7 +295,7 @@ impl World {
         Ok(self.summary)
     }
 
-    fn run_until(&mut self, until: u64) -> Result<(), String> {
+    pub(crate) fn run_until(&mut self, until: u64) -> Result<(), String> {
         while self.queue.peek().is_some_and(|next| next.at <= until) {
             self.next_event()?;
         }
@@ -352,7 +352,7 @@ impl World {
         (node.host.0 - 1) as usize
     }
 
-    fn latency(&mut self) -> u64 {
+    pub(crate) fn latency(&mut self) -> u64 {
         5_000 + self.random.below(self.plan.network_ns)
     }
 
@@ -384,6 +384,9 @@ impl World {
                 self.device_done(host, incarnation, group, io, member, ticket, kind);
             }
             Event::Wake { host } => {
+                if self.hosts[host].alarm > self.now {
+                    return; // An earlier one came in its place, and set another.
+                }
                 self.hosts[host].alarm = u64::MAX;
                 self.with_node(host, |_, _, _| {});
             }
@@ -533,75 +536,6 @@ impl World {
             OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
         }
-    }
-
-    fn connect_arrives(&mut self, from: NodeId, to: NodeId, session: u64) {
-        let latency = self.latency();
-        let host = self.index_of(to);
-        let is_there = self.hosts[host].node.is_some();
-        if is_there {
-            let connection = Connection { from, to, last: [self.now; 2] };
-            self.network.connections.insert((from, session), connection);
-            self.with_node(host, |node, now, out| node.accepted(now, from, session, out));
-        }
-        self.later(latency, Event::Connected { from, to, session, is_there });
-    }
-
-    /// One side closes a connection; the other hears of it if anything reaches it.
-    pub(crate) fn close(&mut self, from: NodeId, to: NodeId, session: u64, by_initiator: bool) {
-        if self.network.connections.remove(&(from, session)).is_none() {
-            return;
-        }
-        let (near, far) = if by_initiator { (from, to) } else { (to, from) };
-        if self.network.reaches(near, far, self.now) {
-            let latency = self.latency();
-            self.later(latency, Event::Closed { from, to, session, at_acceptor: by_initiator });
-        }
-    }
-
-    /// When a message of a connection arrives; `None` if it never does. What is cut off comes when the cut is over.
-    fn arrival(&mut self, begun_by: NodeId, session: u64, near: NodeId, far: NodeId) -> Option<u64> {
-        let latency = self.latency();
-        let is_cut = !self.network.reaches(near, far, self.now);
-        let wait = if is_cut { self.network.cut_until(near, far) - self.now } else { 0 };
-        let connection = self.network.connections.get_mut(&(begun_by, session));
-        let connection = connection?;
-        let direction = usize::from(near != begun_by);
-        let at = (self.now + wait + latency).max(connection.last[direction] + 1);
-        connection.last[direction] = at;
-        Some(at)
-    }
-
-    fn is_mangled(&mut self) -> bool {
-        self.is_faulty && self.plan.mangled > 0 && self.random.chance(self.plan.mangled, 1000)
-    }
-
-    fn send_request(&mut self, from: NodeId, to: NodeId, message: Message<Request>) {
-        let Some(at) = self.arrival(from, message.session, from, to) else { return };
-        if self.is_mangled() {
-            match self.random.below(3) {
-                0 => return,
-                1 => self.at(at + 1, Event::Request { from, to, message: message.clone() }),
-                _ => {
-                    // The connection breaks, and what was on its way comes in late all the same.
-                    self.close(from, to, message.session, false);
-                    let late = at + self.random.below(300 * MS);
-                    return self.at(late, Event::Request { from, to, message });
-                }
-            }
-        }
-        self.at(at, Event::Request { from, to, message });
-    }
-
-    fn send_answer(&mut self, from: NodeId, to: NodeId, message: Message<Answer>) {
-        let Some(at) = self.arrival(to, message.session, from, to) else { return };
-        if self.is_mangled() {
-            match self.random.below(2) {
-                0 => return,
-                _ => self.at(at + 1, Event::Answer { from, to, message: message.clone() }),
-            }
-        }
-        self.at(at, Event::Answer { from, to, message });
     }
 
     fn commit_arrives(
@@ -761,7 +695,7 @@ impl World {
         }
     }
 
-    fn guest_asks(&mut self, guest: usize, number: u64, request: base::request::Request) {
+    pub(crate) fn guest_asks(&mut self, guest: usize, number: u64, request: base::request::Request) {
         let (host, disk) = (self.guests[guest].host, self.guests[guest].disk);
         let token = Token((guest as u64) << 40 | number);
         self.with_node(host, |node, now, out| {
@@ -816,164 +750,6 @@ impl World {
         if self.is_faulty {
             self.fault();
             self.later(25 * MS, Event::Fault);
-        }
-    }
-
-    /// No more faults: everything comes back.
-    fn heal(&mut self) {
-        self.say(|| "faults end".to_owned());
-        self.is_faulty = false;
-        self.network.heal();
-        self.directory.away_until = 0;
-        for host in 0..self.hosts.len() {
-            self.hosts[host].paused_until = self.hosts[host].paused_until.min(self.now);
-            self.hosts[host].slow_until = 0;
-            self.start(host);
-            self.with_node(host, |_, _, _| {});
-        }
-    }
-
-    /// Whether every disk must become whole and every request must end.
-    fn must_heal(&self) -> bool {
-        !self.may_damage() && self.plan.extents > 20
-    }
-
-    /// Load goes on for a while; then it stops, and all must come to rest.
-    fn settle(&mut self) -> Result<(), String> {
-        self.run_until(self.now + 1000 * MS)?;
-        self.has_load = false;
-        let deadline = self.now + 120_000 * MS;
-        while self.now < deadline {
-            self.run_until(self.now + 500 * MS)?;
-            let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
-            if is_quiet && self.is_whole() {
-                return self.run_until(self.now + 3000 * MS);
-            }
-            if is_quiet && !self.must_heal() && self.now > deadline - 90_000 * MS {
-                return Ok(());
-            }
-        }
-        if !self.must_heal() {
-            return Ok(());
-        }
-        let records: Vec<_> = self.directory.disks().iter().map(|disk| self.directory.get(*disk)).collect();
-        let waiting: usize = self.guests.iter().map(Guest::outstanding).sum();
-        Err(format!("it does not heal: {waiting} requests wait; records {records:?}"))
-    }
-
-    fn is_whole(&self) -> bool {
-        let is_active = |roster: &Roster| roster.members.iter().all(|one| one.standing == Standing::Active);
-        self.directory
-            .disks()
-            .iter()
-            .all(|disk| self.directory.get(*disk).is_some_and(|(_, one)| is_active(&one)))
-    }
-
-    /// Every block must read as the oracle knows it.
-    fn read_everything(&mut self) -> Result<(), String> {
-        for guest in 0..self.guests.len() {
-            if self.guests[guest].outstanding() > 0 {
-                continue; // The disk cannot be reached, which is fair where devices are lost.
-            }
-            let mut part = 0;
-            let now = self.now;
-            while let Some((number, request)) = self.guests[guest].read_part(now, part) {
-                self.guest_asks(guest, number, request);
-                part += 1;
-            }
-        }
-        let deadline = self.now + 20_000 * MS;
-        while self.guests.iter().any(|guest| guest.outstanding() > 0) && self.now < deadline {
-            self.run_until(self.now + 20 * MS)?;
-        }
-        match self.guests.iter().all(|guest| guest.outstanding() == 0) || !self.must_heal() {
-            true => Ok(()),
-            false => Err("reads at the end are not answered".to_owned()),
-        }
-    }
-
-    /// When all is quiet, the active components of a place hold the same.
-    fn compare_copies(&mut self) -> Result<(), String> {
-        if self.may_damage() {
-            return Ok(());
-        }
-        let mut token = 1;
-        let mut places: Vec<(DiskId, u16, u32, Vec<u64>)> = Vec::new();
-        for disk in self.directory.disks() {
-            let (_, roster) = self.directory.get(disk).expect("just listed");
-            for place in 0..roster.place_count() as u16 {
-                for part in 0..4 {
-                    let mut tokens = Vec::new();
-                    let active = roster.members.iter().filter(|one| one.standing == Standing::Active);
-                    for member in active.filter(|one| one.place == place) {
-                        let (host, component) = (self.index_of(member.node), member.component);
-                        self.with_node(host, |node, now, out| {
-                            node.inspect(now, Token(token), component, part, out);
-                        });
-                        tokens.push(token);
-                        token += 1;
-                    }
-                    places.push((disk, place, part, tokens));
-                }
-            }
-        }
-        self.run_until(self.now + 3000 * MS)?;
-        for (disk, place, part, tokens) in places {
-            let found: Vec<Option<Vec<u8>>> = tokens.iter().map(|token| self.bytes_of(*token)).collect();
-            if found.windows(2).any(|pair| pair[0] != pair[1]) {
-                return Err(format!("copies of place {place}, part {part} of {disk:?} differ"));
-            }
-        }
-        Ok(())
-    }
-
-    fn bytes_of(&self, token: u64) -> Option<Vec<u8>> {
-        let Answer::Data { pieces, .. } = self.inspected.get(&token)? else { return None };
-        let mut bytes = Vec::new();
-        for piece in pieces {
-            match piece {
-                base::request::Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-                base::request::Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-            }
-        }
-        Some(bytes)
-    }
-
-    /// Starts all hosts and has the components made, before anything goes wrong.
-    fn make_components(&mut self) -> Result<(), String> {
-        let faulty = std::mem::replace(&mut self.is_faulty, false);
-        for host in 0..self.hosts.len() {
-            self.start(host);
-        }
-        self.run_until(self.now + 2000 * MS)?;
-        let mut token = 1;
-        for spec in self.disks.clone() {
-            let (_, roster) = self.directory.get(spec.id).expect("every disk has a record");
-            for (_, component) in spec.layout.components() {
-                let node = roster.member(component.id).expect("every component is a member").node;
-                let new = wire::NewComponent {
-                    id: component.id,
-                    disk: spec.id,
-                    device: component.device,
-                    size: component.size,
-                    reservation: 0,
-                    disk_record: vec![1; 8],
-                };
-                let host = self.index_of(node);
-                self.with_node(host, |one, now, out| {
-                    one.ask_component(now, Token(token), node, Request::Create(new), out);
-                });
-                token += 1;
-            }
-        }
-        self.run_until(self.now + 1000 * MS)?;
-        self.is_faulty = faulty;
-        let is_made = |answer: &Answer| matches!(answer, Answer::Done { .. });
-        let made = self.inspected.values().filter(|answer| is_made(answer)).count() as u64;
-        self.inspected.clear();
-        match made == token - 1 {
-            true => Ok(()),
-            false => Err(format!("only {made} of {} components were made", token - 1)),
         }
     }
 }

@@ -1,0 +1,58 @@
+//! What a request covers: its range, the blocks that it changes, the blocks at its edges.
+
+use crate::disk::Change;
+use crate::pieces;
+use base::checksum::crc32c;
+use base::request::{Buffers, Request};
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use smallvec::SmallVec;
+
+/// CRC-32C of each block, computed where the data enters.
+pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
+    data.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize)).map(crc32c).collect()
+}
+
+/// First byte and length.
+pub(crate) fn range_of(request: &Request) -> (u64, u64) {
+    match request {
+        Request::Read { offset, len } => (*offset, u64::from(*len)),
+        Request::Write { offset, data } => (*offset, pieces::len(data)),
+        Request::Flush => (0, 0),
+        Request::Trim { offset, len } | Request::Status { offset, len } => (*offset, *len),
+        Request::WriteZeroes { offset, len, .. } => (*offset, *len),
+    }
+}
+
+/// The blocks that a request changes: for a trim those that it covers whole, else all that it touches.
+pub(crate) fn change_of(key: u32, request: &Request) -> Change {
+    let (offset, len) = range_of(request);
+    let end = offset + len;
+    if let Request::Trim { .. } = request {
+        let (start, end) = (offset.next_multiple_of(BLOCK_SIZE), end / BLOCK_SIZE * BLOCK_SIZE);
+        return Change { request: key, start, end, reads_first: false };
+    }
+    let reads_first = len > 0 && (!offset.is_multiple_of(BLOCK_SIZE) || !end.is_multiple_of(BLOCK_SIZE));
+    let start = offset / BLOCK_SIZE * BLOCK_SIZE;
+    let end = if len == 0 { start } else { end.next_multiple_of(BLOCK_SIZE) };
+    Change { request: key, start, end, reads_first }
+}
+
+/// First bytes of the blocks that a request covers in part.
+pub(crate) fn edges_of(request: &Request) -> SmallVec<[u64; 2]> {
+    let (offset, len) = range_of(request);
+    let end = offset + len;
+    let mut edges = SmallVec::new();
+    if !offset.is_multiple_of(BLOCK_SIZE) {
+        edges.push(offset / BLOCK_SIZE * BLOCK_SIZE);
+    }
+    let last = end / BLOCK_SIZE * BLOCK_SIZE;
+    if !end.is_multiple_of(BLOCK_SIZE) && !edges.contains(&last) {
+        edges.push(last);
+    }
+    edges
+}
+
+/// Which MiB of a component, and which block of that.
+pub(crate) fn part_and_block(offset: u64) -> (u32, u16) {
+    ((offset / EXTENT_SIZE) as u32, (offset % EXTENT_SIZE / BLOCK_SIZE) as u16)
+}

@@ -1,0 +1,170 @@
+//! The beginning and the end of a run: components are made before anything goes wrong; when faults are over all heals,
+//! reads as it must, and the copies agree.
+
+use super::guest::Guest;
+use super::plan::MS;
+use super::world::World;
+use base::DiskId;
+use node::Token;
+use replication::{Roster, Standing};
+use wire::{Answer, Request};
+
+impl World {
+    /// No more faults: everything comes back.
+    pub(crate) fn heal(&mut self) {
+        self.say(|| "faults end".to_owned());
+        self.is_faulty = false;
+        self.network.heal();
+        self.directory.away_until = 0;
+        for host in 0..self.hosts.len() {
+            self.hosts[host].paused_until = self.hosts[host].paused_until.min(self.now);
+            self.hosts[host].slow_until = 0;
+            self.start(host);
+            self.with_node(host, |_, _, _| {});
+        }
+    }
+
+    /// Whether every disk must become whole and every request must end.
+    fn must_heal(&self) -> bool {
+        !self.may_damage() && self.plan.extents > 20
+    }
+
+    /// Load goes on for a while; then it stops, and all must come to rest.
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
+        self.run_until(self.now + 1000 * MS)?;
+        self.has_load = false;
+        let deadline = self.now + 120_000 * MS;
+        while self.now < deadline {
+            self.run_until(self.now + 500 * MS)?;
+            let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
+            if is_quiet && self.is_whole() {
+                return self.run_until(self.now + 3000 * MS);
+            }
+            if is_quiet && !self.must_heal() && self.now > deadline - 90_000 * MS {
+                return Ok(());
+            }
+        }
+        if !self.must_heal() {
+            return Ok(());
+        }
+        let records: Vec<_> = self.directory.disks().iter().map(|disk| self.directory.get(*disk)).collect();
+        let waiting: usize = self.guests.iter().map(Guest::outstanding).sum();
+        Err(format!("it does not heal: {waiting} requests wait; records {records:?}"))
+    }
+
+    fn is_whole(&self) -> bool {
+        let is_active = |roster: &Roster| roster.members.iter().all(|one| one.standing == Standing::Active);
+        self.directory
+            .disks()
+            .iter()
+            .all(|disk| self.directory.get(*disk).is_some_and(|(_, one)| is_active(&one)))
+    }
+
+    /// Every block must read as the oracle knows it.
+    pub(crate) fn read_everything(&mut self) -> Result<(), String> {
+        for guest in 0..self.guests.len() {
+            if self.guests[guest].outstanding() > 0 {
+                continue; // The disk cannot be reached, which is fair where devices are lost.
+            }
+            let mut part = 0;
+            let now = self.now;
+            while let Some((number, request)) = self.guests[guest].read_part(now, part) {
+                self.guest_asks(guest, number, request);
+                part += 1;
+            }
+        }
+        let deadline = self.now + 20_000 * MS;
+        while self.guests.iter().any(|guest| guest.outstanding() > 0) && self.now < deadline {
+            self.run_until(self.now + 20 * MS)?;
+        }
+        match self.guests.iter().all(|guest| guest.outstanding() == 0) || !self.must_heal() {
+            true => Ok(()),
+            false => Err("reads at the end are not answered".to_owned()),
+        }
+    }
+
+    /// When all is quiet, the active components of a place hold the same.
+    pub(crate) fn compare_copies(&mut self) -> Result<(), String> {
+        if self.may_damage() {
+            return Ok(());
+        }
+        let mut token = 1;
+        let mut places: Vec<(DiskId, u16, u32, Vec<u64>)> = Vec::new();
+        for disk in self.directory.disks() {
+            let (_, roster) = self.directory.get(disk).expect("just listed");
+            for place in 0..roster.place_count() as u16 {
+                for part in 0..4 {
+                    let mut tokens = Vec::new();
+                    let active = roster.members.iter().filter(|one| one.standing == Standing::Active);
+                    for member in active.filter(|one| one.place == place) {
+                        let (host, component) = (self.index_of(member.node), member.component);
+                        self.with_node(host, |node, now, out| {
+                            node.inspect(now, Token(token), component, part, out);
+                        });
+                        tokens.push(token);
+                        token += 1;
+                    }
+                    places.push((disk, place, part, tokens));
+                }
+            }
+        }
+        self.run_until(self.now + 3000 * MS)?;
+        for (disk, place, part, tokens) in places {
+            let found: Vec<Option<Vec<u8>>> = tokens.iter().map(|token| self.bytes_of(*token)).collect();
+            if found.windows(2).any(|pair| pair[0] != pair[1]) {
+                return Err(format!("copies of place {place}, part {part} of {disk:?} differ"));
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes_of(&self, token: u64) -> Option<Vec<u8>> {
+        let Answer::Data { pieces, .. } = self.inspected.get(&token)? else { return None };
+        let mut bytes = Vec::new();
+        for piece in pieces {
+            match piece {
+                base::request::Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
+                base::request::Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
+            }
+        }
+        Some(bytes)
+    }
+
+    /// Starts all hosts and has the components made, before anything goes wrong.
+    pub(crate) fn make_components(&mut self) -> Result<(), String> {
+        let faulty = std::mem::replace(&mut self.is_faulty, false);
+        for host in 0..self.hosts.len() {
+            self.start(host);
+        }
+        self.run_until(self.now + 2000 * MS)?;
+        let mut token = 1;
+        for spec in self.disks.clone() {
+            let (_, roster) = self.directory.get(spec.id).expect("every disk has a record");
+            for (_, component) in spec.layout.components() {
+                let node = roster.member(component.id).expect("every component is a member").node;
+                let new = wire::NewComponent {
+                    id: component.id,
+                    disk: spec.id,
+                    device: component.device,
+                    size: component.size,
+                    reservation: 0,
+                    disk_record: vec![1; 8],
+                };
+                let host = self.index_of(node);
+                self.with_node(host, |one, now, out| {
+                    one.ask_component(now, Token(token), node, Request::Create(new), out);
+                });
+                token += 1;
+            }
+        }
+        self.run_until(self.now + 1000 * MS)?;
+        self.is_faulty = faulty;
+        let is_made = |answer: &Answer| matches!(answer, Answer::Done { .. });
+        let made = self.inspected.values().filter(|answer| is_made(answer)).count() as u64;
+        self.inspected.clear();
+        match made == token - 1 {
+            true => Ok(()),
+            false => Err(format!("only {made} of {} components were made", token - 1)),
+        }
+    }
+}
