@@ -13,6 +13,13 @@ type Bytes = Rc<[u8]>;
 
 const SECTORS: usize = (BLOCK_SIZE / SECTOR_SIZE) as usize;
 
+/// The bytes of some buffers, one after the other.
+pub fn joined(buffers: &[base::Buffer]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(buffers.iter().map(|buffer| buffer.len()).sum());
+    buffers.iter().for_each(|buffer| bytes.extend_from_slice(buffer));
+    bytes
+}
+
 #[derive(Debug, Default, Clone)]
 struct Block {
     stable: Option<Bytes>,

@@ -16,7 +16,7 @@ use node::{DiskKey, DiskSpec, GroupKey, Node, Output, Token};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::device::Device;
+use crate::device::{Device, joined};
 
 /// What is run.
 #[derive(Debug, Clone, Copy)]
@@ -255,7 +255,7 @@ impl Bed {
                 (io, member, buffer.len() as u64, Kind::Read { offset, buffer })
             }
             diskgroup::Output::Write { io, member, offset, buffers, stable } => {
-                let data: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+                let data: Vec<u8> = joined(&buffers);
                 let len = data.len() as u64;
                 self.devices[member as usize].begin_write(ticket, offset, data, stable);
                 (io, member, len, Kind::Write)

@@ -1,6 +1,6 @@
 //! One run: a disk group, its virtual devices, a load, faults, and the oracle.
 
-use crate::device::Device;
+use crate::device::{Device, joined};
 use crate::formatting::format_devices;
 use crate::ledger::Ledger;
 use crate::model::{Key, Model, value_of};
@@ -287,7 +287,7 @@ impl World {
                     self.enqueue(io, member, Kind::Read { offset, buffer });
                 }
                 Output::Write { io, member, offset, buffers, stable } => {
-                    let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+                    let bytes: Vec<u8> = joined(&buffers);
                     self.note("write", offset ^ u64::from(crc32c(&bytes)) << 32);
                     let range = offset..offset + bytes.len() as u64;
                     self.devices[member as usize].begin_write(self.tickets, offset, bytes, stable);

@@ -65,7 +65,14 @@ impl Guest {
 
     /// The next request, if the guest finds one to make.
     pub fn ask(&mut self, now: u64, random: &mut Random, pool: &Pool) -> Option<(u64, Request)> {
-        let count = [1, 1, 1, 1, 2, 8, 40, 256][random.below(8) as usize];
+        // Few are large: those cost the simulator most, and bring little that small ones do not.
+        let count = match random.below(48) {
+            0 => 256,
+            1..4 => 40,
+            4..10 => 8,
+            10..18 => 2,
+            _ => 1,
+        };
         // Half of the load goes to a few blocks, so that they are written again and again.
         let range = if random.chance(1, 2) { 24.min(self.size_blocks) } else { self.size_blocks };
         let first = random.below(range);

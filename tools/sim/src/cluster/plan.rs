@@ -74,7 +74,7 @@ impl Plan {
             network_ns: [MS / 20, MS / 4, 5 * MS][random.below(3) as usize],
             device_ns: [MS / 10, MS / 2, 10 * MS][random.below(3) as usize],
             directory_ns: [MS, 5 * MS, 80 * MS][random.below(3) as usize],
-            think_ns: [2 * MS, 20 * MS, 60 * MS][random.below(3) as usize],
+            think_ns: [5 * MS, 20 * MS, 60 * MS][random.below(3) as usize],
             depth: [1, 4, 12][random.below(3) as usize],
             directory_faults: random.chance(1, 2),
             drift: random.chance(1, 2),

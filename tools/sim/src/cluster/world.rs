@@ -5,6 +5,7 @@ use super::guest::Guest;
 use super::host::{Host, disk_spec};
 use super::network::Network;
 use super::plan::{MS, Plan};
+use crate::device::joined;
 use base::checksum::crc32c;
 use base::request::Outcome;
 use base::{DiskId, NodeId, Pool, Random};
@@ -583,7 +584,7 @@ impl World {
                 (io, member, Kind::Read { offset, buffer })
             }
             diskgroup::Output::Write { io, member, offset, buffers, stable } => {
-                let bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+                let bytes: Vec<u8> = joined(&buffers);
                 self.hosts[host].devices[member as usize].begin_write(ticket, offset, bytes, stable);
                 (io, member, Kind::Write)
             }
