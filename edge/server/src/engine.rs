@@ -5,15 +5,18 @@
 //! thread is gone, which [`EngineHandle::call`] reports as [`EngineError::Stopped`].
 
 mod client;
+mod cluster;
 mod commands;
 mod devices;
 mod listener;
+mod peers;
 mod ring;
 mod run;
 
 #[cfg(test)]
 mod tests;
 
+pub use cluster::{ClusterCommand, ClusterState, Fabric, Notice, Order, OrderFailure, PeerCounters};
 pub use run::start;
 
 use base::{ClusterId, DeviceId, DiskId, GroupId};
@@ -272,6 +275,8 @@ pub enum Command {
     Disks { only: Option<DiskId>, answer: Answer<Vec<DiskState>> },
     /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).
     Found { answer: Answer<Vec<DiskRecord>> },
+    /// What only a host among others is asked.
+    Cluster(ClusterCommand),
     /// Stops: no new requests, waits for those under way, makes a checkpoint, ends the thread.
     Stop { answer: Answer<()> },
 }

@@ -209,6 +209,7 @@ impl Fake {
                 drop(answer.send(chosen.map(Fake::state).collect()));
             }
             Command::Found { answer } => drop(answer.send(self.on_devices.values().cloned().collect())),
+            Command::Cluster(command) => drop(command),
             Command::Stop { answer } => {
                 self.stopped = true;
                 let _ = answer.send(());

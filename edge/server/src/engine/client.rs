@@ -1,8 +1,8 @@
 //! One connection: its session, its socket, and what of it is under way in the ring.
 
-use super::ring::{Message, Ring};
+use super::ring::{Message, Ring, Socket, Until};
 use base::DiskId;
-use frontends::nbd::{Event, Session};
+use frontends::nbd::{Event, Reach, Session};
 use node::DiskKey;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
@@ -51,7 +51,7 @@ impl Client {
             message.vectors.clear();
             self.session.transmit_vectors(&mut message.vectors);
             self.is_sending = true;
-            ring.send(fd, key, message);
+            ring.send(fd, Socket::Client(key), message);
         }
         if self.session.is_finished() {
             if self.is_receiving && !self.is_cancelled {
@@ -67,7 +67,8 @@ impl Client {
             message.vectors.clear();
             let reach = self.session.receive_vectors(&mut message.vectors);
             self.is_receiving = true;
-            ring.receive(fd, key, message, reach);
+            let until = if reach == Reach::All { Until::Full } else { Until::Anything };
+            ring.receive(fd, Socket::Client(key), message, until);
         }
         false
     }
@@ -112,6 +113,6 @@ impl Client {
 }
 
 /// Whether the call is simply to be made again.
-fn is_passing(error: &std::io::Error) -> bool {
+pub(crate) fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
 }

@@ -59,6 +59,8 @@ pub(crate) struct Registry {
     /// Devices that are leaving their group.
     leaving: Vec<Leaving>,
     stop: Option<(Answer<()>, std::time::Instant)>,
+    /// Whether the disks that are owned here are being let go of.
+    is_releasing: bool,
 }
 
 impl Registry {
@@ -71,6 +73,7 @@ impl Registry {
             opening: Vec::new(),
             leaving: Vec::new(),
             stop: None,
+            is_releasing: false,
         }
     }
 
@@ -96,7 +99,7 @@ impl Registry {
         self.names.values().filter_map(|id| self.disks.get(id)).map(Registry::export).collect()
     }
 
-    fn insert(&mut self, record: DiskRecord) {
+    pub(crate) fn insert(&mut self, record: DiskRecord) {
         self.remove(record.id);
         self.names.insert(record.name.clone(), record.id);
         self.disks.insert(record.id, record);
@@ -137,6 +140,7 @@ impl Engine {
             Command::DeleteDisk { disk, answer } => self.delete_disk(disk, answer),
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
             Command::Found { answer } => drop(answer.send(self.found())),
+            Command::Cluster(command) => self.cluster_command(command),
             Command::Stop { answer } => {
                 self.registry.stop = Some((answer, std::time::Instant::now() + STOP_PATIENCE));
                 self.begin_stop();
@@ -395,7 +399,7 @@ impl Engine {
         erase(&device.open)
     }
 
-    fn delete_disk(&mut self, disk: DiskId, answer: Answer<Result<(), EngineError>>) {
+    pub(crate) fn delete_disk(&mut self, disk: DiskId, answer: Answer<Result<(), EngineError>>) {
         let attached: Vec<u32> = self
             .clients
             .iter()
@@ -553,7 +557,12 @@ impl Engine {
     pub(crate) fn may_end(&mut self) -> bool {
         let Some((_, deadline)) = &self.registry.stop else { return false };
         let is_late = std::time::Instant::now() >= *deadline;
-        let is_quiet = self.clients.is_empty() && self.node.is_idle();
+        let owned = if self.clients.is_empty() { self.owned_disks() } else { Vec::new() };
+        if !owned.is_empty() && !self.registry.is_releasing {
+            self.registry.is_releasing = true;
+            self.release_disks();
+        }
+        let is_quiet = self.clients.is_empty() && owned.is_empty() && self.node.is_idle();
         if !is_quiet && !is_late {
             return false;
         }
@@ -566,7 +575,8 @@ impl Engine {
     /// When the engine must look at the clock again although nothing happens.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let waits = self.registry.stop.is_some() || !self.registry.leaving.is_empty();
-        waits.then(|| self.now() + Duration::from_millis(20))
+        let registry = waits.then(|| self.now() + Duration::from_millis(20));
+        [registry, self.peers_deadline()].into_iter().flatten().min()
     }
 }
 
@@ -590,7 +600,7 @@ fn refusal(error: ControlError) -> EngineError {
     EngineError::Refused(error.to_string())
 }
 
-fn spec_of(disk: &DiskRecord) -> DiskSpec {
+pub(crate) fn spec_of(disk: &DiskRecord) -> DiskSpec {
     DiskSpec {
         id: disk.id,
         name: disk.name.clone(),

@@ -66,8 +66,7 @@ impl Listener {
                 unix_peer(fd)
             }
             false => {
-                set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-                set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+                prepare_tcp(&socket);
                 tcp_peer(&socket)
             }
         };
@@ -88,6 +87,13 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         }
         other => other,
     })
+}
+
+/// What every TCP connection of the engine is set to.
+pub(crate) fn prepare_tcp(socket: &OwnedFd) {
+    let fd = socket.as_raw_fd();
+    set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+    set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
 }
 
 /// Sets an option that only makes things faster: a failure does not matter.

@@ -10,13 +10,13 @@ use base::request::Buffers;
 use base::{Buffer, buffer};
 use diskgroup::Io;
 use frontends::IoVec;
-use frontends::nbd::Reach;
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use node::GroupKey;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
@@ -44,16 +44,79 @@ impl Message {
     }
 }
 
+/// Whose connection a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Socket {
+    /// A client of NBD.
+    Client(u32),
+    /// Another node.
+    Peer(u32),
+}
+
+/// Where connections come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// Clients of NBD, by the number of the listener.
+    Clients(usize),
+    /// Other nodes.
+    Peers,
+}
+
+/// An address as the kernel takes it.
+pub(crate) struct SocketAddress {
+    storage: libc::sockaddr_storage,
+    len: libc::socklen_t,
+}
+
+impl SocketAddress {
+    pub(crate) fn new(address: &SocketAddr) -> Box<SocketAddress> {
+        // SAFETY: zeroes are a valid value of this plain structure.
+        let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        let len = match address {
+            SocketAddr::V4(four) => {
+                let sin_addr = libc::in_addr { s_addr: u32::from_ne_bytes(four.ip().octets()) };
+                let (sin_family, sin_port) = (libc::AF_INET as libc::sa_family_t, four.port().to_be());
+                let value = libc::sockaddr_in { sin_family, sin_port, sin_addr, sin_zero: [0; 8] };
+                // SAFETY: the storage is made to hold every kind of address, aligned for all.
+                unsafe { (&raw mut storage).cast::<libc::sockaddr_in>().write(value) };
+                size_of::<libc::sockaddr_in>()
+            }
+            SocketAddr::V6(six) => {
+                let value = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                    sin6_port: six.port().to_be(),
+                    sin6_flowinfo: six.flowinfo(),
+                    sin6_addr: libc::in6_addr { s6_addr: six.ip().octets() },
+                    sin6_scope_id: six.scope_id(),
+                };
+                // SAFETY: as above.
+                unsafe { (&raw mut storage).cast::<libc::sockaddr_in6>().write(value) };
+                size_of::<libc::sockaddr_in6>()
+            }
+        };
+        Box::new(SocketAddress { storage, len: len as libc::socklen_t })
+    }
+}
+
+/// Whether a receive ends with what is there, or when its vectors are full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    Anything,
+    Full,
+}
+
 /// What a completion is for.
 pub(crate) enum Flight {
     /// A device request of a group.
     Device(DeviceFlight),
-    /// A receive of a client.
-    Receive { client: u32, message: Box<Message> },
-    /// A send of a client.
-    Send { client: u32, message: Box<Message> },
+    /// A receive of a connection.
+    Receive { socket: Socket, message: Box<Message> },
+    /// A send of a connection.
+    Send { socket: Socket, message: Box<Message> },
     /// Connections at a listener, one completion each.
-    Accept { listener: usize },
+    Accept { listener: Door },
+    /// A connection to another node that is being made; its address stays in place meanwhile.
+    Connect { peer: u32, _address: Box<SocketAddress> },
     /// Commands have come.
     Wake,
     /// A cancellation; what it cancelled completes by itself.
@@ -233,25 +296,31 @@ impl Ring {
     }
 
     /// Starts a receive into the message's vectors.
-    pub(crate) fn receive(&mut self, fd: RawFd, client: u32, mut message: Box<Message>, reach: Reach) {
+    pub(crate) fn receive(&mut self, fd: RawFd, socket: Socket, mut message: Box<Message>, until: Until) {
         message.header.msg_iov = message.vectors.as_mut_ptr().cast();
         message.header.msg_iovlen = message.vectors.len();
-        let flags = if reach == Reach::All { libc::MSG_WAITALL as u32 } else { 0 };
+        let flags = if until == Until::Full { libc::MSG_WAITALL as u32 } else { 0 };
         let entry = opcode::RecvMsg::new(Fd(fd), &raw mut message.header).flags(flags).build();
-        self.push(entry, Flight::Receive { client, message });
+        self.push(entry, Flight::Receive { socket, message });
+    }
+
+    /// Connects a socket.
+    pub(crate) fn connect(&mut self, fd: RawFd, peer: u32, address: Box<SocketAddress>) {
+        let entry = opcode::Connect::new(Fd(fd), (&raw const address.storage).cast(), address.len).build();
+        self.push(entry, Flight::Connect { peer, _address: address });
     }
 
     /// Starts a send of the message's vectors; the kernel goes on by itself when the socket is full in between.
-    pub(crate) fn send(&mut self, fd: RawFd, client: u32, mut message: Box<Message>) {
+    pub(crate) fn send(&mut self, fd: RawFd, socket: Socket, mut message: Box<Message>) {
         message.header.msg_iov = message.vectors.as_mut_ptr().cast();
         message.header.msg_iovlen = message.vectors.len();
         let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
         let entry = opcode::SendMsg::new(Fd(fd), &raw const message.header).flags(flags).build();
-        self.push(entry, Flight::Send { client, message });
+        self.push(entry, Flight::Send { socket, message });
     }
 
     /// Accepts connections from now on.
-    pub(crate) fn accept(&mut self, fd: RawFd, listener: usize) {
+    pub(crate) fn accept(&mut self, fd: RawFd, listener: Door) {
         let entry = opcode::AcceptMulti::new(Fd(fd)).flags(libc::SOCK_CLOEXEC).build();
         self.push(entry, Flight::Accept { listener });
     }

@@ -4,8 +4,9 @@ use super::client::Client;
 use super::commands::{Pending, Registry};
 use super::devices::OpenDevice;
 use super::listener::Listener;
-use super::ring::{Completion, DeviceCall, DeviceFlight, Flight, Ring};
-use super::{Command, EngineError, EngineHandle, Settings};
+use super::peers::Peers;
+use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
+use super::{Command, EngineError, EngineHandle, Notice, Settings};
 use base::request::{Buffers, Outcome};
 use base::{Buffer, Instant, Pool};
 use diskgroup::{Event as GroupEvent, IoFailure};
@@ -54,6 +55,7 @@ impl Mailbox {
 pub(crate) enum Target {
     Guest { client: u32, cookie: u64 },
     Control(Pending),
+    Component(super::Answer<Result<(), super::OrderFailure>>),
 }
 
 /// A device of an open group.
@@ -78,6 +80,10 @@ pub(crate) struct Engine {
     pub(crate) mailbox: Mailbox,
     pub(crate) started: std::time::Instant,
     pub(crate) is_stopping: bool,
+    /// Other nodes, on a host among others.
+    pub(crate) peers: Option<Peers>,
+    /// Where a host among others tells what it wants of the directory.
+    pub(crate) notices: Option<tokio::sync::mpsc::UnboundedSender<Notice>>,
     session_settings: [Rc<nbd::Settings>; 2],
     listeners: Vec<Listener>,
     event: Arc<OwnedFd>,
@@ -165,6 +171,8 @@ impl Engine {
             mailbox,
             started,
             is_stopping: false,
+            peers: None,
+            notices: None,
             session_settings,
             listeners,
             event,
@@ -180,7 +188,7 @@ impl Engine {
 
     fn run(&mut self) {
         for index in 0..self.listeners.len() {
-            self.ring.accept(self.listeners[index].fd(), index);
+            self.ring.accept(self.listeners[index].fd(), Door::Clients(index));
         }
         self.ring.wait_event(self.event.as_raw_fd());
         let mut completions = Vec::new();
@@ -210,7 +218,8 @@ impl Engine {
             self.node.advance(now, &mut self.outputs);
             self.perform();
             self.look_after_clients();
-            if self.outputs.is_empty() && self.touched.is_empty() {
+            self.look_after_peers();
+            if self.outputs.is_empty() && self.touched.is_empty() && !self.peers_are_waiting() {
                 return;
             }
         }
@@ -219,19 +228,29 @@ impl Engine {
     fn complete(&mut self, completion: Completion) {
         match completion.flight {
             Flight::Device(flight) => self.device_done(flight, completion.result),
-            Flight::Receive { client, message } => {
+            Flight::Receive { socket: Socket::Client(client), message } => {
                 let Some(state) = self.clients.get_mut(client as usize) else { return };
                 state.received(message, completion.result, &mut self.client_events);
                 self.dispatch(client);
                 self.touch(client);
             }
-            Flight::Send { client, message } => {
+            Flight::Send { socket: Socket::Client(client), message } => {
                 let Some(state) = self.clients.get_mut(client as usize) else { return };
                 state.sent(message, completion.result, &mut self.client_events);
                 self.dispatch(client);
                 self.touch(client);
             }
-            Flight::Accept { listener } => self.accepted(listener, completion.result),
+            Flight::Receive { socket: Socket::Peer(key), message } => {
+                self.peer_received(key, message, &completion.result);
+            }
+            Flight::Send { socket: Socket::Peer(key), message } => {
+                self.peer_sent(key, message, &completion.result);
+            }
+            Flight::Connect { peer, .. } => self.peer_connected(peer, &completion.result),
+            Flight::Accept { listener: Door::Clients(listener) } => {
+                self.accepted(listener, completion.result);
+            }
+            Flight::Accept { listener: Door::Peers } => self.peer_accepted(completion.result),
             Flight::Wake => {
                 while let Ok(message) = self.inbox.try_recv() {
                     match message {
@@ -277,6 +296,7 @@ impl Engine {
                 Output::Reply { token, outcome } => self.reply(token, outcome),
                 Output::Control { token, result } => self.control_done(token, result),
                 Output::Event { group, event } => self.group_event(group, event),
+                Output::Fabric(output) => self.perform_fabric(output),
             }
         }
         if self.outputs.is_empty() {
@@ -359,6 +379,9 @@ impl Engine {
     fn detach(&mut self, client: u32) {
         let gone = self.clients.remove(client as usize);
         tracing::debug!(peer = gone.peer, "client left");
+        if let Some((disk, _)) = gone.disk {
+            self.note_use(disk);
+        }
     }
 
     /// Acts on what a session wants.
@@ -379,6 +402,9 @@ impl Engine {
                     let state = &mut self.clients[client as usize];
                     state.disk = answer.as_ref().ok().map(|(disk, _)| *disk);
                     state.session.export(answer.map(|(_, export)| export));
+                    if let Some((disk, _)) = state.disk {
+                        self.note_use(disk);
+                    }
                 }
                 Event::Request { cookie, request } => {
                     let token = Token(self.targets.insert(Target::Guest { client, cookie }) as u64);
@@ -422,7 +448,7 @@ impl Engine {
             Err(error) if self.is_stopping => drop(error),
             Err(error) => {
                 tracing::warn!("accept a connection: {error}");
-                self.ring.accept(self.listeners[listener].fd(), listener);
+                self.ring.accept(self.listeners[listener].fd(), Door::Clients(listener));
             }
         }
     }

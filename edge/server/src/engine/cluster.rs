@@ -1,0 +1,260 @@
+//! What the control plane of a host among others asks of the engine, and what the engine tells it unasked.
+//!
+//! The directory is the control plane's: what the node wants of it goes out as a [`Notice`], and comes back as a command.
+//! No I/O waits for it but what the node itself holds back.
+
+use super::peers::Peers;
+use super::ring::Door;
+use super::run::{Engine, Target};
+use super::{Answer, DiskRecord, EngineError};
+use base::{ClusterId, ComponentId, DiskId, NodeId, Pool};
+use node::{ClusterDiskState, FabricOutput, FabricSettings, LinkState, Token};
+use replication::owner::{Committed, Event};
+use replication::{OwnedBy, Roster};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What makes a host one of several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fabric {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The host's node.
+    pub node: NodeId,
+    /// This start of it: greater than any before.
+    pub incarnation: u64,
+    /// Where it listens for other nodes.
+    pub listen: SocketAddr,
+    /// Most bytes of memory in buffers for what other nodes send.
+    pub buffer_bytes: u64,
+    /// Whether reads go to a component on the owner's own host when there is one.
+    pub prefers_local: bool,
+}
+
+/// What the engine tells the control plane unasked. At most one commit of a disk is under way, and fetches are repeated only
+/// after their answer or a pause of the node: what waits is bounded by the disks.
+#[derive(Debug)]
+pub enum Notice {
+    /// A disk's record is to say that, if it still has that version.
+    Commit { disk: DiskId, number: u64, expected: u64, roster: Roster },
+    /// A disk's record is to be read.
+    Fetch { disk: DiskId },
+    /// Something happened to a disk that this host owns, so long after the engine's start.
+    Owner { disk: DiskId, event: Event, at: Duration },
+}
+
+/// What the control plane of a host among others may ask.
+#[derive(Debug)]
+pub enum ClusterCommand {
+    /// Becomes one of several; before any disk is opened. Tells where it listens.
+    Join { fabric: Fabric, notices: UnboundedSender<Notice>, answer: Answer<Result<SocketAddr, EngineError>> },
+    /// The nodes of the cluster, and where they listen.
+    Nodes { nodes: Vec<(NodeId, SocketAddr)> },
+    /// Begins to serve a disk of the cluster, or takes over its changed name.
+    Open { disk: DiskRecord, record: (u64, Roster), answer: Answer<Result<(), EngineError>> },
+    /// A disk is gone: its clients are detached.
+    Forget { disk: DiskId, answer: Answer<Result<(), EngineError>> },
+    /// A disk's record was read, or changed.
+    Recorded { disk: DiskId, record: Option<(u64, Roster)> },
+    /// A disk's record could not be read.
+    FetchFailed { disk: DiskId },
+    /// A commit ended.
+    Committed { disk: DiskId, number: u64, committed: Committed },
+    /// A request to a node about a component.
+    Component { node: NodeId, order: Order, answer: Answer<Result<(), OrderFailure>> },
+    /// What is known of the cluster here.
+    State { answer: Answer<ClusterState> },
+}
+
+/// What a node is asked to do with a component of its own.
+#[derive(Debug, Clone)]
+pub enum Order {
+    /// Make it.
+    Create(wire::NewComponent),
+    /// Delete it; fine if there is none.
+    Delete(ComponentId),
+}
+
+/// Why a node did not do it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OrderFailure {
+    /// The node cannot be reached, or was lost before it answered: it may have done it.
+    #[error("it cannot be reached")]
+    Unreachable,
+    /// It refused.
+    #[error(transparent)]
+    Refused(#[from] wire::Refusal),
+}
+
+/// What a host's engine knows of the cluster.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterState {
+    /// Other nodes, and whether they can be reached.
+    pub links: BTreeMap<NodeId, bool>,
+    /// The disks that are open here.
+    pub disks: BTreeMap<DiskId, ClusterDiskState>,
+    /// Bytes taken by each component that stands here.
+    pub used_bytes: BTreeMap<ComponentId, u64>,
+    /// Connections that went wrong.
+    pub counters: PeerCounters,
+}
+
+/// Connections with other nodes that went wrong, since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PeerCounters {
+    /// Refused in the greeting, or never greeted.
+    pub refused: u64,
+    /// Ended because what came was no message.
+    pub garbage: u64,
+    /// Ended because the other node took too little of what it was sent.
+    pub slow: u64,
+}
+
+impl Engine {
+    pub(crate) fn cluster_command(&mut self, command: ClusterCommand) {
+        let now = self.now();
+        match command {
+            ClusterCommand::Join { fabric, notices, answer } => {
+                drop(answer.send(self.join(&fabric, notices)));
+            }
+            ClusterCommand::Nodes { nodes } => {
+                if let Some(peers) = self.peers.as_mut() {
+                    peers.set_nodes(&nodes);
+                    let ids: Vec<NodeId> = nodes.iter().map(|(node, _)| *node).collect();
+                    self.node.set_peers(now, &ids, &mut self.outputs);
+                }
+            }
+            ClusterCommand::Open { disk, record, answer } => {
+                drop(answer.send(self.open_cluster_disk(disk, record)));
+            }
+            ClusterCommand::Forget { disk, answer } => {
+                self.node.recorded(now, disk, None, &mut self.outputs);
+                self.delete_disk(disk, answer);
+            }
+            ClusterCommand::Recorded { disk, record } => {
+                self.node.recorded(now, disk, record, &mut self.outputs);
+            }
+            ClusterCommand::FetchFailed { disk } => self.node.fetch_failed(now, disk, &mut self.outputs),
+            ClusterCommand::Committed { disk, number, committed } => {
+                self.node.committed(now, disk, number, committed, &mut self.outputs);
+            }
+            ClusterCommand::Component { node, order, answer } => {
+                let request = match order {
+                    Order::Create(new) => wire::Request::Create(new),
+                    Order::Delete(component) => wire::Request::Delete { component },
+                };
+                let token = Token(self.targets.insert(Target::Component(answer)) as u64);
+                self.node.ask_component(now, token, node, request, &mut self.outputs);
+            }
+            ClusterCommand::State { answer } => drop(answer.send(self.cluster_state())),
+        }
+    }
+
+    fn join(&mut self, fabric: &Fabric, notices: UnboundedSender<Notice>) -> Result<SocketAddr, EngineError> {
+        let peers = Peers::open(fabric, Pool::new(fabric.buffer_bytes as usize))?;
+        let address = peers
+            .address()
+            .map_err(|error| EngineError::Device(format!("find out where other hosts connect: {error}")))?;
+        self.ring.accept(peers.fd(), Door::Peers);
+        self.peers = Some(peers);
+        self.notices = Some(notices);
+        self.registry.cluster = Some(fabric.cluster);
+        let me = OwnedBy { node: fabric.node, incarnation: fabric.incarnation };
+        let settings = FabricSettings { me, prefers_local: fabric.prefers_local, mutant: None };
+        self.node.join_fabric(settings);
+        Ok(address)
+    }
+
+    fn open_cluster_disk(&mut self, disk: DiskRecord, record: (u64, Roster)) -> Result<(), EngineError> {
+        let now = self.now();
+        if self.node.disk(disk.id).is_none() {
+            let spec = super::commands::spec_of(&disk);
+            let opened = self.node.open_cluster_disk(now, spec, record);
+            opened.map_err(|error| EngineError::Refused(error.to_string()))?;
+        }
+        self.registry.insert(disk);
+        Ok(())
+    }
+
+    /// Carries out what the node wants of other nodes and of the directory.
+    pub(crate) fn perform_fabric(&mut self, output: FabricOutput) {
+        match output {
+            FabricOutput::Connect { peer, session } => self.connect_peer(peer, session),
+            FabricOutput::Disconnect { peer, session } => self.end_initiated(peer, session),
+            FabricOutput::EndAccepted { peer, session } => self.end_accepted(peer, session),
+            FabricOutput::Request { peer, message } => self.send_request(peer, &message),
+            FabricOutput::Answer { peer, message } => self.send_answer(peer, &message),
+            FabricOutput::Commit { disk, number, expected, roster } => {
+                self.notify(Notice::Commit { disk, number, expected, roster });
+            }
+            FabricOutput::Fetch { disk } => self.notify(Notice::Fetch { disk }),
+            FabricOutput::Component { token, answer: found } => {
+                let Target::Component(answer) = self.targets.remove(token.0 as usize) else {
+                    unreachable!("requests about components are answered as such")
+                };
+                let result = match found {
+                    Some(wire::Answer::Refused(refusal)) => Err(OrderFailure::Refused(refusal)),
+                    Some(_) => Ok(()),
+                    None => Err(OrderFailure::Unreachable),
+                };
+                drop(answer.send(result));
+            }
+            FabricOutput::Owner { disk, event } => {
+                self.notify(Notice::Owner { disk, event, at: self.started.elapsed() });
+            }
+        }
+    }
+
+    /// The control plane is told; when it is gone, the host is ending.
+    fn notify(&mut self, notice: Notice) {
+        if let Some(notices) = &self.notices {
+            let _ = notices.send(notice);
+        }
+    }
+
+    fn cluster_state(&self) -> ClusterState {
+        let Some(peers) = &self.peers else { return ClusterState::default() };
+        let links = peers.nodes().filter_map(|node| {
+            let state = self.node.link_state(node)?;
+            Some((node, state == LinkState::Up))
+        });
+        let states = self.node.disk_states();
+        let disks = states.iter().filter_map(|state| Some((state.id, self.node.cluster_disk(state.id)?)));
+        let components = self.node.groups().flat_map(|(_, group)| group.components());
+        ClusterState {
+            links: links.collect(),
+            disks: disks.collect(),
+            used_bytes: components.map(|(_, state)| (state.record.id, state.used_bytes)).collect(),
+            counters: peers.counters,
+        }
+    }
+
+    /// Tells the node whether clients use a disk through this host.
+    pub(crate) fn note_use(&mut self, disk: DiskId) {
+        if self.peers.is_none() {
+            return;
+        }
+        let now = self.now();
+        let is_used = self.clients.iter().any(|(_, client)| client.disk.is_some_and(|(of, _)| of == disk));
+        self.node.set_used(now, disk, is_used, &mut self.outputs);
+    }
+
+    /// Lets go of the disks that are owned here, so that other hosts need not find out that this one is gone.
+    pub(crate) fn release_disks(&mut self) {
+        let now = self.now();
+        for disk in self.owned_disks() {
+            self.node.release_disk(now, disk, &mut self.outputs);
+        }
+    }
+
+    /// The disks that are owned here.
+    pub(crate) fn owned_disks(&self) -> Vec<DiskId> {
+        if self.peers.is_none() {
+            return Vec::new();
+        }
+        let is_owned = |id: &DiskId| self.node.cluster_disk(*id).is_some_and(|state| state.owner.is_some());
+        self.node.disk_states().iter().map(|state| state.id).filter(is_owned).collect()
+    }
+}
