@@ -2,7 +2,7 @@
 //!
 //! [`plan`] chooses devices, [`check`] proves a choice against a policy and shares no code with it, [`explain`] says why
 //! a layout is as it is, [`extend`] and [`shrink`] change a disk's size without moving a block. [`repair`] chooses new
-//! components for lost ones, [`evacuate`] says what must move when a device goes, [`rebalance`] what should move to even
+//! components for lost ones, [`add_copies`] those that a disk has too few of, [`evacuate`] says what must move when a device goes, [`rebalance`] what should move to even
 //! the devices out. All are pure and, for a seed, deterministic. Relies on `base` and `layout`. Must never perform I/O
 //! and never decide what a layout maps where.
 
@@ -32,5 +32,5 @@ pub use plan::{Debt, Plan, plan};
 pub use policy::{Method, Percent, Policy, PolicyError, RULES, Rule, Site, Stripes, Unsupported};
 pub use rebalance::{Balance, Move, Rebalance, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};
-pub use repair::{Departure, Leaving, Replacement, evacuate, repair};
-pub use resize::{extend, shrink};
+pub use repair::{Addition, Departure, Leaving, Replacement, add_copies, evacuate, repair};
+pub use resize::{check_reservation, extend, shrink};

@@ -1,6 +1,7 @@
-//! New components for those that are lost, and where components go when their host or device goes.
+//! New components for those that are lost, where components go when their host or device goes, and the copies that a
+//! disk has too few of.
 //!
-//! Both ask the same question: which other device may take a component, beside the copies that stay? Must not change
+//! All ask the same question: which other device may take a component, beside the copies that stay? Must not change
 //! where any other component stands.
 
 use crate::device::{DeviceSpace, Footprint};
@@ -47,6 +48,38 @@ pub fn repair(
         }
     }
     replacements
+}
+
+/// A copy that a place has too few of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addition {
+    /// The place, by its depth-first index.
+    pub place: usize,
+    /// The new component, with a fresh id, or why there is none. Its footprint is that of its place.
+    pub outcome: Result<Component, Cause>,
+}
+
+/// Chooses components for the copies that the disk has too few of, by its policy, in the order of places.
+///
+/// `devices` are all of the cluster, as for [`repair`], and the rules are kept in the same way. Where only some copies
+/// can be had, the others say why not.
+pub fn add_copies(
+    disk: &PlacedDisk<'_>,
+    devices: &[DeviceSpace],
+    ids: &mut impl FnMut() -> ComponentId,
+    seed: u64,
+) -> Vec<Addition> {
+    let mut found: Vec<(usize, Result<usize, Cause>)> = Vec::new();
+    for seated in Seats::on_top(disk, devices, seed).fill() {
+        found.extend(seated.members.iter().map(|(place, _)| (*place, seated.outcome.clone())));
+    }
+    found.sort_by_key(|(place, _)| *place);
+    let mut addition = |(place, target): (usize, Result<usize, Cause>)| {
+        let size = disk.layout.place(place).expect("the place is there")[0].size;
+        let component = |device: usize| Component { id: ids(), device: devices[device].id, size };
+        Addition { place, outcome: target.map(component) }
+    };
+    found.into_iter().map(&mut addition).collect()
 }
 
 /// What goes.
@@ -145,7 +178,7 @@ fn targets(
     }
     let mut targets = BTreeMap::new();
     for seated in Seats::new(disk, gone, devices, seed).fill() {
-        for (_, component) in seated.members {
+        for component in seated.members.into_iter().filter_map(|(_, component)| component) {
             targets.insert(component, seated.outcome.clone());
         }
     }

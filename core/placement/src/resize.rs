@@ -9,9 +9,10 @@ use crate::disk::PlacedDisk;
 use crate::plan::plan_with_reservation;
 use crate::policy::{Percent, Policy};
 use crate::refusal::{Cause, Refusal};
-use base::ComponentId;
 use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, SECTOR_SIZE};
+use base::{ComponentId, DeviceId};
 use layout::{Component, Layout, striping};
+use std::collections::BTreeMap;
 
 /// The layout for a disk that grows to `size` bytes: the same components in front, the blocks in their places. A new
 /// part has as many copies as the policy asks for; with `force_provisioning` fewer, if there must be. What the disk sets
@@ -77,6 +78,26 @@ pub fn shrink(layout: &Layout, size: u64) -> Layout {
     joined(kept)
 }
 
+/// Whether the devices that a disk stands on have room for it to set aside `share` of its size.
+///
+/// # Errors
+/// What is missing.
+pub fn check_reservation(
+    disk: &PlacedDisk<'_>,
+    share: Percent,
+    devices: &[DeviceSpace],
+) -> Result<(), Cause> {
+    let mut more: Vec<(DeviceId, u64)> = Vec::new();
+    for (place, copies) in disk.layout.places() {
+        let footprint = disk.footprint(place);
+        for copy in copies {
+            let bytes = reservation(copy.size, share).saturating_sub(footprint.bytes());
+            more.push((copy.device, bytes));
+        }
+    }
+    check_room(more, devices)
+}
+
 fn parts_of(layout: &Layout) -> Vec<Layout> {
     match layout {
         Layout::Concatenation { parts } => parts.clone(),
@@ -114,17 +135,20 @@ fn check_growth(
     share: Percent,
     devices: &[DeviceSpace],
 ) -> Result<(), Cause> {
-    let mut more: Vec<(base::DeviceId, u64)> = Vec::new();
-    for ((_, old), (_, new)) in before.components().zip(after.components()) {
-        let bytes = reservation(new.size, share).saturating_sub(reservation(old.size, share));
-        match more.iter_mut().find(|(device, _)| *device == new.device) {
-            Some((_, sum)) => *sum += bytes,
-            None => more.push((new.device, bytes)),
-        }
-    }
+    let pairs = before.components().zip(after.components());
+    let more = |((_, old), (_, new)): ((usize, &Component), (usize, &Component))| {
+        (new.device, reservation(new.size, share).saturating_sub(reservation(old.size, share)))
+    };
+    check_room(pairs.map(more).collect(), devices)
+}
+
+/// Whether each device has room for what it is to set aside.
+fn check_room(more: Vec<(DeviceId, u64)>, devices: &[DeviceSpace]) -> Result<(), Cause> {
+    let mut sums: BTreeMap<DeviceId, u64> = BTreeMap::new();
+    more.into_iter().for_each(|(device, bytes)| *sums.entry(device).or_default() += bytes);
     let available = |id| devices.iter().find(|d| d.id == id).map_or(0, DeviceSpace::available_bytes);
-    let missing = more.iter().map(|(device, bytes)| bytes.saturating_sub(available(*device))).sum();
-    let needed = more.iter().map(|(_, bytes)| bytes).sum();
+    let missing = sums.iter().map(|(device, bytes)| bytes.saturating_sub(available(*device))).sum();
+    let needed = sums.values().sum();
     if missing > 0 { Err(Cause::Space { needed, missing }) } else { Ok(()) }
 }
 

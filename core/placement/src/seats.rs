@@ -1,7 +1,8 @@
 //! Other devices for some components of one disk: the search behind repairing, evacuating and rebalancing.
 //!
 //! A *seat* is one component that needs another device, or with an explicit number of stripes all of one part that left
-//! one device together, so that the number of devices stays what it was. Seats are given devices one after the other;
+//! one device together, so that the number of devices stays what it was. A copy that comes on top has a seat too, which
+//! nobody left. Seats are given devices one after the other;
 //! where one finds no room, those that took it are asked to move on. Must share no code with `check`.
 
 use crate::candidate::lot;
@@ -12,17 +13,18 @@ use crate::policy::Stripes;
 use crate::refusal::{Cause, DomainKind};
 use base::units::EXTENT_SIZE;
 use base::{ComponentId, DeviceId, GroupId};
+use layout::Component;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Components that need one device together.
 pub(crate) struct Seat {
-    /// Their places and themselves; no two of one place.
-    pub members: Vec<(usize, ComponentId)>,
+    /// Their places, and themselves unless they come on top; no two of one place.
+    pub members: Vec<(usize, Option<ComponentId>)>,
     /// The part that they are of.
     part: usize,
-    /// Where they stood.
-    source: DeviceId,
+    /// Where they stood; none for copies that come on top.
+    source: Option<DeviceId>,
     /// What they take of a device together.
     footprint: Footprint,
     /// Where they go, by the index of the device.
@@ -31,8 +33,8 @@ pub(crate) struct Seat {
 
 /// What became of a seat.
 pub(crate) struct Seated {
-    /// The places and the components.
-    pub members: Vec<(usize, ComponentId)>,
+    /// The places, and the components unless they come on top.
+    pub members: Vec<(usize, Option<ComponentId>)>,
     /// The index of their new device, or why there is none.
     pub outcome: Result<usize, Cause>,
 }
@@ -41,6 +43,7 @@ pub(crate) struct Seated {
 pub(crate) struct Seats<'a> {
     disk: &'a PlacedDisk<'a>,
     devices: &'a [DeviceSpace],
+    known: BTreeMap<DeviceId, &'a DeviceSpace>,
     seed: u64,
     /// What the devices have left, with what was given out here taken off.
     rooms: Vec<Room>,
@@ -74,47 +77,85 @@ impl<'a> Seats<'a> {
         devices: &'a [DeviceSpace],
         seed: u64,
     ) -> Seats<'a> {
-        let room = |device: &DeviceSpace| Room {
-            bytes: device.available_bytes(),
-            components: device.component_room(),
-        };
-        let mut seats = Seats {
-            disk,
-            devices,
-            seed,
-            rooms: devices.iter().map(room).collect(),
-            domains: vec![Vec::new(); disk.layout.place_count()],
-            used: BTreeMap::new(),
-            seats: Vec::new(),
-            shares: false,
-        };
-        let known: BTreeMap<DeviceId, &DeviceSpace> = devices.iter().map(|found| (found.id, found)).collect();
+        let mut seats = Seats::empty(disk, devices, seed);
         let mut together: BTreeMap<(usize, DeviceId), usize> = BTreeMap::new();
         for (part, range) in parts_of(disk.layout).into_iter().enumerate() {
             for place in range {
                 for component in disk.layout.place(place).expect("a part's places are there") {
-                    if gone.contains(&component.id) {
-                        let key = (part, component.device);
-                        let is_exact = matches!(disk.policy.stripes, Stripes::Exactly(_));
-                        let found = together.get(&key).copied().filter(|_| is_exact);
-                        together.insert(key, found.unwrap_or(seats.seats.len()));
-                        seats.join(found, part, component.device, (place, component.id));
+                    if !gone.contains(&component.id) {
+                        seats.stays(part, place, component);
                         continue;
                     }
-                    let found = known.get(&component.device).copied();
-                    *seats.used.entry((part, Ground::Device(component.device))).or_default() += 1;
-                    if let Some(device) = found {
-                        *seats.used.entry((part, Ground::Group(device.group))).or_default() += 1;
-                        seats.domains[place].push(device.domain());
-                    }
+                    let key = (part, component.device);
+                    let is_exact = matches!(disk.policy.stripes, Stripes::Exactly(_));
+                    let found = together.get(&key).copied().filter(|_| is_exact);
+                    together.insert(key, found.unwrap_or(seats.seats.len()));
+                    seats.join(found, part, Some(component.device), (place, Some(component.id)));
                 }
             }
         }
         seats
     }
 
+    /// The seats for the copies that the disk has too few of. With an explicit number of stripes, each replica that
+    /// comes on top takes that many devices of its own.
+    pub fn on_top(disk: &'a PlacedDisk<'a>, devices: &'a [DeviceSpace], seed: u64) -> Seats<'a> {
+        let mut seats = Seats::empty(disk, devices, seed);
+        let mut together: BTreeMap<(usize, usize, usize), usize> = BTreeMap::new();
+        for (part, range) in parts_of(disk.layout).into_iter().enumerate() {
+            let first = range.start;
+            for place in range {
+                let copies = disk.layout.place(place).expect("a part's places are there");
+                copies.iter().for_each(|component| seats.stays(part, place, component));
+                for copy in copies.len()..disk.policy.copies() {
+                    let stripe = match disk.policy.stripes {
+                        Stripes::Exactly(stripes) => (place - first) % usize::from(stripes),
+                        Stripes::Auto => place - first,
+                    };
+                    let found = together.get(&(part, copy, stripe)).copied();
+                    together.insert((part, copy, stripe), found.unwrap_or(seats.seats.len()));
+                    seats.join(found, part, None, (place, None));
+                }
+            }
+        }
+        seats
+    }
+
+    fn empty(disk: &'a PlacedDisk<'a>, devices: &'a [DeviceSpace], seed: u64) -> Seats<'a> {
+        let room = |device: &DeviceSpace| Room {
+            bytes: device.available_bytes(),
+            components: device.component_room(),
+        };
+        Seats {
+            disk,
+            devices,
+            known: devices.iter().map(|found| (found.id, found)).collect(),
+            seed,
+            rooms: devices.iter().map(room).collect(),
+            domains: vec![Vec::new(); disk.layout.place_count()],
+            used: BTreeMap::new(),
+            seats: Vec::new(),
+            shares: false,
+        }
+    }
+
+    /// Counts a component that stays where it is.
+    fn stays(&mut self, part: usize, place: usize, component: &Component) {
+        *self.used.entry((part, Ground::Device(component.device))).or_default() += 1;
+        if let Some(device) = self.known.get(&component.device).copied() {
+            *self.used.entry((part, Ground::Group(device.group))).or_default() += 1;
+            self.domains[place].push(device.domain());
+        }
+    }
+
     /// Adds a component to a seat, or to a new one.
-    fn join(&mut self, seat: Option<usize>, part: usize, source: DeviceId, member: (usize, ComponentId)) {
+    fn join(
+        &mut self,
+        seat: Option<usize>,
+        part: usize,
+        source: Option<DeviceId>,
+        member: (usize, Option<ComponentId>),
+    ) {
         let footprint = self.disk.footprint(member.0);
         match seat {
             None => self.seats.push(Seat { members: vec![member], part, source, footprint, device: None }),
@@ -153,7 +194,8 @@ impl<'a> Seats<'a> {
     /// no more than the policy says.
     pub fn may_move(&self, device: usize) -> bool {
         let seat = &self.seats[0];
-        let source_stays = self.used.contains_key(&(seat.part, Ground::Device(seat.source)));
+        let source = seat.source.expect("what moves stood somewhere");
+        let source_stays = self.used.contains_key(&(seat.part, Ground::Device(source)));
         let keeps_spread = match self.disk.policy.stripes {
             Stripes::Exactly(_) => !source_stays && self.count_on(seat, device) == 0,
             Stripes::Auto => source_stays || self.count_on(seat, device) == 0,
@@ -279,7 +321,7 @@ impl<'a> Seats<'a> {
         }
         let allowed: Vec<usize> = elsewhere.iter().copied().filter(|d| self.is_allowed(seat, *d)).collect();
         if let (Stripes::Exactly(stripes), true) = (self.disk.policy.stripes, allowed.is_empty()) {
-            let copies = self.disk.layout.place(seat.members[0].0).map_or(1, <[_]>::len);
+            let copies = self.copies(seat);
             let is_device =
                 |(part, ground): &&(usize, Ground)| *part == seat.part && matches!(ground, Ground::Device(_));
             let found = self.used.keys().filter(is_device).count();
@@ -294,9 +336,15 @@ impl<'a> Seats<'a> {
         Cause::Room { needed: seat.footprint.bytes().max(EXTENT_SIZE), found }
     }
 
+    /// How many copies the places of a seat have, or shall have.
+    fn copies(&self, seat: &Seat) -> usize {
+        let has = self.disk.layout.place(seat.members[0].0).map_or(1, <[_]>::len);
+        if seat.source.is_none() { has.max(self.disk.policy.copies()) } else { has }
+    }
+
     fn too_few_domains(&self, seat: &Seat, in_service: &[usize]) -> Cause {
         let place = seat.members[0].0;
-        let needed = self.disk.layout.place(place).map_or(1, <[_]>::len);
+        let needed = self.copies(seat);
         let stands_in = |device: &&DeviceSpace| self.domains[place].contains(&device.domain());
         let names = self.devices.iter().filter(stands_in).map(|device| device.domain_name().to_owned());
         let others = in_service.iter().map(|device| self.devices[*device].domain_name().to_owned());

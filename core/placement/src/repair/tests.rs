@@ -471,3 +471,91 @@ fn a_device_that_is_not_known_is_no_reason_to_stop() {
     let replacements = repair(&disk, &lost, &devices, &mut counting_from(9), 1);
     assert_eq!(replacements[0].outcome.as_ref().map(|new| new.device), Ok(DeviceId(21)));
 }
+
+/// The layout with the copies that were found.
+fn with_copies(layout: &Layout, additions: &[Addition]) -> Layout {
+    let mut layout = layout.clone();
+    for addition in additions {
+        let Ok(component) = &addition.outcome else { continue };
+        let mut copies = layout.place(addition.place).expect("a place of the layout").to_vec();
+        copies.push(*component);
+        layout = layout.with_place(addition.place, copies);
+    }
+    layout
+}
+
+#[test]
+fn a_disk_gets_the_copies_that_its_policy_asks_for_now() {
+    for (had, wanted, hosts_count, found, refused) in [
+        ("single", "default", 2, 1, 0),
+        ("single", "default,failures_to_tolerate=3", 4, 3, 0),
+        ("single", "default", 1, 0, 1),
+        ("default", "default,failures_to_tolerate=3", 3, 1, 1),
+        ("default", "default", 3, 0, 0),
+    ] {
+        let devices = hosts(hosts_count, 1, 100 * GIB);
+        let (had, wanted) = (policy(had), policy(wanted));
+        let had = Policy { stripes: Stripes::Exactly(1), ..had };
+        let wanted = Policy { stripes: Stripes::Exactly(1), ..wanted };
+        let plan = plan(&had, GIB, &devices, &mut counting(), 1).expect("it fits");
+        let disk = PlacedDisk { policy: &wanted, ..planned_disk(&plan, &had, GIB) };
+        let additions = add_copies(&disk, &devices, &mut counting_from(1000), 1);
+        let count = additions.iter().filter(|addition| addition.outcome.is_ok()).count();
+        assert_eq!((count, additions.len() - count), (found, refused), "{wanted} on {hosts_count} hosts");
+    }
+}
+
+#[test]
+fn a_refused_copy_says_how_many_hosts_it_takes() {
+    let devices = hosts(2, 1, 100 * GIB);
+    let (had, wanted) = (policy("default"), policy("default,failures_to_tolerate=2"));
+    let plan = plan(&had, GIB, &devices, &mut counting(), 1).expect("it fits");
+    let disk = PlacedDisk { policy: &wanted, ..planned_disk(&plan, &had, GIB) };
+    let additions = add_copies(&disk, &devices, &mut counting_from(1000), 1);
+    let cause = additions[0].outcome.as_ref().expect_err("there is no third host");
+    assert_eq!(
+        cause.to_string(),
+        "failures_to_tolerate=2 needs 3 hosts with devices in service; there are 2: h1, h2"
+    );
+}
+
+proptest! {
+    #[test]
+    fn copies_on_top_break_no_rule(
+        devices in clusters(),
+        (wanted, size) in requests(),
+        fewer in 0u8..=3,
+        seed: u64,
+    ) {
+        let had = Policy {
+            failures_to_tolerate: wanted.failures_to_tolerate.min(fewer),
+            force_provisioning: false,
+            ..wanted
+        };
+        let Ok(plan) = plan(&had, size, &devices, &mut counting(), seed) else { return Ok(()) };
+        let mut devices = devices;
+        let before = planned_disk(&plan, &had, size);
+        for (place, copies) in plan.layout.places() {
+            for copy in copies {
+                let device = devices.iter_mut().find(|device| device.id == copy.device);
+                device.expect("it was chosen").add(&before.footprint(place));
+            }
+        }
+        let wanted = Policy { force_provisioning: false, ..wanted };
+        let disk = PlacedDisk { policy: &wanted, ..planned_disk(&plan, &had, size) };
+        let additions = add_copies(&disk, &devices, &mut counting_from(100_000), seed);
+        let layout = with_copies(&plan.layout, &additions);
+        prop_assert_eq!(layout.validate(), Ok(()));
+        for (place, copies) in layout.places() {
+            let refused = additions.iter().filter(|one| one.place == place && one.outcome.is_err()).count();
+            prop_assert_eq!(copies.len() + refused, wanted.copies());
+        }
+        let is_whole = additions.iter().all(|addition| addition.outcome.is_ok());
+        let breaches = check(&PlacedDisk { layout: &layout, ..disk }, &devices);
+        let is_bad = |breach: &&Breach| match breach {
+            Breach::Failures { .. } | Breach::Stripes { .. } => is_whole,
+            _ => true,
+        };
+        prop_assert!(breaches.iter().find(is_bad).is_none(), "{:?}", breaches);
+    }
+}

@@ -138,3 +138,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_larger_share_is_set_aside_only_where_there_is_room() {
+    let devices = hosts(2, 1, 100 * GIB);
+    let default = policy("default,stripes=1");
+    let plan = plan(&default, 80 * GIB, &devices, &mut counting(), 1).expect("it fits");
+    let disk = placed(&plan.layout, &default, 80 * GIB);
+    let share = |percent| Percent::new(percent).expect("at most 100");
+    assert_eq!(check_reservation(&disk, share(100), &devices), Ok(()));
+    let mut fuller = devices.clone();
+    fuller[0].free_bytes = 50 * GIB;
+    assert_eq!(check_reservation(&disk, share(50), &fuller), Ok(()));
+    assert_eq!(
+        check_reservation(&disk, share(100), &fuller),
+        Err(Cause::Space { needed: 160 * GIB, missing: 30 * GIB })
+    );
+}
