@@ -80,7 +80,7 @@ impl Control {
 }
 
 /// Runs what waits for the directory's file on a thread that may wait.
-fn blocking<T>(work: impl FnOnce() -> T) -> T {
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(work)
 }
 

@@ -5,6 +5,7 @@
 //! guest's I/O. Records are JSON, each with the versions of its parts; `FORMAT` is the version of the whole file.
 
 mod record;
+pub mod shared;
 
 pub use record::{DiskEntry, GroupEntry, PolicyEntry, State};
 
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of the file that this program writes.
 const FORMAT: u64 = 1;
@@ -29,6 +31,10 @@ const POLICIES: TableDefinition<&str, &[u8]> = TableDefinition::new("policies");
 const KEY_FORMAT: &str = "format";
 const KEY_HOST: &str = "host";
 const KEY_CLUSTER: &str = "cluster";
+const KEY_INCARNATION: &str = "incarnation";
+/// Sessions that one start may begin before they would reach those of the next, whose clock stood still: an hour of one a
+/// nanosecond.
+const INCARNATION_STEP: u128 = 3_600_000_000_000;
 
 /// The records as they are now.
 #[derive(Debug, Clone, Default)]
@@ -127,6 +133,22 @@ impl Directory {
             let mut table = transaction.open_table(META).map_err(broke)?;
             table.insert(KEY_CLUSTER, cluster.0).map_err(broke)?;
             Ok(())
+        })
+    }
+
+    /// A number for this start of the host, greater than at any before. Time makes it so when the directory was lost.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn next_incarnation(&self) -> Result<u64, Failure> {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        self.change(|transaction, _| {
+            let mut table = transaction.open_table(META).map_err(broke)?;
+            let last = table.get(KEY_INCARNATION).map_err(broke)?.map_or(0, |value| value.value());
+            // Sessions count on from it, far more slowly than a nanosecond each.
+            let next = clock.max(last + INCARNATION_STEP);
+            table.insert(KEY_INCARNATION, next).map_err(broke)?;
+            u64::try_from(next).map_err(broke)
         })
     }
 

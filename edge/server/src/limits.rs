@@ -31,5 +31,13 @@ pub const BUFFERS_WAIT: Duration = Duration::from_millis(1);
 pub const PEER_CONNECTIONS_MAX: usize = 1024;
 /// Different complaints about other hosts that are logged; further ones are only counted.
 pub const COMPLAINTS_MAX: usize = 256;
+/// How long a host waits for an answer of the shared directory before its outcome counts as unknown.
+pub const DIRECTORY_WAIT: Duration = Duration::from_secs(2);
+/// How long a watch of the shared directory waits for a change before it says that there is none.
+pub const WATCH_WAIT: Duration = Duration::from_secs(10);
+/// Records of the shared directory; further ones are refused. Two of each disk, and hosts and policies.
+pub const SHARED_RECORDS_MAX: usize = 2 * DISKS_MAX + POLICIES_MAX + 1024;
+/// Removed records that the shared directory remembers; who has missed more reads everything.
+pub const SHARED_GONE_MAX: usize = 4096;
 /// How long the command line waits for an answer: a shrink or a deletion of 64 TiB may take a while.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(120);

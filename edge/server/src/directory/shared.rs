@@ -1,0 +1,134 @@
+//! The directory that several hosts share: small records with versions, changed all or none, and watched.
+//!
+//! What a record says is its writers' business ([`record`]). The interface is what etcd has too, which is to stand behind it:
+//! read, compare-and-set of several records at once, and a watch that goes on from a revision. Every change is stable
+//! before its answer. Who gets no answer knows nothing: [`Outcome::Unknown`].
+
+pub mod record;
+mod remote;
+mod serve;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use remote::Remote;
+pub use serve::router;
+pub use store::Store;
+
+use crate::failure::Failure;
+use base::ClusterId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A record as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its name: `disks/…`.
+    pub key: String,
+    /// The revision of the directory that changed it last; never used twice.
+    pub version: u64,
+    /// What it says.
+    pub value: Value,
+}
+
+/// One record that a transaction sets or removes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Its name.
+    pub key: String,
+    /// The version that it must have; zero: it must not be there.
+    pub expected: u64,
+    /// What it shall say; nothing: it goes.
+    pub value: Option<Value>,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All is as asked; the records that were set have this version.
+    Done {
+        /// It.
+        version: u64,
+    },
+    /// Nothing was changed: a record has another version. What those of the transaction that are there say now.
+    Conflict {
+        /// Them.
+        current: Vec<Entry>,
+    },
+    /// Nobody answered: it happened, or not, or it still may.
+    Unknown,
+}
+
+/// What changed since a revision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    /// The cluster that the directory belongs to.
+    pub cluster: String,
+    /// From where to go on.
+    pub revision: u64,
+    /// Whether these are all records there are, because what went since then is not known any more.
+    pub is_complete: bool,
+    /// Records as they are now.
+    pub entries: Vec<Entry>,
+    /// Names of records that are gone.
+    pub gone: Vec<String>,
+}
+
+/// A way to the directory.
+#[derive(Clone)]
+pub enum Shared {
+    /// In this process.
+    Embedded(Arc<Store>),
+    /// Served by another process of this machine.
+    Remote(Remote),
+}
+
+impl Shared {
+    /// One record.
+    ///
+    /// # Errors
+    /// When the directory does not answer.
+    pub async fn get(&self, key: &str) -> Result<Option<Entry>, Failure> {
+        match self {
+            Shared::Embedded(store) => Ok(store.get(key)),
+            Shared::Remote(remote) => remote.get(key).await,
+        }
+    }
+
+    /// Makes all changes, or none.
+    pub async fn commit(&self, changes: Vec<Change>) -> Outcome {
+        match self {
+            Shared::Embedded(store) => match crate::control::blocking(|| store.commit(&changes)) {
+                Ok(outcome) => outcome,
+                Err(failure) => {
+                    tracing::error!("{failure}");
+                    Outcome::Unknown
+                }
+            },
+            Shared::Remote(remote) => remote.commit(&changes).await,
+        }
+    }
+
+    /// What changed after `revision`; at the first time, or when that is long ago, everything. Waits a while for something
+    /// to change.
+    ///
+    /// # Errors
+    /// When the directory does not answer.
+    pub async fn watch(&self, revision: Option<u64>) -> Result<Changes, Failure> {
+        match self {
+            Shared::Embedded(store) => Ok(store.watch(revision).await),
+            Shared::Remote(remote) => remote.watch(revision).await,
+        }
+    }
+}
+
+/// The cluster that changes tell of.
+///
+/// # Errors
+/// When it is no id.
+pub fn cluster_of(changes: &Changes) -> Result<ClusterId, Failure> {
+    changes.cluster.parse().map_err(|error| Failure::failed("read the directory's cluster", error))
+}
