@@ -32,6 +32,9 @@ pub const FORWARD_RETRY: Duration = Duration::from_millis(50);
 /// or gone before that already.
 pub const TAKE_OVER_AFTER: Duration = Duration::from_millis(500);
 
+/// Losses that lengthen that wait: up to some seconds.
+pub const TAKE_OVER_LOSSES_MAX: u32 = 6;
+
 /// The same where no guest waits, for the first of the nodes that hold the disk; each further one waits as long again.
 pub const CARE_AFTER: Duration = Duration::from_secs(3);
 

@@ -74,10 +74,11 @@ impl Node {
 
     fn owner_event(&mut self, disk: u32, id: DiskId, event: Event, out: &mut Vec<Output>) {
         match event {
-            Event::Ended(_) => {
+            Event::Ended(end) => {
                 let state = &mut self.disks[disk as usize];
                 let cluster = state.cluster.as_mut().expect("it is a cluster's disk");
                 cluster.commit = None; // Its result is for nobody.
+                Node::note_end(cluster, end == replication::owner::End::Superseded);
                 if let Some(owner) = cluster.owner.take() {
                     let (version, roster) = owner.record();
                     if version >= cluster.version {

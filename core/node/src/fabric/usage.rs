@@ -37,6 +37,8 @@ pub(crate) struct ClusterDisk {
     unreachable_since: Option<Instant>,
     /// The version of the record whose owner says that it is not the owner.
     denied: Option<u64>,
+    /// Times in a row that the disk was taken from this node.
+    losses: u32,
     /// When the owner was last asked to let go.
     yield_asked: Instant,
     look_at: Option<Instant>,
@@ -69,6 +71,7 @@ impl ClusterDisk {
             held: VecDeque::new(),
             unreachable_since: None,
             denied: None,
+            losses: 0,
             yield_asked: Instant(0),
             look_at: None,
         }
@@ -120,6 +123,12 @@ impl Node {
             is_used: cluster.is_used,
             held: cluster.held.len(),
         })
+    }
+
+    /// The disk was taken from this node, or let go of.
+    pub(crate) fn note_end(cluster: &mut ClusterDisk, is_lost: bool) {
+        cluster.unreachable_since = None;
+        cluster.losses = if is_lost { cluster.losses + 1 } else { 0 };
     }
 
     pub(crate) fn look_soon(&mut self, disk: u32) {
@@ -174,6 +183,7 @@ impl Node {
         let is_denied = cluster.denied == Some(cluster.version);
         if let Some(to) = owner.filter(|node| up.contains(node) && !is_denied) {
             cluster.unreachable_since = None;
+            cluster.losses = 0;
             return Next::Forward { to, wants_it: cluster.is_used };
         }
         let is_mine = owner == Some(me.node);
@@ -190,7 +200,13 @@ impl Node {
         let rank = if is_mine { Some(0) } else { rank };
         let since = *cluster.unreachable_since.get_or_insert(now);
         let patience = match rank {
-            _ if wants_it => limits::TAKE_OVER_AFTER,
+            // Two nodes whose guests use the disk and that cannot reach one another would take it from one another for
+            // ever: each time it is lost they wait longer, and not equally long.
+            _ if wants_it => {
+                let losses = cluster.losses.min(limits::TAKE_OVER_LOSSES_MAX);
+                let share = (me.node.host.0 % 8) as u32 + 1;
+                limits::TAKE_OVER_AFTER + limits::TAKE_OVER_AFTER * losses * share / 4
+            }
             // An owner that is gone leaves writes undecided: that is seen to as well.
             Some(rank) if owner.is_some() || !is_whole => {
                 limits::CARE_AFTER + limits::CARE_AFTER * rank as u32

@@ -124,7 +124,7 @@ impl Owner {
                 Link::Down { .. } => {}
                 Link::Open | Link::Opening => {
                     member.down(since, now);
-                    self.places[at.place as usize].deciding = None;
+                    self.decide_anew(at.place);
                     if !self.member(at).is_joining() {
                         self.drop_resync(at, LeftBecause::Unreachable);
                     }
@@ -146,7 +146,7 @@ impl Owner {
                 match (self.phase, self.member(at).is_active()) {
                     (Phase::Serving | Phase::Releasing, true) => self.rejoined(at),
                     (Phase::Serving, false) => self.begin_resync(at, watermark),
-                    (_, _) => self.places[at.place as usize].deciding = None,
+                    (_, _) => self.decide_anew(at.place),
                 }
             }
             Err(Lost) => self.member_mut(at).down(now, now),
@@ -207,6 +207,14 @@ impl Owner {
                 place.members.iter_mut().for_each(|member| member.opened = None);
             }
         }
+    }
+
+    /// A component of the place begins a new session before the disk is served: it must be told the first watermark in
+    /// that session, even if it was told in the one before.
+    pub(crate) fn decide_anew(&mut self, place: u16) {
+        let place = &mut self.places[place as usize];
+        place.deciding = None;
+        place.is_ready &= self.phase != Phase::Opening;
     }
 
     fn begin_deciding(&mut self, index: u16) {
@@ -318,7 +326,7 @@ impl Owner {
         let now = self.now;
         if self.member(at).is_open() {
             self.member_mut(at).down(now, now + limits::RETRY);
-            self.places[at.place as usize].deciding = None;
+            self.decide_anew(at.place);
             if !self.member(at).is_joining() {
                 self.drop_resync(at, LeftBecause::Refused(Refusal::NotOpen));
             }

@@ -200,7 +200,7 @@ impl Owner {
         member.trouble = Some(why);
         member.down(now, retry_at);
         let component = member.component;
-        self.places[at.place as usize].deciding = None;
+        self.decide_anew(at.place);
         self.out.push(Output::Event(Event::Left { component, why }));
         self.excuse(at);
     }

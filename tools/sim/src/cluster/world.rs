@@ -714,6 +714,11 @@ impl World {
         }
         let to = running[self.random.below(running.len() as u64) as usize];
         self.say(|| format!("guest {guest} starts again on host {to}"));
+        let (from, moving_to) = (self.guests[guest].host, self.guests[guest].moving_to);
+        let disk = self.guests[guest].disk;
+        for host in [Some(from), moving_to].into_iter().flatten().filter(|host| *host != to) {
+            self.with_node(host, |node, now, out| node.set_used(now, disk, false, out));
+        }
         self.guests[guest].lose_host(to);
         self.use_disk(guest, true);
     }
