@@ -98,10 +98,12 @@ impl Node {
     }
 
     pub(crate) fn find_component(&self, component: ComponentId) -> Option<(GroupKey, ComponentKey)> {
-        let groups = (0u8..).zip(&self.groups);
-        groups
-            .filter_map(|(index, group)| Some((GroupKey(index), group.as_ref()?.component(component)?)))
-            .next()
+        // What a group that is being opened says is not all that it will.
+        let open = (0u8..).zip(&self.groups).filter_map(|(index, group)| {
+            let group = group.as_ref().filter(|group| !group.is_opening())?;
+            Some((GroupKey(index), group.component(component)?))
+        });
+        open.into_iter().next()
     }
 
     /// While a group is still being opened, nobody knows what it has.

@@ -49,7 +49,15 @@ impl World {
         }
         let records: Vec<_> = self.directory.disks().iter().map(|disk| self.directory.get(*disk)).collect();
         let waiting: usize = self.guests.iter().map(Guest::outstanding).sum();
-        Err(format!("it does not heal: {waiting} requests wait; records {records:?}"))
+        let states: Vec<_> = self.hosts.iter().map(|host| self.states_of(host)).collect();
+        Err(format!("it does not heal: {waiting} requests wait; records {records:?}; hosts {states:?}"))
+    }
+
+    /// What a host says of the disks that it owns or uses.
+    fn states_of(&self, host: &super::host::Host) -> Vec<node::ClusterDiskState> {
+        let Some(node) = &host.node else { return Vec::new() };
+        let states = self.directory.disks().into_iter().filter_map(|disk| node.cluster_disk(disk));
+        states.filter(|state| state.owner.is_some() || state.is_used || state.held > 0).collect()
     }
 
     fn is_whole(&self) -> bool {
