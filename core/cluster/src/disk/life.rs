@@ -1,0 +1,123 @@
+//! A disk's way from its plan to its end, and what its owner and people change of it.
+
+use super::{Change, DiskRecord, DiskState, Nodes, Objection, node_of};
+use base::{DiskId, WriteId};
+use placement::{Plan, Policy};
+use replication::{Member, Roster, Standing};
+
+/// What a new disk shall be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDisk {
+    /// Its identity.
+    pub id: DiskId,
+    /// What people and guests call it.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What was asked for.
+    pub policy: Policy,
+    /// Whether guests may only read it.
+    pub read_only: bool,
+}
+
+impl DiskRecord {
+    /// A disk as it was planned, with components that all count: they are equally empty.
+    ///
+    /// # Errors
+    /// When no node serves one of the plan's devices.
+    pub fn create(new: NewDisk, plan: &Plan, nodes: &Nodes) -> Result<Change, Objection> {
+        let mut members = Vec::new();
+        for (place, copies) in plan.layout.places() {
+            for copy in copies {
+                let node = node_of(nodes, copy.device)?;
+                let (place, base) = (place as u16, WriteId::default());
+                members.push(Member { component: copy.id, node, place, standing: Standing::Active, base });
+            }
+        }
+        let record = DiskRecord {
+            version: 0,
+            id: new.id,
+            name: new.name,
+            size: new.size,
+            policy: new.policy,
+            space_reservation: plan.space_reservation,
+            layout: plan.layout.clone(),
+            read_only: new.read_only,
+            state: DiskState::Creating,
+            roster: Roster { epoch: 0, owner: None, members },
+            incoming: Vec::new(),
+            growth: None,
+            debts: plan.debts.clone(),
+        };
+        let change = record.changed(record.clone());
+        Ok(Change { create: change.record.components(), ..change })
+    }
+
+    /// All components are there: the disk can be used.
+    ///
+    /// # Errors
+    /// When the disk is not being made.
+    pub fn activate(&self) -> Result<Change, Objection> {
+        match self.state {
+            DiskState::Creating => Ok(self.changed(DiskRecord { state: DiskState::Active, ..self.clone() })),
+            DiskState::Active | DiskState::Deleting => Err(Objection::State(self.state)),
+        }
+    }
+
+    /// The disk goes; its record may be removed when its [`deletions`](DiskRecord::deletions) are done, or those on hosts
+    /// that are never to come back.
+    ///
+    /// # Errors
+    /// When it goes already.
+    pub fn begin_delete(&self) -> Result<Change, Objection> {
+        match self.state {
+            DiskState::Creating | DiskState::Active => {
+                let change = self.changed(DiskRecord { state: DiskState::Deleting, ..self.clone() });
+                Ok(Change { delete: change.record.deletions(), ..change })
+            }
+            DiskState::Deleting => Err(Objection::State(self.state)),
+        }
+    }
+
+    /// The disk has another name. That no other disk has it is for the directory to see.
+    ///
+    /// # Errors
+    /// When the disk is not there.
+    pub fn rename(&self, name: &str) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let change = self.changed(DiskRecord { name: name.to_owned(), ..self.clone() });
+        Ok(Change { update: change.record.components(), ..change })
+    }
+
+    /// The disk may only be read from now on, or be written again.
+    ///
+    /// # Errors
+    /// When the disk is not there.
+    pub fn with_read_only(&self, read_only: bool) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let change = self.changed(DiskRecord { read_only, ..self.clone() });
+        Ok(Change { update: change.record.components(), ..change })
+    }
+
+    /// What an owner asks for: another owner, or other standings of the same components.
+    ///
+    /// # Errors
+    /// When the roster names other components, goes back to an earlier epoch, or leaves a place without an active
+    /// component.
+    pub fn with_roster(&self, roster: &Roster) -> Result<Change, Objection> {
+        let of = |roster: &Roster| -> Vec<_> {
+            roster.members.iter().map(|one| (one.place, one.component, one.node)).collect()
+        };
+        if of(roster) != of(&self.roster) {
+            return Err(Objection::Roster("it names other components"));
+        }
+        if roster.epoch < self.roster.epoch {
+            return Err(Objection::Roster("its epoch is an earlier one"));
+        }
+        let next = DiskRecord { roster: roster.clone(), ..self.clone() };
+        if (0..self.layout.place_count()).any(|place| next.active_count(place) == 0) {
+            return Err(Objection::Roster("a place has no active component"));
+        }
+        Ok(self.changed(next))
+    }
+}

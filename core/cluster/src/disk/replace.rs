@@ -1,0 +1,106 @@
+//! Components that come: for others that are lost or shall leave, and as further copies.
+
+use super::{Change, DiskRecord, Incoming, Objection, seated};
+use crate::limits::PLACE_MEMBERS_MAX;
+use base::{ComponentId, NodeId, WriteId};
+use replication::{Member, Standing};
+
+impl DiskRecord {
+    /// Components begin to come, all of them or none. Each is absent until its owner has filled it; what it replaces
+    /// stays in the layout and in the roster until [`finish_incoming`](DiskRecord::finish_incoming).
+    ///
+    /// # Errors
+    /// When one of them does not fit beside what is there.
+    pub fn begin_incoming(&self, coming: &[(NodeId, Incoming)]) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let mut create = Vec::new();
+        for (node, one) in coming {
+            next.check_fit(one)?;
+            next.incoming.push(one.clone());
+            let member = Member {
+                component: one.component.id,
+                node: *node,
+                place: one.place,
+                standing: Standing::Absent,
+                base: WriteId::default(),
+            };
+            let behind = next.roster.members.partition_point(|other| other.place <= one.place);
+            next.roster.members.insert(behind, member);
+            create.push((*node, next.new_component(usize::from(one.place), &one.component)));
+        }
+        Ok(Change { create, ..self.changed(next) })
+    }
+
+    /// The component is active: it takes its seat, and what it replaces goes.
+    ///
+    /// # Errors
+    /// When it does not come, or has not all that was acknowledged.
+    pub fn finish_incoming(&self, component: ComponentId) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let one = next.take_incoming(component)?;
+        if !self.is_active(component) {
+            return Err(Objection::NotActive(component));
+        }
+        next.layout = seated(&next.layout, &one);
+        if let Some(growth) = &mut next.growth {
+            growth.layout = seated(&growth.layout, &one);
+        }
+        let gone = one.replaces.map(|lost| (self.node(lost), lost));
+        next.roster.members.retain(|member| Some(member.component) != one.replaces);
+        Ok(Change { delete: gone.into_iter().collect(), ..self.changed(next) })
+    }
+
+    /// The component does not come after all.
+    ///
+    /// # Errors
+    /// When it does not come anyway, or is the only one of its place that counts.
+    pub fn cancel_incoming(&self, component: ComponentId) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let one = next.take_incoming(component)?;
+        next.roster.members.retain(|member| member.component != component);
+        if next.active_count(usize::from(one.place)) == 0 {
+            return Err(Objection::LastCopy(component));
+        }
+        Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
+    }
+
+    fn take_incoming(&mut self, component: ComponentId) -> Result<Incoming, Objection> {
+        let index = self.incoming.iter().position(|one| one.component.id == component);
+        Ok(self.incoming.remove(index.ok_or(Objection::NoComponent(component))?))
+    }
+
+    fn check_fit(&self, one: &Incoming) -> Result<(), Objection> {
+        let component = one.component;
+        let unfit = |reason| Err(Objection::Unfit { component: component.id, reason });
+        let Some(copies) = self.layout.place(usize::from(one.place)) else {
+            return unfit("the disk has no such place");
+        };
+        if let Some(lost) = one.replaces {
+            if !copies.iter().any(|copy| copy.id == lost) {
+                return Err(Objection::NoComponent(lost));
+            }
+            if self.incoming_for(lost).is_some() {
+                return Err(Objection::AlreadyReplaced(lost));
+            }
+        }
+        if component.id == ComponentId(0) || self.component(component.id).is_some() {
+            return unfit("its id is taken");
+        }
+        if component.size != copies[0].size {
+            return unfit("the copies of a place have one size");
+        }
+        let mut here = self.all_components().filter(|(place, _)| *place == usize::from(one.place));
+        if here.any(|(_, other)| other.device == component.device) {
+            return unfit("another component of its place stands on the device");
+        }
+        let of_place = self.roster.members.iter().filter(|member| member.place == one.place).count();
+        let to_come = self.layout_to_come();
+        let seats = to_come.place(usize::from(one.place)).map_or(0, <[_]>::len);
+        let is_crowded =
+            of_place >= PLACE_MEMBERS_MAX || (one.replaces.is_none() && seats >= layout::limits::COPIES_MAX);
+        if is_crowded { unfit("its place has all the components that it can have") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,143 @@
+//! Another size. A disk grows in two steps: its components first, then what guests see; it shrinks the other way round.
+
+use super::{Change, DiskRecord, Growth, Nodes, Objection, node_of};
+use base::units::SECTOR_SIZE;
+use base::{ComponentId, NodeId, WriteId};
+use layout::Component;
+use placement::DeviceSpace;
+use replication::{Member, Standing};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl DiskRecord {
+    /// The disk begins to grow: larger components and new ones are to be made; guests see the old size until
+    /// [`finish_growth`](DiskRecord::finish_growth).
+    ///
+    /// # Errors
+    /// When it grows already, is not smaller, or placement finds no room.
+    pub fn begin_growth(
+        &self,
+        size: u64,
+        devices: &[DeviceSpace],
+        nodes: &Nodes,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Result<Change, Objection> {
+        self.expect_active()?;
+        if self.growth.is_some() {
+            return Err(Objection::Growth("the disk is growing already"));
+        }
+        if size <= self.size {
+            return Err(Objection::Size { wanted: "grown", size: self.size, found: size });
+        }
+        let layout = placement::extend(&self.placed(&self.layout, &[]), size, devices, ids, seed)?;
+        let mut new = BTreeMap::new();
+        for (_, component) in layout.components() {
+            if self.roster.member(component.id).is_none() {
+                new.insert(component.id, node_of(nodes, component.device)?);
+            }
+        }
+        let change = self.changed(DiskRecord {
+            growth: Some(Growth { size, layout, nodes: new.clone() }),
+            ..self.clone()
+        });
+        let (create, update) =
+            change.record.components().into_iter().partition(|(_, one)| new.contains_key(&one.id));
+        Ok(Change { create, update, ..change })
+    }
+
+    /// All components that count are there and large enough: the disk has its new size.
+    ///
+    /// # Errors
+    /// When the disk does not grow.
+    pub fn finish_growth(&self) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let Some(growth) = next.growth.take() else {
+            return Err(Objection::Growth("the disk is not growing"));
+        };
+        for (place, copies) in growth.layout.places() {
+            for copy in copies {
+                let Some(node) = growth.nodes.get(&copy.id) else { continue };
+                next.roster.members.push(Member {
+                    component: copy.id,
+                    node: *node,
+                    place: place as u16,
+                    standing: Standing::Active,
+                    base: WriteId::default(),
+                });
+            }
+        }
+        next.roster.members.sort_by_key(|member| member.place);
+        next.layout = growth.layout;
+        next.size = growth.size;
+        next.fit_incoming();
+        Ok(self.changed(next))
+    }
+
+    /// The disk keeps its size after all; what was made for it goes.
+    ///
+    /// # Errors
+    /// When the disk does not grow.
+    pub fn cancel_growth(&self) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let Some(growth) = next.growth.take() else {
+            return Err(Objection::Growth("the disk is not growing"));
+        };
+        let delete = growth.nodes.into_iter().map(|(id, node)| (node, id)).collect();
+        let change = self.changed(next);
+        Ok(Change { update: change.record.components(), delete, ..change })
+    }
+
+    /// The disk ends earlier: what lies behind is lost.
+    ///
+    /// # Errors
+    /// When it is growing, or not larger.
+    pub fn shrink(&self, size: u64) -> Result<Change, Objection> {
+        self.expect_active()?;
+        if self.growth.is_some() {
+            return Err(Objection::Growth("the disk is growing"));
+        }
+        if size == 0 || size >= self.size || !size.is_multiple_of(SECTOR_SIZE) {
+            return Err(Objection::Size { wanted: "shrunk", size: self.size, found: size });
+        }
+        let mut next = self.clone();
+        next.size = size;
+        next.layout = placement::shrink(&self.layout, size);
+        let place_count = next.layout.place_count();
+        next.incoming.retain(|one| usize::from(one.place) < place_count);
+        next.fit_incoming();
+        let delete = next.drop_members();
+        let change = self.changed(next);
+        let has_changed = |(_, new): &(NodeId, wire::NewComponent)| {
+            self.component(new.id).is_none_or(|(_, old)| old.size != new.size)
+        };
+        let update = change.record.components().into_iter().filter(has_changed).collect();
+        Ok(Change { update, delete, ..change })
+    }
+
+    /// Gives what is on its way in the size of its place.
+    fn fit_incoming(&mut self) {
+        for one in &mut self.incoming {
+            let seats = self.layout.place(usize::from(one.place)).expect("what comes has a place");
+            one.component = Component { size: seats[0].size, ..one.component };
+        }
+    }
+
+    /// Takes those out of the roster that neither stand in the layout nor come, and says where they were.
+    pub(super) fn drop_members(&mut self) -> Vec<(NodeId, ComponentId)> {
+        let stay: BTreeSet<ComponentId> = self.all_components().map(|(_, one)| one.id).collect();
+        let gone = |member: &Member| !stay.contains(&member.component);
+        let left: Vec<_> =
+            self.roster.members.iter().filter(|one| gone(one)).map(|one| (one.node, one.component)).collect();
+        self.roster.members.retain(|member| !gone(member));
+        left
+    }
+}
+
+/// The places that stand in front keep their index when a disk grows or shrinks, so that what comes keeps its place.
+#[cfg(test)]
+pub(super) fn keeps_places(before: &layout::Layout, after: &layout::Layout) -> bool {
+    let ids = |copies: &[Component]| copies.iter().map(|copy| copy.id).collect::<Vec<_>>();
+    before.places().zip(after.places()).all(|((_, old), (_, new))| ids(old) == ids(new))
+}

@@ -1,0 +1,155 @@
+//! Another policy for a disk that is there.
+//!
+//! Copies come and go, and what is set aside changes. No blocks move between columns: that would be a new disk.
+
+use super::{Change, DiskRecord, Incoming, Nodes, Objection, Reason, node_of};
+use base::{ComponentId, NodeId};
+use placement::{Addition, Breach, Debt, DeviceSpace, Policy, add_copies, check, check_reservation};
+use replication::Member;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+impl DiskRecord {
+    /// The disk has another policy: copies that it has too many of go, those that it has too few of come. With
+    /// `force_provisioning` what cannot be had is a debt.
+    ///
+    /// # Errors
+    /// When a rule of it cannot be kept.
+    pub fn with_policy(
+        &self,
+        policy: &Policy,
+        devices: &[DeviceSpace],
+        nodes: &Nodes,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Result<Change, Objection> {
+        self.expect_active()?;
+        policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
+        if self.growth.is_some() {
+            return Err(Objection::Growth("the disk is growing"));
+        }
+        let mut next = DiskRecord { policy: *policy, ..self.clone() };
+        next.keep_stripes(devices)?;
+        next.seat_arrived();
+        next.drop_copies();
+        let stay = next.clone();
+        let gone = |member: &&Member| stay.roster.member(member.component).is_none();
+        let delete = self.roster.members.iter().filter(gone).map(|one| (one.node, one.component)).collect();
+        next.set_reservation(devices)?;
+        let coming = next.copies_to_come(devices, nodes, ids, seed)?;
+        let begun = next.begin_incoming(&coming)?;
+        let change = self.changed(begun.record);
+        let is_new: BTreeSet<ComponentId> = begun.create.iter().map(|(_, one)| one.id).collect();
+        let mut update = Vec::new();
+        if next.space_reservation != self.space_reservation {
+            update = change.record.components();
+            update.retain(|(_, one)| !is_new.contains(&one.id));
+        }
+        Ok(Change { create: begun.create, update, delete, ..change })
+    }
+
+    /// The copies that the policy asks for beyond those that are there or come.
+    fn copies_to_come(
+        &self,
+        devices: &[DeviceSpace],
+        nodes: &Nodes,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Result<Vec<(NodeId, Incoming)>, Objection> {
+        let layout = self.layout_to_come();
+        let devices = self.without_leaving(devices);
+        let mut coming = Vec::new();
+        for Addition { place, outcome } in add_copies(&self.placed(&layout, &[]), &devices, ids, seed) {
+            match outcome {
+                Ok(component) => {
+                    let place = place as u16;
+                    let one = Incoming { place, component, replaces: None, reason: Reason::Policy };
+                    coming.push((node_of(nodes, component.device)?, one));
+                }
+                Err(_) if self.policy.force_provisioning => {}
+                Err(cause) => return Err(Objection::Cause(cause)),
+            }
+        }
+        Ok(coming)
+    }
+
+    /// The devices as the disk may use them: one that a component of it is about to leave counts as out of service, for
+    /// until then it would hold two of one place.
+    pub(crate) fn without_leaving(&self, devices: &[DeviceSpace]) -> Vec<DeviceSpace> {
+        let leaves = |one: &Incoming| self.component(one.replaces?).map(|(_, component)| component.device);
+        let leaving: BTreeSet<_> = self.incoming.iter().filter_map(leaves).collect();
+        let mut devices = devices.to_vec();
+        devices.iter_mut().filter(|one| leaving.contains(&one.id)).for_each(|one| one.in_service = false);
+        devices
+    }
+
+    fn keep_stripes(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
+        self.debts.retain(|debt| debt.rule != "stripes");
+        let breaches = check(&self.placed(&self.layout, &[]), devices);
+        let Some(Breach::Stripes { wanted, found }) =
+            breaches.iter().find(|breach| matches!(breach, Breach::Stripes { .. }))
+        else {
+            return Ok(());
+        };
+        let (wanted, got) = (wanted.to_string(), found.to_string());
+        if !self.policy.force_provisioning {
+            return Err(Objection::Stripes(wanted));
+        }
+        self.debts.push(Debt { rule: "stripes", wanted, got });
+        Ok(())
+    }
+
+    fn set_reservation(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
+        let share = self.policy.space_reservation;
+        let layout = self.layout_to_come();
+        match check_reservation(&self.placed(&layout, &[]), share, devices) {
+            Ok(()) => self.space_reservation = share,
+            Err(_) if self.policy.force_provisioning => {
+                self.space_reservation = self.space_reservation.min(share);
+            }
+            Err(cause) => return Err(Objection::Cause(cause)),
+        }
+        Ok(())
+    }
+
+    /// Seats what has arrived, so that all that counts stands in the layout.
+    fn seat_arrived(&mut self) {
+        let coming = self.incoming.iter().map(|one| one.component.id);
+        let arrived: Vec<ComponentId> = coming.filter(|id| self.is_active(*id)).collect();
+        for component in arrived {
+            *self = self.finish_incoming(component).expect("it is active and comes").record;
+        }
+    }
+
+    /// Takes away the copies that the policy does not ask for: of each place those that count least.
+    fn drop_copies(&mut self) {
+        let wanted = self.policy.copies();
+        for place in 0..self.layout.place_count() {
+            let copies = self.layout.place(place).expect("the place is there").to_vec();
+            let further = self.incoming.iter().filter(|one| usize::from(one.place) == place);
+            let further = further.filter(|one| one.replaces.is_none()).map(|one| one.component.id);
+            let mut ranked: Vec<ComponentId> = copies.iter().map(|copy| copy.id).chain(further).collect();
+            ranked.sort_by_key(|id| Reverse(self.worth(*id)));
+            let dropped: BTreeSet<ComponentId> = ranked.into_iter().skip(wanted).collect();
+            self.incoming.retain(|one| {
+                !dropped.contains(&one.component.id)
+                    && one.replaces.is_none_or(|lost| !dropped.contains(&lost))
+            });
+            let kept = copies.into_iter().filter(|copy| !dropped.contains(&copy.id)).collect();
+            self.layout = self.layout.with_place(place, kept);
+        }
+        self.drop_members();
+    }
+
+    /// How much a copy is worth keeping. One that counts, of which there always is one, stands in the layout and is worth
+    /// most.
+    fn worth(&self, id: ComponentId) -> u8 {
+        let stands = self.layout.components().any(|(_, one)| one.id == id);
+        match (self.is_active(id), self.incoming_for(id).is_some(), stands) {
+            (true, false, _) => 3,
+            (true, true, _) => 2,
+            (false, _, true) => 1,
+            (false, _, false) => 0,
+        }
+    }
+}

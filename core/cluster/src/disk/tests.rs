@@ -1,0 +1,301 @@
+//! The transitions by name, and all of them in any order.
+
+use super::resize::keeps_places;
+use super::*;
+use crate::testing::{cluster, counting_from, policy};
+use crate::view::View;
+use base::WriteId;
+use base::units::GIB;
+use placement::Percent;
+use proptest::prelude::*;
+use replication::OwnedBy;
+
+fn made(view: &View, rules: &str, size: u64) -> DiskRecord {
+    let policy = policy(rules);
+    let plan = placement::plan(&policy, size, &view.spaces(), &mut counting_from(1), 1).expect("it fits");
+    let new = NewDisk { id: DiskId(1), name: "one".to_owned(), size, policy, read_only: false };
+    let change = DiskRecord::create(new, &plan, &view.nodes()).expect("all devices are known");
+    assert_eq!(change.create.len(), plan.layout.component_count());
+    change.record.activate().expect("it is being made").record
+}
+
+fn incoming(disk: &DiskRecord, lost: u64, new: u64, device: u128) -> (NodeId, Incoming) {
+    let (place, component) = disk.component(ComponentId(lost)).expect("it is there");
+    let component = Component { id: ComponentId(new), device: DeviceId(device), ..component };
+    let node = crate::testing::node(device / 10);
+    let replaces = Some(ComponentId(lost));
+    (node, Incoming { place: place as u16, component, replaces, reason: Reason::Repair })
+}
+
+fn stand(disk: &DiskRecord, component: u64, standing: Standing) -> DiskRecord {
+    let mut roster = disk.roster.clone();
+    let member = roster.members.iter_mut().find(|one| one.component == ComponentId(component));
+    member.expect("it is there").standing = standing;
+    disk.with_roster(&roster).expect("something is left").record
+}
+
+fn ids(disk: &DiskRecord) -> Vec<u64> {
+    disk.layout.components().map(|(_, one)| one.id.0).collect()
+}
+
+#[test]
+fn a_new_disk_is_made_of_components_that_all_count() {
+    let view = cluster(2, 1);
+    let disk = made(&view, "default,space_reservation=50,stripes=1", GIB);
+    assert_eq!((disk.version, disk.state, disk.roster.epoch), (2, DiskState::Active, 0));
+    assert!(disk.is_whole() && disk.debts.is_empty());
+    let reservations: Vec<u64> = disk.components().iter().map(|(_, one)| one.reservation).collect();
+    assert_eq!(reservations, [GIB / 2, GIB / 2]);
+}
+
+#[test]
+fn a_lost_component_leaves_only_when_the_new_one_counts() {
+    let view = cluster(3, 1);
+    let disk = stand(&made(&view, "default,stripes=1", GIB), 1, Standing::Absent);
+    let free =
+        [11, 21, 31].into_iter().find(|id| disk.layout.components().all(|(_, one)| one.device.0 != *id));
+    let new = incoming(&disk, 1, 9, free.expect("one device is free"));
+    let begun = disk.begin_incoming(&[new]).expect("it fits");
+    assert_eq!(begun.create.iter().map(|(_, one)| one.id.0).collect::<Vec<_>>(), [9]);
+    let disk = begun.record;
+    assert_eq!((ids(&disk), disk.roster.members.len()), (vec![1, 2], 3));
+    assert_eq!(disk.finish_incoming(ComponentId(9)), Err(Objection::NotActive(ComponentId(9))));
+    let finished = stand(&disk, 9, Standing::Active).finish_incoming(ComponentId(9)).expect("it counts");
+    assert_eq!((ids(&finished.record), finished.record.roster.members.len()), (vec![9, 2], 2));
+    assert_eq!(finished.delete.iter().map(|(_, id)| id.0).collect::<Vec<_>>(), [1]);
+    let cancelled = disk.cancel_incoming(ComponentId(9)).expect("the other counts").record;
+    assert_eq!((ids(&cancelled), cancelled.roster.members.len()), (vec![1, 2], 2));
+}
+
+#[test]
+fn four_copies_are_all_replaced_at_once() {
+    let view = cluster(4, 2);
+    let mut disk = made(&view, "default,failures_to_tolerate=3,stripes=1", GIB);
+    let stands: Vec<(u64, u128)> =
+        disk.layout.components().map(|(_, one)| (one.id.0, one.device.0)).collect();
+    for (id, device) in &stands {
+        let other = if device % 10 == 1 { device + 1 } else { device - 1 };
+        disk = disk.begin_incoming(&[incoming(&disk, *id, id + 50, other)]).expect("it fits").record;
+    }
+    assert_eq!((disk.layout.component_count(), disk.roster.members.len()), (4, 8));
+    for (id, _) in &stands {
+        disk = stand(&disk, id + 50, Standing::Active);
+        disk = disk.finish_incoming(ComponentId(id + 50)).expect("it counts").record;
+    }
+    assert_eq!(ids(&disk), stands.iter().map(|(id, _)| id + 50).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let view = cluster(3, 2);
+    let disk = made(&view, "default,stripes=1", GIB);
+    let device = disk.layout.component(1).expect("there are two").device.0;
+    let unfit = |error| matches!(error, Err(Objection::Unfit { .. }));
+    assert!(unfit(disk.begin_incoming(&[incoming(&disk, 1, 9, device)])), "its sister's device");
+    assert!(unfit(disk.begin_incoming(&[incoming(&disk, 1, 2, 77)])), "a taken id");
+    let begun = disk.begin_incoming(&[incoming(&disk, 1, 9, 77)]).expect("it fits").record;
+    assert_eq!(
+        begun.begin_incoming(&[incoming(&begun, 1, 10, 78)]),
+        Err(Objection::AlreadyReplaced(ComponentId(1)))
+    );
+    let mut roster = disk.roster.clone();
+    roster.members.iter_mut().for_each(|one| one.standing = Standing::Absent);
+    assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("a place has no active component")));
+    roster.members.pop();
+    assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("it names other components")));
+    let deleting = disk.begin_delete().expect("it is there").record;
+    assert_eq!(deleting.rename("two"), Err(Objection::State(DiskState::Deleting)));
+}
+
+#[test]
+fn guests_see_a_larger_size_only_when_its_components_are_there() {
+    let view = cluster(3, 1);
+    let disk = made(&view, "default,stripes=1", 200 * GIB);
+    let grow = |size| {
+        disk.begin_growth(size, &view.spaces(), &view.nodes(), &mut counting_from(20), 1).expect("it fits")
+    };
+    let begun = grow(250 * GIB);
+    assert_eq!((begun.create.len(), begun.update.len(), begun.record.size), (0, 2, 200 * GIB));
+    assert!(begun.update.iter().all(|(_, one)| one.size == 250 * GIB));
+    assert_eq!(begun.record.finish_growth().expect("it grows").record.size, 250 * GIB);
+
+    let begun = grow(300 * GIB);
+    assert_eq!((begun.create.len(), begun.record.roster.members.len()), (2, 2));
+    let cancelled = begun.record.cancel_growth().expect("it grows");
+    assert_eq!((cancelled.delete.len(), cancelled.record.layout), (2, disk.layout.clone()));
+    let grown = begun.record.finish_growth().expect("it grows").record;
+    assert_eq!((grown.roster.members.len(), grown.layout.place_count()), (4, 2));
+    let shrunk = grown.shrink(100 * GIB).expect("it is larger");
+    assert_eq!((shrunk.delete.len(), shrunk.update.len(), shrunk.record.size), (2, 2, 100 * GIB));
+}
+
+#[test]
+fn a_policy_brings_copies_and_takes_them_away() {
+    let view = cluster(3, 1);
+    let disk = made(&view, "default,stripes=1", GIB);
+    let set = |disk: &DiskRecord, rules: &str| {
+        disk.with_policy(&policy(rules), &view.spaces(), &view.nodes(), &mut counting_from(30), 1)
+    };
+    let more = set(&disk, "default,stripes=1,failures_to_tolerate=2").expect("there is a third host");
+    assert_eq!((more.create.len(), more.record.layout.component_count()), (1, 2));
+    assert_eq!(
+        more.record.debts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["failures_to_tolerate is 1, the policy asks for 2"]
+    );
+    let there = stand(&more.record, 30, Standing::Active).finish_incoming(ComponentId(30)).unwrap().record;
+    assert_eq!((there.layout.component_count(), there.debts.len()), (3, 0));
+    let fewer = set(&stand(&there, 1, Standing::Absent), "single,stripes=1").expect("fewer always fit");
+    assert_eq!((ids(&fewer.record), fewer.delete.len()), (vec![2], 2));
+
+    let refused = set(&disk, "default,stripes=1,failures_to_tolerate=3").expect_err("no fourth host");
+    assert!(refused.to_string().contains("needs 4 hosts"), "{refused}");
+    let forced = set(&disk, "default,stripes=1,failures_to_tolerate=3,force_provisioning=on").unwrap();
+    assert_eq!(forced.create.len(), 1);
+    assert_eq!(set(&disk, "default,stripes=2"), Err(Objection::Stripes("2".to_owned())));
+    let reserved = set(&disk, "default,stripes=1,space_reservation=100").expect("there is room");
+    assert_eq!(reserved.update.len(), 2);
+    assert!(reserved.update.iter().all(|(_, one)| one.reservation == GIB));
+}
+
+/// What happens to a disk, with numbers to choose by.
+#[derive(Debug, Clone)]
+enum Happening {
+    Stand(usize, u8),
+    Owner(u128),
+    Replace(usize, u128),
+    Finish(usize),
+    Cancel(usize),
+    Policy(u8, u8, bool),
+    Grow(u64),
+    EndGrowth(bool),
+    Shrink(u64),
+    Rename,
+    Delete,
+}
+
+fn happenings() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        6 => (any::<usize>(), 0u8..3).prop_map(|(a, b)| Happening::Stand(a, b)),
+        1 => (1u128..6).prop_map(Happening::Owner),
+        5 => (any::<usize>(), any::<u128>()).prop_map(|(a, b)| Happening::Replace(a, b)),
+        4 => any::<usize>().prop_map(Happening::Finish),
+        1 => any::<usize>().prop_map(Happening::Cancel),
+        2 => (0u8..4, 0u8..=100, any::<bool>()).prop_map(|(a, b, c)| Happening::Policy(a, b, c)),
+        1 => (1u64..600).prop_map(Happening::Grow),
+        1 => any::<bool>().prop_map(Happening::EndGrowth),
+        1 => (1u64..600).prop_map(Happening::Shrink),
+        1 => Just(Happening::Rename),
+        1 => prop_oneof![9 => Just(Happening::Rename), 1 => Just(Happening::Delete)],
+    ]
+}
+
+/// The change that a happening asks for; most choices make no sense, and are refused.
+fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Result<Change, Objection> {
+    let (spaces, nodes) = (view.spaces(), view.nodes());
+    let mut ids = counting_from(next);
+    let members = &disk.roster.members;
+    let coming = |which: &usize| {
+        let one = disk.incoming.get(which % disk.incoming.len().max(1));
+        one.map_or(ComponentId(0), |one| one.component.id)
+    };
+    match what {
+        Happening::Stand(which, standing) => {
+            let mut roster = disk.roster.clone();
+            roster.members[which % members.len()].standing =
+                [Standing::Active, Standing::Absent, Standing::Stale][usize::from(*standing)];
+            disk.with_roster(&roster)
+        }
+        Happening::Owner(host) => {
+            let owner = Some(OwnedBy { node: crate::testing::node(*host), incarnation: 1 });
+            disk.with_roster(&Roster { epoch: disk.roster.epoch + 1, owner, ..disk.roster.clone() })
+        }
+        Happening::Replace(which, device) => {
+            let lost = members[which % members.len()].component;
+            let device = spaces[(device % spaces.len() as u128) as usize].id;
+            disk.begin_incoming(&[incoming(disk, lost.0, next, device.0)])
+        }
+        Happening::Finish(which) => disk.finish_incoming(coming(which)),
+        Happening::Cancel(which) => disk.cancel_incoming(coming(which)),
+        Happening::Policy(failures, share, force) => {
+            let mut policy = policy("default");
+            policy.failures_to_tolerate = *failures;
+            policy.space_reservation = Percent::new(*share).expect("at most 100");
+            policy.force_provisioning = *force;
+            disk.with_policy(&policy, &spaces, &nodes, &mut ids, next)
+        }
+        Happening::Grow(gib) => disk.begin_growth(gib * GIB, &spaces, &nodes, &mut ids, next),
+        Happening::EndGrowth(true) => disk.finish_growth(),
+        Happening::EndGrowth(false) => disk.cancel_growth(),
+        Happening::Shrink(gib) => disk.shrink(gib * GIB),
+        Happening::Rename => disk.rename("two"),
+        Happening::Delete => disk.begin_delete(),
+    }
+}
+
+/// What is told to nodes fits what was and what is.
+fn check_tasks(before: &DiskRecord, change: &Change) {
+    let after = &change.record;
+    let of = |disk: &DiskRecord| -> BTreeSet<ComponentId> {
+        disk.components().into_iter().map(|(_, one)| one.id).collect()
+    };
+    let (was, is) = (of(before), of(after));
+    let created: BTreeSet<ComponentId> = change.create.iter().map(|(_, one)| one.id).collect();
+    let deleted: BTreeSet<ComponentId> = change.delete.iter().map(|(_, id)| *id).collect();
+    assert_eq!(created, is.difference(&was).copied().collect());
+    if after.state != DiskState::Deleting {
+        assert_eq!(deleted, was.difference(&is).copied().collect());
+    }
+    assert!(change.update.iter().all(|(_, one)| was.contains(&one.id) && is.contains(&one.id)));
+    let told: BTreeSet<ComponentId> =
+        change.create.iter().chain(&change.update).map(|(_, one)| one.id).collect();
+    for (node, new) in before.components() {
+        let now = after.components().into_iter().find(|(_, one)| one.id == new.id);
+        let stays_so = now.is_none_or(|now| now == (node, new.clone()));
+        assert!(stays_so || told.contains(&new.id), "{new:?} changes and its node is not told");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_transition_takes_a_record_apart(
+        hosts in 1u128..6,
+        each in 1u128..3,
+        failures in 0u8..4,
+        gib in 1u64..400,
+        what in prop::collection::vec(happenings(), 0..40),
+    ) {
+        let mut view = cluster(hosts, each);
+        let bytes = 2048 * GIB;
+        for device in view.hosts.values_mut().flat_map(|host| host.devices.iter_mut()) {
+            (device.capacity_bytes, device.free_bytes) = (bytes, bytes);
+        }
+        let rules = format!("default,force_provisioning=on,failures_to_tolerate={failures}");
+        let mut disk = made(&view, &rules, gib * GIB);
+        for (index, what) in what.iter().enumerate() {
+            let active: Vec<usize> = (0..disk.layout.place_count()).map(|at| disk.active_count(at)).collect();
+            let Ok(change) = attempt(&disk, &view, what, 1000 + 1000 * index as u64) else { continue };
+            check_tasks(&disk, &change);
+            let next = change.record;
+            prop_assert_eq!(next.check(), Ok(()));
+            prop_assert_eq!(next.version, disk.version + 1);
+            prop_assert!(next.roster.epoch >= disk.roster.epoch);
+            prop_assert!(keeps_places_unless_seated(&disk, &next));
+            for (place, before) in active.into_iter().enumerate().take(next.layout.place_count()) {
+                prop_assert!(before > 0 && next.active_count(place) > 0);
+            }
+            let fresh = |one: &&Member| disk.roster.member(one.component).is_none();
+            let is_empty = |one: &Member| one.base == WriteId::default();
+            prop_assert!(next.roster.members.iter().filter(fresh).all(is_empty));
+            disk = next;
+        }
+    }
+}
+
+/// The places in front keep their components but for the seats that change on purpose.
+fn keeps_places_unless_seated(before: &DiskRecord, after: &DiskRecord) -> bool {
+    let has_seats_changed =
+        before.incoming != after.incoming || before.policy != after.policy || before.debts != after.debts;
+    has_seats_changed || keeps_places(&before.layout, &after.layout)
+}

@@ -1,0 +1,60 @@
+//! Every bound of the cluster's decisions, with its reason.
+
+use std::time::Duration;
+
+/// How long a component may be missing before another takes its place, unless a setting says otherwise (vSAN: 60 min): a
+/// host that restarts or is serviced comes back within it, and a delta is far less work than a whole copy.
+pub const REPAIR_DELAY: Duration = Duration::from_secs(60 * 60);
+
+/// Components of the whole cluster that are filled at once, unless a setting says otherwise.
+pub const REPLACEMENTS_MAX: usize = 16;
+
+/// Components of one host that are filled at once, unless a setting says otherwise: its devices serve guests too.
+pub const REPLACEMENTS_PER_HOST_MAX: usize = 4;
+
+/// How long a placement that was refused is left alone: devices change slowly.
+pub const REFUSED_RETRY: Duration = Duration::from_secs(30);
+
+/// Members of one place, those that come and those that leave included. An owner keeps a bit of a byte for each of them
+/// with every change in flight. Twice the copies that a layout can have, so that all may be replaced at once.
+pub const PLACE_MEMBERS_MAX: usize = 8;
+
+/// How long a host's heartbeat may be missing in the directory before the host is suspected: several heartbeats.
+pub const HEARTBEAT_SILENCE: Duration = Duration::from_secs(10);
+
+/// How long what a host reports of a link counts.
+pub const LINK_REPORT_LIFE: Duration = Duration::from_secs(10);
+
+/// How long a host may be without a sign of life before it is away: a process that restarts is back sooner.
+pub const AWAY_AFTER: Duration = Duration::from_secs(30);
+
+/// How long a host shows signs of life without a gap before it is alive again, so that one that comes and goes does not
+/// start anew each time. A single heartbeat is not enough.
+pub const STEADY_AFTER: Duration = Duration::from_secs(20);
+
+/// From this share on a device's space is low, in hundredths of a percent: from here on it is also relieved.
+pub const SPACE_LOW: u64 = placement::limits::REBALANCE_FULL;
+
+/// From this share on a device's space is nearly used up, in hundredths of a percent.
+pub const SPACE_CRITICAL: u64 = 9_500;
+
+/// From this share on a device's slots for components are few, in hundredths.
+pub const COMPONENTS_LOW: u64 = 90;
+
+/// How far a host's clock may be off. Clocks carry no promise, but times in logs and samples are compared between hosts.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
+
+/// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
+pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// How long a disk may be on its way to be made or deleted before somebody should look.
+pub const UNFINISHED_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// Things that one sentence names before it says how many more there are.
+pub const NAMED_MAX: usize = 4;
+
+const _: () = assert!(PLACE_MEMBERS_MAX == 2 * layout::limits::COPIES_MAX);
+const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < AWAY_AFTER.as_millis());
+const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < STEADY_AFTER.as_millis());
+const _: () = assert!(REPLACEMENTS_PER_HOST_MAX <= REPLACEMENTS_MAX);
+const _: () = assert!(SPACE_LOW < SPACE_CRITICAL);

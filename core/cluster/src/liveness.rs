@@ -1,0 +1,255 @@
+//! Which hosts are there: from their heartbeats in the directory, and from what hosts report of their links.
+//!
+//! Either sign of life is enough for a host to be there, so that neither a directory that is slow nor one broken link
+//! declares anybody away. A host whose heartbeat goes on and that no other host reaches is suspect for as long as that
+//! lasts: it takes no new components, and is not away. Repairs do not depend on any of this being quick: owners notice by
+//! themselves when a component does not answer.
+
+use crate::host::{HostRecord, Maintenance};
+use crate::limits::{AWAY_AFTER, HEARTBEAT_SILENCE, LINK_REPORT_LIFE, STEADY_AFTER};
+use base::{HostId, Instant};
+use std::collections::BTreeMap;
+
+/// Whether a host is away by intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// Nobody said that it would be.
+    Unexpected,
+    /// It is being serviced.
+    Maintenance,
+}
+
+/// Whether a host is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It is.
+    Alive,
+    /// It shows no sign of life, or nobody reaches it, or it is only just back.
+    Suspect {
+        /// When it was last well.
+        since: Instant,
+    },
+    /// It is not.
+    Away {
+        /// When it was last well.
+        since: Instant,
+        /// Whether that was to be expected.
+        why: Absence,
+    },
+}
+
+/// What a host says of its link to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkReport {
+    /// The host that says so.
+    pub reporter: HostId,
+    /// The host at the other end.
+    pub about: HostId,
+    /// Whether it answers.
+    pub is_up: bool,
+    /// When the report was heard, by the directory's clock.
+    pub at: Instant,
+}
+
+/// What is known of one host.
+#[derive(Debug, Clone, Copy)]
+struct Attendee {
+    heard: Instant,
+    state: Liveness,
+    /// When it was last well.
+    well: Instant,
+    /// Since when it has been well without a gap.
+    steady: Option<Instant>,
+}
+
+/// Keeps the list of hosts that are there. All times are of the directory's clock.
+#[derive(Debug, Clone, Default)]
+pub struct Attendance {
+    hosts: BTreeMap<HostId, Attendee>,
+    /// The newest report by reporter and host.
+    links: BTreeMap<(HostId, HostId), LinkReport>,
+}
+
+impl Attendance {
+    /// A host's heartbeat was seen.
+    pub fn heard(&mut self, host: HostId, at: Instant) {
+        let new = Attendee { heard: at, state: Liveness::Alive, well: at, steady: Some(at) };
+        let attendee = self.hosts.entry(host).or_insert(new);
+        attendee.heard = attendee.heard.max(at);
+    }
+
+    /// A host reported a link.
+    pub fn reported(&mut self, report: LinkReport) {
+        let newest = self.links.entry((report.reporter, report.about)).or_insert(report);
+        if newest.at <= report.at {
+            *newest = report;
+        }
+    }
+
+    /// The directory answers again: what heartbeats were missed meanwhile says nothing of the hosts.
+    pub fn directory_is_back(&mut self, now: Instant) {
+        for attendee in self.hosts.values_mut() {
+            if !matches!(attendee.state, Liveness::Away { .. }) {
+                attendee.heard = attendee.heard.max(now);
+            }
+        }
+    }
+
+    /// Who is there now. Hosts without a record are forgotten. Nothing is to be concluded while the directory is away.
+    pub fn step(&mut self, now: Instant, hosts: &BTreeMap<HostId, HostRecord>) -> BTreeMap<HostId, Liveness> {
+        self.hosts.retain(|host, _| hosts.contains_key(host));
+        self.links.retain(|(reporter, about), report| {
+            hosts.contains_key(reporter)
+                && hosts.contains_key(about)
+                && now.since(report.at) <= LINK_REPORT_LIFE
+        });
+        for (host, record) in hosts {
+            self.heard(*host, record.heard);
+            let (is_up, is_down) = self.links_to(*host);
+            let attendee = self.hosts.get_mut(host).expect("it was heard just now");
+            let is_silent = now.since(attendee.heard) > HEARTBEAT_SILENCE;
+            let is_well = is_up || (!is_silent && !is_down);
+            attendee.advance(now, is_well, is_silent && !is_up, &record.maintenance);
+        }
+        self.hosts.iter().map(|(host, attendee)| (*host, attendee.state)).collect()
+    }
+
+    /// Whether any other host reaches this one, and whether all that say something of it do not.
+    fn links_to(&self, host: HostId) -> (bool, bool) {
+        let reports: Vec<&LinkReport> =
+            self.links.values().filter(|one| one.about == host && one.reporter != host).collect();
+        let is_up = reports.iter().any(|report| report.is_up);
+        (is_up, !reports.is_empty() && !is_up)
+    }
+}
+
+impl Attendee {
+    fn advance(&mut self, now: Instant, is_well: bool, is_silent: bool, maintenance: &Maintenance) {
+        let since = self.well;
+        if is_well {
+            let steady = *self.steady.get_or_insert(now);
+            if self.state == Liveness::Alive || now.since(steady) >= STEADY_AFTER {
+                self.state = Liveness::Alive;
+                self.well = now;
+            }
+            return;
+        }
+        self.steady = None;
+        let is_serviced = *maintenance != Maintenance::Off;
+        self.state = match self.state {
+            Liveness::Away { since, .. } if is_silent => Liveness::Away { since, why: why(is_serviced) },
+            _ if is_silent && (is_serviced || now.since(since) >= AWAY_AFTER) => {
+                Liveness::Away { since, why: why(is_serviced) }
+            }
+            Liveness::Away { since, why } => Liveness::Away { since, why },
+            Liveness::Suspect { since } => Liveness::Suspect { since },
+            Liveness::Alive => Liveness::Suspect { since },
+        };
+    }
+}
+
+fn why(is_serviced: bool) -> Absence {
+    if is_serviced { Absence::Maintenance } else { Absence::Unexpected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Mode;
+    use crate::testing::{at, cluster};
+
+    /// Runs second by second; `heard` and `up` say whether host 2 is heard and reached. The states are told when they
+    /// change, with the second.
+    fn run(
+        maintenance: Maintenance,
+        seconds: u64,
+        heard: impl Fn(u64) -> bool,
+        link: impl Fn(u64) -> Option<bool>,
+    ) -> Vec<(u64, Liveness)> {
+        let mut hosts = cluster(2, 1).hosts;
+        let (one, two) = (HostId(1), HostId(2));
+        hosts.get_mut(&two).unwrap().maintenance = maintenance;
+        let mut attendance = Attendance::default();
+        let mut changes: Vec<(u64, Liveness)> = Vec::new();
+        for second in 0..seconds {
+            hosts.get_mut(&one).unwrap().heard = at(second);
+            if heard(second) {
+                hosts.get_mut(&two).unwrap().heard = at(second);
+            }
+            if let Some(is_up) = link(second) {
+                attendance.reported(LinkReport { reporter: one, about: two, is_up, at: at(second) });
+            }
+            let state = attendance.step(at(second), &hosts)[&two];
+            if changes.last().is_none_or(|(_, last)| *last != state) {
+                changes.push((second, state));
+            }
+        }
+        changes
+    }
+
+    const ALIVE: Liveness = Liveness::Alive;
+
+    fn suspect(since: u64) -> Liveness {
+        Liveness::Suspect { since: at(since) }
+    }
+
+    fn away(since: u64) -> Liveness {
+        Liveness::Away { since: at(since), why: Absence::Unexpected }
+    }
+
+    #[test]
+    fn a_silent_host_is_suspect_first_and_away_later() {
+        let changes = run(Maintenance::Off, 60, |second| second <= 5, |_| None);
+        assert_eq!(changes, [(0, ALIVE), (16, suspect(15)), (45, away(15))]);
+    }
+
+    #[test]
+    fn a_host_that_others_reach_is_alive_without_the_directory() {
+        assert_eq!(run(Maintenance::Off, 60, |second| second <= 5, |_| Some(true)), [(0, ALIVE)]);
+    }
+
+    #[test]
+    fn a_host_that_nobody_reaches_is_suspect_and_never_away() {
+        let changes = run(Maintenance::Off, 60, |_| true, |second| Some(second < 5));
+        assert_eq!(changes, [(0, ALIVE), (5, suspect(4))]);
+    }
+
+    #[test]
+    fn a_host_is_alive_again_only_after_a_while() {
+        let changes = run(Maintenance::Off, 90, |second| second <= 5 || second > 60, |_| None);
+        assert_eq!(changes, [(0, ALIVE), (16, suspect(15)), (45, away(15)), (81, ALIVE)]);
+    }
+
+    #[test]
+    fn a_host_that_comes_and_goes_keeps_the_time_since_it_was_well() {
+        let changes = run(Maintenance::Off, 130, |second| second <= 5 || second % 25 == 0, |_| None);
+        assert_eq!(changes, [(0, ALIVE), (16, suspect(15)), (45, away(15))]);
+    }
+
+    #[test]
+    fn a_host_in_maintenance_is_never_away_by_surprise() {
+        let maintenance = Maintenance::On { mode: Mode::EnsureAccessibility, since: at(0) };
+        let changes = run(maintenance, 60, |second| second <= 5, |_| None);
+        let expected = Liveness::Away { since: at(15), why: Absence::Maintenance };
+        assert_eq!(changes, [(0, ALIVE), (16, expected)]);
+    }
+
+    #[test]
+    fn a_directory_that_was_away_accuses_nobody() {
+        let hosts = cluster(2, 1).hosts;
+        let mut attendance = Attendance::default();
+        attendance.step(at(0), &hosts);
+        attendance.directory_is_back(at(500));
+        assert!(attendance.step(at(501), &hosts).values().all(|state| *state == ALIVE));
+        assert!(attendance.step(at(511), &hosts).values().all(|state| *state != ALIVE));
+    }
+
+    #[test]
+    fn hosts_without_a_record_are_forgotten() {
+        let mut hosts = cluster(3, 1).hosts;
+        let mut attendance = Attendance::default();
+        assert_eq!(attendance.step(at(0), &hosts).len(), 3);
+        hosts.remove(&HostId(3));
+        assert_eq!(attendance.step(at(1), &hosts).len(), 2);
+    }
+}
