@@ -88,10 +88,14 @@ impl Dirty {
         self.entries.binary_search_by_key(&block, |entry| entry.block).ok().map(|index| &self.entries[index])
     }
 
-    /// Puts `entry` in the place of any older one of its block. Returns that older one.
+    /// Puts `entry` in the place of any older one of its block. Returns that older one. The block keeps the greatest id of
+    /// both: a copy may come with a lesser one than a guest's change that went before, and contains that change.
     pub(crate) fn insert(&mut self, entry: Entry) -> Option<Entry> {
         match self.entries.binary_search_by_key(&entry.block, |other| other.block) {
-            Ok(index) => Some(std::mem::replace(&mut self.entries[index], entry)),
+            Ok(index) => {
+                let id = entry.id.max(self.entries[index].id);
+                Some(std::mem::replace(&mut self.entries[index], Entry { id, ..entry }))
+            }
             Err(index) => {
                 self.entries.insert(index, entry);
                 None

@@ -56,6 +56,13 @@ impl Group {
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
             Record::ComponentGone { member, slot } => self.install_component_gone(*member, *slot),
             Record::Watermark { component, id, .. } => self.install_watermark(*component, *id),
+            Record::Hole { component, part, id, .. } => {
+                if let Some(&key) = self.keys.get(component) {
+                    let component = &mut self.components[key as usize];
+                    component.note_hole(*part, *id);
+                    self.members[component.member as usize].dirty_pages.insert(component.slot);
+                }
+            }
             Record::PageIntent { .. } | Record::Entry { .. } => {}
         }
         if let Some((component, entry)) = record.window_entry() {

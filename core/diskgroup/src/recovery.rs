@@ -292,7 +292,8 @@ impl Group {
                 slot(*member, *at)
             }
             // These may speak of a device that has left its place since; nothing follows from it then.
-            Record::PageIntent { .. } | Record::Watermark { .. } | Record::Entry { .. } => true,
+            Record::PageIntent { .. } | Record::Watermark { .. } => true,
+            Record::Entry { .. } | Record::Hole { .. } => true,
         }
     }
 

@@ -208,7 +208,10 @@ impl Group {
         let Change { op, component, part, block, id, origin } = change;
         let blocks = checksums.len();
         let mapped = self.components[component as usize].extent_of(part);
+        // A copy must not take the versions of what it replaces along: it may bring lesser ones.
+        let may_replace = origin != Origin::Copy || mapped.is_none();
         if blocks == BLOCKS_PER_EXTENT
+            && may_replace
             && let Some(extent) = self.allocate(component)
         {
             self.write_direct(change, extent, data, &checksums, out);
@@ -245,24 +248,25 @@ impl Group {
         let Component { member, ref record, .. } = self.components[key as usize];
         let component = record.id;
         let mapped = self.components[key as usize].extent_of(part).filter(|_| count > 0);
-        let entries = match mapped {
-            Some(_) if (count as usize) < BLOCKS_PER_EXTENT => u64::from(count),
-            Some(_) | None => 0,
-        };
+        let frees = count as usize == BLOCKS_PER_EXTENT && origin != Origin::Copy;
+        let entries = if mapped.is_some() && !frees { u64::from(count) } else { 0 };
         if !self.has_guest_room(entries) {
             return Some(Work::Trim { change, count });
         }
         let record = match mapped.map(|extent| ExtentPlace { member, extent }) {
-            None if origin == Origin::Copy => {
+            None if origin == Origin::Alone
+                || (origin == Origin::Copy && id <= self.components[key as usize].hole(part)) =>
+            {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });
                 return None;
             }
+            None if origin == Origin::Copy => Record::Hole { member, component, part, id },
             // Nothing changes, but that there was such a trim may be asked for.
             None => {
                 let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true };
                 Record::Entry { member, component, entry }
             }
-            Some(place) if count as usize == BLOCKS_PER_EXTENT => {
+            Some(place) if frees => {
                 self.exclusive.insert((key, part));
                 self.frees_pending += 1;
                 if self.is_mutant(Mutant::ReuseExtentEarly) {
@@ -505,7 +509,7 @@ impl Group {
                 return Answer::Component(ComponentKey(key));
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
-            Record::Watermark { .. } | Record::Entry { .. } => {}
+            Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
         }
         Answer::Done
     }

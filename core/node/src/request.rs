@@ -528,7 +528,7 @@ impl Node {
                     block,
                     data,
                     id,
-                    origin: Origin::Copy,
+                    origin: Origin::Alone,
                     checksums: SmallVec::new(),
                 },
                 out,
@@ -554,7 +554,7 @@ impl Node {
                     block,
                     count,
                     id,
-                    origin: Origin::Copy,
+                    origin: Origin::Alone,
                 },
                 out,
             );

@@ -32,8 +32,11 @@ pub struct ExtentPlace {
 pub enum Origin {
     /// A guest's, in the owner's order: it is remembered by its id until the watermark passes it.
     Guest,
-    /// A copy of what stands elsewhere (resync, repair), the group's own, or the write of a disk of one copy: nobody will
-    /// ask for it by its id.
+    /// A guest's, on a disk that has one copy and no owner elsewhere: nobody will ask for it by its id. Its records look
+    /// like those of a copy.
+    Alone,
+    /// A copy of what stands elsewhere (resync, repair), or the group's own. It may bring a lesser id than what it
+    /// replaces.
     Copy,
 }
 
@@ -163,6 +166,17 @@ pub enum Record {
         /// Which.
         entry: WindowEntry,
     },
+    /// A part has no extent, and had none when a copy of a hole came with this id: a resync from here must tell of it.
+    Hole {
+        /// The member of the group that the component stands on.
+        member: u8,
+        /// Whose.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// The greatest id of what made it a hole elsewhere.
+        id: WriteId,
+    },
 }
 
 impl Record {
@@ -172,7 +186,7 @@ impl Record {
             Record::Write { checksums, .. } => checksums.len() as u64,
             Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => 0,
             Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => 0,
-            Record::Watermark { .. } | Record::Entry { .. } => 0,
+            Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => 0,
         }
     }
 
@@ -187,7 +201,8 @@ impl Record {
             | Record::ComponentGone { member, .. }
             | Record::PageIntent { member, .. }
             | Record::Watermark { member, .. }
-            | Record::Entry { member, .. } => *member,
+            | Record::Entry { member, .. }
+            | Record::Hole { member, .. } => *member,
         }
     }
 
@@ -210,7 +225,7 @@ impl Record {
             Record::Entry { component, entry, .. } => Some((*component, *entry)),
             Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => None,
             Record::Component { .. } | Record::ComponentGone { .. } => None,
-            Record::PageIntent { .. } | Record::Watermark { .. } => None,
+            Record::PageIntent { .. } | Record::Watermark { .. } | Record::Hole { .. } => None,
         }
     }
 
@@ -276,6 +291,12 @@ impl Record {
                 w.u32(entry.part);
                 write_id(w, entry.id);
             }
+            Record::Hole { member, component, part, id } => {
+                place(w, 10, ExtentPlace { member: *member, extent: 0 }, 0, 0);
+                w.u64(component.0);
+                w.u32(*part);
+                write_id(w, *id);
+            }
         }
     }
 
@@ -320,6 +341,7 @@ impl Record {
                 let entry = WindowEntry { id, part, block: a, count, is_trim };
                 Record::Entry { member, component, entry }
             }
+            10 => Record::Hole { member, component: ComponentId(r.u64()), part: r.u32(), id: read_id(r) },
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
     }
@@ -332,7 +354,7 @@ impl Origin {
     fn bit(self) -> u8 {
         match self {
             Origin::Guest => 0,
-            Origin::Copy => Origin::COPY,
+            Origin::Alone | Origin::Copy => Origin::COPY,
         }
     }
 
@@ -511,6 +533,7 @@ mod tests {
             Record::Watermark { member: 1, component, id },
             Record::Entry { member: 1, component, entry },
             Record::Entry { member: 1, component, entry: mark },
+            Record::Hole { member: 1, component, part: 4, id },
         ]
     }
 

@@ -122,11 +122,9 @@ impl Owner {
         let epoch = self.epoch;
         let id = WriteId { epoch, sequence };
         let place = &mut self.places[at.place as usize];
-        let kind = if place.is_single() { EntryKind::Copy } else { EntryKind::Guest };
-        let is_single = place.is_single();
         let member = &mut place.members[at.member as usize];
         // A component that is about to join keeps its window from the base on that the record will name.
-        let watermark = if is_single || member.is_joining() { WriteId::default() } else { watermark };
+        let watermark = if member.is_joining() { WriteId::default() } else { watermark };
         member.told = watermark.max(member.told);
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[&sequence];
@@ -137,15 +135,22 @@ impl Owner {
                 epoch,
                 id,
                 watermark,
-                kind,
+                kind: EntryKind::Guest,
                 part,
                 block,
                 data: data.clone(),
                 checksums: checksums.clone(),
             },
-            Payload::Trim { count } => {
-                Request::Trim { component, epoch, id, watermark, kind, part, block, count: *count }
-            }
+            Payload::Trim { count } => Request::Trim {
+                component,
+                epoch,
+                id,
+                watermark,
+                kind: EntryKind::Guest,
+                part,
+                block,
+                count: *count,
+            },
         };
         self.send(node, Asked::Change { at, sequence }, request);
     }
