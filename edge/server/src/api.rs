@@ -41,6 +41,9 @@ struct Document;
 fn routes() -> OpenApiRouter<Arc<Control>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(handlers::host))
+        .routes(routes!(handlers::hosts))
+        .routes(routes!(handlers::local))
+        .routes(routes!(handlers::events))
         .routes(routes!(handlers::devices, handlers::add_devices))
         .routes(routes!(handlers::remove_device))
         .routes(routes!(handlers::disks, handlers::create_disk))

@@ -5,6 +5,7 @@
 
 mod devices;
 mod disks;
+mod hosts;
 mod policies;
 #[cfg(test)]
 mod tests;
@@ -50,7 +51,7 @@ pub struct Cli {
 pub enum Command {
     /// See it at work: a datastore in a directory, a disk, real data and a real load.
     Demo(DemoOptions),
-    /// Run a storage host until it is told to stop (SIGTERM, Ctrl-C).
+    /// Run a storage host until it is told to stop (SIGTERM, Ctrl-C); or list the hosts of a cluster.
     Host(HostOptions),
     /// Devices of the host.
     #[command(subcommand)]
@@ -61,8 +62,10 @@ pub enum Command {
     /// Policies.
     #[command(subcommand)]
     Policy(policies::PolicyCommand),
-    /// The host, its groups and devices.
+    /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
     Status,
+    /// What happened to the disks that the host owned.
+    Events,
     /// What every disk does now.
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.
@@ -71,6 +74,7 @@ pub enum Command {
 
 /// Options of `demo`.
 #[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct DemoOptions {
     /// Where the datastore stands [default: drystone/demo in the user's data directory].
     #[arg(long)]
@@ -81,14 +85,34 @@ pub struct DemoOptions {
     /// Seconds of load.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
+    /// So many hosts on this machine, a mirrored disk, and a host that is killed under load.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
+    pub hosts: Option<u8>,
+    /// Start the hosts and nothing else.
+    #[arg(long, requires = "hosts")]
+    pub bare: bool,
+    /// What to do with a demo that runs.
+    #[command(subcommand)]
+    pub command: Option<DemoCommand>,
+}
+
+/// What can be done with a demo that runs.
+#[derive(Debug, Clone, Subcommand)]
+pub enum DemoCommand {
+    /// Start, stop, pause or kill a host of it.
+    Host(hosts::OrderOptions),
 }
 
 /// Options of `host`.
 #[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct HostOptions {
     /// The configuration file.
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    pub config: Option<PathBuf>,
+    /// What to do instead of running one.
+    #[command(subcommand)]
+    pub command: Option<hosts::HostCommand>,
     /// Format the configured devices even if they hold something else. What they hold is lost.
     #[arg(long)]
     pub force: bool,
@@ -176,6 +200,11 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Disk(command) => disks::run(shell, command).await,
         Command::Policy(command) => policies::run(shell, command).await,
         Command::Status => devices::status(shell).await,
+        Command::Events => hosts::events(shell).await,
+        Command::Host(HostOptions { command: Some(command), .. }) => hosts::run(shell, command).await,
+        Command::Demo(DemoOptions { command: Some(DemoCommand::Host(options)), .. }) => {
+            hosts::order(shell, &options).await
+        }
         Command::Top(options) => top::run(shell, options).await,
         Command::Openapi => shell.show(&crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()

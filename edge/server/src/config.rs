@@ -38,6 +38,21 @@ pub struct Config {
     pub scrub_bytes_per_second: u64,
     /// The disk groups.
     pub groups: Vec<GroupSpec>,
+    /// What makes it a host among others, if it is one.
+    pub cluster: Option<ClusterConfig>,
+}
+
+/// A host among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The socket of the directory that the hosts share.
+    pub directory: PathBuf,
+    /// Where other hosts connect.
+    pub peers: SocketAddr,
+    /// What fails together with this host.
+    pub fault_domain: Option<String>,
+    /// Whether reads of a disk that is owned here go to a component of this host when there is one.
+    pub prefers_local: bool,
 }
 
 /// The file as it is written.
@@ -55,6 +70,22 @@ struct File {
     scrub: ScrubSection,
     #[serde(default)]
     group: Vec<GroupSection>,
+    cluster: Option<ClusterSection>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterSection {
+    directory: String,
+    #[serde(default = "any_loopback_port")]
+    peers: SocketAddr,
+    fault_domain: Option<String>,
+    #[serde(default)]
+    prefers_local: bool,
+}
+
+fn any_loopback_port() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -207,6 +238,7 @@ impl Config {
             buffer_bytes: file.memory.buffers,
             table_bytes: file.memory.tables,
             scrub_bytes_per_second: file.scrub.pace,
+            cluster: file.cluster.map(|cluster| cluster.read(&data_dir)).transpose()?,
             groups: file.group.into_iter().map(|group| group.spec(folder, force)).collect(),
             data_dir,
         };
@@ -227,6 +259,7 @@ impl Config {
             }
         }
         self.check_listen()?;
+        self.check_cluster()?;
         self.groups.iter().try_for_each(check_group)?;
         let mut paths: Vec<&PathBuf> = self.groups.iter().flat_map(paths_of).collect();
         paths.sort();
@@ -256,6 +289,35 @@ impl Config {
         }
     }
 
+    /// Until hosts prove to each other who they are, they must be on one machine: design, section 7, security.
+    fn check_cluster(&self) -> Result<(), Failure> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        if !cluster.peers.ip().is_loopback() {
+            return Err(Failure::usage(format!(
+                "[cluster] peers = \"{}\" would let everybody in: hosts do not prove yet who they are",
+                cluster.peers
+            ))
+            .hint("use a loopback address"));
+        }
+        if self.buffer_bytes < 2 * BUFFER_BYTES_MIN {
+            return Err(Failure::usage(format!(
+                "[memory] buffers = {} bytes is too little for a host among others: at least {} MiB",
+                self.buffer_bytes,
+                2 * BUFFER_BYTES_MIN / MIB
+            )));
+        }
+        match &cluster.fault_domain {
+            Some(name) => crate::name::check_name(name),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of buffers that are kept for what other hosts send: half. Were they shared with the guests of this host, two
+    /// hosts whose guests fill them could wait for one another for ever.
+    pub fn peer_buffer_bytes(&self) -> u64 {
+        if self.cluster.is_some() { self.buffer_bytes / 2 } else { 0 }
+    }
+
     /// What the engine needs of it.
     pub fn settings(&self, cluster: Option<base::ClusterId>) -> Settings {
         Settings {
@@ -263,10 +325,23 @@ impl Config {
             cluster,
             nbd: self.nbd.clone(),
             tls: self.tls.clone(),
-            buffer_bytes: self.buffer_bytes,
+            buffer_bytes: self.buffer_bytes - self.peer_buffer_bytes(),
             table_bytes: self.table_bytes,
             scrub_bytes_per_second: self.scrub_bytes_per_second,
         }
+    }
+}
+
+impl ClusterSection {
+    fn read(self, data_dir: &Path) -> Result<ClusterConfig, Failure> {
+        let Listen::Unix(directory) = parse_listen(&self.directory, data_dir)? else {
+            return Err(Failure::usage(format!(
+                "[cluster] directory = \"{}\" is not the socket of a directory: `unix:PATH` is",
+                self.directory
+            )));
+        };
+        let ClusterSection { peers, fault_domain, prefers_local, .. } = self;
+        Ok(ClusterConfig { directory, peers, fault_domain, prefers_local })
     }
 }
 

@@ -3,6 +3,7 @@
 //! One change at a time; readers never wait. A change that needs both is recorded in the directory first, so that a start
 //! after a crash finds out how far it came. Must hold no rule of placement or storage: those are core's.
 
+mod cluster;
 mod devices;
 mod disks;
 mod policies;
@@ -11,8 +12,9 @@ pub mod start;
 mod tests;
 mod views;
 
+use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::directory::Directory;
+use crate::directory::{Directory, Records};
 use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
@@ -22,12 +24,16 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use start::now_seconds;
+
 /// Everything that answers API requests.
 pub struct Control {
     /// The host's configuration.
     pub config: Config,
     engine: EngineHandle,
     directory: Directory,
+    /// On a host among others.
+    pub cluster: Option<Arc<Cluster>>,
     sampler: Arc<Sampler>,
     /// Disks that could not be opened, and why.
     unavailable: Mutex<BTreeMap<DiskId, String>>,
@@ -47,8 +53,23 @@ impl Control {
         Ok(states.into_iter().map(|state| (state.id, state)).collect())
     }
 
+    /// Disks and policies: of the cluster, or of this host if it is alone.
+    fn records(&self) -> Arc<Records> {
+        match &self.cluster {
+            Some(cluster) => cluster.records(),
+            None => self.directory.records(),
+        }
+    }
+
     /// The capacity devices as placement sees them.
-    fn spaces(&self, host: &HostState) -> Vec<DeviceSpace> {
+    async fn spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
+        match &self.cluster {
+            Some(cluster) => cluster.spaces().await,
+            None => Ok(self.own_spaces(&self.host_state().await?)),
+        }
+    }
+
+    fn own_spaces(&self, host: &HostState) -> Vec<DeviceSpace> {
         let space = |device: &crate::engine::DeviceState| DeviceSpace {
             id: device.id,
             name: device.path.display().to_string(),
@@ -92,9 +113,17 @@ pub fn random_bits() -> Result<u128, Failure> {
     Ok(u128::from_le_bytes(bytes))
 }
 
+/// A seed for placement.
+///
+/// # Errors
+/// When the operating system gives no randomness.
+pub fn blocking_seed() -> Result<u64, Failure> {
+    random_bits().map(|bits| bits as u64)
+}
+
 /// A source of component ids from one draw of randomness. Never zero; 64 bits make a second use of one id unlikely
 /// beyond concern, and the engine refuses it.
-fn component_ids(seed: u64) -> impl FnMut() -> ComponentId {
+pub fn component_ids(seed: u64) -> impl FnMut() -> ComponentId {
     let mut random = base::Random::new(seed);
     move || ComponentId(random.bits().max(1))
 }

@@ -3,8 +3,13 @@
 //! Everything goes the way that any user's requests go: the API, qemu-img, fio over NBD. Started again, it uses what is
 //! there. Must never touch anything outside its directory.
 
+mod cluster;
 mod files;
+mod hosts;
 mod load;
+
+pub use cluster::socket;
+pub use hosts::Action;
 
 use crate::api::types::{CreateDisk, DiskView, HistogramsView};
 use crate::cli::{DemoOptions, Shell, disks_path, histograms_text, import_image, user_data_dir};
@@ -37,13 +42,10 @@ const SHOWN: [&str; 4] = ["length", "seek_distance", "latency", "outstanding"];
 /// # Errors
 /// What stood in the way, and what to do.
 pub fn run(options: &DemoOptions, json: bool) -> Result<(), Failure> {
-    let folder = match (&options.dir, user_data_dir()) {
-        (Some(folder), _) => folder.clone(),
-        (None, Some(user)) => user.join("demo"),
-        (None, None) => return Err(Failure::usage("there is no home directory: say where with --dir")),
-    };
-    let folder = std::path::absolute(&folder)
-        .map_err(|error| Failure::usage(format!("{} is not a path: {error}", folder.display())))?;
+    let folder = folder_of(options.dir.as_deref(), options.hosts.is_some())?;
+    if let Some(count) = options.hosts {
+        return host::runtime()?.block_on(cluster::run(&folder, usize::from(count), options, json));
+    }
     let config = config(&folder)?;
     host::runtime()?.block_on(async {
         let host = Host::start(config, engine::start).await?;
@@ -57,6 +59,21 @@ pub fn run(options: &DemoOptions, json: bool) -> Result<(), Failure> {
         }
         host.serve_until_told().await
     })
+}
+
+/// The folder of a demo: the named one, or the usual one.
+///
+/// # Errors
+/// When none is named and there is no home directory.
+pub fn folder_of(named: Option<&Path>, has_hosts: bool) -> Result<PathBuf, Failure> {
+    let usual = if has_hosts { "demo-hosts" } else { "demo" };
+    let folder = match (named, user_data_dir()) {
+        (Some(folder), _) => folder.to_owned(),
+        (None, Some(user)) => user.join(usual),
+        (None, None) => return Err(Failure::usage("there is no home directory: say where with --dir")),
+    };
+    std::path::absolute(&folder)
+        .map_err(|error| Failure::usage(format!("{} is not a path: {error}", folder.display())))
 }
 
 /// One log file and one capacity file, both sparse.

@@ -56,7 +56,8 @@ impl Records {
         self.disks.get(&id)
     }
 
-    fn insert(&mut self, entry: DiskEntry) {
+    /// Takes a disk in, or its new record.
+    pub fn insert(&mut self, entry: DiskEntry) {
         if let Some(former) = self.disks.get(&entry.record.id) {
             self.names.remove(&former.record.name);
         }

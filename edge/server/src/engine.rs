@@ -293,6 +293,14 @@ impl EngineHandle {
         EngineHandle { send: Arc::new(send) }
     }
 
+    /// Sends a command that has no answer.
+    ///
+    /// # Errors
+    /// [`EngineError::Stopped`] when the engine is gone.
+    pub fn tell(&self, command: Command) -> Result<(), EngineError> {
+        (self.send)(command)
+    }
+
     /// Sends the command that `make` builds around the place for its answer, and waits for that answer.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 use crate::api;
 use crate::cli::HostOptions;
+use crate::cluster;
 use crate::config::Config;
 use crate::control::start::directory_path;
 use crate::control::{Control, listen_text, random_bits};
@@ -57,7 +58,8 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// # Errors
 /// Why the host cannot start, or what ended it.
 pub fn run(options: &HostOptions) -> Result<(), Failure> {
-    let config = Config::read(&options.config, options.force)?;
+    let path = options.config.as_deref().ok_or_else(|| Failure::usage("--config FILE is missing"))?;
+    let config = Config::read(path, options.force)?;
     runtime()?.block_on(async {
         let host = Host::start(config, engine::start).await?;
         let view = host.control.host_view().await?;
@@ -95,8 +97,12 @@ impl Host {
         let lock = lock::take(&config.data_dir)?;
         let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
         let settings = config.settings(directory.cluster()?);
+        let found = match &config.cluster {
+            Some(cluster) => Some(cluster::find(cluster, &directory).await?),
+            None => None,
+        };
         let (handle, engine) = start_engine(settings)?;
-        let control = match Control::start(config, directory, handle.clone()).await {
+        let control = match Control::start(config, directory, found, handle.clone()).await {
             Ok(control) => control,
             Err(failure) => {
                 // The devices that were opened are left clean.
@@ -196,7 +202,10 @@ impl Host {
 }
 
 /// A unix socket for its owner alone. What a former server left is replaced; one that somebody answers at is not.
-async fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
+///
+/// # Errors
+/// When somebody answers there, or it cannot be made.
+pub async fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
     if path.exists() {
         if tokio::net::UnixStream::connect(path).await.is_ok() {
             return Err(std::io::Error::other("another program answers there"));

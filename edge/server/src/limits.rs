@@ -39,5 +39,19 @@ pub const WATCH_WAIT: Duration = Duration::from_secs(10);
 pub const SHARED_RECORDS_MAX: usize = 2 * DISKS_MAX + POLICIES_MAX + 1024;
 /// Removed records that the shared directory remembers; who has missed more reads everything.
 pub const SHARED_GONE_MAX: usize = 4096;
+/// How long a starting host waits for the shared directory.
+pub const DIRECTORY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it, and a watch that broke, waits before it tries again.
+pub const DIRECTORY_RETRY: Duration = Duration::from_millis(200);
+/// How often a host looks whether its record in the shared directory still holds.
+pub const HOST_RECORD_PERIOD: Duration = Duration::from_secs(1);
+/// Events of disks that a host keeps; the oldest go first.
+pub const EVENTS_KEPT: usize = 1000;
+/// How long the deletion of a disk waits for the other hosts; they finish it all the same.
+pub const DELETION_WAIT: Duration = Duration::from_secs(10);
+/// How often it looks, and how long a change waits that another one came before.
+pub const DELETION_POLL: Duration = Duration::from_millis(50);
+/// How long a host waits for what another one knows before it answers without.
+pub const HOST_ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// How long the command line waits for an answer: a shrink or a deletion of 64 TiB may take a while.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(120);

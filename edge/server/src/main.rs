@@ -3,6 +3,7 @@
 mod api;
 mod cli;
 mod client;
+mod cluster;
 mod config;
 mod control;
 mod demo;
@@ -27,11 +28,11 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     let json = cli.json;
     let done = match &cli.command {
-        cli::Command::Host(options) => {
+        cli::Command::Host(options) if options.command.is_none() => {
             log(tracing::Level::INFO);
             host::run(options)
         }
-        cli::Command::Demo(options) => {
+        cli::Command::Demo(options) if options.command.is_none() => {
             log(tracing::Level::WARN);
             demo::run(options, json)
         }

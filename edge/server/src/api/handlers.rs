@@ -2,7 +2,8 @@
 
 use super::types::{
     AddDevices, AddedDevices, ChangeDisk, Confirm, CreateDisk, CreatePolicy, DeviceView, DiskSummary,
-    DiskView, HistogramsView, HostView, PolicyView, RemovedDevice, Since, TopView,
+    DiskView, EventView, HistogramsView, HostSummary, HostView, LocalView, PolicyView, RemovedDevice, Since,
+    TopView,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -20,6 +21,24 @@ type Shared = State<Arc<Control>>;
 #[utoipa::path(get, path = "/api/v1/host", responses((status = 200, body = HostView), (status = "default", body = Failure)))]
 pub async fn host(State(control): Shared) -> Answer<HostView> {
     control.host_view().await.map(Json)
+}
+
+/// All hosts of the cluster.
+#[utoipa::path(get, path = "/api/v1/hosts", responses((status = 200, body = Vec<HostSummary>), (status = "default", body = Failure)))]
+pub async fn hosts(State(control): Shared) -> Answer<Vec<HostSummary>> {
+    control.hosts().await.map(Json)
+}
+
+/// What this host of a cluster knows and the others do not.
+#[utoipa::path(get, path = "/api/v1/cluster/local", responses((status = 200, body = LocalView), (status = "default", body = Failure)))]
+pub async fn local(State(control): Shared) -> Answer<LocalView> {
+    control.local().await.map(Json)
+}
+
+/// What happened to the disks that this host owned, oldest first.
+#[utoipa::path(get, path = "/api/v1/events", responses((status = 200, body = Vec<EventView>), (status = "default", body = Failure)))]
+pub async fn events(State(control): Shared) -> Answer<Vec<EventView>> {
+    control.events().map(Json)
 }
 
 /// All devices.

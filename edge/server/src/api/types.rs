@@ -36,6 +36,129 @@ pub struct HostView {
     pub groups: Vec<GroupView>,
     /// What went wrong at the start and was left out.
     pub warnings: Vec<String>,
+    /// The hosts of the cluster, on a host among others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSummary>,
+    /// Disks that can be used and are not whole: why, and when they will be.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_whole: BTreeMap<String, Vec<String>>,
+}
+
+/// A host in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostSummary {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub id: String,
+    /// Version of its program.
+    pub version: String,
+    /// Whether it is the one that answers.
+    pub is_this: bool,
+    /// Whether the one that answers can reach it.
+    pub is_reachable: bool,
+    /// Where other hosts connect.
+    pub peers: String,
+    /// Where clients of the API connect.
+    pub api: Vec<String>,
+    /// Where clients of NBD connect.
+    pub nbd: Vec<String>,
+    /// The hosts that fail together with it.
+    pub fault_domain: Option<String>,
+    /// Capacity devices.
+    pub device_count: usize,
+    /// Bytes that their extents can take in all.
+    pub capacity_bytes: u64,
+    /// Bytes that none has taken.
+    pub free_bytes: u64,
+    /// Components that stand there.
+    pub component_count: u32,
+    /// Devices that are out of service, and why.
+    pub failures: Vec<String>,
+}
+
+/// What one host of a cluster knows and the others do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LocalView {
+    /// Its identity.
+    pub host: String,
+    /// The disks that it owns.
+    pub owned: Vec<ReplicationView>,
+    /// Bytes taken by each component that stands there.
+    pub used_bytes: BTreeMap<String, u64>,
+    /// Other hosts, and whether it can reach them.
+    pub links: BTreeMap<String, bool>,
+    /// Why the shared directory does not answer it, while that is so.
+    pub directory_away: Option<String>,
+    /// Connections with other hosts that went wrong.
+    pub peers: PeerCountersView,
+}
+
+/// Connections with other hosts that went wrong, since the start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PeerCountersView {
+    /// Refused in the greeting, or never greeted.
+    pub refused: u64,
+    /// Ended because what came was no message.
+    pub garbage: u64,
+    /// Ended because the other host took too little.
+    pub slow: u64,
+}
+
+/// What the owner of a disk says of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReplicationView {
+    /// Identity of the disk.
+    pub disk: String,
+    /// `claiming`, `opening`, `serving`, `releasing` or `ended`.
+    pub phase: String,
+    /// The owner's epoch.
+    pub epoch: u32,
+    /// Whether it waits for the directory.
+    pub waits_for_directory: bool,
+    /// Bytes copied to bring components up to date, since it began.
+    pub copied_bytes: u64,
+    /// Damaged blocks that it wrote again.
+    pub repaired_blocks: u64,
+    /// The components.
+    pub members: Vec<MemberView>,
+}
+
+/// What the owner of a disk says of a component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MemberView {
+    /// Identity.
+    pub component: String,
+    /// Whether it serves the owner.
+    pub is_open: bool,
+    /// While it is brought up to date.
+    pub resync: Option<ResyncView>,
+    /// Why it does not count.
+    pub trouble: Option<String>,
+}
+
+/// How far a component has been brought up to date.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ResyncView {
+    /// Bytes that were copied.
+    pub copied_bytes: u64,
+    /// Bytes still to be copied, as far as they are known.
+    pub remaining_bytes: u64,
+    /// The pace over the last seconds.
+    pub bytes_per_second: Option<f64>,
+    /// When it will end at that pace.
+    pub seconds_left: Option<f64>,
+}
+
+/// Something that happened to a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EventView {
+    /// When, in seconds since 1970.
+    pub time: u64,
+    /// Name of the disk.
+    pub disk: String,
+    /// What.
+    pub text: String,
 }
 
 /// A disk group.
@@ -148,6 +271,9 @@ pub struct DiskSummary {
     pub unavailable: Option<String>,
     /// What its policy asks for and it does not have.
     pub debts: Vec<String>,
+    /// Which copies do not count or cannot be reached, why, and when they will; empty: it is whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_whole: Vec<String>,
 }
 
 /// All of one disk.
@@ -162,6 +288,9 @@ pub struct DiskView {
     pub created: u64,
     /// The owner's epoch.
     pub epoch: u32,
+    /// The host that owns it, in a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Addresses for NBD clients.
     pub addresses: Vec<String>,
     /// The layout as lines of text.
@@ -189,6 +318,24 @@ pub struct ComponentView {
     pub path: Option<String>,
     /// Size.
     pub size: u64,
+    /// In a cluster: the host that it stands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The place that it is a copy of.
+    #[serde(default)]
+    pub place: usize,
+    /// In a cluster: `active`, `absent` or `stale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
+    /// What is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// While it is brought up to date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resync: Option<ResyncView>,
+    /// Bytes of it that are backed by space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<u64>,
 }
 
 /// A client.
@@ -251,7 +398,7 @@ pub struct CreateDisk {
     pub name: String,
     /// Size in bytes, a multiple of 512.
     pub size: u64,
-    /// A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host.
+    /// A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host, `default` in a cluster.
     #[serde(default)]
     pub policy: Option<String>,
     /// Whether clients may only read.

@@ -135,6 +135,9 @@ pub async fn status(shell: &mut Shell<'_>) -> Result<(), Failure> {
 
 fn status_text(host: &HostView) -> String {
     let health = match (host.unavailable.len(), host.warnings.len()) {
+        (0, _) if !host.not_whole.is_empty() => {
+            format!("all disks can be used; {} of {} are not whole", host.not_whole.len(), host.disk_count)
+        }
         (0, 0) => "all disks can be used".to_owned(),
         (0, _) => "all disks can be used; see the warnings".to_owned(),
         (count, _) => format!("{count} of {} disks cannot be used", host.disk_count),
@@ -154,12 +157,18 @@ fn status_text(host: &HostView) -> String {
     ];
     let unavailable: Vec<String> =
         host.unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
-    for (name, lines) in [("unavailable", unavailable), ("warnings", host.warnings.clone())] {
+    let not_whole: Vec<String> =
+        host.not_whole.iter().map(|(name, lines)| format!("{name}: {}", lines.join("; "))).collect();
+    let lists = [("unavailable", unavailable), ("not whole", not_whole), ("warnings", host.warnings.clone())];
+    for (name, lines) in lists {
         if !lines.is_empty() {
             facts.push((name, lines.join("\n")));
         }
     }
     let mut shown = text::facts(&facts);
+    if !host.hosts.is_empty() {
+        shown += &format!("\n\n{}", super::hosts::host_table(&host.hosts));
+    }
     for group in &host.groups {
         shown += &format!(
             "\n\ngroup {}: log {} of {} in use, congestion {} of 255, {} to destage, scrub round {} at {:.0} %\n{}",

@@ -263,13 +263,17 @@ fn disk_text(disk: &DiskView) -> String {
         ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
+        ("owner", disk.owner.clone().unwrap_or_default()),
         ("layout", shorten(&disk.layout)),
         ("why", disk.why.join("\n")),
         ("attach", disk.addresses.join("\n")),
     ];
-    if !summary.debts.is_empty() {
-        facts.push(("debts", summary.debts.join("\n")));
+    for (name, lines) in [("debts", &summary.debts), ("not whole", &summary.not_whole)] {
+        if !lines.is_empty() {
+            facts.push((name, lines.join("\n")));
+        }
     }
+    facts.retain(|(_, value)| !value.is_empty());
     text::facts(&facts)
 }
 

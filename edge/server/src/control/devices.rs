@@ -109,7 +109,7 @@ impl Control {
 
     /// A device that is out of service cannot tell what stands on it; the directory can.
     fn check_nothing_stands_on(&self, device: &DeviceState) -> Result<(), Failure> {
-        let records = self.directory.records();
+        let records = self.records();
         let on_it = |entry: &&Arc<DiskEntry>| {
             let mut components = entry.record.layout.components();
             entry.state != State::Deleting && components.any(|(_, component)| component.device == device.id)

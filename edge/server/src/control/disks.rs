@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError};
 impl Control {
     /// The record of a disk by name or id.
     pub(super) fn find(&self, name: &str) -> Result<Arc<DiskEntry>, Failure> {
-        self.directory.records().disk(name).cloned().ok_or_else(|| {
+        self.records().disk(name).cloned().ok_or_else(|| {
             Failure::new(Code::NotFound, format!("there is no disk `{name}`"))
                 .hint("see `drystone disk list`")
         })
@@ -29,11 +29,14 @@ impl Control {
         check_name(&request.name)?;
         let policy = self.resolve_policy(request.policy.as_deref())?;
         let _change = self.changes.lock().await;
-        let records = self.directory.records();
-        if records.disks.len() >= DISKS_MAX {
+        if self.records().disks.len() >= DISKS_MAX {
             return Err(Failure::refused(format!("there are {DISKS_MAX} disks already, the most possible")));
         }
-        let spaces = self.spaces(&self.host_state().await?);
+        if let Some(cluster) = &self.cluster {
+            let name = cluster.create_disk(request, policy).await?;
+            return self.disk_view(&name).await;
+        }
+        let spaces = self.spaces().await?;
         let mut ids = component_ids(self.seed()?);
         let plan = placement::plan(&policy, request.size, &spaces, &mut ids, self.seed()?)?;
         let record = DiskRecord {
@@ -70,6 +73,10 @@ impl Control {
     pub async fn change_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
+        if self.cluster.is_some() {
+            return Err(Failure::refused("a disk of a cluster of several hosts cannot be changed yet")
+                .hint("make another one, copy the data, and delete this one"));
+        }
         if entry.state != State::Active || entry.previous.is_some() {
             return Err(Failure::new(Code::Conflict, format!("disk {name} is being changed")));
         }
@@ -120,7 +127,7 @@ impl Control {
             check_confirmed(confirm, name, "making it smaller destroys what stands beyond the new end")?;
             record.layout = placement::shrink(&record.layout, size);
         } else {
-            let spaces = self.spaces(&self.host_state().await?);
+            let spaces = self.spaces().await?;
             let mut ids = component_ids(self.seed()?);
             let seed = self.seed()?;
             record.layout = placement::extend(&record.placed(), size, &spaces, &mut ids, seed)?;
@@ -137,6 +144,9 @@ impl Control {
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
         check_confirmed(confirm, &entry.record.name, "deleting it destroys all that is on it")?;
+        if let Some(cluster) = &self.cluster {
+            return cluster.delete_disk(entry.record.id).await;
+        }
         let deleting = DiskEntry { state: State::Deleting, ..DiskEntry::clone(&entry) };
         let deleting = blocking(|| self.directory.replace_disk(deleting))?;
         let disk = entry.record.id;

@@ -10,11 +10,12 @@ use placement::{Policy, RULES};
 use std::collections::BTreeMap;
 
 impl Control {
-    /// The policy of a text: a name, rules, or both. Nothing: what a single host can keep.
+    /// The policy of a text: a name, rules, or both. Nothing: what is kept as a rule: one copy on a single host, two among several.
     pub(super) fn resolve_policy(&self, text: Option<&str>) -> Result<Policy, Failure> {
-        let Some(text) = text else { return Ok(Policy::SINGLE) };
+        let standard = if self.cluster.is_some() { Policy::DEFAULT } else { Policy::SINGLE };
+        let Some(text) = text else { return Ok(standard) };
         let name = text.split([',', ' ']).next().unwrap_or_default();
-        let records = self.directory.records();
+        let records = self.records();
         let (base, rules) = match records.policies.get(name) {
             Some(entry) => (entry.policy.to_string(), &text[name.len()..]),
             None => (String::new(), text),
@@ -40,7 +41,7 @@ impl Control {
     /// All policies, the built-in ones first.
     pub fn policies(&self) -> Vec<PolicyView> {
         let built_in = Policy::BUILT_IN.iter().map(|(name, policy, _)| policy_view(name, policy, true));
-        let records = self.directory.records();
+        let records = self.records();
         let made = records.policies.values().map(|entry| policy_view(&entry.name, &entry.policy, false));
         built_in.chain(made).collect()
     }
@@ -65,12 +66,16 @@ impl Control {
         if Policy::built_in(&request.name).is_some() {
             return Err(Failure::new(Code::Conflict, format!("`{}` is a built-in policy", request.name)));
         }
-        if self.directory.records().policies.len() >= POLICIES_MAX {
+        if self.records().policies.len() >= POLICIES_MAX {
             return Err(Failure::refused(format!(
                 "there are {POLICIES_MAX} policies already, the most possible"
             )));
         }
-        blocking(|| self.directory.add_policy(PolicyEntry { name: request.name.clone(), policy }))?;
+        let entry = PolicyEntry { name: request.name.clone(), policy };
+        match &self.cluster {
+            Some(cluster) => cluster.add_policy(&entry).await?,
+            None => blocking(|| self.directory.add_policy(entry))?,
+        }
         self.policy(&request.name)
     }
 
@@ -83,7 +88,11 @@ impl Control {
         if Policy::built_in(name).is_some() {
             return Err(Failure::refused(format!("`{name}` is a built-in policy and stays")));
         }
-        match blocking(|| self.directory.remove_policy(name))? {
+        let is_removed = match &self.cluster {
+            Some(cluster) => cluster.remove_policy(name).await?,
+            None => blocking(|| self.directory.remove_policy(name))?,
+        };
+        match is_removed {
             true => Ok(()),
             false => Err(Failure::new(Code::NotFound, format!("there is no policy `{name}`"))),
         }

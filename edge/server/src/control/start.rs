@@ -1,6 +1,7 @@
 //! The start of a host: groups, then disks, then what a crash or a lost directory left open.
 
 use super::{Control, blocking, random_bits};
+use crate::cluster::{self, Cluster};
 use crate::config::{Config, paths_of};
 use crate::directory::{Directory, DiskEntry, GroupEntry, State};
 use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec, HostState};
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970.
-pub(super) fn now_seconds() -> u64 {
+pub fn now_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
@@ -31,21 +32,35 @@ impl Control {
     pub async fn start(
         config: Config,
         directory: Directory,
+        found: Option<cluster::Found>,
         engine: EngineHandle,
     ) -> Result<Arc<Control>, Failure> {
+        let joined = match (found, config.cluster.clone()) {
+            (Some(found), Some(settings)) => {
+                Some(Cluster::join(found, &config, &settings, &directory, engine.clone()).await?)
+            }
+            _ => None,
+        };
+        let (cluster, notices) = joined.unzip();
         let control = Arc::new(Control {
             config,
             engine,
             directory,
+            cluster,
             sampler: Arc::new(Sampler::default()),
             unavailable: Mutex::default(),
             warnings: Mutex::default(),
             changes: tokio::sync::Mutex::default(),
         });
         control.open_groups().await?;
-        control.resolve_unfinished().await?;
-        control.open_disks().await?;
-        control.adopt_found().await?;
+        match (&control.cluster, notices) {
+            (Some(cluster), Some(notices)) => cluster.begin(notices).await?,
+            _ => {
+                control.resolve_unfinished().await?;
+                control.open_disks().await?;
+                control.adopt_found().await?;
+            }
+        }
         tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone()));
         Ok(control)
     }

@@ -1,5 +1,6 @@
 //! What the API shows, made from records, the engine's state and samples.
 
+use super::cluster::Gathered;
 use super::policies::rules_of;
 use super::{Control, listen_text, nbd_address};
 use crate::api::types::{
@@ -7,7 +8,7 @@ use crate::api::types::{
     HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
 };
 use crate::directory::{DiskEntry, State};
-use crate::engine::{DeviceState, DiskState, GroupState, HostState};
+use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState};
 use crate::failure::Failure;
 use crate::limits::SAMPLES_KEPT;
 use iostats::{Operations, Statistics};
@@ -24,9 +25,15 @@ impl Control {
     pub async fn host_view(&self) -> Result<HostView, Failure> {
         let host = self.host_state().await?;
         let states = self.disk_states(None).await?;
-        let records = self.directory.records();
+        let records = self.records();
+        let gathered = self.gather().await?;
+        let not_whole = records.disks.values().filter_map(|entry| {
+            let lines = gathered.as_ref()?.not_whole(entry.record.id);
+            (!lines.is_empty()).then(|| (entry.record.name.clone(), lines))
+        });
+        let not_whole = not_whole.collect();
         let unavailable = records.disks.values().filter_map(|entry| {
-            let reason = self.unavailable(entry, states.get(&entry.record.id))?;
+            let reason = self.unavailable(entry, states.get(&entry.record.id), gathered.as_ref())?;
             Some((entry.record.name.clone(), reason))
         });
         Ok(HostView {
@@ -42,11 +49,29 @@ impl Control {
             disk_count: records.disks.len(),
             unavailable: unavailable.collect(),
             groups: host.groups.iter().map(|group| group_view(group, &host)).collect(),
-            warnings: self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            warnings: self.warnings_now(),
+            hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
+            not_whole,
         })
     }
 
-    fn unavailable(&self, entry: &DiskEntry, state: Option<&DiskState>) -> Option<String> {
+    fn warnings_now(&self) -> Vec<String> {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        warnings.extend(self.cluster.as_ref().and_then(|cluster| cluster.directory_away()));
+        warnings
+    }
+
+    fn unavailable(
+        &self,
+        entry: &DiskEntry,
+        state: Option<&DiskState>,
+        gathered: Option<&Gathered>,
+    ) -> Option<String> {
+        if let (Some(gathered), State::Active) = (gathered, entry.state)
+            && let Some(why) = gathered.unavailable(entry.record.id)
+        {
+            return Some(why);
+        }
         let at_start = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = at_start.get(&entry.record.id) {
             return Some(reason.clone());
@@ -64,13 +89,22 @@ impl Control {
     /// When the engine is gone.
     pub async fn disk_list(&self) -> Result<Vec<DiskSummary>, Failure> {
         let states = self.disk_states(None).await?;
-        let spaces = self.spaces(&self.host_state().await?);
-        let records = self.directory.records();
+        let spaces = self.spaces().await?;
+        let records = self.records();
         let entry = |id| &records.disks[id];
-        Ok(records.names.values().map(|id| self.summary(entry(id), states.get(id), &spaces)).collect())
+        let gathered = self.gather().await?;
+        let gathered = gathered.as_ref();
+        let summary = |id| self.summary(entry(id), states.get(id), &spaces, gathered);
+        Ok(records.names.values().map(summary).collect())
     }
 
-    fn summary(&self, entry: &DiskEntry, state: Option<&DiskState>, spaces: &[DeviceSpace]) -> DiskSummary {
+    fn summary(
+        &self,
+        entry: &DiskEntry,
+        state: Option<&DiskState>,
+        spaces: &[DeviceSpace],
+        gathered: Option<&Gathered>,
+    ) -> DiskSummary {
         let record = &entry.record;
         DiskSummary {
             name: record.name.clone(),
@@ -84,10 +118,14 @@ impl Control {
                 State::Deleting => "deleting",
             }
             .to_owned(),
-            allocated_bytes: state.map_or(0, |state| state.allocated_bytes),
+            allocated_bytes: match gathered {
+                Some(gathered) => gathered.allocated_bytes(record.id),
+                None => state.map_or(0, |state| state.allocated_bytes),
+            },
             client_count: state.map_or(0, |state| state.clients.len()),
-            unavailable: self.unavailable(entry, state),
+            unavailable: self.unavailable(entry, state, gathered),
             debts: debts(entry, spaces),
+            not_whole: gathered.map_or_else(Vec::new, |gathered| gathered.not_whole(record.id)),
         }
     }
 
@@ -98,26 +136,23 @@ impl Control {
     pub async fn disk_view(&self, name: &str) -> Result<DiskView, Failure> {
         let entry = self.find(name)?;
         let record = &entry.record;
-        let host = self.host_state().await?;
         let states = self.disk_states(Some(record.id)).await?;
         let state = states.get(&record.id);
-        let spaces = self.spaces(&host);
-        let path = |device| host.devices.iter().find(|found| found.id == device);
-        let component = |(index, component): (usize, &layout::Component)| ComponentView {
-            index,
-            id: component.id.to_string(),
-            device: component.device.to_string(),
-            path: path(component.device).map(|device| device.path.display().to_string()),
-            size: component.size,
+        let spaces = self.spaces().await?;
+        let gathered = self.gather().await?;
+        let gathered = gathered.as_ref();
+        let component = |(index, component): (usize, &layout::Component)| {
+            component_view(index, component, record.id, &spaces, gathered)
         };
         let tls = self.config.tls.as_ref().is_some_and(|tls| tls.required);
         Ok(DiskView {
-            summary: self.summary(&entry, state, &spaces),
+            summary: self.summary(&entry, state, &spaces, gathered),
+            owner: gathered.and_then(|gathered| gathered.owner_name(record.id)),
             rules: rules_of(&record.policy),
             created: entry.created,
             epoch: record.epoch,
             addresses: self.config.nbd.iter().map(|listen| nbd_address(listen, tls, &record.name)).collect(),
-            layout: describe(&record.layout, &host),
+            layout: describe(record, &spaces, gathered),
             why: placement::explain(&record.placed(), &spaces),
             components: record.layout.components().map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
@@ -153,7 +188,7 @@ impl Control {
     /// When the engine is gone.
     pub async fn top(&self) -> Result<TopView, Failure> {
         let host = self.host_state().await?;
-        let records = self.directory.records();
+        let records = self.records();
         let mut disks: Vec<FiguresView> =
             records.names.values().map(|id| self.figures(&records.disks[id])).collect();
         let load = |figures: &FiguresView| figures.read.iops + figures.write.iops;
@@ -192,7 +227,7 @@ impl Control {
     /// For `/metrics`: every disk's name with its cumulative state.
     pub(crate) async fn named_states(&self) -> Result<BTreeMap<String, (u64, DiskState)>, Failure> {
         let states = self.disk_states(None).await?;
-        let records = self.directory.records();
+        let records = self.records();
         let named = states.into_iter().filter_map(|(id, state)| {
             let entry = records.disks.get(&id)?;
             Some((entry.record.name.clone(), (entry.record.size, state)))
@@ -206,15 +241,48 @@ fn debts(entry: &DiskEntry, spaces: &[DeviceSpace]) -> Vec<String> {
     placement::check(&entry.record.placed(), spaces).iter().map(Breach::to_string).collect()
 }
 
-/// The layout's lines, with the paths of devices that are there.
-fn describe(layout: &layout::Layout, host: &HostState) -> Vec<String> {
-    let mut lines = layout.describe();
-    for device in &host.devices {
-        let id = device.id.to_string();
-        for line in &mut lines {
-            if let Some(start) = line.strip_suffix(&id) {
-                *line = format!("{}{}", start.trim_end_matches("device "), device.path.display());
-            }
+fn component_view(
+    index: usize,
+    component: &layout::Component,
+    disk: base::DiskId,
+    spaces: &[DeviceSpace],
+    gathered: Option<&Gathered>,
+) -> ComponentView {
+    let standing = gathered.and_then(|gathered| gathered.component(disk, component.id));
+    let standing = standing.as_ref();
+    ComponentView {
+        index,
+        id: component.id.to_string(),
+        device: component.device.to_string(),
+        path: path_of(component.device, spaces).map(str::to_owned),
+        size: component.size,
+        host: standing.map(|standing| standing.host.clone()),
+        place: standing.map_or(index, |standing| standing.place),
+        standing: standing.map(|standing| standing.standing.clone()),
+        trouble: standing.and_then(|standing| standing.trouble.clone()),
+        resync: standing.and_then(|standing| standing.resync.clone()),
+        used_bytes: standing.and_then(|standing| standing.used_bytes),
+    }
+}
+
+/// Where a device is: in a cluster with its host.
+fn path_of(device: base::DeviceId, spaces: &[DeviceSpace]) -> Option<&str> {
+    spaces.iter().find(|space| space.id == device).map(|space| space.name.as_str())
+}
+
+/// The layout's lines, with the paths of devices that are there, and in a cluster how each component stands.
+fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: Option<&Gathered>) -> Vec<String> {
+    let mut lines = record.layout.describe();
+    for (_, component) in record.layout.components() {
+        let end = format!("component {} of ", component.id);
+        let standing = gathered.and_then(|gathered| gathered.component(record.id, component.id));
+        let Some(line) = lines.iter_mut().find(|line| line.contains(&end)) else { continue };
+        let device = format!("device {}", component.device);
+        if let Some(path) = path_of(component.device, spaces) {
+            *line = line.replace(&device, path);
+        }
+        if let Some(standing) = standing {
+            *line += &format!(": {}", standing.text());
         }
     }
     lines

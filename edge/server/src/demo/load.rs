@@ -28,6 +28,49 @@ struct Side {
     latency_us_p99: f64,
 }
 
+/// What fio saw while everything that it wrote was read back.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verified {
+    /// Writes.
+    pub writes: u64,
+    /// Reads, each compared with what was written.
+    pub reads: u64,
+    /// The longest that one of them took.
+    pub longest_ms: f64,
+}
+
+/// 4 KiB at random places of the first `size` bytes, each read back and compared soon after, for so many seconds.
+///
+/// # Errors
+/// When fio is not there, or an I/O failed or brought something else.
+pub async fn run_verified(address: &str, size: u64, seconds: u64) -> Result<Verified, Failure> {
+    let shape = [
+        "--rw=randwrite",
+        "--bs=4k",
+        "--iodepth=16",
+        "--time_based",
+        "--verify=crc32c",
+        "--verify_backlog=256",
+        "--verify_fatal=1",
+        "--serialize_overlap=1",
+    ];
+    let shape: Vec<String> =
+        shape.map(str::to_owned).into_iter().chain([format!("--runtime={seconds}")]).collect();
+    let answer = job(&fio(address, size, &shape).await?)?;
+    let number = |side: &str, path: &[&str]| {
+        let found = path.iter().fold(&answer[side], |value, key| &value[*key]);
+        found
+            .as_f64()
+            .ok_or_else(|| Failure::failed("read the answer of fio", format!("{side} lacks a figure")))
+    };
+    let longest = number("write", &["clat_ns", "max"])?.max(number("read", &["clat_ns", "max"])?);
+    Ok(Verified {
+        writes: number("write", &["total_ios"])? as u64,
+        reads: number("read", &["total_ios"])? as u64,
+        longest_ms: longest / 1e6,
+    })
+}
+
 /// Writes the first `size` bytes once, in order.
 ///
 /// # Errors
@@ -67,13 +110,18 @@ async fn fio(address: &str, size: u64, shape: &[String]) -> Result<Vec<u8>, Fail
     run(&mut command, "fio", "fio").await.map(|output| output.stdout)
 }
 
-/// The figures in fio's JSON. Lines before it are notes.
-fn parse(output: &[u8]) -> Result<LoadResult, Failure> {
+/// The job in fio's JSON. Lines before it are notes.
+fn job(output: &[u8]) -> Result<Value, Failure> {
     let text = String::from_utf8_lossy(output);
     let json = text.find('{').map_or("", |start| &text[start..]);
-    let answer: Value =
+    let mut answer: Value =
         serde_json::from_str(json).map_err(|error| Failure::failed("read the answer of fio", error))?;
-    let job = &answer["jobs"][0];
+    Ok(answer["jobs"][0].take())
+}
+
+/// The figures in fio's JSON. Lines before it are notes.
+fn parse(output: &[u8]) -> Result<LoadResult, Failure> {
+    let job = job(output)?;
     let side = |name: &str| -> Result<Side, Failure> {
         let part = &job[name];
         let number = |value: &Value| {

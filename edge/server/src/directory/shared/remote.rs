@@ -50,8 +50,11 @@ impl Remote {
         answer: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let silent = |why: String| {
-            Failure::new(Code::Unreachable, format!("the directory does not answer at {}: {why}", self.client))
-                .hint("start what serves it, or correct [cluster] directory")
+            Failure::new(
+                Code::Unreachable,
+                format!("the directory does not answer at {}: {why}", self.client),
+            )
+            .hint("start what serves it, or correct [cluster] directory")
         };
         match tokio::time::timeout(wait, answer).await {
             Ok(Err(failure)) if failure.code == Code::Unreachable => Err(silent(failure.error)),

@@ -99,7 +99,9 @@ impl Store {
             return Ok(Outcome::Conflict { current: current.collect() });
         }
         if state.records.len() + changes.len() > SHARED_RECORDS_MAX {
-            return Err(Failure::refused(format!("the directory holds {SHARED_RECORDS_MAX} records at most")));
+            return Err(Failure::refused(format!(
+                "the directory holds {SHARED_RECORDS_MAX} records at most"
+            )));
         }
         let version = state.revision + 1;
         self.write(changes, version)?;

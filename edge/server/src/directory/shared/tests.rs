@@ -24,7 +24,11 @@ async fn a_transaction_happens_as_a_whole_or_not_at_all() {
     let gone = Change { key: "b".to_owned(), expected: 1, value: None };
     assert_eq!(shared.commit(vec![set("a", 1, 3), gone]).await, Outcome::Done { version: 2 });
     assert_eq!(shared.get("b").await, Ok(None));
-    assert_eq!(shared.commit(vec![set("b", 0, 5)]).await, Outcome::Done { version: 3 }, "no version comes back");
+    assert_eq!(
+        shared.commit(vec![set("b", 0, 5)]).await,
+        Outcome::Done { version: 3 },
+        "no version comes back"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,290 @@
+//! What goes on in the background: the watch, what the engine wants of the directory, this host's record, deletions.
+
+use super::{Cluster, View};
+use crate::api::types::EventView;
+use crate::control::now_seconds;
+use crate::directory::State;
+use crate::directory::shared::record::ClusterDisk;
+use crate::directory::shared::{Change, Changes, Outcome};
+use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
+use crate::failure::Failure;
+use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
+use base::DiskId;
+use replication::Roster;
+use replication::owner::{Committed, End, Event};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+impl Cluster {
+    /// Follows the directory until the engine is gone.
+    pub(super) async fn follow(self: Arc<Cluster>) {
+        let mut revision = Some(self.view().revision);
+        loop {
+            let changes = match self.directory.watch(revision).await {
+                Ok(changes) => changes,
+                Err(failure) => {
+                    self.set_away(Some(failure.error));
+                    tokio::time::sleep(DIRECTORY_RETRY).await;
+                    continue;
+                }
+            };
+            self.set_away(None);
+            revision = Some(changes.revision);
+            if self.take_and_tell(changes).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn set_away(&self, why: Option<String>) {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&why, away.is_some()) {
+            (Some(why), false) => tracing::warn!("{why}; guests' I/O goes on while no host fails"),
+            (None, true) => tracing::info!("the directory answers again"),
+            (Some(_), true) | (None, false) => {}
+        }
+        *away = why;
+    }
+
+    async fn take_and_tell(&self, changes: Changes) -> Result<(), EngineError> {
+        let difference = self.take(changes);
+        let view = self.view();
+        if difference.hosts {
+            self.tell_nodes(&view)?;
+        }
+        for id in difference.disks {
+            match view.disks.get(&id) {
+                Some(disk) => self.tell_disk(disk).await?,
+                None => self.tell_gone(id).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the engine which nodes there are.
+    pub(super) fn tell_nodes(&self, view: &View) -> Result<(), EngineError> {
+        let nodes = view.hosts.values().map(|host| (host.entry.node(), host.entry.peers)).collect();
+        self.engine.tell(Command::Cluster(ClusterCommand::Nodes { nodes }))
+    }
+
+    /// Tells the engine what a disk's record says.
+    pub(super) async fn tell_disk(&self, disk: &ClusterDisk) -> Result<(), EngineError> {
+        let id = disk.entry.record.id;
+        match disk.entry.state {
+            State::Creating => Ok(()),
+            State::Deleting => self.tell_gone(id).await,
+            State::Active => {
+                let record = (disk.entry.version, disk.roster.clone());
+                let (spec, first) = (disk.entry.record.clone(), record.clone());
+                let open = |answer| ClusterCommand::Open { disk: spec, record: first, answer };
+                if let Err(error) = self.engine.call(|answer| Command::Cluster(open(answer))).await? {
+                    tracing::error!("disk {} cannot be served: {error}", disk.entry.record.name);
+                }
+                let recorded = ClusterCommand::Recorded { disk: id, record: Some(record) };
+                self.engine.tell(Command::Cluster(recorded))
+            }
+        }
+    }
+
+    async fn tell_gone(&self, disk: DiskId) -> Result<(), EngineError> {
+        let forget = |answer| Command::Cluster(ClusterCommand::Forget { disk, answer });
+        if let Err(error) = self.engine.call(forget).await? {
+            tracing::error!("disk {disk} cannot be let go of: {error}");
+        }
+        Ok(())
+    }
+
+    /// Does what the engine wants of the directory, each in its own time.
+    pub(super) async fn serve_notices(self: Arc<Cluster>, mut notices: UnboundedReceiver<Notice>) {
+        while let Some(notice) = notices.recv().await {
+            match notice {
+                Notice::Owner { disk, event, at } => self.log_event(disk, &event, at),
+                Notice::Commit { disk, number, expected, roster } => {
+                    let cluster = Arc::clone(&self);
+                    tokio::spawn(async move {
+                        let committed = cluster.commit_roster(disk, expected, roster).await;
+                        let command = ClusterCommand::Committed { disk, number, committed };
+                        let _ = cluster.engine.tell(Command::Cluster(command));
+                    });
+                }
+                Notice::Fetch { disk } => {
+                    let cluster = Arc::clone(&self);
+                    tokio::spawn(async move {
+                        let command = match cluster.fetch(disk).await {
+                            Ok(found) => ClusterCommand::Recorded {
+                                disk,
+                                record: found.map(|disk| (disk.entry.version, disk.roster)),
+                            },
+                            Err(_) => ClusterCommand::FetchFailed { disk },
+                        };
+                        let _ = cluster.engine.tell(Command::Cluster(command));
+                    });
+                }
+            }
+        }
+    }
+
+    /// A disk's record as the directory has it now; nothing when the disk is gone, or going.
+    pub(super) async fn fetch(&self, disk: DiskId) -> Result<Option<ClusterDisk>, Failure> {
+        let Some(entry) = self.directory.get(&ClusterDisk::key(disk)).await? else { return Ok(None) };
+        let found =
+            ClusterDisk::read(&entry).map_err(|error| Failure::failed("read a disk's record", error))?;
+        self.note(&found);
+        Ok(Some(found).filter(|found| found.entry.state != State::Deleting))
+    }
+
+    async fn commit_roster(&self, disk: DiskId, expected: u64, roster: Roster) -> Committed {
+        let known = self.view().disks.get(&disk).filter(|known| known.entry.version == expected).cloned();
+        let base = match known {
+            Some(known) => ClusterDisk::clone(&known),
+            None => match self.fetch(disk).await {
+                Ok(Some(found)) if found.entry.version == expected => found,
+                Ok(Some(found)) => {
+                    return Committed::Conflict { version: found.entry.version, roster: found.roster };
+                }
+                // Gone: the owner reads the record when it does not know, and finds that out.
+                Ok(None) | Err(_) => return Committed::Unknown,
+            },
+        };
+        let mut changed = ClusterDisk { roster, ..base };
+        let Ok(change) = changed.change() else { return Committed::Unknown };
+        match self.directory.commit(vec![change]).await {
+            Outcome::Done { version } => {
+                changed.entry.version = version;
+                self.note(&changed);
+                Committed::Done { version }
+            }
+            Outcome::Conflict { current } => match current.first().map(ClusterDisk::read) {
+                Some(Ok(found)) if found.entry.state != State::Deleting => {
+                    Committed::Conflict { version: found.entry.version, roster: found.roster }
+                }
+                Some(_) | None => Committed::Unknown,
+            },
+            Outcome::Unknown => Committed::Unknown,
+        }
+    }
+
+    fn log_event(&self, id: DiskId, event: &Event, at: Duration) {
+        let view = self.view();
+        let disk = view.disks.get(&id).map_or_else(|| id.to_string(), |disk| disk.entry.record.name.clone());
+        let whose = |component| self.component_text(&view, id, component);
+        let text = match event {
+            Event::Serving { epoch, rolled: 0 } => format!("served here from now on, epoch {epoch}"),
+            Event::Serving { epoch, rolled } => {
+                format!(
+                    "served here from now on, epoch {epoch}; {rolled} writes that were undecided are on all copies now"
+                )
+            }
+            Event::Ended(End::Released) => "let go of".to_owned(),
+            Event::Ended(End::Superseded) => "another host owns it now".to_owned(),
+            Event::Ended(End::Deleted) => "deleted".to_owned(),
+            Event::Left { component, why } => format!("{} does not count any more: {why}", whose(*component)),
+            Event::Joined { component, copied_bytes, began } => format!(
+                "{} counts again; {} copied in {:.1} s",
+                whose(*component),
+                base::units::format_bytes(*copied_bytes),
+                at.saturating_sub(Duration::from_nanos(began.0)).as_secs_f64()
+            ),
+            Event::ResyncBegan { component, is_rebuild: true } => {
+                format!("{} is being rebuilt", whose(*component))
+            }
+            Event::ResyncBegan { component, is_rebuild: false } => {
+                format!("{} is being brought up to date", whose(*component))
+            }
+            Event::ResyncFailed { component, why } => {
+                format!("{} cannot be brought up to date: {why}", whose(*component))
+            }
+            Event::Repaired { component, blocks } => {
+                format!("{blocks} damaged blocks of {} were written again", whose(*component))
+            }
+        };
+        match event {
+            Event::Left { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {
+                tracing::warn!("disk {disk}: {text}");
+            }
+            _ => tracing::info!("disk {disk}: {text}"),
+        }
+        self.events.add(EventView { time: now_seconds(), disk, text });
+    }
+
+    /// Keeps this host's record up to date, and the pace of resyncs.
+    pub(super) async fn keep_record(self: Arc<Cluster>) {
+        let mut ticks = tokio::time::interval(HOST_RECORD_PERIOD);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let Ok(state) = self.state().await else { return };
+            self.progress.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now(), &state);
+            // A directory that is away is told of by the watch.
+            if let Err(failure) = self.put_host().await {
+                tracing::debug!("{failure}");
+            }
+        }
+    }
+
+    /// Deletes components of disks that go, as far as they stand here; who removes the last removes the record.
+    pub(super) async fn clean_up(self: Arc<Cluster>) {
+        let mut changed = self.revision.subscribe();
+        loop {
+            for disk in self.view().to_clean() {
+                if let Err(failure) = self.clean(&disk).await {
+                    tracing::debug!("disk {} is still being deleted: {failure}", disk.entry.record.name);
+                }
+            }
+            self.undo_own_creations().await;
+            // Now and then without a reason too: the directory may have been away.
+            let _ = tokio::time::timeout(HOST_RECORD_PERIOD * 2, changed.changed()).await;
+            if self.state().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn clean(&self, disk: &ClusterDisk) -> Result<(), Failure> {
+        let is_mine = |member: &&replication::Member| member.node == self.me;
+        let mine: Vec<_> = disk.roster.members.iter().filter(is_mine).map(|one| one.component).collect();
+        for component in &mine {
+            self.order(self.me, Order::Delete(*component))
+                .await?
+                .map_err(|why| Failure::failed(format!("delete component {component}"), why))?;
+        }
+        let mut rest = disk.clone();
+        rest.roster.members.retain(|member| member.node != self.me);
+        if !rest.roster.members.is_empty() {
+            if mine.is_empty() {
+                return Ok(());
+            }
+            rest.roster.owner = None;
+            let change = rest.change().map_err(|error| Failure::failed("write a record", error))?;
+            self.directory.commit(vec![change]).await;
+            return Ok(());
+        }
+        let record = &disk.entry.record;
+        let mut changes =
+            vec![Change { key: ClusterDisk::key(record.id), expected: disk.entry.version, value: None }];
+        let key = ClusterDisk::name_key(&record.name);
+        let name = self.directory.get(&key).await?;
+        if let Some(name) = name.filter(|name| name.value == record.id.to_string()) {
+            changes.push(Change { key, expected: name.version, value: None });
+        }
+        self.directory.commit(changes).await;
+        Ok(())
+    }
+
+    /// A creation that a former start of this host began and did not end.
+    async fn undo_own_creations(&self) {
+        for disk in self.view().disks.values() {
+            let is_left = disk.entry.state == State::Creating
+                && disk.maker.0 == self.me.host
+                && disk.maker.1 != self.incarnation;
+            if !is_left {
+                continue;
+            }
+            tracing::warn!("disk {} was being created when this host ended: undone", disk.entry.record.name);
+            if let Err(failure) = self.mark_deleting(disk.entry.record.id).await {
+                tracing::warn!("{failure}");
+            }
+        }
+    }
+}
