@@ -7,6 +7,7 @@ mod disk;
 mod host;
 pub mod limits;
 mod liveness;
+mod repair;
 #[cfg(test)]
 mod testing;
 mod view;
@@ -17,4 +18,5 @@ pub use disk::{
 };
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
+pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
 pub use view::{Ground, View};

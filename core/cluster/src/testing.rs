@@ -1,7 +1,7 @@
 //! Clusters for tests: hosts `h1`, `h2`, … with one node each, and devices `/dev/sd11`, `/dev/sd12`, … of 100 GiB.
 
 use crate::device::{DeviceRecord, DeviceState};
-use crate::disk::{DiskRecord, NewDisk, Nodes};
+use crate::disk::{DiskRecord, NewDisk};
 use crate::host::{HostRecord, Maintenance, NodeRecord};
 use crate::liveness::Liveness;
 use crate::view::View;
@@ -133,10 +133,5 @@ impl View {
     pub(crate) fn component_on(&self, disk: u128, host: u128) -> ComponentId {
         let members = &self.disk(disk).roster.members;
         members.iter().find(|one| one.node == node(host)).expect("one stands there").component
-    }
-
-    /// The nodes by device.
-    pub(crate) fn node_map(&self) -> Nodes {
-        self.nodes()
     }
 }

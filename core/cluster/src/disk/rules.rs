@@ -3,7 +3,7 @@
 //! Copies come and go, and what is set aside changes. No blocks move between columns: that would be a new disk.
 
 use super::{Change, DiskRecord, Incoming, Nodes, Objection, Reason, node_of};
-use base::{ComponentId, NodeId};
+use base::{ComponentId, DeviceId, NodeId};
 use placement::{Addition, Breach, Debt, DeviceSpace, Policy, add_copies, check, check_reservation};
 use replication::Member;
 use std::cmp::Reverse;
@@ -57,7 +57,7 @@ impl DiskRecord {
         seed: u64,
     ) -> Result<Vec<(NodeId, Incoming)>, Objection> {
         let layout = self.layout_to_come();
-        let devices = self.without_leaving(devices);
+        let devices = self.without_leaving(devices, &BTreeSet::new());
         let mut coming = Vec::new();
         for Addition { place, outcome } in add_copies(&self.placed(&layout, &[]), &devices, ids, seed) {
             match outcome {
@@ -73,11 +73,16 @@ impl DiskRecord {
         Ok(coming)
     }
 
-    /// The devices as the disk may use them: one that a component of it is about to leave counts as out of service, for
-    /// until then it would hold two of one place.
-    pub(crate) fn without_leaving(&self, devices: &[DeviceSpace]) -> Vec<DeviceSpace> {
+    /// The devices as the disk may use them: those that a component of it leaves, and the `lost` ones, count as out of
+    /// service, for until it has left they would hold two of one place.
+    pub(crate) fn without_leaving(
+        &self,
+        devices: &[DeviceSpace],
+        lost: &BTreeSet<DeviceId>,
+    ) -> Vec<DeviceSpace> {
         let leaves = |one: &Incoming| self.component(one.replaces?).map(|(_, component)| component.device);
-        let leaving: BTreeSet<_> = self.incoming.iter().filter_map(leaves).collect();
+        let leaving: BTreeSet<DeviceId> =
+            self.incoming.iter().filter_map(leaves).chain(lost.clone()).collect();
         let mut devices = devices.to_vec();
         devices.iter_mut().filter(|one| leaving.contains(&one.id)).for_each(|one| one.in_service = false);
         devices

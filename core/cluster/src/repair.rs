@@ -1,0 +1,568 @@
+//! What is replaced, when, and by whom.
+//!
+//! A component on a failed device, one that lost data and one that is to leave its host are replaced at once; one that is
+//! missing may come back, and is given the repair delay. Any free space of the cluster is the spare. All nodes decide for
+//! all disks, and each performs what is for itself to do: so that the bounds hold for the cluster, as far as the nodes see
+//! the same. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
+//! what has nothing to be filled from, and never end what the last copy depends on.
+
+use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason};
+use crate::host::{Maintenance, Mode};
+use crate::limits::{REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
+use crate::view::{Ground, View};
+use base::{ComponentId, DiskId, HostId, Instant, NodeId};
+use layout::Component;
+use placement::{Cause, DeviceSpace, Stripes, add_copies, repair};
+use replication::Standing;
+use replication::owner::{LeftBecause, MemberState};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What people may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a component may be missing before another takes its place.
+    pub delay: Duration,
+    /// Components of the whole cluster that are filled at once.
+    pub replacements_max: usize,
+    /// Components of one host that are filled at once.
+    pub replacements_per_host_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            delay: REPAIR_DELAY,
+            replacements_max: REPLACEMENTS_MAX,
+            replacements_per_host_max: REPLACEMENTS_PER_HOST_MAX,
+        }
+    }
+}
+
+/// Why a component comes; the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The device of another failed.
+    DeviceFailed,
+    /// Another lost what it had acknowledged.
+    Stale,
+    /// Another is not on its device any more.
+    Gone,
+    /// Another has been missing for longer than the repair delay.
+    Absent {
+        /// Since when.
+        since: Instant,
+    },
+    /// The host of another is to be serviced.
+    Evacuation,
+    /// The policy asks for more copies than the disk has.
+    Debt,
+}
+
+/// Why a component does not come after all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Because {
+    /// It is lost itself, or its device has no room.
+    Lost,
+    /// Its host is to be serviced.
+    Leaving,
+    /// What it was to replace is whole again.
+    Returned,
+}
+
+/// A component that is to come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coming {
+    /// The node that makes it.
+    pub node: NodeId,
+    /// The component, and its seat.
+    pub incoming: Incoming,
+    /// Why.
+    pub why: Why,
+}
+
+/// What is to be done with a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// To own it: nothing is filled without an owner.
+    Claim,
+    /// To let components come.
+    Begin(Vec<Coming>),
+    /// To let a component that is active take its seat.
+    Finish(ComponentId),
+    /// To call a component off.
+    Cancel(ComponentId, Because),
+}
+
+impl Step {
+    /// The change of the disk's record; none for a claim.
+    ///
+    /// # Errors
+    /// When the record has changed since the decision: to be decided anew.
+    pub fn apply(&self, disk: &DiskRecord) -> Result<Option<Change>, Objection> {
+        match self {
+            Step::Claim => Ok(None),
+            Step::Begin(coming) => {
+                let coming: Vec<_> = coming.iter().map(|one| (one.node, one.incoming.clone())).collect();
+                disk.begin_incoming(&coming).map(Some)
+            }
+            Step::Finish(component) => disk.finish_incoming(*component).map(Some),
+            Step::Cancel(component, _) => disk.cancel_incoming(*component).map(Some),
+        }
+    }
+}
+
+/// Something for one node to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// The disk.
+    pub disk: DiskId,
+    /// The node: the disk's owner, or the one that shall be.
+    pub actor: NodeId,
+    /// What.
+    pub step: Step,
+}
+
+/// What is to be done now, and when to ask again if nothing happens before.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Decisions {
+    /// For all nodes, the most urgent first.
+    pub actions: Vec<Action>,
+    /// When something becomes due.
+    pub wait_until: Option<Instant>,
+}
+
+/// What a new component would be for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// In place of this one.
+    Component(ComponentId),
+    /// As a further copy of this place.
+    Copy(usize),
+}
+
+/// A replacement for which there is no place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Why not.
+    pub cause: Cause,
+    /// Since when.
+    pub since: Instant,
+    /// When it is tried again.
+    pub retry_at: Instant,
+}
+
+/// Decides about repairs. What it remembers is since when things are as they are; a restart only makes it wait longer.
+#[derive(Debug, Clone, Default)]
+pub struct Repairs {
+    settings: Settings,
+    missing: BTreeMap<(DiskId, ComponentId), Instant>,
+    refused: BTreeMap<(DiskId, Slot), Refused>,
+}
+
+/// A component that is to be replaced, or a copy to be added.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    slot: Slot,
+    place: usize,
+    why: Why,
+    /// Sound components of its place.
+    sound: usize,
+}
+
+/// A disk that is to be worked on.
+struct Job<'a> {
+    disk: &'a DiskRecord,
+    actor: NodeId,
+    due: Vec<Due>,
+}
+
+/// What is under way, and the room that is left.
+struct Budget {
+    coming: usize,
+    of_host: BTreeMap<HostId, usize>,
+    spaces: Vec<DeviceSpace>,
+}
+
+impl Repairs {
+    /// Nothing is known yet.
+    pub fn new(settings: Settings) -> Repairs {
+        Repairs { settings, ..Repairs::default() }
+    }
+
+    /// Other settings from now on.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// What could not be placed, by disk.
+    pub fn refused(&self) -> &BTreeMap<(DiskId, Slot), Refused> {
+        &self.refused
+    }
+
+    /// When a missing component is replaced if it does not come back; none if it is not missing.
+    pub fn due_at(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
+        self.missing.get(&(disk, component)).map(|since| *since + self.settings.delay)
+    }
+
+    /// Decides. `ids` gives a fresh component id at every call; the same arguments give the same decisions.
+    pub fn step(
+        &mut self,
+        now: Instant,
+        view: &View,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Decisions {
+        self.note_missing(now, view);
+        let mut actions = Vec::new();
+        let mut jobs = Vec::new();
+        for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
+            let due = self.due(now, view, disk);
+            let acting = acting(view, disk);
+            let action = |step, actor| Action { disk: disk.id, actor, step };
+            match acting {
+                Acting::Nobody => continue,
+                Acting::Claims(actor) if !due.is_empty() || !disk.is_whole() => {
+                    actions.push(action(Step::Claim, actor));
+                }
+                Acting::Claims(_) => {}
+                Acting::Owner(actor) => {
+                    let ends = self.ends(now, view, disk);
+                    if ends.is_empty() && !due.is_empty() {
+                        jobs.push(Job { disk, actor, due });
+                    }
+                    actions.extend(ends.into_iter().map(|step| action(step, actor)));
+                }
+            }
+        }
+        jobs.sort_by_key(|job| (job.due.iter().map(|due| (due.sound, due.why)).min(), job.disk.id));
+        let (coming, of_host) = view.coming();
+        let mut budget = Budget { coming, of_host, spaces: view.spaces() };
+        for job in jobs {
+            if budget.coming >= self.settings.replacements_max {
+                break;
+            }
+            let begun = self.begin(now, view, &job, &mut budget, ids, seed);
+            if !begun.is_empty() {
+                actions.push(Action { disk: job.disk.id, actor: job.actor, step: Step::Begin(begun) });
+            }
+        }
+        let ends_of_delay = self.missing.values().map(|since| *since + self.settings.delay);
+        let retries = self.refused.values().map(|refused| refused.retry_at);
+        let wait_until = ends_of_delay.chain(retries).filter(|at| *at > now).min();
+        Decisions { actions, wait_until }
+    }
+
+    /// Notes since when components are missing, and forgets what is there again.
+    fn note_missing(&mut self, now: Instant, view: &View) {
+        let mut missing = BTreeMap::new();
+        for disk in view.disks.values() {
+            for member in &disk.roster.members {
+                let key = (disk.id, member.component);
+                let (_, component) =
+                    disk.component(member.component).expect("the roster names what is there");
+                let is_incoming = disk.incoming.iter().any(|one| one.component.id == member.component);
+                let is_behind = !is_incoming && member.standing != Standing::Active;
+                let before = self.missing.get(&key).copied();
+                let since = match view.ground(component.device) {
+                    Ground::HostAway(since) | Ground::DeviceAway(since) => Some(since.min(now)),
+                    Ground::Unknown | Ground::DeviceFailed => Some(now),
+                    Ground::Unsure if is_behind || before.is_some() => Some(now),
+                    Ground::Here if is_behind => Some(now),
+                    Ground::Unsure | Ground::Here => None,
+                };
+                if let Some(since) = since {
+                    missing.insert(key, before.map_or(since, |before| before.min(since)));
+                }
+            }
+        }
+        self.missing = missing;
+        let is_there = |disk: &DiskId, slot: &Slot| match (view.disks.get(disk), slot) {
+            (None, _) => false,
+            (Some(disk), Slot::Component(id)) => {
+                disk.component(*id).is_some() && disk.incoming_for(*id).is_none()
+            }
+            (Some(disk), Slot::Copy(place)) => *place < disk.layout.place_count(),
+        };
+        self.refused.retain(|(disk, slot), _| is_there(disk, slot));
+    }
+
+    /// What is to be replaced or added, and has something to be filled from.
+    fn due(&mut self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Due> {
+        let mut due = Vec::new();
+        for (place, copies) in disk.layout.places() {
+            let sound = view.sound(disk, place).len();
+            if sound == 0 {
+                continue;
+            }
+            for copy in copies.iter().filter(|copy| disk.incoming_for(copy.id).is_none()) {
+                let slot = Slot::Component(copy.id);
+                match self.why(now, view, disk, copy) {
+                    Some(why) => due.push(Due { slot, place, why, sound }),
+                    None => drop(self.refused.remove(&(disk.id, slot))),
+                }
+            }
+        }
+        if due.is_empty() {
+            for (place, copies) in disk.layout_to_come().places() {
+                let sound = view.sound(disk, place).len();
+                let slot = Slot::Copy(place);
+                if copies.len() < disk.policy.copies() && sound > 0 {
+                    due.push(Due { slot, place, why: Why::Debt, sound });
+                } else {
+                    self.refused.remove(&(disk.id, slot));
+                }
+            }
+        }
+        due
+    }
+
+    /// Why a component of the layout is to be replaced now.
+    fn why(&self, now: Instant, view: &View, disk: &DiskRecord, copy: &Component) -> Option<Why> {
+        if view.ground(copy.device) == Ground::DeviceFailed {
+            return Some(Why::DeviceFailed);
+        }
+        let member = disk.roster.member(copy.id).expect("the roster names the layout");
+        let told = told(view, disk.id, copy.id);
+        let trouble = told.and_then(|told| told.trouble).filter(|_| member.standing != Standing::Active);
+        match trouble {
+            Some(LeftBecause::LostWrites) => return Some(Why::Stale),
+            Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
+            Some(LeftBecause::Refused(_) | LeftBecause::Unreachable | LeftBecause::Directory) | None => {}
+        }
+        if member.standing == Standing::Stale {
+            return Some(Why::Stale);
+        }
+        if must_leave(view, disk, copy) {
+            return Some(Why::Evacuation);
+        }
+        let since = *self.missing.get(&(disk.id, copy.id))?;
+        let is_filled = told.is_some_and(|told| told.resync.is_some());
+        (!is_filled && now.since(since) >= self.settings.delay).then_some(Why::Absent { since })
+    }
+
+    /// Components on their way in that have arrived, or shall not come after all.
+    fn ends(&self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Step> {
+        let end = |one: &Incoming| {
+            let id = one.component.id;
+            let member = disk.roster.member(id).expect("the roster names what comes");
+            let is_here = view.ground(one.component.device) == Ground::Here;
+            let replaced = one.replaces.and_then(|lost| disk.component(lost)).map(|(_, found)| found);
+            let is_replaced_sound = replaced.is_some_and(|found| view.is_sound(disk, found.id));
+            if member.standing == Standing::Active {
+                return match (is_here, is_replaced_sound) {
+                    (true, _) => Some(Step::Finish(id)),
+                    (false, true) => Some(Step::Cancel(id, Because::Lost)),
+                    (false, false) => None,
+                };
+            }
+            if self.is_lost(now, view, disk, one) {
+                return Some(Step::Cancel(id, Because::Lost));
+            }
+            if mode_of(view, one.component).is_some_and(|mode| mode != Mode::NoAction) {
+                return Some(Step::Cancel(id, Because::Leaving));
+            }
+            let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
+            let is_needed = replaced.is_some_and(|found| self.why(now, view, disk, &found).is_some());
+            let is_idle = is_for_need && is_replaced_sound && !is_needed;
+            is_idle.then_some(Step::Cancel(id, Because::Returned))
+        };
+        disk.incoming.iter().filter_map(end).collect()
+    }
+
+    /// Whether a component that is not active yet will not be.
+    fn is_lost(&self, now: Instant, view: &View, disk: &DiskRecord, one: &Incoming) -> bool {
+        let id = one.component.id;
+        let is_stale = disk.roster.member(id).is_some_and(|member| member.standing == Standing::Stale);
+        let has_failed = view.ground(one.component.device) == Ground::DeviceFailed;
+        let is_due = self.due_at(disk.id, id).is_some_and(|at| at <= now);
+        let trouble = told(view, disk.id, id).and_then(|told| told.trouble);
+        let has_no_room =
+            matches!(trouble, Some(LeftBecause::Refused(wire::Refusal::NoSpace | wire::Refusal::NoSlot)));
+        is_stale || has_failed || is_due || has_no_room
+    }
+
+    /// Finds places for what is due, as many as the budget lets begin.
+    fn begin(
+        &mut self,
+        now: Instant,
+        view: &View,
+        job: &Job<'_>,
+        budget: &mut Budget,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Vec<Coming> {
+        let Job { disk, due, .. } = job;
+        let waits =
+            |due: &Due| self.refused.get(&(disk.id, due.slot)).is_some_and(|refused| refused.retry_at > now);
+        if due.iter().all(waits) {
+            return Vec::new();
+        }
+        let layout = disk.layout_to_come();
+        let placed = disk.placed(&layout, view.used(disk.id));
+        let lost = |due: &Due| match due.slot {
+            Slot::Component(id) => disk.component(id).map(|(_, found)| found.device),
+            Slot::Copy(_) => None,
+        };
+        let lost = due.iter().filter_map(lost).collect();
+        let devices = disk.without_leaving(&budget.spaces, &lost);
+        let mut found: Vec<(Due, Component)> = Vec::new();
+        for (slot, outcome) in outcomes(&placed, due, &devices, ids, seed) {
+            let due = *due.iter().find(|due| due.slot == slot).expect("only what is due was asked for");
+            match outcome {
+                Ok(component) => {
+                    self.refused.remove(&(disk.id, slot));
+                    found.push((due, component));
+                }
+                Err(cause) => {
+                    let since = self.refused.get(&(disk.id, slot)).map_or(now, |refused| refused.since);
+                    let retry_at = now + REFUSED_RETRY;
+                    self.refused.insert((disk.id, slot), Refused { cause, since, retry_at });
+                }
+            }
+        }
+        found.sort_by_key(|(due, _)| (due.sound, due.why, due.slot));
+        let nodes = view.nodes();
+        let coming = |(due, component): (Due, Component)| Coming {
+            node: nodes[&component.device],
+            incoming: incoming(due, component),
+            why: due.why,
+        };
+        let found = found.into_iter().map(coming).collect();
+        let begun = self.admit(found, disk, budget);
+        for one in &begun {
+            let component = one.incoming.component;
+            let device = budget.spaces.iter_mut().find(|device| device.id == component.device);
+            device.expect("it was chosen").add(&placed.footprint(usize::from(one.incoming.place)));
+        }
+        begun
+    }
+
+    /// Takes what the bounds allow.
+    fn admit(&self, found: Vec<Coming>, disk: &DiskRecord, budget: &mut Budget) -> Vec<Coming> {
+        let Settings { replacements_max, replacements_per_host_max, .. } = self.settings;
+        // With an explicit number of stripes, components that left one device together must come to one device
+        // together: chosen one after the other, they would take more devices than the policy says.
+        if matches!(disk.policy.stripes, Stripes::Exactly(2..)) {
+            if budget.coming > 0 && budget.coming + found.len() > replacements_max {
+                return Vec::new();
+            }
+            found.iter().for_each(|one| budget.take(one.node.host));
+            return found;
+        }
+        let mut begun = Vec::new();
+        for one in found {
+            let of_host = budget.of_host.get(&one.node.host).copied().unwrap_or(0);
+            if budget.coming < replacements_max && of_host < replacements_per_host_max {
+                budget.take(one.node.host);
+                begun.push(one);
+            }
+        }
+        begun
+    }
+}
+
+impl Budget {
+    fn take(&mut self, host: HostId) {
+        self.coming += 1;
+        *self.of_host.entry(host).or_default() += 1;
+    }
+}
+
+/// Who works on a disk.
+enum Acting {
+    /// Its owner.
+    Owner(NodeId),
+    /// The node that is to own it.
+    Claims(NodeId),
+    /// Nobody can.
+    Nobody,
+}
+
+/// The owner, or else the node with the most sound components, if none of the disk is out of reach.
+fn acting(view: &View, disk: &DiskRecord) -> Acting {
+    if let Some(owner) = disk.roster.owner {
+        let record = view.hosts.get(&owner.node.host);
+        let node = record.and_then(|host| host.nodes.iter().find(|node| node.id == owner.node));
+        let is_same = node.is_some_and(|node| node.incarnation == owner.incarnation);
+        let is_away = matches!(view.liveness(owner.node.host), crate::Liveness::Away { .. });
+        if is_same && !is_away {
+            return Acting::Owner(owner.node);
+        }
+    }
+    if (0..disk.layout.place_count()).any(|place| view.sound(disk, place).is_empty()) {
+        return Acting::Nobody;
+    }
+    let mut sound: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for member in disk.roster.members.iter().filter(|one| view.is_sound(disk, one.component)) {
+        *sound.entry(member.node).or_default() += 1;
+    }
+    let is_serviced =
+        |node: &NodeId| view.hosts.get(&node.host).is_some_and(|host| host.maintenance != Maintenance::Off);
+    let best =
+        sound.into_iter().max_by_key(|(node, count)| (!is_serviced(node), *count, std::cmp::Reverse(*node)));
+    best.map_or(Acting::Nobody, |(node, _)| Acting::Claims(node))
+}
+
+fn told(view: &View, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
+    view.owners.get(&disk)?.members.iter().find(|one| one.component == component)
+}
+
+/// How the host of a component is being serviced.
+fn mode_of(view: &View, component: Component) -> Option<Mode> {
+    view.device(component.device).and_then(|(host, _)| host.maintenance.mode())
+}
+
+/// Whether a component has to leave a host that is, or will be, serviced.
+pub(crate) fn must_leave(view: &View, disk: &DiskRecord, component: &Component) -> bool {
+    match mode_of(view, *component) {
+        None | Some(Mode::NoAction) => false,
+        Some(Mode::FullEvacuation) => true,
+        Some(Mode::EnsureAccessibility) => {
+            let (place, _) = disk.component(component.id).expect("it is the disk's");
+            let stays = |id: &ComponentId| {
+                let (_, other) = disk.component(*id).expect("it is sound");
+                *id != component.id && mode_of(view, other).is_none()
+            };
+            !view.sound(disk, place).iter().any(stays)
+        }
+    }
+}
+
+fn outcomes(
+    placed: &placement::PlacedDisk<'_>,
+    due: &[Due],
+    devices: &[DeviceSpace],
+    ids: &mut impl FnMut() -> ComponentId,
+    seed: u64,
+) -> Vec<(Slot, Result<Component, Cause>)> {
+    let lost = |due: &Due| match due.slot {
+        Slot::Component(id) => Some(id),
+        Slot::Copy(_) => None,
+    };
+    let lost: BTreeSet<ComponentId> = due.iter().filter_map(lost).collect();
+    if !lost.is_empty() {
+        let replacements = repair(placed, &lost, devices, ids, seed);
+        return replacements.into_iter().map(|one| (Slot::Component(one.lost), one.outcome)).collect();
+    }
+    let places: BTreeSet<usize> = due.iter().map(|due| due.place).collect();
+    let additions = add_copies(placed, devices, ids, seed).into_iter();
+    let wanted = additions.filter(|addition| places.contains(&addition.place));
+    wanted.map(|addition| (Slot::Copy(addition.place), addition.outcome)).collect()
+}
+
+fn incoming(due: Due, component: Component) -> Incoming {
+    let reason = match due.why {
+        Why::DeviceFailed | Why::Stale | Why::Gone | Why::Absent { .. } => Reason::Repair,
+        Why::Evacuation => Reason::Evacuation,
+        Why::Debt => Reason::Policy,
+    };
+    let replaces = match due.slot {
+        Slot::Component(id) => Some(id),
+        Slot::Copy(_) => None,
+    };
+    Incoming { place: due.place as u16, component, replaces, reason }
+}
+
+#[cfg(test)]
+mod tests;

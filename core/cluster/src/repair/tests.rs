@@ -1,0 +1,336 @@
+//! When what is replaced, and that everything is whole in the end.
+
+use super::*;
+use crate::device::DeviceState;
+use crate::testing::{at, cluster, counting_from, node};
+use base::units::GIB;
+use proptest::prelude::*;
+
+const HOUR: u64 = 3600;
+
+/// Decides at a second.
+fn decide(repairs: &mut Repairs, view: &View, second: u64) -> Decisions {
+    repairs.step(at(second), view, &mut counting_from(10_000 + 100 * second), 1)
+}
+
+/// Performs the actions on the view, each by the node that it is for.
+fn perform(view: &mut View, decisions: &Decisions) {
+    for action in &decisions.actions {
+        let disk = view.disks.get_mut(&action.disk).expect("it is there");
+        match action.step.apply(disk).expect("nobody else changes it") {
+            Some(change) => *disk = change.record,
+            None => {
+                disk.roster.owner = Some(replication::OwnedBy { node: action.actor, incarnation: 1 });
+                disk.roster.epoch += 1;
+            }
+        }
+    }
+}
+
+/// Owners fill what comes and can be filled.
+fn fill(view: &mut View) {
+    let before = view.clone();
+    for disk in view.disks.values_mut() {
+        for member in &mut disk.roster.members {
+            let (place, component) = before.disks[&disk.id].component(member.component).expect("it is there");
+            let has_source = !before.sound(&before.disks[&disk.id], place).is_empty();
+            if before.ground(component.device) == Ground::Here && has_source {
+                member.standing = Standing::Active;
+            }
+        }
+    }
+}
+
+/// The reasons why components begin to come.
+fn begun(decisions: &Decisions) -> Vec<Why> {
+    let of = |action: &Action| match &action.step {
+        Step::Begin(coming) => coming.iter().map(|one| one.why).collect(),
+        Step::Claim | Step::Finish(_) | Step::Cancel(..) => Vec::new(),
+    };
+    decisions.actions.iter().flat_map(of).collect()
+}
+
+fn failed() -> DeviceState {
+    DeviceState::Failed { since: at(0), error: "write failed".to_owned() }
+}
+
+/// A disk whose copies are on the hosts 1 and another, which is told.
+fn one_disk(hosts: u128) -> (View, u128) {
+    let mut view = cluster(hosts, 1);
+    view.add_disk(1, "default,stripes=1");
+    let others: Vec<u128> = view.disk(1).roster.members.iter().map(|one| one.node.host.0).collect();
+    let owner = replication::OwnedBy { node: node(others[0]), incarnation: 1 };
+    view.disks.get_mut(&DiskId(1)).unwrap().roster.owner = Some(owner);
+    (view, others[1])
+}
+
+#[test]
+fn a_missing_component_is_replaced_after_the_delay() {
+    let (mut view, host) = one_disk(3);
+    let mut repairs = Repairs::default();
+    assert_eq!(decide(&mut repairs, &view, 0), Decisions::default());
+    view.lose_host(host, 100);
+    let waiting = Decisions { wait_until: Some(at(100 + HOUR)), ..Decisions::default() };
+    assert_eq!(decide(&mut repairs, &view, 130), waiting);
+    assert_eq!(decide(&mut repairs, &view, 99 + HOUR), waiting);
+    let decisions = decide(&mut repairs, &view, 100 + HOUR);
+    assert_eq!(begun(&decisions), [Why::Absent { since: at(100) }]);
+    perform(&mut view, &decisions);
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 101 + HOUR);
+    perform(&mut view, &decisions);
+    assert!(view.disk(1).is_whole());
+    assert_eq!(decide(&mut repairs, &view, 102 + HOUR), Decisions::default());
+}
+
+#[test]
+fn what_comes_back_in_time_is_not_replaced() {
+    let (mut view, host) = one_disk(3);
+    let mut repairs = Repairs::default();
+    let there = view.clone();
+    view.lose_host(host, 0);
+    decide(&mut repairs, &view, 30);
+    view.liveness = there.liveness.clone();
+    assert_eq!(begun(&decide(&mut repairs, &view, 60)), []);
+    fill(&mut view);
+    assert_eq!(decide(&mut repairs, &view, 2 * HOUR), Decisions::default());
+}
+
+#[test]
+fn a_failed_device_and_lost_data_do_not_wait() {
+    let (mut view, host) = one_disk(3);
+    view.set_device(host * 10 + 1, failed());
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), [Why::DeviceFailed]);
+
+    let (mut view, host) = one_disk(3);
+    view.stand(view.component_on(1, host), Standing::Stale);
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), [Why::Stale]);
+
+    let (mut view, host) = one_disk(3);
+    view.set_device(host * 10 + 1, DeviceState::Away { since: at(0) });
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), []);
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, HOUR)), [Why::Absent { since: at(0) }]);
+}
+
+#[test]
+fn a_host_in_maintenance_has_the_delay_too_and_full_evacuation_does_not_wait() {
+    let (mut view, host) = one_disk(3);
+    let since = at(0);
+    view.host_mut(host).maintenance = Maintenance::Entering { mode: Mode::EnsureAccessibility, since };
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), []);
+    view.lose_host(host, 10);
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 20)), []);
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 10 + HOUR)).len(), 1);
+
+    let (mut view, host) = one_disk(3);
+    view.host_mut(host).maintenance = Maintenance::Entering { mode: Mode::FullEvacuation, since };
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(begun(&decisions), [Why::Evacuation]);
+    perform(&mut view, &decisions);
+    view.host_mut(host).maintenance = Maintenance::Off;
+    let decisions = decide(&mut repairs, &view, 2);
+    assert!(matches!(decisions.actions[0].step, Step::Cancel(_, Because::Returned)), "{decisions:?}");
+}
+
+#[test]
+fn ensure_accessibility_moves_the_only_copy() {
+    let mut view = cluster(2, 1);
+    view.add_disk(1, "single,stripes=1");
+    let host = view.disk(1).roster.members[0].node.host.0;
+    view.host_mut(host).maintenance = Maintenance::Entering { mode: Mode::EnsureAccessibility, since: at(0) };
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), [Why::Evacuation]);
+}
+
+#[test]
+fn a_replacement_is_called_off_when_it_is_lost_or_what_it_replaces_is_back() {
+    let (mut view, host) = one_disk(3);
+    let mut repairs = Repairs::default();
+    view.set_device(host * 10 + 1, failed());
+    let decisions = decide(&mut repairs, &view, 1);
+    perform(&mut view, &decisions);
+    let new = view.disk(1).incoming[0].component;
+    let begun_view = view.clone();
+    view.set_device(new.device.0, failed());
+    let decisions = decide(&mut repairs, &view, 2);
+    assert_eq!(decisions.actions[0].step, Step::Cancel(new.id, Because::Lost));
+    perform(&mut view, &decisions);
+    assert!(view.disk(1).incoming.is_empty());
+
+    let mut view = begun_view;
+    view.set_device(host * 10 + 1, DeviceState::InService);
+    let decisions = decide(&mut repairs, &view, 2);
+    assert_eq!(decisions.actions[0].step, Step::Cancel(new.id, Because::Returned));
+}
+
+#[test]
+fn a_refusal_is_kept_with_its_reason_until_there_is_a_place() {
+    let (mut view, host) = one_disk(2);
+    let lost = view.component_on(1, host);
+    view.set_device(host * 10 + 1, failed());
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!((begun(&decisions), decisions.wait_until.is_some()), (vec![], true));
+    let refused = &repairs.refused()[&(DiskId(1), Slot::Component(lost))];
+    assert!(matches!(refused.cause, Cause::Domains { .. }), "{refused:?}");
+    let third = cluster(3, 1).hosts.remove(&HostId(3)).expect("there are three");
+    view.hosts.insert(HostId(3), third);
+    view.liveness.insert(HostId(3), crate::Liveness::Alive);
+    assert_eq!(begun(&decide(&mut repairs, &view, 2)), [], "it is not tried all the time");
+    assert_eq!(begun(&decide(&mut repairs, &view, 31)), [Why::DeviceFailed]);
+    assert!(repairs.refused().is_empty());
+}
+
+#[test]
+fn no_more_than_so_many_come_at_once() {
+    let mut view = cluster(4, 1);
+    (1..=12).for_each(|id| drop(view.add_disk(id, "default,stripes=1")));
+    view.set_device(11, failed());
+    let settings = Settings { replacements_max: 5, replacements_per_host_max: 2, ..Settings::default() };
+    let mut repairs = Repairs::new(settings);
+    let decisions = decide(&mut repairs, &view, 1);
+    perform(&mut view, &decisions);
+    let (coming, of_host) = view.coming();
+    assert!(coming <= 5 && coming >= 2, "{coming}");
+    assert!(of_host.values().all(|count| *count <= 2), "{of_host:?}");
+}
+
+#[test]
+fn a_disk_whose_owner_is_gone_is_claimed_first() {
+    let (mut view, host) = one_disk(3);
+    view.disks.get_mut(&DiskId(1)).unwrap().roster.owner = None;
+    assert_eq!(decide(&mut Repairs::default(), &view, 1).actions, [], "it is whole");
+    view.set_device(host * 10 + 1, failed());
+    let decisions = decide(&mut Repairs::default(), &view, 1);
+    assert_eq!(decisions.actions.len(), 1);
+    let action = &decisions.actions[0];
+    assert!(action.step == Step::Claim && action.actor.host != HostId(host), "{action:?}");
+}
+
+#[test]
+fn nothing_begins_without_a_source_and_a_single_copy_waits() {
+    let mut view = cluster(3, 1);
+    view.add_disk(1, "single,stripes=1");
+    let host = view.disk(1).roster.members[0].node.host.0;
+    view.set_device(host * 10 + 1, failed());
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 2 * HOUR)), []);
+}
+
+#[test]
+fn a_debt_is_paid_when_there_is_a_host_for_it() {
+    let mut view = cluster(1, 1);
+    view.add_disk(1, "default,stripes=1,force_provisioning=on");
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), []);
+    let second = cluster(2, 1).hosts.remove(&HostId(2)).expect("there are two");
+    view.hosts.insert(HostId(2), second);
+    view.liveness.insert(HostId(2), crate::Liveness::Alive);
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(begun(&decisions), [Why::Debt]);
+    perform(&mut view, &decisions);
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 2);
+    perform(&mut view, &decisions);
+    assert_eq!((view.disk(1).debts.len(), view.disk(1).layout.component_count()), (0, 2));
+}
+
+/// A fault, by a number to choose by.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Device(usize),
+    Host(u128),
+    Back(u128),
+    Service(u128, bool),
+}
+
+fn faults() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        any::<usize>().prop_map(Fault::Device),
+        (1u128..7).prop_map(Fault::Host),
+        (1u128..7).prop_map(Fault::Back),
+        (1u128..7, any::<bool>()).prop_map(|(host, full)| Fault::Service(host, full)),
+    ]
+}
+
+fn strike(view: &mut View, fault: Fault, second: u64) {
+    match fault {
+        Fault::Device(which) => {
+            let devices: Vec<u128> =
+                view.hosts.values().flat_map(|host| &host.devices).map(|device| device.id.0).collect();
+            view.set_device(devices[which % devices.len()], failed());
+        }
+        Fault::Host(host) => {
+            let why = crate::Absence::Unexpected;
+            view.liveness.insert(HostId(host), crate::Liveness::Away { since: at(second), why });
+        }
+        Fault::Back(host) => drop(view.liveness.insert(HostId(host), crate::Liveness::Alive)),
+        Fault::Service(host, full) => {
+            let mode = if full { Mode::FullEvacuation } else { Mode::EnsureAccessibility };
+            let since = at(second);
+            view.host_mut(host).maintenance = Maintenance::Entering { mode, since };
+        }
+    }
+    // Owners take out what does not answer, as long as something is left.
+    let seen = view.clone();
+    for disk in view.disks.values_mut() {
+        for index in 0..disk.roster.members.len() {
+            let member = disk.roster.members[index].clone();
+            let place = usize::from(member.place);
+            let is_left = seen.sound(&seen.disks[&disk.id], place).iter().any(|id| *id != member.component);
+            if is_left && !seen.is_sound(&seen.disks[&disk.id], member.component) {
+                disk.roster.members[index].standing = Standing::Absent;
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_nothing_sound_is_thrown_away_and_the_rest_is_made_whole(
+        faults in prop::collection::vec((faults(), 1u64..5000), 0..8),
+    ) {
+        let mut view = cluster(6, 2);
+        let rules = ["default", "default,stripes=2", "default,failures_to_tolerate=2", "single", "default"];
+        for (id, rules) in (1u128..).zip(rules) {
+            view.add_disk(id, rules);
+        }
+        let mut repairs = Repairs::default();
+        let mut second = 0;
+        let rest = (0..40).map(|_| (None, 2000));
+        for (fault, wait) in faults.into_iter().map(|(fault, wait)| (Some(fault), wait)).chain(rest) {
+            if let Some(fault) = fault {
+                strike(&mut view, fault, second);
+            }
+            second += wait;
+            let decisions = decide(&mut repairs, &view, second);
+            let before = view.clone();
+            perform(&mut view, &decisions);
+            for disk in before.disks.values() {
+                prop_assert_eq!(view.disks[&disk.id].check(), Ok(()));
+                for place in 0..disk.layout.place_count() {
+                    let was = before.sound(disk, place).len();
+                    let is = view.sound(&view.disks[&disk.id], place).len();
+                    prop_assert!(is > 0 || was == 0);
+                }
+            }
+            let (coming, _) = view.coming();
+            prop_assert!(coming <= REPLACEMENTS_MAX);
+            fill(&mut view);
+        }
+        let steady = decide(&mut repairs, &view, second + 1);
+        prop_assert_eq!(steady.actions, vec![], "it comes to rest");
+        let spaces = view.spaces();
+        for disk in view.disks.values() {
+            // What lost its last source, or its owner for want of one, stays as it is.
+            let is_cut = (0..disk.layout.place_count()).any(|place| view.sound(disk, place).is_empty());
+            prop_assert!(disk.incoming.is_empty() || is_cut);
+            for (place, copies) in disk.layout.places() {
+                let sound = view.sound(disk, place);
+                let is_refused = |id| repairs.refused().contains_key(&(disk.id, Slot::Component(id)));
+                let is_done = |copy: &Component| sound.contains(&copy.id) || is_cut || is_refused(copy.id);
+                prop_assert!(copies.iter().all(is_done), "{:?} {:?}", disk, spaces);
+            }
+        }
+        prop_assert!(spaces.iter().all(|device| device.capacity_bytes == 100 * GIB));
+    }
+}
