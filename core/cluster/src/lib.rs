@@ -1,22 +1,34 @@
-//! The cluster's records, and the decisions that follow from them.
+//! The cluster's records, and the decisions that follow from them: who is alive, what is to be repaired, what is wrong.
 //!
-//! Relies on `layout`, `placement`, `wire` and `replication`. Must never perform a transaction or read a clock.
+//! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and what nodes
+//! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`assess`] what
+//! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong. All are pure
+//! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
+//! and `replication`. Must never perform a transaction or read a clock.
 
+mod balance;
 mod device;
 mod disk;
+mod health;
 mod host;
 pub mod limits;
 mod liveness;
+mod maintenance;
 mod repair;
+mod status;
 #[cfg(test)]
 mod testing;
 mod view;
 
+pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason,
 };
+pub use health::{Code, Directory, Finding, Severity, Subject, Surroundings, findings};
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
+pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
+pub use status::{Condition, condition, explain_disk};
 pub use view::{Ground, View};

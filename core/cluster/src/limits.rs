@@ -47,9 +47,6 @@ pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 /// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
 pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// How long a disk may be on its way to be made or deleted before somebody should look.
-pub const UNFINISHED_AFTER: Duration = Duration::from_secs(10 * 60);
-
 /// Things that one sentence names before it says how many more there are.
 pub const NAMED_MAX: usize = 4;
 

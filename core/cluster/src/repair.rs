@@ -57,6 +57,8 @@ pub enum Why {
     Evacuation,
     /// The policy asks for more copies than the disk has.
     Debt,
+    /// Devices are evened out.
+    Balance,
 }
 
 /// Why a component does not come after all.
@@ -157,6 +159,8 @@ pub struct Refused {
 pub struct Repairs {
     settings: Settings,
     missing: BTreeMap<(DiskId, ComponentId), Instant>,
+    /// Bytes copied to components that are there and not active, and since when that has not changed.
+    unmoved: BTreeMap<(DiskId, ComponentId), (Option<u64>, Instant)>,
     refused: BTreeMap<(DiskId, Slot), Refused>,
 }
 
@@ -205,6 +209,11 @@ impl Repairs {
         self.missing.get(&(disk, component)).map(|since| *since + self.settings.delay)
     }
 
+    /// Since when nothing has been copied to a component that is there and not active.
+    pub(crate) fn unmoved_since(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
+        self.unmoved.get(&(disk, component)).map(|(_, since)| *since)
+    }
+
     /// Decides. `ids` gives a fresh component id at every call; the same arguments give the same decisions.
     pub fn step(
         &mut self,
@@ -214,6 +223,7 @@ impl Repairs {
         seed: u64,
     ) -> Decisions {
         self.note_missing(now, view);
+        self.note_unmoved(now, view);
         let mut actions = Vec::new();
         let mut jobs = Vec::new();
         for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
@@ -285,6 +295,24 @@ impl Repairs {
             (Some(disk), Slot::Copy(place)) => *place < disk.layout.place_count(),
         };
         self.refused.retain(|(disk, slot), _| is_there(disk, slot));
+    }
+
+    /// Notes since when what owners tell of their resyncs is the same.
+    fn note_unmoved(&mut self, now: Instant, view: &View) {
+        let mut unmoved = BTreeMap::new();
+        for disk in view.disks.values() {
+            for member in disk.roster.members.iter().filter(|one| one.standing != Standing::Active) {
+                let key = (disk.id, member.component);
+                let device = disk.component(member.component).map(|(_, found)| found.device);
+                let Some(told) = told(view, disk.id, member.component) else { continue };
+                if device.is_some_and(|device| view.ground(device) == Ground::Here) {
+                    let copied = told.resync.map(|(copied, _)| copied);
+                    let before = self.unmoved.get(&key).filter(|(bytes, _)| *bytes == copied);
+                    unmoved.insert(key, before.copied().unwrap_or((copied, now)));
+                }
+            }
+        }
+        self.unmoved = unmoved;
     }
 
     /// What is to be replaced or added, and has something to be filled from.
@@ -556,6 +584,7 @@ fn incoming(due: Due, component: Component) -> Incoming {
         Why::DeviceFailed | Why::Stale | Why::Gone | Why::Absent { .. } => Reason::Repair,
         Why::Evacuation => Reason::Evacuation,
         Why::Debt => Reason::Policy,
+        Why::Balance => Reason::Balance,
     };
     let replaces = match due.slot {
         Slot::Component(id) => Some(id),

@@ -8,7 +8,8 @@ use crate::view::View;
 use base::units::GIB;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId};
 use placement::Policy;
-use replication::{OwnedBy, Standing};
+use replication::owner::{MemberState, OwnerState, Phase};
+use replication::{Member, OwnedBy, Standing};
 
 /// A moment of the tests' clock.
 pub(crate) fn at(seconds: u64) -> Instant {
@@ -133,5 +134,29 @@ impl View {
     pub(crate) fn component_on(&self, disk: u128, host: u128) -> ComponentId {
         let members = &self.disk(disk).roster.members;
         members.iter().find(|one| one.node == node(host)).expect("one stands there").component
+    }
+}
+
+/// What an owner tells while it fills components: each with the bytes copied and left.
+pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)]) -> OwnerState {
+    let member = |member: &Member| MemberState {
+        component: member.component,
+        node: member.node,
+        place: member.place,
+        standing: member.standing,
+        is_open: true,
+        resync: filled
+            .iter()
+            .find(|(id, _, _)| *id == member.component)
+            .map(|(_, copied, left)| (*copied, *left)),
+        trouble: None,
+    };
+    OwnerState {
+        phase: Phase::Serving,
+        epoch: disk.roster.epoch,
+        members: disk.roster.members.iter().map(member).collect(),
+        waits_for_directory: false,
+        copied_bytes: 0,
+        repaired_blocks: 0,
     }
 }

@@ -1,0 +1,195 @@
+//! Evening devices out: what `placement::rebalance` proposes, as components that come.
+//!
+//! Repairs come first: nothing new moves while a disk is not whole, a host is on its way into maintenance, or the last
+//! moves are not done, since their bytes would count twice.
+
+use crate::disk::{DiskState, Incoming, Reason};
+use crate::host::Maintenance;
+use crate::limits::NAMED_MAX;
+use crate::repair::{Action, Coming, Step, Why};
+use crate::view::View;
+use base::ComponentId;
+use placement::{Balance, PlacedDisk, rebalance};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Why nothing new moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pause {
+    /// Moves, repairs or other copies are under way.
+    Coming {
+        /// How many components.
+        count: usize,
+    },
+    /// Disks are not whole.
+    Repairs {
+        /// Their names, some of them.
+        disks: Vec<String>,
+    },
+    /// A host is on its way into maintenance.
+    Maintenance {
+        /// Its name.
+        host: String,
+    },
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pause::Coming { count } => write!(f, "waiting for {count} components that are being filled"),
+            Pause::Repairs { disks } => write!(f, "waiting until disks are whole: {}", disks.join(", ")),
+            Pause::Maintenance { host } => write!(f, "waiting until {host} is in maintenance"),
+        }
+    }
+}
+
+/// Decides what moves to even devices out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Balancer {
+    balance: Balance,
+    pause: Option<Pause>,
+    stuck: Option<String>,
+}
+
+impl Balancer {
+    /// How even the devices were when that was last looked at.
+    pub fn balance(&self) -> Balance {
+        self.balance
+    }
+
+    /// Why nothing new moves; none when nothing holds it back.
+    pub fn pause(&self) -> Option<&Pause> {
+        self.pause.as_ref()
+    }
+
+    /// What stays uneven within the rules, in one line.
+    pub fn stuck(&self) -> Option<&str> {
+        self.stuck.as_deref()
+    }
+
+    /// The next moves, each for its disk's owner. They end as repairs do: [`crate::Repairs`] finishes them. The same
+    /// arguments give the same moves.
+    pub fn step(&mut self, view: &View, ids: &mut impl FnMut() -> ComponentId, seed: u64) -> Vec<Action> {
+        self.pause = pause(view);
+        if self.pause.is_some() {
+            return Vec::new();
+        }
+        // Without an owner nothing is filled; who is not in use needs no load taken off either.
+        let movable = view.disks.values().filter(|disk| {
+            disk.state == DiskState::Active && disk.growth.is_none() && disk.roster.owner.is_some()
+        });
+        let placed: Vec<PlacedDisk<'_>> =
+            movable.map(|disk| disk.placed(&disk.layout, view.used(disk.id))).collect();
+        let proposal = rebalance(self.balance, &placed, &view.spaces(), seed);
+        self.balance = proposal.balance;
+        self.stuck = proposal.stuck;
+        let nodes = view.nodes();
+        let mut begun: BTreeMap<_, Vec<Coming>> = BTreeMap::new();
+        for one in proposal.moves {
+            let disk = &view.disks[&one.disk];
+            let (_, stands) = disk.component(one.component).expect("what moves is the disk's");
+            let component = layout::Component { id: ids(), device: one.target, size: stands.size };
+            let incoming = Incoming {
+                place: one.place as u16,
+                component,
+                replaces: Some(one.component),
+                reason: Reason::Balance,
+            };
+            begun.entry(one.disk).or_default().push(Coming {
+                node: nodes[&one.target],
+                incoming,
+                why: Why::Balance,
+            });
+        }
+        let action = |(disk, coming)| {
+            let owner = view.disks[&disk].roster.owner.expect("only disks with an owner move");
+            Action { disk, actor: owner.node, step: Step::Begin(coming) }
+        };
+        begun.into_iter().map(action).collect()
+    }
+}
+
+fn pause(view: &View) -> Option<Pause> {
+    let entering = |host: &&crate::HostRecord| matches!(host.maintenance, Maintenance::Entering { .. });
+    if let Some(host) = view.hosts.values().find(entering) {
+        return Some(Pause::Maintenance { host: host.name.clone() });
+    }
+    let active = || view.disks.values().filter(|disk| disk.state == DiskState::Active);
+    let (count, _) = view.coming();
+    if count > 0 {
+        return Some(Pause::Coming { count });
+    }
+    let is_reduced =
+        |disk: &&crate::DiskRecord| disk.layout.components().any(|(_, one)| !view.is_sound(disk, one.id));
+    let disks: Vec<String> = active().filter(is_reduced).map(|disk| disk.name.clone()).collect();
+    (!disks.is_empty()).then(|| Pause::Repairs { disks: disks.into_iter().take(NAMED_MAX).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Mode;
+    use crate::repair::Repairs;
+    use crate::testing::{at, cluster, counting_from, node};
+    use base::DeviceId;
+    use base::units::GIB;
+    use replication::Standing;
+
+    /// Host 1 holds four single disks of 20 GiB of data, host 2 nothing.
+    fn uneven() -> View {
+        let mut view = cluster(2, 1);
+        view.host_mut(2).devices[0].state = crate::DeviceState::Away { since: at(0) };
+        for id in 1..=4 {
+            view.add_disk(id, "single,stripes=1");
+            view.used_bytes.insert(base::DiskId(id), vec![20 * GIB]);
+        }
+        view.host_mut(2).devices[0].state = crate::DeviceState::InService;
+        view.host_mut(1).devices[0].free_bytes = 20 * GIB;
+        view
+    }
+
+    fn step(balancer: &mut Balancer, view: &View) -> Vec<Action> {
+        balancer.step(view, &mut counting_from(5000), 1)
+    }
+
+    #[test]
+    fn moves_go_from_the_full_device_to_the_empty_one_and_are_finished() {
+        let mut view = uneven();
+        let mut balancer = Balancer::default();
+        let actions = step(&mut balancer, &view);
+        assert!(!actions.is_empty() && actions.iter().all(|action| action.actor == node(1)));
+        for action in &actions {
+            let disk = view.disks.get_mut(&action.disk).expect("it is there");
+            *disk = action.step.apply(disk).expect("it fits").expect("a change").record;
+            assert_eq!(disk.incoming[0].component.device, DeviceId(21));
+        }
+        assert_eq!(step(&mut balancer, &view), []);
+        assert_eq!(balancer.pause(), Some(&Pause::Coming { count: actions.len() }));
+        let mut repairs = Repairs::default();
+        let idle = repairs.step(at(1), &view, &mut counting_from(9000), 1);
+        assert_eq!(idle.actions, [], "a move that is not done is left alone");
+        view.disks
+            .values_mut()
+            .flat_map(|disk| disk.roster.members.iter_mut())
+            .for_each(|one| one.standing = Standing::Active);
+        let finished = repairs.step(at(2), &view, &mut counting_from(9000), 1);
+        assert_eq!(finished.actions.len(), actions.len());
+    }
+
+    #[test]
+    fn nothing_moves_while_disks_are_repaired_or_a_host_is_emptied() {
+        let mut view = uneven();
+        view.add_disk(9, "default,stripes=1");
+        view.stand(view.component_on(9, 2), Standing::Absent);
+        let mut balancer = Balancer::default();
+        assert_eq!(step(&mut balancer, &view), []);
+        assert_eq!(balancer.pause(), Some(&Pause::Repairs { disks: vec!["disk9".to_owned()] }));
+        view.stand(view.component_on(9, 2), Standing::Active);
+        let maintenance = Maintenance::Entering { mode: Mode::FullEvacuation, since: at(0) };
+        view.host_mut(2).maintenance = maintenance;
+        assert_eq!(step(&mut balancer, &view), []);
+        assert_eq!(balancer.pause(), Some(&Pause::Maintenance { host: "h2".to_owned() }));
+        view.host_mut(2).maintenance = Maintenance::Off;
+        assert!(!step(&mut balancer, &view).is_empty());
+    }
+}

@@ -1,0 +1,250 @@
+//! What is wrong with a cluster, as data: computed from what is seen by one pure function.
+//!
+//! Every finding has a code that stays the same between releases, what it is about, its cause and what to do about it,
+//! each in one sentence with names and numbers. Must never find anything in a cluster that is well.
+
+mod disks;
+mod hosts;
+
+use crate::balance::Balancer;
+use crate::limits::CLOCK_SKEW_MAX;
+use crate::repair::Repairs;
+use crate::status::{ago, duration, listed};
+use crate::view::View;
+use base::{DeviceId, DiskId, HostId, Instant};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// How bad a finding is; the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something cannot be used, or will not be soon.
+    Critical,
+    /// Less is left than was promised; somebody should look.
+    Warning,
+    /// To be known.
+    Notice,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The whole.
+    Cluster,
+    /// A host.
+    Host(HostId),
+    /// A capacity device.
+    Device(DeviceId),
+    /// A virtual disk.
+    Disk(DiskId),
+}
+
+/// What kind of finding it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// A place of the disk has no copy that can be used.
+    DiskInaccessible,
+    /// Copies of the disk are missing.
+    DiskReduced,
+    /// The disk is being deleted, and hosts with its components are not there.
+    DiskDeleting,
+    /// A component lost what it had acknowledged.
+    ComponentStale,
+    /// A component is not brought up to date although it is there.
+    ResyncStuck,
+    /// There is no place for a replacement.
+    RepairBlocked,
+    /// The disk has less than its policy asks for.
+    PlacementDebt,
+    /// A host is not there.
+    HostAway,
+    /// A host may not be there.
+    HostSuspect,
+    /// A host is being serviced.
+    HostMaintenance,
+    /// A device failed.
+    DeviceFailed,
+    /// A device is not there.
+    DeviceAway,
+    /// A device is nearly full.
+    SpaceLow,
+    /// What the fullest host holds would find no room on the others.
+    SpaceAfterFailure,
+    /// Devices are uneven and cannot be evened out.
+    SpaceUneven,
+    /// A device can take few more components.
+    ComponentsLow,
+    /// There are too few fault domains for a policy in use, or for a repair.
+    DomainsTooFew,
+    /// The directory does not answer.
+    DirectoryUnreachable,
+    /// A host's clock is off.
+    ClockSkew,
+    /// Hosts run different releases.
+    VersionsMixed,
+}
+
+impl Code {
+    /// All codes.
+    pub const ALL: [Code; 20] = [
+        Code::DiskInaccessible,
+        Code::DiskReduced,
+        Code::DiskDeleting,
+        Code::ComponentStale,
+        Code::ResyncStuck,
+        Code::RepairBlocked,
+        Code::PlacementDebt,
+        Code::HostAway,
+        Code::HostSuspect,
+        Code::HostMaintenance,
+        Code::DeviceFailed,
+        Code::DeviceAway,
+        Code::SpaceLow,
+        Code::SpaceAfterFailure,
+        Code::SpaceUneven,
+        Code::ComponentsLow,
+        Code::DomainsTooFew,
+        Code::DirectoryUnreachable,
+        Code::ClockSkew,
+        Code::VersionsMixed,
+    ];
+
+    /// The text that programs rely on.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::DiskInaccessible => "disk.inaccessible",
+            Code::DiskReduced => "disk.reduced",
+            Code::DiskDeleting => "disk.deleting",
+            Code::ComponentStale => "component.stale",
+            Code::ResyncStuck => "resync.stuck",
+            Code::RepairBlocked => "repair.blocked",
+            Code::PlacementDebt => "placement.debt",
+            Code::HostAway => "host.away",
+            Code::HostSuspect => "host.suspect",
+            Code::HostMaintenance => "host.maintenance",
+            Code::DeviceFailed => "device.failed",
+            Code::DeviceAway => "device.away",
+            Code::SpaceLow => "space.low",
+            Code::SpaceAfterFailure => "space.after_failure",
+            Code::SpaceUneven => "space.uneven",
+            Code::ComponentsLow => "components.low",
+            Code::DomainsTooFew => "domains.too_few",
+            Code::DirectoryUnreachable => "directory.unreachable",
+            Code::ClockSkew => "clock.skew",
+            Code::VersionsMixed => "versions.mixed",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind.
+    pub code: Code,
+    /// How bad.
+    pub severity: Severity,
+    /// About what.
+    pub subject: Subject,
+    /// What is the case, in one sentence.
+    pub cause: String,
+    /// What to do about it, in one sentence.
+    pub remedy: String,
+}
+
+/// Whether the directory answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directory {
+    /// It does.
+    Reachable,
+    /// It does not, since then.
+    Unreachable {
+        /// Since when.
+        since: Instant,
+    },
+}
+
+/// What is known beside the view.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Now, by the directory's clock.
+    pub now: Instant,
+    /// Whether the directory answers.
+    pub directory: Directory,
+    /// What was decided about repairs.
+    pub repairs: &'a Repairs,
+    /// What was decided about evening out.
+    pub balancer: &'a Balancer,
+}
+
+/// All that is wrong, the worst first; of the same severity by code and subject.
+pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    hosts::find(view, around, &mut found);
+    disks::find(view, around, &mut found);
+    directory(around, &mut found);
+    clocks(view, &mut found);
+    releases(view, &mut found);
+    found.sort_by_key(|one| (one.severity, one.code, one.subject));
+    found
+}
+
+fn directory(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    if let Directory::Unreachable { since } = around.directory {
+        found.push(Finding {
+            code: Code::DirectoryUnreachable,
+            severity: Severity::Critical,
+            subject: Subject::Cluster,
+            cause: format!(
+                "the directory has not answered for {}: disks go on, but nothing can be created, moved or declared absent",
+                ago(around.now, since)
+            ),
+            remedy: "see that a majority of its members runs and can be reached from this host".to_owned(),
+        });
+    }
+}
+
+fn clocks(view: &View, found: &mut Vec<Finding>) {
+    for host in view.hosts.values() {
+        let off = Duration::from_nanos(host.clock_ahead_ns.unsigned_abs());
+        if off <= CLOCK_SKEW_MAX {
+            continue;
+        }
+        let direction = if host.clock_ahead_ns > 0 { "ahead of" } else { "behind" };
+        found.push(Finding {
+            code: Code::ClockSkew,
+            severity: Severity::Warning,
+            subject: Subject::Host(host.id),
+            cause: format!("the clock of {} is {} {direction} the directory's", host.name, duration(off)),
+            remedy: format!("let {} synchronise its clock, for instance with chrony", host.name),
+        });
+    }
+}
+
+fn releases(view: &View, found: &mut Vec<Finding>) {
+    let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for host in view.hosts.values() {
+        hosts.entry(&host.release).or_default().push(host.name.clone());
+    }
+    if hosts.len() < 2 {
+        return;
+    }
+    let text = |(release, hosts): (&&str, &Vec<String>)| format!("{release} on {}", listed(hosts));
+    let texts: Vec<String> = hosts.iter().map(text).collect();
+    found.push(Finding {
+        code: Code::VersionsMixed,
+        severity: Severity::Notice,
+        subject: Subject::Cluster,
+        cause: format!("hosts run {} releases: {}", hosts.len(), texts.join("; ")),
+        remedy: "bring all hosts to one release, one host after the other".to_owned(),
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Findings about virtual disks.
+
+use super::{Code, Finding, Severity, Subject, Surroundings};
+use crate::disk::{DiskRecord, DiskState};
+use crate::limits::RESYNC_STUCK_AFTER;
+use crate::repair::Slot;
+use crate::status::{Condition, ago, condition, device_name, explain_disk, listed, waits_for};
+use crate::view::{Ground, View};
+use base::ComponentId;
+use replication::{Member, Standing};
+use std::collections::BTreeSet;
+
+pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    for disk in view.disks.values() {
+        match disk.state {
+            DiskState::Creating => {}
+            DiskState::Deleting => deleting(view, disk, found),
+            DiskState::Active => {
+                presence(view, around, disk, found);
+                stale(view, disk, found);
+                stuck(view, around, disk, found);
+                blocked(around, disk, found);
+                debts(disk, found);
+            }
+        }
+    }
+}
+
+fn presence(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let subject = Subject::Disk(disk.id);
+    match condition(view, disk) {
+        Condition::Whole => {}
+        Condition::Inaccessible => found.push(Finding {
+            code: Code::DiskInaccessible,
+            severity: Severity::Critical,
+            subject,
+            cause: format!("{} cannot be used: {}", disk.name, waits_for(view, disk, around.now)),
+            remedy: "bring back one of these; if none can be, restore the disk from a backup".to_owned(),
+        }),
+        Condition::Reduced => {
+            let line = explain_disk(view, disk, around.repairs, None, around.now).unwrap_or_default();
+            found.push(Finding {
+                code: Code::DiskReduced,
+                severity: Severity::Warning,
+                subject,
+                cause: format!("{}: {line}", disk.name),
+                remedy: "bring back what is missing, or wait until it is made anew".to_owned(),
+            });
+        }
+    }
+}
+
+fn deleting(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let devices = disk.layout.components().map(|(_, one)| one.device);
+    let away: BTreeSet<String> = devices
+        .filter(|device| view.ground(*device) != Ground::Here)
+        .map(|device| device_name(view, device))
+        .collect();
+    if away.is_empty() {
+        return;
+    }
+    found.push(Finding {
+        code: Code::DiskDeleting,
+        severity: Severity::Notice,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "{} is being deleted and waits for {}",
+            disk.name,
+            listed(&away.into_iter().collect::<Vec<_>>())
+        ),
+        remedy: "bring these back, or remove their host from the cluster for good".to_owned(),
+    });
+}
+
+fn names(view: &View, disk: &DiskRecord, members: &[&Member]) -> String {
+    let device = |member: &&Member| {
+        let found = disk.component(member.component);
+        found.map_or_else(String::new, |(_, component)| device_name(view, component.device))
+    };
+    listed(&members.iter().map(device).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>())
+}
+
+fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let stale: Vec<&Member> =
+        disk.roster.members.iter().filter(|one| one.standing == Standing::Stale).collect();
+    if stale.is_empty() {
+        return;
+    }
+    let devices = names(view, disk, &stale);
+    found.push(Finding {
+        code: Code::ComponentStale,
+        severity: Severity::Critical,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "{} of {}'s components lost what they had acknowledged, on {devices}: the device loses writes",
+            stale.len(),
+            disk.name
+        ),
+        remedy: format!("take {devices} out of service and check it; the components are made anew elsewhere"),
+    });
+}
+
+/// Components that are there, should be filled, and are not.
+fn stuck(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let since = |id: ComponentId| around.repairs.unmoved_since(disk.id, id);
+    let is_stuck = |one: &&Member| {
+        since(one.component).is_some_and(|since| around.now.since(since) >= RESYNC_STUCK_AFTER)
+    };
+    let stuck: Vec<&Member> = disk.roster.members.iter().filter(is_stuck).collect();
+    let Some(first) = stuck.iter().filter_map(|one| since(one.component)).min() else { return };
+    let told = view.owners.get(&disk.id).into_iter().flat_map(|state| &state.members);
+    let troubles = told.filter(|told| stuck.iter().any(|one| one.component == told.component));
+    let troubles: BTreeSet<String> =
+        troubles.filter_map(|told| told.trouble.map(|why| why.to_string())).collect();
+    let why = match troubles.is_empty() {
+        true => String::new(),
+        false => format!(": {}", listed(&troubles.into_iter().collect::<Vec<_>>())),
+    };
+    found.push(Finding {
+        code: Code::ResyncStuck,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "nothing has been copied to {} components of {} on {} for {}{why}",
+            stuck.len(),
+            disk.name,
+            names(view, disk, &stuck),
+            ago(around.now, first)
+        ),
+        remedy: "see whether their devices answer and have room, and whether the owner's host reaches them"
+            .to_owned(),
+    });
+}
+
+fn blocked(around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let range = (disk.id, Slot::Component(ComponentId(0)))..=(disk.id, Slot::Copy(usize::MAX));
+    let refused: Vec<_> = around.repairs.refused().range(range).map(|(_, refused)| refused).collect();
+    let Some(first) = refused.first() else { return };
+    found.push(Finding {
+        code: Code::RepairBlocked,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "for {} components of {} no place has been found for {}: {}",
+            refused.len(),
+            disk.name,
+            ago(around.now, first.since),
+            first.cause
+        ),
+        remedy: first.cause.remedy().to_owned(),
+    });
+}
+
+fn debts(disk: &DiskRecord, found: &mut Vec<Finding>) {
+    if disk.debts.is_empty() {
+        return;
+    }
+    let debts: Vec<String> = disk.debts.iter().map(ToString::to_string).collect();
+    found.push(Finding {
+        code: Code::PlacementDebt,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!("{} has less than its policy asks for: {}", disk.name, debts.join("; ")),
+        remedy:
+            "add hosts or capacity devices; copies that are missing are then made without being asked for"
+                .to_owned(),
+    });
+}

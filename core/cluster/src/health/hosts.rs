@@ -1,0 +1,213 @@
+//! Findings about hosts, devices and their space.
+
+use super::{Code, Finding, Severity, Subject, Surroundings};
+use crate::device::{DeviceRecord, DeviceState};
+use crate::host::{HostRecord, Maintenance};
+use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW};
+use crate::liveness::{Absence, Liveness};
+use crate::maintenance::progress;
+use crate::status::{ago, listed};
+use crate::view::View;
+use base::units::format_bytes;
+use placement::DeviceSpace;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    for host in view.hosts.values() {
+        presence(view, around, host, found);
+        maintenance(view, around, host, found);
+        for device in &host.devices {
+            state(around, host, device, found);
+        }
+    }
+    let spaces = view.spaces();
+    for space in spaces.iter().filter(|space| space.in_service) {
+        room(space, found);
+    }
+    after_failure(view, found);
+    domains(view, &spaces, found);
+    if let Some(stuck) = around.balancer.stuck() {
+        found.push(Finding {
+            code: Code::SpaceUneven,
+            severity: Severity::Warning,
+            subject: Subject::Cluster,
+            cause: stuck.to_owned(),
+            remedy: "add capacity devices to the hosts with the fullest ones, or delete or trim disks"
+                .to_owned(),
+        });
+    }
+}
+
+fn presence(view: &View, around: &Surroundings<'_>, host: &HostRecord, found: &mut Vec<Finding>) {
+    let (code, severity, since, what) = match view.liveness(host.id) {
+        Liveness::Alive | Liveness::Away { why: Absence::Maintenance, .. } => return,
+        Liveness::Suspect { since } => (Code::HostSuspect, Severity::Warning, since, "has not been well for"),
+        Liveness::Away { since, why: Absence::Unexpected } => {
+            (Code::HostAway, Severity::Critical, since, "has shown no sign of life for")
+        }
+    };
+    let components = view.disks.values().flat_map(|disk| &disk.roster.members);
+    let count = components.filter(|member| member.node.host == host.id).count();
+    found.push(Finding {
+        code,
+        severity,
+        subject: Subject::Host(host.id),
+        cause: format!("{} {what} {}; {count} components stand on it", host.name, ago(around.now, since)),
+        remedy: format!(
+            "see that {} runs, that drystone runs on it, and that the other hosts reach {}",
+            host.name,
+            addresses(host)
+        ),
+    });
+}
+
+fn addresses(host: &HostRecord) -> String {
+    let addresses: Vec<String> = host.nodes.iter().flat_map(|node| node.peer_addresses.clone()).collect();
+    if addresses.is_empty() { "it".to_owned() } else { listed(&addresses) }
+}
+
+fn maintenance(view: &View, around: &Surroundings<'_>, host: &HostRecord, found: &mut Vec<Finding>) {
+    let cause = match host.maintenance {
+        Maintenance::Off => return,
+        Maintenance::Entering { mode, since } => {
+            let progress = progress(view, host.id);
+            format!(
+                "{} has been entering maintenance ({mode}) for {}; {} components with {} have yet to leave it",
+                host.name,
+                ago(around.now, since),
+                progress.components_left,
+                format_bytes(progress.bytes_left)
+            )
+        }
+        Maintenance::On { mode, since } => {
+            format!("{} has been in maintenance ({mode}) for {}", host.name, ago(around.now, since))
+        }
+    };
+    found.push(Finding {
+        code: Code::HostMaintenance,
+        severity: Severity::Notice,
+        subject: Subject::Host(host.id),
+        cause,
+        remedy: format!("end the maintenance of {} once its work is done", host.name),
+    });
+}
+
+fn state(around: &Surroundings<'_>, host: &HostRecord, device: &DeviceRecord, found: &mut Vec<Finding>) {
+    let name = format!("{} of {}", device.name, host.name);
+    let count = device.component_count;
+    let (code, severity, cause, remedy) = match &device.state {
+        DeviceState::InService => return,
+        DeviceState::Away { since } => (
+            Code::DeviceAway,
+            Severity::Warning,
+            format!(
+                "{name} with {count} components was not there when its group was opened, {} ago",
+                ago(around.now, *since)
+            ),
+            format!("plug {name} in again, or wait until its components are replaced"),
+        ),
+        DeviceState::Failed { since, error } => (
+            Code::DeviceFailed,
+            Severity::Critical,
+            format!("{name} with {count} components failed {} ago: {error}", ago(around.now, *since)),
+            format!("replace {name}; what stood on it is made anew elsewhere meanwhile"),
+        ),
+    };
+    found.push(Finding { code, severity, subject: Subject::Device(device.id), cause, remedy });
+}
+
+fn room(space: &DeviceSpace, found: &mut Vec<Finding>) {
+    let name = format!("{} of {}", space.name, space.host_name);
+    let subject = Subject::Device(space.id);
+    let fullness = space.fullness();
+    if fullness >= SPACE_LOW {
+        found.push(Finding {
+            code: Code::SpaceLow,
+            severity: if fullness >= SPACE_CRITICAL { Severity::Critical } else { Severity::Warning },
+            subject,
+            cause: format!(
+                "{name} is {} % full, with {} of {} free",
+                fullness / 100,
+                format_bytes(space.free_bytes),
+                format_bytes(space.capacity_bytes)
+            ),
+            remedy: "add capacity devices, or delete or trim disks".to_owned(),
+        });
+    }
+    let (count, most) = (u64::from(space.component_count), u64::from(space.component_count_max));
+    if count * 100 >= most * COMPONENTS_LOW {
+        found.push(Finding {
+            code: Code::ComponentsLow,
+            severity: Severity::Warning,
+            subject,
+            cause: format!("{name} holds {count} components of the {most} that it can"),
+            remedy: "add capacity devices, or delete disks".to_owned(),
+        });
+    }
+}
+
+/// Whether what the fullest host holds would find room on the others, as far as copies are made anew at all.
+fn after_failure(view: &View, found: &mut Vec<Finding>) {
+    let is_needed = view.disks.values().any(|disk| disk.policy.copies() > 1);
+    let sums = |host: &HostRecord| {
+        let in_service = host.devices.iter().filter(|device| device.state == DeviceState::InService);
+        in_service.fold((0, 0), |(used, free), device| {
+            (used + device.capacity_bytes.saturating_sub(device.free_bytes), free + device.free_bytes)
+        })
+    };
+    let hosts: BTreeMap<_, (u64, u64)> = view.hosts.values().map(|host| (host.id, sums(host))).collect();
+    let Some((worst, (used, own_free))) = hosts.iter().max_by_key(|(id, (used, _))| (*used, *id)) else {
+        return;
+    };
+    let free: u64 = hosts.values().map(|(_, free)| free).sum::<u64>() - own_free;
+    // With fewer hosts than this, nothing could be made anew whatever the room.
+    if !is_needed || hosts.len() < 3 || *used <= free {
+        return;
+    }
+    let name = view.host_name(*worst);
+    found.push(Finding {
+        code: Code::SpaceAfterFailure,
+        severity: Severity::Warning,
+        subject: Subject::Cluster,
+        cause: format!(
+            "if {name} failed, the {} on it would have to find room in {} on the other hosts",
+            format_bytes(*used),
+            format_bytes(free)
+        ),
+        remedy: format!("add {} of capacity, or delete or trim disks", format_bytes(used - free)),
+    });
+}
+
+fn domains(view: &View, spaces: &[DeviceSpace], found: &mut Vec<Finding>) {
+    let domains: BTreeSet<&str> =
+        spaces.iter().filter(|space| space.in_service).map(DeviceSpace::domain_name).collect();
+    let Some(copies) = view.disks.values().map(|disk| disk.policy.copies()).max().filter(|most| *most > 1)
+    else {
+        return;
+    };
+    let disks = view.disks.values().filter(|disk| disk.policy.copies() == copies);
+    let disks = listed(&disks.map(|disk| disk.name.clone()).collect::<Vec<_>>());
+    let count = domains.len();
+    let (severity, cause) = match count {
+        _ if count < copies => (
+            Severity::Warning,
+            format!("{disks} ask for copies in {copies} fault domains, and {count} have devices in service"),
+        ),
+        _ if count == copies => (
+            Severity::Notice,
+            format!(
+                "{disks} ask for copies in {copies} fault domains, which are all there are: after a failure there is \
+                 no place for another copy"
+            ),
+        ),
+        _ => return,
+    };
+    let more = copies + 1 - count;
+    found.push(Finding {
+        code: Code::DomainsTooFew,
+        severity,
+        subject: Subject::Cluster,
+        cause,
+        remedy: format!("add devices in {more} more fault domains, or tolerate fewer failures"),
+    });
+}

@@ -1,0 +1,223 @@
+//! Every code appears when something breaks, and disappears when that is mended.
+
+use super::*;
+use crate::device::DeviceState;
+use crate::host::{Maintenance, Mode};
+use crate::liveness::{Absence, Liveness};
+use crate::testing::{at, cluster, counting_from, node, owner_state};
+use base::units::GIB;
+use replication::{OwnedBy, Standing};
+use std::collections::BTreeSet;
+
+const NOW: u64 = 10_000;
+
+/// A cluster of four hosts that is well, with two disks.
+fn well() -> View {
+    let mut view = cluster(4, 1);
+    for id in 1..=2 {
+        view.add_disk(id, "default,stripes=1");
+        let first = view.disk(id).roster.members[0].node;
+        let owner = OwnedBy { node: first, incarnation: 1 };
+        view.disks.get_mut(&DiskId(id)).unwrap().roster.owner = Some(owner);
+    }
+    view
+}
+
+fn find(view: &View, directory: Directory, earlier: &[u64]) -> Vec<Finding> {
+    let (mut repairs, mut balancer) = (Repairs::default(), Balancer::default());
+    for second in earlier {
+        repairs.step(at(*second), view, &mut counting_from(9000), 1);
+    }
+    balancer.step(view, &mut counting_from(9000), 1);
+    let around = Surroundings { now: at(NOW), directory, repairs: &repairs, balancer: &balancer };
+    let found = findings(view, &around);
+    assert!(found.is_sorted_by_key(|one| (one.severity, one.code, one.subject)));
+    found
+}
+
+/// Breaks a cluster that is well: the code appears, with these words in its cause.
+fn check(code: Code, words: &str, break_it: impl Fn(&mut View)) {
+    let mut view = well();
+    assert_eq!(find(&view, Directory::Reachable, &[NOW]), [], "all is well");
+    break_it(&mut view);
+    let found = find(&view, Directory::Reachable, &[NOW - 1000, NOW]);
+    let one = found.iter().find(|one| one.code == code);
+    let one = one.unwrap_or_else(|| panic!("{code} is missing in {found:#?}"));
+    assert!(one.cause.contains(words), "{}", one.cause);
+    assert!(!one.remedy.is_empty() && !one.remedy.ends_with('.') && !one.cause.ends_with('.'));
+}
+
+fn failed() -> DeviceState {
+    DeviceState::Failed { since: at(NOW - 60), error: "write failed".to_owned() }
+}
+
+fn hosts_of(view: &View, disk: u128) -> Vec<u128> {
+    view.disk(disk).roster.members.iter().map(|member| member.node.host.0).collect()
+}
+
+#[test]
+fn every_code_has_a_text_of_its_own() {
+    let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(texts.len(), Code::ALL.len());
+}
+
+#[test]
+fn disk_inaccessible() {
+    check(Code::DiskInaccessible, "disk1 cannot be used: waiting for what has the only", |view| {
+        for host in hosts_of(view, 1) {
+            view.liveness.insert(HostId(host), away());
+        }
+    });
+}
+
+fn away() -> Liveness {
+    Liveness::Away { since: at(NOW - 60), why: Absence::Unexpected }
+}
+
+#[test]
+fn disk_reduced() {
+    check(Code::DiskReduced, "disk1: 1 of 2 components missing", |view| {
+        view.stand(view.component_on(1, hosts_of(view, 1)[1]), Standing::Absent);
+    });
+}
+
+#[test]
+fn disk_deleting() {
+    check(Code::DiskDeleting, "disk1 is being deleted and waits for /dev/sd", |view| {
+        view.liveness.insert(HostId(hosts_of(view, 1)[1]), away());
+        view.disks.get_mut(&DiskId(1)).unwrap().state = crate::DiskState::Deleting;
+    });
+}
+
+#[test]
+fn component_stale() {
+    check(Code::ComponentStale, "1 of disk1's components lost what", |view| {
+        view.stand(view.component_on(1, hosts_of(view, 1)[1]), Standing::Stale);
+    });
+}
+
+#[test]
+fn resync_stuck() {
+    check(Code::ResyncStuck, "nothing has been copied to 1 components of disk1 on /dev/sd", |view| {
+        let id = view.component_on(1, hosts_of(view, 1)[1]);
+        view.stand(id, Standing::Absent);
+        view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(id, 5, 10)]));
+    });
+}
+
+#[test]
+fn repair_blocked() {
+    check(Code::RepairBlocked, "for 1 components of disk1 no place", |view| {
+        let hosts = hosts_of(view, 1);
+        view.set_device(hosts[1] * 10 + 1, failed());
+        for host in (1..=4).filter(|host| !hosts.contains(host)) {
+            view.host_mut(host).devices[0].free_bytes = 0;
+        }
+    });
+}
+
+#[test]
+fn placement_debt() {
+    check(Code::PlacementDebt, "failures_to_tolerate is 1, the policy asks for 3", |view| {
+        let disk = view.disks.get_mut(&DiskId(1)).unwrap();
+        let debt =
+            placement::Debt { rule: "failures_to_tolerate", wanted: "3".to_owned(), got: "1".to_owned() };
+        disk.debts.push(debt);
+    });
+}
+
+#[test]
+fn host_away_and_suspect() {
+    check(Code::HostAway, "h1 has shown no sign of life for 60 s", |view| {
+        view.liveness.insert(HostId(1), away());
+    });
+    check(Code::HostSuspect, "h1 has not been well for 20 s", |view| {
+        view.liveness.insert(HostId(1), Liveness::Suspect { since: at(NOW - 20) });
+    });
+}
+
+#[test]
+fn host_maintenance_is_no_surprise() {
+    let maintenance = Maintenance::On { mode: Mode::EnsureAccessibility, since: at(NOW - 120) };
+    let service = |view: &mut View| {
+        view.host_mut(1).maintenance = maintenance;
+        view.lose_host(1, NOW - 60);
+    };
+    check(Code::HostMaintenance, "h1 has been in maintenance (ensure accessibility) for 2 min", service);
+    let mut view = well();
+    service(&mut view);
+    let found = find(&view, Directory::Reachable, &[NOW]);
+    assert!(found.iter().all(|one| one.code != Code::HostAway));
+}
+
+#[test]
+fn device_failed_and_away() {
+    check(Code::DeviceFailed, "/dev/sd11 of h1 with 0 components failed 60 s ago: write failed", |view| {
+        view.set_device(11, failed());
+    });
+    check(Code::DeviceAway, "/dev/sd11 of h1", |view| {
+        view.set_device(11, DeviceState::Away { since: at(0) });
+    });
+}
+
+#[test]
+fn space_low_is_worse_when_nearly_nothing_is_left() {
+    for (free, severity) in [(15, Severity::Warning), (4, Severity::Critical)] {
+        let fill = |view: &mut View| view.host_mut(1).devices[0].free_bytes = free * GIB;
+        check(Code::SpaceLow, "% full", fill);
+        let mut view = well();
+        fill(&mut view);
+        let found = find(&view, Directory::Reachable, &[]);
+        let low = found.iter().find(|one| one.code == Code::SpaceLow).expect("it is low");
+        assert_eq!(low.severity, severity);
+    }
+}
+
+#[test]
+fn space_after_failure() {
+    check(Code::SpaceAfterFailure, "the 79 GiB on it would have to find room in 63 GiB", |view| {
+        (1..=4).for_each(|host| view.host_mut(host).devices[0].free_bytes = 21 * GIB);
+    });
+}
+
+#[test]
+fn space_uneven() {
+    check(Code::SpaceUneven, "nothing on it may move elsewhere", |view| {
+        view.host_mut(1).devices[0].free_bytes = 10 * GIB;
+        view.used_bytes.clear();
+    });
+}
+
+#[test]
+fn components_low() {
+    check(Code::ComponentsLow, "/dev/sd11 of h1 holds 3700 components of the 4096", |view| {
+        view.host_mut(1).devices[0].component_count = 3700;
+    });
+}
+
+#[test]
+fn domains_too_few() {
+    check(Code::DomainsTooFew, "disk1, disk2 ask for copies in 2 fault domains, which are all", |view| {
+        view.host_mut(3).devices.clear();
+        view.host_mut(4).devices.clear();
+        view.disks.values_mut().for_each(|disk| disk.state = crate::DiskState::Creating);
+    });
+}
+
+#[test]
+fn directory_unreachable() {
+    let found = find(&well(), Directory::Unreachable { since: at(NOW - 90) }, &[]);
+    assert_eq!(found.iter().map(|one| one.code).collect::<Vec<_>>(), [Code::DirectoryUnreachable]);
+    assert!(found[0].cause.contains("for 90 s"));
+}
+
+#[test]
+fn clock_skew_and_mixed_versions() {
+    check(Code::ClockSkew, "the clock of h1 is 3 s behind the directory's", |view| {
+        view.host_mut(1).clock_ahead_ns = -3_000_000_000;
+    });
+    check(Code::VersionsMixed, "1.0.0 on h2, h3, h4; 1.1.0 on h1", |view| {
+        view.host_mut(1).release = "1.1.0".to_owned();
+    });
+    assert_eq!(node(1).host, HostId(1));
+}

@@ -1,0 +1,309 @@
+//! One line for each disk: why it is not whole or not reachable, what is waited for, and when it will be whole.
+
+use crate::disk::{DiskRecord, DiskState};
+use crate::limits::NAMED_MAX;
+use crate::repair::{Repairs, Slot};
+use crate::view::{Ground, View};
+use base::units::format_bytes;
+use base::{ComponentId, DeviceId, Instant};
+use layout::Component;
+use replication::Standing;
+use replication::owner::Phase;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How a disk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    /// All that its layout promises is there.
+    Whole,
+    /// Copies are missing, and every place has one.
+    Reduced,
+    /// A place has none: it cannot be used.
+    Inaccessible,
+}
+
+/// How a disk is. What stands on a suspect host counts as there.
+pub fn condition(view: &View, disk: &DiskRecord) -> Condition {
+    let cut = |place: usize| {
+        !disk
+            .roster
+            .members
+            .iter()
+            .any(|one| usize::from(one.place) == place && serves(view, disk, one.component))
+    };
+    if (0..disk.layout.place_count()).any(cut) {
+        return Condition::Inaccessible;
+    }
+    match missing(view, disk).is_empty() {
+        true => Condition::Whole,
+        false => Condition::Reduced,
+    }
+}
+
+/// What there is to say of a disk; nothing of one that is whole and stays where it is. `pace` is the bytes per second at
+/// which its owner copies.
+pub fn explain_disk(
+    view: &View,
+    disk: &DiskRecord,
+    repairs: &Repairs,
+    pace: Option<u64>,
+    now: Instant,
+) -> Option<String> {
+    match disk.state {
+        DiskState::Creating => return Some("being made".to_owned()),
+        DiskState::Deleting => return Some("being deleted".to_owned()),
+        DiskState::Active => {}
+    }
+    match condition(view, disk) {
+        Condition::Inaccessible => Some(format!("cannot be used: {}", waits_for(view, disk, now))),
+        Condition::Whole => opening(view, disk).or_else(|| {
+            let filled = filled(view, disk, pace)?;
+            Some(format!("whole; {filled}"))
+        }),
+        Condition::Reduced => {
+            let missing = missing(view, disk);
+            let count = disk.layout.component_count();
+            let grounds = missing.iter().map(|one| ground_of(view, disk, one, now));
+            let grounds = listed(&grounds.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+            let next = filled(view, disk, pace).or_else(|| next_step(disk, repairs, &missing, now));
+            let next = next.map_or_else(String::new, |next| format!("; {next}"));
+            Some(format!("{} of {count} components missing: {grounds}{next}", missing.len()))
+        }
+    }
+}
+
+/// Components of the layout that do not count, or cannot be reached.
+pub(crate) fn missing(view: &View, disk: &DiskRecord) -> Vec<Component> {
+    let components = disk.layout.components().map(|(_, one)| *one);
+    components.filter(|one| !serves(view, disk, one.id)).collect()
+}
+
+fn serves(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
+    let is_active = disk.roster.member(id).is_some_and(|member| member.standing == Standing::Active);
+    let ground = disk.component(id).map(|(_, found)| view.ground(found.device));
+    is_active && matches!(ground, Some(Ground::Here | Ground::Unsure))
+}
+
+/// What a disk without a usable copy waits for.
+pub(crate) fn waits_for(view: &View, disk: &DiskRecord, now: Instant) -> String {
+    let mut awaited = BTreeSet::new();
+    for place in 0..disk.layout.place_count() {
+        let of_place = || disk.roster.members.iter().filter(move |one| usize::from(one.place) == place);
+        if of_place().any(|one| serves(view, disk, one.component)) {
+            continue;
+        }
+        for member in of_place().filter(|one| one.standing == Standing::Active) {
+            let (_, component) = disk.component(member.component).expect("the roster names what is there");
+            awaited.insert(ground_of(view, disk, &component, now));
+        }
+    }
+    format!(
+        "waiting for what has the only current copy: {}",
+        listed(&awaited.into_iter().collect::<Vec<_>>())
+    )
+}
+
+fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
+    let state = view.owners.get(&disk.id)?;
+    let host = disk.roster.owner.map_or_else(String::new, |owner| view.host_name(owner.node.host));
+    match state.phase {
+        Phase::Claiming | Phase::Opening if state.waits_for_directory => {
+            Some(format!("being opened by {host}, which waits for the directory"))
+        }
+        Phase::Claiming | Phase::Opening => Some(format!("being opened by {host}")),
+        Phase::Releasing => Some(format!("being released by {host}")),
+        Phase::Serving | Phase::Ended => None,
+    }
+}
+
+/// What is being filled, how much is left, and when that will be done.
+fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
+    let told =
+        |id: ComponentId| view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?.resync;
+    let mut left = 0;
+    let mut targets = BTreeSet::new();
+    for member in disk.roster.members.iter().filter(|one| one.standing != Standing::Active) {
+        let (place, component) = disk.component(member.component).expect("the roster names what is there");
+        let is_incoming = disk.incoming.iter().any(|one| one.component.id == member.component);
+        let bytes = match told(member.component) {
+            Some((_, bytes)) => bytes,
+            None if is_incoming => view.used(disk.id).get(place).copied().unwrap_or(0),
+            None => continue,
+        };
+        left += bytes;
+        targets.insert(device_name(view, component.device));
+    }
+    if targets.is_empty() {
+        return None;
+    }
+    let targets = listed(&targets.into_iter().collect::<Vec<_>>());
+    let when = match pace.filter(|pace| *pace > 0) {
+        Some(pace) => {
+            let time = duration(Duration::from_secs(left.div_ceil(pace)));
+            format!("done in about {time} at {}/s", format_bytes(pace))
+        }
+        None => "nothing is copied at the moment".to_owned(),
+    };
+    Some(format!("{} left to copy to {targets}, {when}", format_bytes(left)))
+}
+
+/// What happens next to missing components that are not being filled.
+fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: Instant) -> Option<String> {
+    let refused = missing.iter().find_map(|one| repairs.refused().get(&(disk.id, Slot::Component(one.id))));
+    if let Some(refused) = refused {
+        return Some(format!("no place for another since {}: {}", ago(now, refused.since), refused.cause));
+    }
+    let due = missing.iter().filter_map(|one| repairs.due_at(disk.id, one.id)).min()?;
+    match due > now {
+        true => Some(format!("replaced in {} unless it comes back", duration(due.since(now)))),
+        false => Some("to be replaced next".to_owned()),
+    }
+}
+
+/// What is wrong with what a component stands on.
+fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant) -> String {
+    let device = device_name(view, component.device);
+    let host = view.device(component.device).map_or_else(String::new, |(host, _)| host.name.clone());
+    match view.ground(component.device) {
+        Ground::HostAway(since) => format!("{host} is away for {}", ago(now, since)),
+        Ground::DeviceAway(since) => format!("{device} is away for {}", ago(now, since)),
+        Ground::DeviceFailed => format!("{device} failed"),
+        Ground::Unknown => format!("no host has {device}"),
+        Ground::Unsure => format!("{host} is suspect"),
+        Ground::Here => match disk.roster.member(component.id).map(|member| member.standing) {
+            Some(Standing::Stale) => format!("the component on {device} lost data"),
+            Some(Standing::Active | Standing::Absent) | None => {
+                format!("the component on {device} is behind")
+            }
+        },
+    }
+}
+
+/// A device as people know it.
+pub(crate) fn device_name(view: &View, id: DeviceId) -> String {
+    view.device(id)
+        .map_or_else(|| format!("device {id}"), |(host, device)| format!("{} of {}", device.name, host.name))
+}
+
+/// Some of the names, and how many more there are.
+pub(crate) fn listed(names: &[String]) -> String {
+    let shown = &names[..names.len().min(NAMED_MAX)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{}, and {more} more", shown.join(", ")),
+    }
+}
+
+pub(crate) fn ago(now: Instant, since: Instant) -> String {
+    duration(now.since(since))
+}
+
+/// A time for people: its greatest unit, rounded up.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        7200..172_800 => format!("{} h", seconds.div_ceil(3600)),
+        _ => format!("{} days", seconds.div_ceil(86_400)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, cluster, counting_from, node, owner_state};
+    use base::DiskId;
+    use base::units::{GIB, MIB};
+
+    fn check(view: &View, repairs: &Repairs, pace: Option<u64>, second: u64, expected: Option<&str>) {
+        let found = explain_disk(view, view.disk(1), repairs, pace, at(second));
+        assert_eq!(found.as_deref(), expected);
+    }
+
+    #[test]
+    fn a_reduced_disk_says_what_it_waits_for_and_when_it_is_whole() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "default,stripes=1");
+        let mut repairs = Repairs::default();
+        check(&view, &repairs, None, 0, None);
+        let host = view.disk(1).roster.members[1].node.host.0;
+        let name = format!("h{host}");
+        view.lose_host(host, 0);
+        view.disks.get_mut(&DiskId(1)).unwrap().roster.owner =
+            Some(replication::OwnedBy { node: view.disk(1).roster.members[0].node, incarnation: 1 });
+        repairs.step(at(600), &view, &mut counting_from(900), 1);
+        check(
+            &view,
+            &repairs,
+            None,
+            600,
+            Some(&format!(
+                "1 of 2 components missing: {name} is away for 10 min; replaced in 50 min unless it comes back"
+            )),
+        );
+        let decisions = repairs.step(at(3600), &view, &mut counting_from(900), 1);
+        let change = decisions.actions[0].step.apply(view.disk(1)).unwrap().unwrap();
+        let target = change.record.incoming[0].component;
+        view.disks.insert(DiskId(1), change.record);
+        let device = target.device.0;
+        let on = format!("/dev/sd{device} of h{}", device / 10);
+        check(
+            &view,
+            &repairs,
+            None,
+            3600,
+            Some(&format!(
+                "1 of 2 components missing: {name} is away for 60 min; \
+                 1 GiB left to copy to {on}, nothing is copied at the moment"
+            )),
+        );
+        view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(target.id, 512 * MIB, 512 * MIB)]));
+        check(
+            &view,
+            &repairs,
+            Some(8 * MIB),
+            3600,
+            Some(&format!(
+                "1 of 2 components missing: {name} is away for 60 min; \
+                 512 MiB left to copy to {on}, done in about 64 s at 8 MiB/s"
+            )),
+        );
+    }
+
+    #[test]
+    fn a_disk_out_of_reach_names_what_has_its_only_copy() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "single,stripes=1");
+        let host = view.disk(1).roster.members[0].node.host.0;
+        let why = crate::Absence::Unexpected;
+        view.liveness.insert(base::HostId(host), crate::Liveness::Away { since: at(0), why });
+        let expected =
+            format!("cannot be used: waiting for what has the only current copy: h{host} is away for 90 s");
+        check(&view, &Repairs::default(), None, 90, Some(&expected));
+        assert_eq!(condition(&view, view.disk(1)), Condition::Inaccessible);
+    }
+
+    #[test]
+    fn a_refused_repair_says_why() {
+        let mut view = cluster(2, 1);
+        view.add_disk(1, "default,stripes=1");
+        view.set_device(21, crate::DeviceState::Failed { since: at(0), error: "write failed".to_owned() });
+        view.disks.get_mut(&DiskId(1)).unwrap().roster.owner =
+            Some(replication::OwnedBy { node: node(1), incarnation: 1 });
+        let mut repairs = Repairs::default();
+        repairs.step(at(0), &view, &mut counting_from(900), 1);
+        check(
+            &view,
+            &repairs,
+            None,
+            180,
+            Some(
+                "1 of 2 components missing: /dev/sd21 of h2 failed; no place for another since 3 min: \
+                 failures_to_tolerate=1 needs 2 hosts with devices in service; there is 1: h1",
+            ),
+        );
+        assert_eq!(view.disk(1).size, 10 * GIB);
+    }
+}
