@@ -197,6 +197,12 @@ impl Cluster {
         }
     }
 
+    /// All capacity devices of the cluster.
+    pub fn all_spaces(&self) -> Vec<DeviceSpace> {
+        let view = self.view();
+        view.hosts.values().flat_map(|host| host.entry.spaces(true).collect::<Vec<_>>()).collect()
+    }
+
     /// All capacity devices of the cluster; those of hosts that this one cannot reach take nothing new.
     ///
     /// # Errors

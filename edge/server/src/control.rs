@@ -61,6 +61,14 @@ impl Control {
         }
     }
 
+    /// The capacity devices that disks stand on. That a host cannot be reached now changes nothing for those.
+    async fn standing_spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
+        match &self.cluster {
+            Some(cluster) => Ok(cluster.all_spaces()),
+            None => self.spaces().await,
+        }
+    }
+
     /// The capacity devices as placement sees them.
     async fn spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
         match &self.cluster {

@@ -16,7 +16,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use cluster::{ClusterCommand, ClusterState, Fabric, Notice, Order, OrderFailure, PeerCounters};
+pub use cluster::{ClusterCommand, ClusterState, Fabric, Notice, Order, OrderFailure};
 pub use run::start;
 
 use base::{ClusterId, DeviceId, DiskId, GroupId};

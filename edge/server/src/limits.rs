@@ -29,6 +29,8 @@ pub const GREETING_WAIT: Duration = Duration::from_secs(1);
 pub const BUFFERS_WAIT: Duration = Duration::from_millis(1);
 /// Connections with other hosts at once, both directions and those that do not greet: eight times what 64 hosts need.
 pub const PEER_CONNECTIONS_MAX: usize = 1024;
+/// Refusals of a host that is not known, before it is worth a line: with the pauses in between, two seconds of them.
+pub const JOINING_REFUSALS: u32 = 8;
 /// Different complaints about other hosts that are logged; further ones are only counted.
 pub const COMPLAINTS_MAX: usize = 256;
 /// How long a host waits for an answer of the shared directory before its outcome counts as unknown.

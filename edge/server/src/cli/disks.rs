@@ -210,6 +210,7 @@ fn disk_table(disks: &[DiskSummary]) -> String {
     let row = |disk: &DiskSummary| {
         let state = match (&disk.unavailable, disk.debts.len()) {
             (Some(reason), _) => format!("unavailable: {reason}"),
+            (None, _) if !disk.not_whole.is_empty() => format!("{}, not whole", disk.state),
             (None, 0) => disk.state.clone(),
             (None, _) => format!("{}, owes to its policy", disk.state),
         };

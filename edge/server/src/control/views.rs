@@ -89,7 +89,7 @@ impl Control {
     /// When the engine is gone.
     pub async fn disk_list(&self) -> Result<Vec<DiskSummary>, Failure> {
         let states = self.disk_states(None).await?;
-        let spaces = self.spaces().await?;
+        let spaces = self.standing_spaces().await?;
         let records = self.records();
         let entry = |id| &records.disks[id];
         let gathered = self.gather().await?;
@@ -138,7 +138,7 @@ impl Control {
         let record = &entry.record;
         let states = self.disk_states(Some(record.id)).await?;
         let state = states.get(&record.id);
-        let spaces = self.spaces().await?;
+        let spaces = self.standing_spaces().await?;
         let gathered = self.gather().await?;
         let gathered = gathered.as_ref();
         let component = |(index, component): (usize, &layout::Component)| {

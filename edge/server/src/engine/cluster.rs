@@ -199,7 +199,7 @@ impl Engine {
                     Some(_) => Ok(()),
                     None => Err(OrderFailure::Unreachable),
                 };
-                drop(answer.send(result));
+                let _ = answer.send(result);
             }
             FabricOutput::Owner { disk, event } => {
                 self.notify(Notice::Owner { disk, event, at: self.started.elapsed() });

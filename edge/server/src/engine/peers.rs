@@ -19,7 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use wire::{Answer, Hello, HelloRefusal, Identity, Message, OutgoingFull, Request, Role, VersionRange};
+use wire::{
+    Answer, Hello, HelloError, HelloRefusal, Identity, Message, OutgoingFull, Request, Role, VersionRange,
+};
 
 /// All that has to do with other nodes.
 pub(crate) struct Peers {
@@ -31,8 +33,8 @@ pub(crate) struct Peers {
     connections: Slab<Connection>,
     channels: BTreeMap<Channel, u32>,
     touched: Vec<u32>,
-    /// Complaints that were logged: each is logged once.
-    said: BTreeSet<String>,
+    /// Complaints by how often there was a reason: each is logged once.
+    said: BTreeMap<String, u32>,
     pub(crate) counters: PeerCounters,
 }
 
@@ -55,7 +57,7 @@ impl Peers {
             connections: Slab::new(),
             channels: BTreeMap::new(),
             touched: Vec::new(),
-            said: BTreeSet::new(),
+            said: BTreeMap::new(),
             counters: PeerCounters::default(),
         })
     }
@@ -107,11 +109,21 @@ impl Peers {
         key
     }
 
-    /// Logs a complaint, if it is a new one.
+    /// Logs a complaint, once.
     fn complain(&mut self, text: String) {
-        if self.said.len() < limits::COMPLAINTS_MAX && self.said.insert(text.clone()) {
+        self.complain_at(1, text);
+    }
+
+    /// Logs a complaint, once, when there is a reason to for the `time`th time.
+    fn complain_at(&mut self, time: u32, text: String) {
+        if self.said.len() >= limits::COMPLAINTS_MAX && !self.said.contains_key(&text) {
+            return;
+        }
+        let times = self.said.get(&text).map_or(1, |before| before.saturating_add(1));
+        if times == time {
             tracing::warn!("{text}");
         }
+        self.said.insert(text, times);
     }
 
     /// Ends a connection; gives its channel back, if it had one that nobody else has taken.
@@ -308,7 +320,8 @@ impl Engine {
                 peers.counters.refused += 1;
                 // Without the port, which differs at each attempt: the same is logged once.
                 let host = hello.from.node.host;
-                peers.complain(format!("a connection of host {host} is refused: {refusal}"));
+                let time = patience(&refusal);
+                peers.complain_at(time, format!("a connection of host {host} is refused: {refusal}"));
                 peers.end(key);
             }
         }
@@ -327,7 +340,11 @@ impl Engine {
             Fault::Wire(_) => peers.counters.garbage += 1,
             Fault::Slow(_) => peers.counters.slow += 1,
         }
-        peers.complain(format!("the connection with {whom} ends: {fault}"));
+        let time = match fault {
+            Fault::Hello(HelloError::Refused(refusal)) => patience(refusal),
+            Fault::Hello(_) | Fault::Wire(_) | Fault::Slow(_) => 1,
+        };
+        peers.complain_at(time, format!("the connection with {whom} ends: {fault}"));
         self.peer_ended(key);
     }
 
@@ -392,6 +409,17 @@ impl Engine {
         let is_starved = peers.connections.iter().any(|(_, one)| one.is_starved);
         let buffers = is_starved.then(|| self.now() + limits::BUFFERS_WAIT);
         [buffers, peers.deadline(self.started)].into_iter().flatten().min()
+    }
+}
+
+/// How often a refusal must happen to be worth a line. A host that has just joined is not known everywhere yet.
+fn patience(refusal: &HelloRefusal) -> u32 {
+    match refusal {
+        HelloRefusal::NotMember { .. } => limits::JOINING_REFUSALS,
+        HelloRefusal::OtherCluster { .. }
+        | HelloRefusal::NotThisNode { .. }
+        | HelloRefusal::UnknownRole { .. }
+        | HelloRefusal::NoCommonVersion { .. } => 1,
     }
 }
 

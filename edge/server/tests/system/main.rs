@@ -6,6 +6,7 @@
 mod away;
 mod bad_input;
 mod clients;
+mod cluster;
 mod crash;
 mod damage;
 mod devices;
