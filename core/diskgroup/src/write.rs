@@ -234,6 +234,10 @@ impl Group {
             },
         };
         let place = ExtentPlace { member: self.components[component as usize].member, extent };
+        let id = match origin {
+            Origin::Copy => id.max(self.greatest_replaced(place, block, blocks as u16)),
+            Origin::Guest | Origin::Alone => id,
+        };
         self.gather.data.extend(data.iter().cloned());
         let component = self.components[component as usize].record.id;
         let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
@@ -276,6 +280,10 @@ impl Group {
             }
             Some(place) => {
                 self.take_pending(place);
+                let id = match origin {
+                    Origin::Copy => id.max(self.greatest_replaced(place, block, count)),
+                    Origin::Guest | Origin::Alone => id,
+                };
                 let count_less_one = (count - 1) as u8;
                 Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }
             }
@@ -283,6 +291,19 @@ impl Group {
         let data = Buffers::new();
         self.gather.push(&record, Then { record: record.clone(), op: Some(op), data, for_checkpoint: false });
         None
+    }
+
+    /// The greatest id of the changes in the log that a change of these blocks takes the place of. A copy that brings a
+    /// lesser one goes by that: the record of what it replaces may leave the log before its own.
+    fn greatest_replaced(&self, place: ExtentPlace, block: u16, count: u16) -> WriteId {
+        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
+        let Some(dirty) = (key != CLEAN).then(|| &self.dirty[key as usize]) else {
+            return WriteId::default();
+        };
+        let blocks = block..block + count;
+        let replaced = dirty.entries.iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
+        let direct = dirty.direct.as_ref().map(|direct| direct.id);
+        replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
     }
 
     /// Writes a whole extent to a fresh place; its record follows when that is stable.

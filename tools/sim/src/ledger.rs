@@ -3,7 +3,7 @@
 
 use base::units::BLOCKS_PER_REGION;
 use base::{ComponentId, WriteId};
-use diskgroup::{Versions, WindowEntry};
+use diskgroup::{Origin, Versions, WindowEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of one component.
@@ -34,12 +34,13 @@ impl Ledger {
         &mut self,
         component: ComponentId,
         id: WriteId,
-        part: u32,
-        blocks: std::ops::Range<u16>,
-        is_trim: bool,
+        origin: Origin,
+        (part, blocks, is_trim): (u32, std::ops::Range<u16>, bool),
     ) {
         let account = self.accounts.entry(component).or_default();
-        account.changes.insert(id, true);
+        if origin == Origin::Guest {
+            account.changes.insert(id, true);
+        }
         for region in blocks.map(|block| block as usize / BLOCKS_PER_REGION) {
             match is_trim {
                 true => drop(account.regions.remove(&(part, region))),

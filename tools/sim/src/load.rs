@@ -79,6 +79,12 @@ impl World {
         WriteId { epoch: self.epoch, sequence: self.sequence }
     }
 
+    /// Any id that was given before, or none.
+    fn earlier_id(&mut self) -> WriteId {
+        let epoch = self.random.below(u64::from(self.epoch) + 1) as u32;
+        WriteId { epoch, sequence: self.random.below(self.sequence + 1) }
+    }
+
     fn begin_write(&mut self, number: u32) {
         let Some((part, block, count)) = self.pick_range(number, true) else { return };
         let mut data = Buffers::new();
@@ -95,12 +101,16 @@ impl World {
             keys.push(key);
         }
         data.push(buffer);
-        let id = self.next_id();
+        // Some are copies, as of a resync: with an id that may be less than what stands there.
+        let is_copy = self.random.chance(1, 6);
+        let id = if is_copy { self.earlier_id() } else { self.next_id() };
         let component = self.components[&number].key.expect("only live components are used");
         let checksums = data.iter().flat_map(|buffer| buffer.chunks_exact(4096)).map(crc32c).collect();
-        self.ledger.begin(self.components[&number].id, id);
-        let origin = Origin::Guest;
-        self.submit(Operation::Write { keys, id, is_trim: false }, |op| Input::Write {
+        let origin = if is_copy { Origin::Copy } else { Origin::Guest };
+        if !is_copy {
+            self.ledger.begin(self.components[&number].id, id);
+        }
+        self.submit(Operation::Write { keys, id, is_trim: false, origin }, |op| Input::Write {
             op,
             component,
             part,
@@ -120,7 +130,7 @@ impl World {
         let component = self.components[&number].key.expect("only live components are used");
         self.ledger.begin(self.components[&number].id, id);
         let origin = Origin::Guest;
-        self.submit(Operation::Write { keys, id, is_trim: true }, |op| Input::Trim {
+        self.submit(Operation::Write { keys, id, is_trim: true, origin }, |op| Input::Trim {
             op,
             component,
             part,
@@ -143,10 +153,7 @@ impl World {
 
     fn begin_changed(&mut self, number: u32) {
         let component = self.components[&number].key.expect("only live components are used");
-        let since = WriteId {
-            epoch: self.random.below(u64::from(self.epoch) + 1) as u32,
-            sequence: self.random.below(self.sequence + 1),
-        };
+        let since = self.earlier_id();
         let expected = self.ledger.changed(self.components[&number].id, since);
         let operation = Operation::Changed { component: number, expected };
         self.submit(operation, |op| Input::Changed { op, component, since, from_part: 0 });

@@ -10,7 +10,8 @@ use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
+    Settings,
 };
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -91,6 +92,7 @@ pub(crate) enum Operation {
         keys: Vec<Key>,
         id: WriteId,
         is_trim: bool,
+        origin: Origin,
     },
     /// A question for what was changed, and what the answer must tell.
     Changed {
@@ -398,18 +400,21 @@ impl World {
         }
         self.note("done", op.0 << 1 | u64::from(result.is_ok()));
         match (operation, result) {
-            (Operation::Write { keys, id, is_trim }, Ok(_)) => {
+            (Operation::Write { keys, id, is_trim, origin }, Ok(_)) => {
                 keys.iter().for_each(|key| self.model.acknowledge(*key));
                 let (component, part, first) = keys[0];
                 let blocks = first..first + keys.len() as u16;
-                self.ledger.end(ComponentId(u64::from(component)), id, part, blocks, is_trim);
+                let change = (part, blocks, is_trim);
+                self.ledger.end(ComponentId(u64::from(component)), id, origin, change);
             }
-            (Operation::Write { keys, id, .. }, Err(error)) => {
+            (Operation::Write { keys, id, origin, .. }, Err(error)) => {
                 self.check_error(keys[0].0, error);
                 if error == GroupError::DeviceLost {
                     return; // Unknown: it may have happened.
                 }
-                self.ledger.refuse(ComponentId(u64::from(keys[0].0)), id);
+                if origin == Origin::Guest {
+                    self.ledger.refuse(ComponentId(u64::from(keys[0].0)), id);
+                }
                 keys.iter().for_each(|key| self.model.refuse(*key));
             }
             (Operation::Changed { expected, .. }, Ok(Answer::Changed { parts, next })) => {

@@ -120,7 +120,8 @@ impl World {
         for (disk, place, part, tokens) in places {
             let found: Vec<Option<Vec<u8>>> = tokens.iter().map(|token| self.bytes_of(*token)).collect();
             if found.windows(2).any(|pair| pair[0] != pair[1]) {
-                return Err(format!("copies of place {place}, part {part} of {disk:?} differ"));
+                let told = first_difference(&found);
+                return Err(format!("copies of place {place}, part {part} of {disk:?} differ: {told}"));
             }
         }
         Ok(())
@@ -174,5 +175,19 @@ impl World {
             true => Ok(()),
             false => Err(format!("only {made} of {} components were made", token - 1)),
         }
+    }
+}
+
+/// The first block in which copies differ, and what each has there.
+fn first_difference(copies: &[Option<Vec<u8>>]) -> String {
+    let block = |copy: &Option<Vec<u8>>, index: usize| {
+        let bytes = copy.as_ref()?.get(index * 4096..(index + 1) * 4096)?;
+        Some(crate::model::value_of(bytes))
+    };
+    let values = |index: usize| copies.iter().map(|copy| block(copy, index)).collect::<Vec<_>>();
+    let differs = |index: &usize| values(*index).windows(2).any(|pair| pair[0] != pair[1]);
+    match (0..256).find(differs) {
+        Some(index) => format!("block {index}: {:x?}", values(index)),
+        None => "in length".to_owned(),
     }
 }
