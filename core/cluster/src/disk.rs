@@ -114,7 +114,7 @@ pub struct Change {
     pub record: DiskRecord,
     /// Components to make, and the nodes that make them.
     pub create: Vec<(NodeId, NewComponent)>,
-    /// Components whose size or reservation changes.
+    /// Components whose size or reservation changes, or with which another record of the disk is to be kept.
     pub update: Vec<(NodeId, NewComponent)>,
     /// Components to delete. A node that is not there does so when it finds them in no record.
     pub delete: Vec<(NodeId, ComponentId)>,
@@ -261,7 +261,8 @@ impl DiskRecord {
         self.incoming.is_empty() && self.roster.members.iter().all(|one| one.standing == Standing::Active)
     }
 
-    /// Whether all parts of the record fit together.
+    /// Whether all parts of the record fit together. To be asked of every record that was read: the transitions rely on
+    /// it.
     ///
     /// # Errors
     /// The first thing that does not.

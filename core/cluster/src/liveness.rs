@@ -51,6 +51,17 @@ pub struct LinkReport {
     pub at: Instant,
 }
 
+/// What a host lets see of itself.
+#[derive(Clone, Copy)]
+enum Signs {
+    /// It is heard, and nobody says that it does not answer; or somebody reaches it.
+    Well,
+    /// It is heard, and nobody who tries reaches it.
+    Unreached,
+    /// It is neither heard nor reached.
+    Silent,
+}
+
 /// What is known of one host.
 #[derive(Debug, Clone, Copy)]
 struct Attendee {
@@ -108,8 +119,12 @@ impl Attendance {
             let (is_up, is_down) = self.links_to(*host);
             let attendee = self.hosts.get_mut(host).expect("it was heard just now");
             let is_silent = now.since(attendee.heard) > HEARTBEAT_SILENCE;
-            let is_well = is_up || (!is_silent && !is_down);
-            attendee.advance(now, is_well, is_silent && !is_up, &record.maintenance);
+            let signs = match (is_up, is_silent, is_down) {
+                (true, _, _) | (false, false, false) => Signs::Well,
+                (false, false, true) => Signs::Unreached,
+                (false, true, _) => Signs::Silent,
+            };
+            attendee.advance(now, signs, &record.maintenance);
         }
         self.hosts.iter().map(|(host, attendee)| (*host, attendee.state)).collect()
     }
@@ -124,32 +139,34 @@ impl Attendance {
 }
 
 impl Attendee {
-    fn advance(&mut self, now: Instant, is_well: bool, is_silent: bool, maintenance: &Maintenance) {
+    fn advance(&mut self, now: Instant, signs: Signs, maintenance: &Maintenance) {
         let since = self.well;
-        if is_well {
-            let steady = *self.steady.get_or_insert(now);
-            if self.state == Liveness::Alive || now.since(steady) >= STEADY_AFTER {
-                self.state = Liveness::Alive;
-                self.well = now;
+        let is_away = matches!(self.state, Liveness::Away { .. });
+        match signs {
+            Signs::Well => {
+                let steady = *self.steady.get_or_insert(now);
+                if self.state == Liveness::Alive || now.since(steady) >= STEADY_AFTER {
+                    self.state = Liveness::Alive;
+                    self.well = now;
+                }
+                return;
             }
-            return;
+            Signs::Unreached if is_away => {}
+            Signs::Unreached => self.state = Liveness::Suspect { since },
+            Signs::Silent => {
+                self.state = match maintenance {
+                    Maintenance::Entering { .. } | Maintenance::On { .. } => {
+                        Liveness::Away { since, why: Absence::Maintenance }
+                    }
+                    Maintenance::Off if is_away || now.since(since) >= AWAY_AFTER => {
+                        Liveness::Away { since, why: Absence::Unexpected }
+                    }
+                    Maintenance::Off => Liveness::Suspect { since },
+                };
+            }
         }
         self.steady = None;
-        let is_serviced = *maintenance != Maintenance::Off;
-        self.state = match self.state {
-            Liveness::Away { since, .. } if is_silent => Liveness::Away { since, why: why(is_serviced) },
-            _ if is_silent && (is_serviced || now.since(since) >= AWAY_AFTER) => {
-                Liveness::Away { since, why: why(is_serviced) }
-            }
-            Liveness::Away { since, why } => Liveness::Away { since, why },
-            Liveness::Suspect { since } => Liveness::Suspect { since },
-            Liveness::Alive => Liveness::Suspect { since },
-        };
     }
-}
-
-fn why(is_serviced: bool) -> Absence {
-    if is_serviced { Absence::Maintenance } else { Absence::Unexpected }
 }
 
 #[cfg(test)]

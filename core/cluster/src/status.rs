@@ -195,6 +195,11 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
+/// So many components.
+pub(crate) fn components(count: usize) -> String {
+    if count == 1 { "1 component".to_owned() } else { format!("{count} components") }
+}
+
 pub(crate) fn ago(now: Instant, since: Instant) -> String {
     duration(now.since(since))
 }

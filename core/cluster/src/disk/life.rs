@@ -89,13 +89,23 @@ impl DiskRecord {
         Ok(Change { update: change.record.components(), ..change })
     }
 
-    /// The disk may only be read from now on, or be written again.
+    /// The disk may only be read from now on.
     ///
     /// # Errors
     /// When the disk is not there.
-    pub fn with_read_only(&self, read_only: bool) -> Result<Change, Objection> {
+    pub fn forbid_writes(&self) -> Result<Change, Objection> {
         self.expect_active()?;
-        let change = self.changed(DiskRecord { read_only, ..self.clone() });
+        let change = self.changed(DiskRecord { read_only: true, ..self.clone() });
+        Ok(Change { update: change.record.components(), ..change })
+    }
+
+    /// The disk may be written from now on.
+    ///
+    /// # Errors
+    /// When the disk is not there.
+    pub fn allow_writes(&self) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let change = self.changed(DiskRecord { read_only: false, ..self.clone() });
         Ok(Change { update: change.record.components(), ..change })
     }
 

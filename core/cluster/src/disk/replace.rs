@@ -49,7 +49,8 @@ impl DiskRecord {
         }
         let gone = one.replaces.map(|lost| (self.node(lost), lost));
         next.roster.members.retain(|member| Some(member.component) != one.replaces);
-        Ok(Change { delete: gone.into_iter().collect(), ..self.changed(next) })
+        let change = self.changed(next);
+        Ok(Change { update: change.record.components(), delete: gone.into_iter().collect(), ..change })
     }
 
     /// The component does not come after all.
@@ -86,7 +87,9 @@ impl DiskRecord {
                 return Err(Objection::AlreadyReplaced(lost));
             }
         }
-        if component.id == ComponentId(0) || self.component(component.id).is_some() {
+        let is_grown = |growth: &super::Growth| growth.nodes.contains_key(&component.id);
+        let is_taken = self.component(component.id).is_some() || self.growth.as_ref().is_some_and(is_grown);
+        if component.id == ComponentId(0) || is_taken {
             return unfit("its id is taken");
         }
         if component.size != copies[0].size {

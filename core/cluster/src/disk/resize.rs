@@ -71,7 +71,8 @@ impl DiskRecord {
         next.layout = growth.layout;
         next.size = growth.size;
         next.fit_incoming();
-        Ok(self.changed(next))
+        let change = self.changed(next);
+        Ok(Change { update: change.record.components(), ..change })
     }
 
     /// The disk keeps its size after all; what was made for it goes.
@@ -109,11 +110,7 @@ impl DiskRecord {
         next.fit_incoming();
         let delete = next.drop_members();
         let change = self.changed(next);
-        let has_changed = |(_, new): &(NodeId, wire::NewComponent)| {
-            self.component(new.id).is_none_or(|(_, old)| old.size != new.size)
-        };
-        let update = change.record.components().into_iter().filter(has_changed).collect();
-        Ok(Change { update, delete, ..change })
+        Ok(Change { update: change.record.components(), delete, ..change })
     }
 
     /// Gives what is on its way in the size of its place.

@@ -40,11 +40,8 @@ impl DiskRecord {
         let begun = next.begin_incoming(&coming)?;
         let change = self.changed(begun.record);
         let is_new: BTreeSet<ComponentId> = begun.create.iter().map(|(_, one)| one.id).collect();
-        let mut update = Vec::new();
-        if next.space_reservation != self.space_reservation {
-            update = change.record.components();
-            update.retain(|(_, one)| !is_new.contains(&one.id));
-        }
+        let mut update = change.record.components();
+        update.retain(|(_, one)| !is_new.contains(&one.id));
         Ok(Change { create: begun.create, update, delete, ..change })
     }
 

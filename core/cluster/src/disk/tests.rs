@@ -163,6 +163,7 @@ enum Happening {
     Stand(usize, u8),
     Owner(u128),
     Replace(usize, u128),
+    Arrive(usize),
     Finish(usize),
     Cancel(usize),
     Policy(u8, u8, bool),
@@ -178,14 +179,15 @@ fn happenings() -> impl Strategy<Value = Happening> {
         6 => (any::<usize>(), 0u8..3).prop_map(|(a, b)| Happening::Stand(a, b)),
         1 => (1u128..6).prop_map(Happening::Owner),
         5 => (any::<usize>(), any::<u128>()).prop_map(|(a, b)| Happening::Replace(a, b)),
-        4 => any::<usize>().prop_map(Happening::Finish),
+        6 => any::<usize>().prop_map(Happening::Arrive),
+        6 => any::<usize>().prop_map(Happening::Finish),
         1 => any::<usize>().prop_map(Happening::Cancel),
         2 => (0u8..4, 0u8..=100, any::<bool>()).prop_map(|(a, b, c)| Happening::Policy(a, b, c)),
         1 => (1u64..600).prop_map(Happening::Grow),
-        1 => any::<bool>().prop_map(Happening::EndGrowth),
+        2 => any::<bool>().prop_map(Happening::EndGrowth),
         1 => (1u64..600).prop_map(Happening::Shrink),
         1 => Just(Happening::Rename),
-        1 => prop_oneof![9 => Just(Happening::Rename), 1 => Just(Happening::Delete)],
+        1 => prop_oneof![19 => Just(Happening::Rename), 1 => Just(Happening::Delete)],
     ]
 }
 
@@ -203,6 +205,13 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
             let mut roster = disk.roster.clone();
             roster.members[which % members.len()].standing =
                 [Standing::Active, Standing::Absent, Standing::Stale][usize::from(*standing)];
+            disk.with_roster(&roster)
+        }
+        Happening::Arrive(which) => {
+            let arrives = coming(which);
+            let mut roster = disk.roster.clone();
+            let member = roster.members.iter_mut().find(|one| one.component == arrives);
+            member.ok_or(Objection::NoComponent(arrives))?.standing = Standing::Active;
             disk.with_roster(&roster)
         }
         Happening::Owner(host) => {
@@ -245,7 +254,7 @@ fn check_tasks(before: &DiskRecord, change: &Change) {
     if after.state != DiskState::Deleting {
         assert_eq!(deleted, was.difference(&is).copied().collect());
     }
-    assert!(change.update.iter().all(|(_, one)| was.contains(&one.id) && is.contains(&one.id)));
+    assert!(change.update.iter().all(|(_, one)| is.contains(&one.id) && !created.contains(&one.id)));
     let told: BTreeSet<ComponentId> =
         change.create.iter().chain(&change.update).map(|(_, one)| one.id).collect();
     for (node, new) in before.components() {
@@ -256,7 +265,7 @@ fn check_tasks(before: &DiskRecord, change: &Change) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
     fn no_transition_takes_a_record_apart(
@@ -264,7 +273,7 @@ proptest! {
         each in 1u128..3,
         failures in 0u8..4,
         gib in 1u64..400,
-        what in prop::collection::vec(happenings(), 0..40),
+        what in prop::collection::vec(happenings(), 0..60),
     ) {
         let mut view = cluster(hosts, each);
         let bytes = 2048 * GIB;

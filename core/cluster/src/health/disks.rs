@@ -4,7 +4,7 @@ use super::{Code, Finding, Severity, Subject, Surroundings};
 use crate::disk::{DiskRecord, DiskState};
 use crate::limits::RESYNC_STUCK_AFTER;
 use crate::repair::Slot;
-use crate::status::{Condition, ago, condition, device_name, explain_disk, listed, waits_for};
+use crate::status::{Condition, ago, components, condition, device_name, explain_disk, listed, waits_for};
 use crate::view::{Ground, View};
 use base::ComponentId;
 use replication::{Member, Standing};
@@ -92,8 +92,8 @@ fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
         severity: Severity::Critical,
         subject: Subject::Disk(disk.id),
         cause: format!(
-            "{} of {}'s components lost what they had acknowledged, on {devices}: the device loses writes",
-            stale.len(),
+            "{} of {} lost what was acknowledged, on {devices}: the device loses writes",
+            components(stale.len()),
             disk.name
         ),
         remedy: format!("take {devices} out of service and check it; the components are made anew elsewhere"),
@@ -121,8 +121,8 @@ fn stuck(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut 
         severity: Severity::Warning,
         subject: Subject::Disk(disk.id),
         cause: format!(
-            "nothing has been copied to {} components of {} on {} for {}{why}",
-            stuck.len(),
+            "nothing has been copied to {} of {} on {} for {}{why}",
+            components(stuck.len()),
             disk.name,
             names(view, disk, &stuck),
             ago(around.now, first)
@@ -141,8 +141,8 @@ fn blocked(around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding
         severity: Severity::Warning,
         subject: Subject::Disk(disk.id),
         cause: format!(
-            "for {} components of {} no place has been found for {}: {}",
-            refused.len(),
+            "for {} of {} no place has been found for {}: {}",
+            components(refused.len()),
             disk.name,
             ago(around.now, first.since),
             first.cause

@@ -6,7 +6,7 @@ use crate::host::{HostRecord, Maintenance};
 use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW};
 use crate::liveness::{Absence, Liveness};
 use crate::maintenance::progress;
-use crate::status::{ago, listed};
+use crate::status::{ago, components, listed};
 use crate::view::View;
 use base::units::format_bytes;
 use placement::DeviceSpace;
@@ -46,13 +46,13 @@ fn presence(view: &View, around: &Surroundings<'_>, host: &HostRecord, found: &m
             (Code::HostAway, Severity::Critical, since, "has shown no sign of life for")
         }
     };
-    let components = view.disks.values().flat_map(|disk| &disk.roster.members);
-    let count = components.filter(|member| member.node.host == host.id).count();
+    let members = view.disks.values().flat_map(|disk| &disk.roster.members);
+    let count = members.filter(|member| member.node.host == host.id).count();
     found.push(Finding {
         code,
         severity,
         subject: Subject::Host(host.id),
-        cause: format!("{} {what} {}; {count} components stand on it", host.name, ago(around.now, since)),
+        cause: format!("{} {what} {}; {} on it", host.name, ago(around.now, since), components(count)),
         remedy: format!(
             "see that {} runs, that drystone runs on it, and that the other hosts reach {}",
             host.name,
@@ -72,10 +72,10 @@ fn maintenance(view: &View, around: &Surroundings<'_>, host: &HostRecord, found:
         Maintenance::Entering { mode, since } => {
             let progress = progress(view, host.id);
             format!(
-                "{} has been entering maintenance ({mode}) for {}; {} components with {} have yet to leave it",
+                "{} has been entering maintenance ({mode}) for {}; {} with {} yet to leave it",
                 host.name,
                 ago(around.now, since),
-                progress.components_left,
+                components(progress.components_left),
                 format_bytes(progress.bytes_left)
             )
         }
@@ -94,14 +94,14 @@ fn maintenance(view: &View, around: &Surroundings<'_>, host: &HostRecord, found:
 
 fn state(around: &Surroundings<'_>, host: &HostRecord, device: &DeviceRecord, found: &mut Vec<Finding>) {
     let name = format!("{} of {}", device.name, host.name);
-    let count = device.component_count;
+    let count = components(device.component_count as usize);
     let (code, severity, cause, remedy) = match &device.state {
         DeviceState::InService => return,
         DeviceState::Away { since } => (
             Code::DeviceAway,
             Severity::Warning,
             format!(
-                "{name} with {count} components was not there when its group was opened, {} ago",
+                "{name} with {count} was not there when its group was opened, {} ago",
                 ago(around.now, *since)
             ),
             format!("plug {name} in again, or wait until its components are replaced"),
@@ -109,7 +109,7 @@ fn state(around: &Surroundings<'_>, host: &HostRecord, device: &DeviceRecord, fo
         DeviceState::Failed { since, error } => (
             Code::DeviceFailed,
             Severity::Critical,
-            format!("{name} with {count} components failed {} ago: {error}", ago(around.now, *since)),
+            format!("{name} with {count} failed {} ago: {error}", ago(around.now, *since)),
             format!("replace {name}; what stood on it is made anew elsewhere meanwhile"),
         ),
     };

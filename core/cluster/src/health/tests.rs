@@ -91,14 +91,14 @@ fn disk_deleting() {
 
 #[test]
 fn component_stale() {
-    check(Code::ComponentStale, "1 of disk1's components lost what", |view| {
+    check(Code::ComponentStale, "1 component of disk1 lost what", |view| {
         view.stand(view.component_on(1, hosts_of(view, 1)[1]), Standing::Stale);
     });
 }
 
 #[test]
 fn resync_stuck() {
-    check(Code::ResyncStuck, "nothing has been copied to 1 components of disk1 on /dev/sd", |view| {
+    check(Code::ResyncStuck, "nothing has been copied to 1 component of disk1 on /dev/sd", |view| {
         let id = view.component_on(1, hosts_of(view, 1)[1]);
         view.stand(id, Standing::Absent);
         view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(id, 5, 10)]));
@@ -107,7 +107,7 @@ fn resync_stuck() {
 
 #[test]
 fn repair_blocked() {
-    check(Code::RepairBlocked, "for 1 components of disk1 no place", |view| {
+    check(Code::RepairBlocked, "for 1 component of disk1 no place", |view| {
         let hosts = hosts_of(view, 1);
         view.set_device(hosts[1] * 10 + 1, failed());
         for host in (1..=4).filter(|host| !hosts.contains(host)) {

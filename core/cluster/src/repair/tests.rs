@@ -191,7 +191,7 @@ fn no_more_than_so_many_come_at_once() {
     let decisions = decide(&mut repairs, &view, 1);
     perform(&mut view, &decisions);
     let (coming, of_host) = view.coming();
-    assert!(coming <= 5 && coming >= 2, "{coming}");
+    assert!((2..=5).contains(&coming), "{coming}");
     assert!(of_host.values().all(|count| *count <= 2), "{of_host:?}");
 }
 
