@@ -164,6 +164,25 @@ fn a_replacement_is_called_off_when_it_is_lost_or_what_it_replaces_is_back() {
 }
 
 #[test]
+fn of_two_current_copies_that_are_both_away_neither_is_given_up() {
+    let (mut view, host) = one_disk(3);
+    let mut repairs = Repairs::default();
+    view.host_mut(host).maintenance = Maintenance::Entering { mode: Mode::FullEvacuation, since: at(0) };
+    let decisions = decide(&mut repairs, &view, 1);
+    perform(&mut view, &decisions);
+    fill(&mut view);
+    let new = view.disk(1).incoming[0].component;
+    for host in [host, new.device.0 / 10] {
+        let why = crate::Absence::Unexpected;
+        view.liveness.insert(HostId(host), crate::Liveness::Away { since: at(2), why });
+    }
+    assert_eq!(decide(&mut repairs, &view, 2 * HOUR).actions, []);
+    view.liveness.insert(HostId(host), crate::Liveness::Alive);
+    let decisions = decide(&mut repairs, &view, 2 * HOUR + 1);
+    assert_eq!(decisions.actions[0].step, Step::Cancel(new.id, Because::Lost));
+}
+
+#[test]
 fn a_refusal_is_kept_with_its_reason_until_there_is_a_place() {
     let (mut view, host) = one_disk(2);
     let lost = view.component_on(1, host);
