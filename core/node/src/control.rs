@@ -219,6 +219,10 @@ impl Node {
             error: None,
         };
         self.controls.insert(state);
+        // Held until all that waits is refused: the last of that would end the operation otherwise, and the disk with it.
+        self.disks[key.0 as usize].outstanding += 1;
+        self.refuse_held(key.0, out);
+        self.disks[key.0 as usize].outstanding -= 1;
         self.disk_quieter(key.0, out);
     }
 

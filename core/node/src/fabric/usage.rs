@@ -9,7 +9,7 @@ use crate::disk::Home;
 use crate::limits;
 use crate::node::{Node, Output};
 use crate::request::Requester;
-use base::request::Request as GuestRequest;
+use base::request::{Request as GuestRequest, RequestError};
 use base::{DiskId, Instant, NodeId};
 use replication::components::Caller;
 use replication::owner::{Input, Lost, OwnerState, Phase};
@@ -269,9 +269,20 @@ impl Node {
             self.drop_request(key, out);
             return self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out);
         }
+        if self.disks[disk as usize].is_closing {
+            return self.end_forwarded(key, Err(RequestError::Stopping), out);
+        }
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         cluster.held.push_back(key);
         self.look_soon(disk);
+    }
+
+    /// The disk goes: everything that waits for an owner is refused.
+    pub(crate) fn refuse_held(&mut self, disk: u32, out: &mut Vec<Output>) {
+        let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
+        for key in std::mem::take(&mut cluster.held) {
+            self.end_forwarded(key, Err(RequestError::Stopping), out);
+        }
     }
 
     /// The disk is served here: what waited begins.
@@ -297,6 +308,9 @@ impl Node {
             Ok(Answer::Guest(outcome)) => self.end_forwarded(key, outcome, out),
             Ok(Answer::Refused(_)) | Err(Lost) => {
                 let disk = self.requests[key as usize].disk();
+                if self.disks[disk as usize].is_closing {
+                    return self.end_forwarded(key, Err(RequestError::Stopping), out);
+                }
                 let is_denied = matches!(answer, Ok(Answer::Refused(Refusal::NotOwner)));
                 let id = self.disks[disk as usize].spec.id;
                 let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
