@@ -104,7 +104,12 @@ impl View {
     /// A disk's record, if it is news.
     pub fn note(&mut self, disk: &ClusterDisk) {
         let id = disk.entry.record.id;
-        if self.disks.get(&id).is_some_and(|known| known.entry.version >= disk.entry.version) {
+        let is_news = match self.disks.get(&id) {
+            Some(known) => known.entry.version < disk.entry.version,
+            // Up to its revision the view is complete: a disk that it lacks was removed since it was read.
+            None => disk.entry.version > self.revision,
+        };
+        if !is_news {
             return;
         }
         let mut records = Records::clone(&self.records);

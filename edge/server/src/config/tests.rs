@@ -112,4 +112,30 @@ fn the_example_is_a_configuration() {
     );
     assert_eq!(config.groups.len(), 1);
     assert_eq!(config.groups[0].create, Create::IfBlank);
+    assert_eq!(config.cluster, None);
+    assert_eq!(config.settings(None).buffer_bytes, config.buffer_bytes, "a host alone has all for itself");
+}
+
+#[test]
+fn the_example_of_a_host_among_others_is_a_configuration() {
+    let path = Path::new("../../examples/clusters/one-of-several.toml");
+    let config = Config::read(path, false).expect("the example");
+    let cluster = config.cluster.clone().expect("it is one of several");
+    assert_eq!(cluster.directory, Path::new("/run/drystone/demo.sock"));
+    assert_eq!(cluster.peers, "127.0.0.1:0".parse().expect("an address"));
+    assert_eq!((cluster.fault_domain.as_deref(), cluster.prefers_local), (Some("rack1"), false));
+    assert_eq!(config.settings(None).buffer_bytes + config.peer_buffer_bytes(), config.buffer_bytes);
+}
+
+#[test]
+fn a_cluster_that_would_let_everybody_in_or_has_no_directory_is_refused() {
+    let check = |cluster: &str, expected: &str| {
+        let text = format!("data_dir = \"d\"\n[cluster]\n{cluster}\n");
+        let failure = Config::parse(&text, Path::new("/x"), false).expect_err(cluster);
+        assert!(failure.error.contains(expected), "{failure}");
+    };
+    check("directory = \"unix:s\"\npeers = \"0.0.0.0:7000\"", "would let everybody in");
+    check("directory = \"127.0.0.1:1\"", "is not the socket of a directory");
+    check("peers = \"127.0.0.1:0\"", "missing field `directory`");
+    check("directory = \"unix:s\"\n[memory]\nbuffers = \"64MiB\"", "at least 128 MiB");
 }

@@ -52,6 +52,7 @@ pub async fn run_verified(address: &str, size: u64, seconds: u64) -> Result<Veri
         "--verify=crc32c",
         "--verify_backlog=256",
         "--verify_fatal=1",
+        "--verify_state_save=0",
         "--serialize_overlap=1",
     ];
     let shape: Vec<String> =

@@ -81,6 +81,7 @@ pub struct Changes {
 #[derive(Clone)]
 pub enum Shared {
     /// In this process.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a process that serves it and is a host too: not yet"))]
     Embedded(Arc<Store>),
     /// Served by another process of this machine.
     Remote(Remote),

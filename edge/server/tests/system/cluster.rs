@@ -165,6 +165,7 @@ fn verified_load(uri: &str, seconds: u64) -> Child {
     let mut fio = command("fio");
     fio.args(["--name=load", "--ioengine=nbd", "--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=32m"]);
     fio.args(["--verify=crc32c", "--verify_backlog=64", "--verify_fatal=1", "--serialize_overlap=1"]);
+    fio.arg("--verify_state_save=0");
     fio.args(["--time_based", &format!("--runtime={seconds}"), &format!("--uri={uri}")]);
     fio.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("fio, of the Debian package fio")
 }
@@ -189,8 +190,8 @@ fn a_mirrored_disk_survives_a_host_that_is_killed_under_load_and_becomes_whole()
         assert_verified(load);
         cluster.wait_until_whole(user, "web");
     }
-    let events = String::from_utf8_lossy(&cluster.cli(&holders[0], &["events"]).stdout).into_owned();
-    assert!(events.contains("counts again") || events.contains("served here"), "{events}");
+    let events = String::from_utf8_lossy(&cluster.cli(&holders[1], &["events"]).stdout).into_owned();
+    assert!(events.contains("counts again") && events.contains("cannot be reached"), "{events}");
     // All hosts show the same disk, whoever owns it.
     run(
         "qemu-img",
@@ -217,6 +218,33 @@ fn a_host_that_stands_still_is_passed_over_and_brought_up_to_date() {
     drop(client);
     let mut client = cluster.attach(&holders[1], "web");
     assert_eq!(client.read(0, 12288), Ok([[1; 4096], [2; 4096], [2; 4096]].concat()));
+}
+
+#[test]
+fn guests_go_on_while_the_directory_is_away() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.mirrored("web", "64MiB");
+    let mut client = cluster.attach(&holders[0], "web");
+    client.write(0, &[1; 4096]).expect("it writes");
+    cluster.wait_for_owner("web", &holders[0]);
+    // The demo serves the directory: while it stands still nobody does.
+    let demo = cluster.demo.id() as libc::pid_t;
+    // SAFETY: the process is our child and not waited for yet, so the id is still its own.
+    assert_eq!(unsafe { libc::kill(demo, libc::SIGSTOP) }, 0);
+    for round in 1..=50 {
+        client.write(round * 4096, &[2; 4096]).expect("no host failed");
+    }
+    wait_for("it is told", SECONDS, || {
+        cluster.local(&holders[0])["directory_away"].is_string().then_some(())
+    });
+    assert_eq!(client.read(0, 8192), Ok([[1; 4096], [2; 4096]].concat()));
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::kill(demo, libc::SIGCONT) }, 0);
+    wait_for("it is back", SECONDS, || cluster.local(&holders[0])["directory_away"].is_null().then_some(()));
+    cluster.order("kill", &holders[1]);
+    client.write(0, &[3; 4096]).expect("the directory takes the other copy out");
+    cluster.order("start", &holders[1]);
+    cluster.wait_until_whole(&holders[0], "web");
 }
 
 #[test]
