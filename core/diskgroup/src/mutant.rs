@@ -25,11 +25,13 @@ pub enum Mutant {
     ForgetAwayMember,
     /// The log lets go of changes that are not decided.
     ForgetWindow,
+    /// A copy's record has the copy's id, whatever it replaces in the log.
+    ForgetReplacedId,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 10] = [
+    pub const ALL: [Mutant; 11] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -40,6 +42,7 @@ impl Mutant {
         Mutant::ReuseExtentEarly,
         Mutant::ForgetAwayMember,
         Mutant::ForgetWindow,
+        Mutant::ForgetReplacedId,
     ];
 }
 

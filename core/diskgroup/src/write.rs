@@ -297,9 +297,10 @@ impl Group {
     /// lesser one goes by that: the record of what it replaces may leave the log before its own.
     fn greatest_replaced(&self, place: ExtentPlace, block: u16, count: u16) -> WriteId {
         let key = self.members[place.member as usize].dirty_of[place.extent as usize];
-        let Some(dirty) = (key != CLEAN).then(|| &self.dirty[key as usize]) else {
+        if key == CLEAN || self.is_mutant(Mutant::ForgetReplacedId) {
             return WriteId::default();
-        };
+        }
+        let dirty = &self.dirty[key as usize];
         let blocks = block..block + count;
         let replaced = dirty.entries.iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
         let direct = dirty.direct.as_ref().map(|direct| direct.id);

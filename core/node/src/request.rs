@@ -64,6 +64,8 @@ pub(crate) struct RequestState {
     error: Option<RequestError>,
     /// Whether the disk is owned here no more: the request goes to whoever owns it.
     is_returned: bool,
+    /// Whether its guest is gone: it may end, but it is not begun again.
+    pub(crate) is_abandoned: bool,
 }
 
 impl RequestState {
@@ -179,6 +181,7 @@ impl Node {
             answers: SmallVec::new(),
             error: None,
             is_returned: false,
+            is_abandoned: false,
         };
         self.requests.insert(state) as u32
     }

@@ -1,4 +1,5 @@
-//! Safety rules that can be broken on purpose, to show that the simulator notices (the last table of the protocol).
+//! Safety rules that can be broken on purpose, to show that the simulator notices: the last table of the protocol, and
+//! what the simulator itself found.
 
 /// A rule, removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,11 +32,19 @@ pub enum Mutant {
     DeltaByDifference,
     /// The delta is what is newer on the source than on the target (9).
     DeltaByNewer,
+    /// A component that begins a new session before the disk is served is not told the first watermark in it.
+    KeepReadiness,
+    /// An owner that is released before it has decided the windows tells a component the watermark all the same.
+    SettleUndecided,
+    /// A record found unchanged after a transaction of unknown outcome counts as "it did not happen".
+    TrustUnchangedRecord,
+    /// Components are looked for in groups whose log has not been read.
+    AskOpeningGroup,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 14] = [
+    pub const ALL: [Mutant; 18] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -50,10 +59,14 @@ impl Mutant {
         Mutant::DeltaBySource,
         Mutant::DeltaByDifference,
         Mutant::DeltaByNewer,
+        Mutant::KeepReadiness,
+        Mutant::SettleUndecided,
+        Mutant::TrustUnchangedRecord,
+        Mutant::AskOpeningGroup,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.
-    pub(crate) fn is(this: Option<Mutant>, wanted: Mutant) -> bool {
+    pub fn is(this: Option<Mutant>, wanted: Mutant) -> bool {
         cfg!(feature = "mutants") && this == Some(wanted)
     }
 }

@@ -384,6 +384,8 @@ pub struct Owner {
     /// Closes under way in a release.
     pub(crate) closes: u32,
     pub(crate) has_closed: bool,
+    /// Whether the windows were decided.
+    pub(crate) has_served: bool,
     pub(crate) attempts: u32,
     pub(crate) rolled: u32,
     pub(crate) copied_bytes: u64,
@@ -419,6 +421,7 @@ impl Owner {
             reads_waiting: VecDeque::new(),
             closes: 0,
             has_closed: false,
+            has_served: false,
             attempts: 0,
             rolled: 0,
             copied_bytes: 0,

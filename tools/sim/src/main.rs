@@ -30,6 +30,9 @@ struct Arguments {
     /// Several hosts instead of one.
     #[arg(long)]
     cluster: bool,
+    /// With `--mutants`: only those whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
     /// Removes each safety rule in turn and reports the seeds needed to notice.
     #[arg(long)]
     mutants: bool,
@@ -98,7 +101,8 @@ fn cluster(arguments: &Arguments) -> bool {
         return result.is_ok();
     }
     if arguments.mutants {
-        let caught = replication::Mutant::ALL.map(|mutant| {
+        let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
+        let caught = replication::Mutant::ALL.into_iter().filter(chosen).map(|mutant| {
             let found = hunt(mutant, arguments.seed, arguments.seeds);
             match &found {
                 Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
@@ -106,7 +110,7 @@ fn cluster(arguments: &Arguments) -> bool {
             }
             found.is_some()
         });
-        return caught.iter().all(|is_caught| *is_caught);
+        return caught.fold(true, |all, is_caught| all & is_caught);
     }
     let (mut failed, mut total) = (0, sim::cluster::Summary::default());
     for seed in arguments.seed..arguments.seed + arguments.seeds {

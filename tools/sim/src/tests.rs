@@ -1,12 +1,36 @@
 //! The campaign that every test run goes through; longer ones are commands (`docs/TESTING.md`).
 
 use crate::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use crate::cluster;
 use diskgroup::Mutant;
 
 #[test]
 fn seeds_pass() {
     for seed in 1..=150 {
         run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+}
+
+#[test]
+fn seeds_of_several_hosts_pass() {
+    for seed in 1..=500 {
+        cluster::run_seed(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+}
+
+#[test]
+fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
+    for seed in 1..=5 {
+        assert_eq!(cluster::run_seed(seed, None), cluster::run_seed(seed, None), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_removed_rule_of_the_protocol_is_noticed() {
+    for mutant in replication::Mutant::ALL {
+        let caught = cluster::hunt(mutant, 1, 2000);
+        println!("{mutant:?}: {caught:?}");
+        assert!(caught.is_some(), "{mutant:?} was not noticed by 2000 seeds");
     }
 }
 
@@ -42,6 +66,10 @@ fn seeds_that_once_failed_pass() {
         (
             106,
             "of an extent whose page was damaged the log told a trim alone: it was taken for free, its blocks for zeroes",
+        ),
+        (
+            165,
+            "a copy with a lesser id took the place of a guest's change in the log: after a crash its region counted as older",
         ),
         (22, "a second round of destaging chose a boundary behind that of a checkpoint under way"),
         (

@@ -7,7 +7,7 @@
 use super::For;
 use crate::disk::Home;
 use crate::limits;
-use crate::node::{Node, Output};
+use crate::node::{Node, Output, Token};
 use crate::request::Requester;
 use base::request::{Request as GuestRequest, RequestError};
 use base::{DiskId, Instant, NodeId};
@@ -272,9 +272,29 @@ impl Node {
         if self.disks[disk as usize].is_closing {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
+        if self.requests[key as usize].is_abandoned {
+            return self.end_forwarded(key, Err(RequestError::Stopping), out);
+        }
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         cluster.held.push_back(key);
         self.look_soon(disk);
+    }
+
+    /// The guest of a request is gone. A request that waits for an owner ends; one that has begun may still happen, but
+    /// only now: applied after the guest was started elsewhere, it would undo what that does.
+    pub fn abandon(&mut self, now: Instant, token: Token, out: &mut Vec<Output>) {
+        self.now = now;
+        let is_it = |state: &crate::request::RequestState| matches!(state.requester, Requester::Guest(of) if of == token);
+        let Some((key, _)) = self.requests.iter().find(|(_, state)| is_it(state)) else { return };
+        let key = key as u32;
+        self.requests[key as usize].is_abandoned = true;
+        let disk = self.requests[key as usize].disk();
+        let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
+        if let Some(index) = cluster.held.iter().position(|held| *held == key) {
+            cluster.held.remove(index);
+            self.end_forwarded(key, Err(RequestError::Stopping), out);
+        }
+        self.pump(out);
     }
 
     /// The disk goes: everything that waits for an owner is refused.
@@ -306,6 +326,9 @@ impl Node {
     pub(crate) fn forwarded(&mut self, key: u32, answer: Result<Answer, Lost>, out: &mut Vec<Output>) {
         match answer {
             Ok(Answer::Guest(outcome)) => self.end_forwarded(key, outcome, out),
+            Ok(Answer::Refused(_)) | Err(Lost) if self.requests[key as usize].is_abandoned => {
+                self.end_forwarded(key, Err(RequestError::Stopping), out);
+            }
             Ok(Answer::Refused(_)) | Err(Lost) => {
                 let disk = self.requests[key as usize].disk();
                 if self.disks[disk as usize].is_closing {

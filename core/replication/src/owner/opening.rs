@@ -144,7 +144,12 @@ impl Owner {
                 member.link = Link::Open;
                 member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
                 match (self.phase, self.member(at).is_active()) {
-                    (Phase::Serving | Phase::Releasing, true) => self.rejoined(at),
+                    // An owner that is released before it served has decided nothing: it says nothing of a watermark.
+                    (Phase::Serving | Phase::Releasing, true)
+                        if self.has_served || self.is_mutant(Mutant::SettleUndecided) =>
+                    {
+                        self.rejoined(at);
+                    }
                     (Phase::Serving, false) => self.begin_resync(at, watermark),
                     (_, _) => self.decide_anew(at.place),
                 }
@@ -202,6 +207,7 @@ impl Owner {
         }
         if self.places.iter().all(|place| place.is_ready) && self.recording.is_idle() {
             self.phase = Phase::Serving;
+            self.has_served = true;
             self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
             for place in &mut self.places {
                 place.members.iter_mut().for_each(|member| member.opened = None);
@@ -212,9 +218,10 @@ impl Owner {
     /// A component of the place begins a new session before the disk is served: it must be told the first watermark in
     /// that session, even if it was told in the one before.
     pub(crate) fn decide_anew(&mut self, place: u16) {
+        let keeps = self.phase != Phase::Opening || self.is_mutant(Mutant::KeepReadiness);
         let place = &mut self.places[place as usize];
         place.deciding = None;
-        place.is_ready &= self.phase != Phase::Opening;
+        place.is_ready &= keeps;
     }
 
     fn begin_deciding(&mut self, index: u16) {

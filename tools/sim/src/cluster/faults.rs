@@ -89,6 +89,12 @@ impl World {
             }
         }
         self.say(|| format!("host {host} is cut off until {}", until / MS));
+        // Its guests are started elsewhere, as by a manager that takes the host for dead, while it goes on.
+        for guest in 0..self.guests.len() {
+            if self.guests[guest].host == host && self.random.chance(1, 2) {
+                self.guest_lost(guest);
+            }
+        }
     }
 
     fn reset_connection(&mut self) {

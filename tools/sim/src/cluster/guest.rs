@@ -9,8 +9,16 @@ use std::collections::BTreeMap;
 /// A request under way.
 #[derive(Debug)]
 enum Asked {
-    Write { keys: Vec<Key> },
-    Read { first: u64, count: u64, began: u64 },
+    Write {
+        keys: Vec<Key>,
+    },
+    /// `via`: the host of an observer, who only reads.
+    Read {
+        first: u64,
+        count: u64,
+        began: u64,
+        via: Option<usize>,
+    },
 }
 
 /// The guest of one disk.
@@ -53,9 +61,9 @@ impl Guest {
         }
     }
 
-    /// Requests under way.
+    /// Requests of its own under way.
     pub fn outstanding(&self) -> usize {
-        self.asked.len()
+        self.asked.values().filter(|asked| !matches!(asked, Asked::Read { via: Some(_), .. })).count()
     }
 
     fn key(block: u64) -> Key {
@@ -83,7 +91,7 @@ impl Guest {
             11 | 12 => self.trim(first, count)?,
             _ => {
                 let (offset, len) = (first * BLOCK_SIZE, (count * BLOCK_SIZE) as u32);
-                self.asked.insert(token, Asked::Read { first, count, began: self.model.clock() });
+                self.asked.insert(token, Asked::Read { first, count, began: self.model.clock(), via: None });
                 Request::Read { offset, len }
             }
         };
@@ -130,8 +138,35 @@ impl Guest {
         let token = self.next_token;
         self.next_token += 1;
         self.since.insert(token, now);
-        self.asked.insert(token, Asked::Read { first, count: per_part, began: self.model.clock() });
+        let asked = Asked::Read { first, count: per_part, began: self.model.clock(), via: None };
+        self.asked.insert(token, asked);
         Some((token, Request::Read { offset: first * BLOCK_SIZE, len: MIB as u32 }))
+    }
+
+    /// The requests of its own that are under way.
+    pub fn own_requests(&self) -> Vec<u64> {
+        let own = self.asked.iter().filter(|(_, asked)| !matches!(asked, Asked::Read { via: Some(_), .. }));
+        own.map(|(token, _)| *token).collect()
+    }
+
+    /// Reads of observers under way.
+    pub fn observers(&self) -> usize {
+        self.asked.len() - self.outstanding()
+    }
+
+    /// What somebody reads through another host.
+    pub fn observe(&mut self, host: usize, random: &mut Random) -> (u64, Request) {
+        let token = self.next_token;
+        self.next_token += 1;
+        let first = random.below(24.min(self.size_blocks));
+        let asked = Asked::Read { first, count: 1, began: self.model.clock(), via: Some(host) };
+        self.asked.insert(token, asked);
+        (token, Request::Read { offset: first * BLOCK_SIZE, len: BLOCK_SIZE as u32 })
+    }
+
+    /// A host is gone, and with it those who read through it.
+    pub fn lose_observers(&mut self, host: usize) {
+        self.asked.retain(|_, asked| !matches!(asked, Asked::Read { via: Some(via), .. } if *via == host));
     }
 
     /// A request ended.
@@ -145,7 +180,9 @@ impl Guest {
         outcome: Outcome,
         may_damage: bool,
     ) -> Result<(), String> {
-        let asked = self.asked.remove(&token).ok_or_else(|| format!("request {token} was answered twice"))?;
+        let Some(asked) = self.asked.remove(&token) else {
+            return Ok(()); // Whoever asked is gone.
+        };
         let since = self.since.remove(&token).unwrap_or(now);
         self.longest_ns = self.longest_ns.max(now - since);
         self.answered += 1;
@@ -158,7 +195,7 @@ impl Guest {
                 // Pieces of it may have happened.
                 keys.iter().for_each(|key| self.model.undecide(*key));
             }
-            (Asked::Read { first, count, began }, Ok(Reply::Data(pieces))) => {
+            (Asked::Read { first, count, began, .. }, Ok(Reply::Data(pieces))) => {
                 self.check(first, count, began, &pieces)?;
             }
             (Asked::Read { .. }, Err(RequestError::Damaged)) if may_damage => self.errors += 1,
@@ -189,7 +226,7 @@ impl Guest {
 
     /// The host on which it runs is gone: what it had asked has happened or not. It starts elsewhere.
     pub fn lose_host(&mut self, to: usize) {
-        self.asked.clear();
+        self.asked.retain(|_, asked| matches!(asked, Asked::Read { via: Some(_), .. }));
         self.since.clear();
         self.model.crash();
         self.host = to;

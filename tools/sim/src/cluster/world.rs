@@ -668,9 +668,22 @@ impl World {
         self.with_node(host, |node, now, out| node.set_used(now, disk, is_used, out));
     }
 
+    /// Somebody reads the guest's disk through another host: a former owner, perhaps.
+    fn observe(&mut self, guest: usize) {
+        let host = self.random.below(self.hosts.len() as u64) as usize;
+        let is_running = self.hosts[host].node.is_some() && self.hosts[host].paused_until <= self.now;
+        if is_running && self.guests[guest].observers() < 4 {
+            let (number, request) = self.guests[guest].observe(host, &mut self.random);
+            self.asks(host, guest, number, request);
+        }
+    }
+
     fn guest_turn(&mut self, guest: usize) {
         let pause = 1 + self.random.below(self.plan.think_ns);
         self.later(pause, Event::Guest { guest });
+        if self.has_load && self.random.chance(1, 8) {
+            self.observe(guest);
+        }
         let host = self.guests[guest].host;
         if self.hosts[host].node.is_none() {
             return self.guest_lost(guest);
@@ -697,7 +710,11 @@ impl World {
     }
 
     pub(crate) fn guest_asks(&mut self, guest: usize, number: u64, request: base::request::Request) {
-        let (host, disk) = (self.guests[guest].host, self.guests[guest].disk);
+        self.asks(self.guests[guest].host, guest, number, request);
+    }
+
+    fn asks(&mut self, host: usize, guest: usize, number: u64, request: base::request::Request) {
+        let disk = self.guests[guest].disk;
         let token = Token((guest as u64) << 40 | number);
         self.with_node(host, |node, now, out| {
             let key = node.disk(disk).expect("every host knows every disk");
@@ -705,10 +722,11 @@ impl World {
         });
     }
 
-    /// The host of a guest is gone: it starts on another that runs.
-    fn guest_lost(&mut self, guest: usize) {
+    /// The host of a guest is gone, or taken to be: it starts on another that runs.
+    pub(crate) fn guest_lost(&mut self, guest: usize) {
+        let from = self.guests[guest].host;
         let running: Vec<usize> =
-            (0..self.hosts.len()).filter(|&host| self.hosts[host].node.is_some()).collect();
+            (0..self.hosts.len()).filter(|&host| self.hosts[host].node.is_some() && host != from).collect();
         if running.is_empty() {
             return;
         }
@@ -719,7 +737,12 @@ impl World {
         for host in [Some(from), moving_to].into_iter().flatten().filter(|host| *host != to) {
             self.with_node(host, |node, now, out| node.set_used(now, disk, false, out));
         }
+        let requests = self.guests[guest].own_requests();
         self.guests[guest].lose_host(to);
+        for number in requests {
+            let token = Token((guest as u64) << 40 | number);
+            self.with_node(from, |node, now, out| node.abandon(now, token, out));
+        }
         self.use_disk(guest, true);
     }
 
@@ -744,6 +767,7 @@ impl World {
             }
         }
         for guest in 0..self.guests.len() {
+            self.guests[guest].lose_observers(host);
             if self.guests[guest].host == host {
                 self.guests[guest].lose_host(host);
             }
