@@ -7,6 +7,7 @@ mod directory;
 mod ends;
 mod faults;
 mod guest;
+mod guests;
 mod host;
 mod network;
 mod plan;
