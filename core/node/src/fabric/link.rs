@@ -98,6 +98,8 @@ pub(crate) struct Accepted {
     received: u64,
     /// The other's clock when it sent the newest message heard.
     stamp: u64,
+    /// When that came.
+    heard: Instant,
 }
 
 impl Accepted {
@@ -152,7 +154,7 @@ impl Node {
     /// Another node began a connection: any before it from that node is over.
     pub fn accepted(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         self.now = now;
-        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0 };
+        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0, heard: now };
         let before = self.fabric().accepted.insert(peer, accepted);
         if let Some(before) = before.filter(|before| before.session != session) {
             out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session: before.session }));
@@ -190,11 +192,15 @@ impl Node {
             && self.fabric().settings.mutant == Some(replication::Mutant::AcceptOldSession);
         let Some(accepted) = self.fabric().accepted.get_mut(&peer) else { return };
         if accepted.session == session {
-            if sequence != accepted.received + 1 {
+            // The other node sends a heartbeat far more often: when none came for so long it has given the session up, and
+            // what still comes in it may have been asked anew elsewhere, and followed by more.
+            let is_stale = now.since(accepted.heard) >= replication::limits::SILENCE;
+            if sequence != accepted.received + 1 || is_stale {
                 self.drop_accepted(peer, session);
                 out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
                 return self.pump(out);
             }
+            accepted.heard = now;
             accepted.received = sequence;
             accepted.stamp = stamp.max(accepted.stamp);
         } else if !accepts_all {

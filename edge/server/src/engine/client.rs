@@ -112,6 +112,14 @@ impl Client {
     }
 }
 
+/// Whether a receive that ended so tells that nobody is at the other end any more.
+pub(crate) fn is_gone(result: &std::io::Result<i32>) -> bool {
+    match result {
+        Ok(bytes) => *bytes == 0,
+        Err(error) => !is_passing(error),
+    }
+}
+
 /// Whether the call is simply to be made again.
 pub(crate) fn is_passing(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))

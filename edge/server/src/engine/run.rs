@@ -1,6 +1,6 @@
 //! The engine's thread: takes completions and commands in batches, tells the node, performs what it asks for.
 
-use super::client::Client;
+use super::client::{self, Client};
 use super::commands::{Pending, Registry};
 use super::devices::OpenDevice;
 use super::listener::Listener;
@@ -229,8 +229,12 @@ impl Engine {
         match completion.flight {
             Flight::Device(flight) => self.device_done(flight, completion.result),
             Flight::Receive { socket: Socket::Client(client), message } => {
+                let is_gone = client::is_gone(&completion.result);
                 let Some(state) = self.clients.get_mut(client as usize) else { return };
                 state.received(message, completion.result, &mut self.client_events);
+                if is_gone {
+                    self.abandon_requests(client);
+                }
                 self.dispatch(client);
                 self.touch(client);
             }
@@ -373,6 +377,21 @@ impl Engine {
             } else if had_events {
                 self.touch(client);
             }
+        }
+    }
+
+    /// The client has left: what it asked for and has not begun is not begun later, when its guest may run elsewhere.
+    fn abandon_requests(&mut self, client: u32) {
+        let is_of = |target: &Target| matches!(target, Target::Guest { client: of, .. } if *of == client);
+        let tokens: Vec<Token> = self
+            .targets
+            .iter()
+            .filter(|(_, target)| is_of(target))
+            .map(|(key, _)| Token(key as u64))
+            .collect();
+        let now = self.now();
+        for token in tokens {
+            self.node.abandon(now, token, &mut self.outputs);
         }
     }
 

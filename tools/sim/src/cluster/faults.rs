@@ -1,11 +1,14 @@
 //! Faults, drawn as the plan says.
 
 use super::plan::MS;
-use super::world::World;
+use super::world::{Event, World};
 use base::NodeId;
 
 /// Faults are drawn so many times a second.
 const TURNS: u64 = 40;
+
+/// How long a manager waits before it starts a guest elsewhere whose host it cannot reach.
+const RESTART_AFTER: u64 = 3000 * MS;
 
 impl World {
     /// Draws the faults of one turn.
@@ -89,11 +92,9 @@ impl World {
             }
         }
         self.say(|| format!("host {host} is cut off until {}", until / MS));
-        // Its guests are started elsewhere, as by a manager that takes the host for dead, while it goes on.
-        for guest in 0..self.guests.len() {
-            if self.guests[guest].host == host && self.random.chance(1, 2) {
-                self.guest_lost(guest);
-            }
+        // Its guests are started elsewhere, as by a manager that takes the host for dead after a while, though it goes on.
+        if until > self.now + RESTART_AFTER && self.random.chance(2, 3) {
+            self.later(RESTART_AFTER, Event::Restart { host });
         }
     }
 

@@ -150,6 +150,9 @@ pub(crate) enum Event {
         guest: usize,
     },
     Fault,
+    Restart {
+        host: usize,
+    },
     Start {
         host: usize,
     },
@@ -369,7 +372,11 @@ impl World {
                 Some(self.index_of(if *at_acceptor { *to } else { *from }))
             }
             Event::Guest { guest } => Some(self.guests[*guest].host),
-            Event::Commit { .. } | Event::Fetch { .. } | Event::Fault | Event::Start { .. } => None,
+            Event::Commit { .. }
+            | Event::Fetch { .. }
+            | Event::Fault
+            | Event::Start { .. }
+            | Event::Restart { .. } => None,
         }
     }
 
@@ -438,6 +445,10 @@ impl World {
             }
             Event::Guest { guest } => self.guest_turn(guest),
             Event::Fault => self.fault_turn(),
+            Event::Restart { host } => {
+                let guests = (0..self.guests.len()).filter(|&guest| self.guests[guest].host == host);
+                guests.collect::<Vec<_>>().into_iter().for_each(|guest| self.guest_lost(guest));
+            }
             Event::Start { host } => self.start(host),
         }
     }
