@@ -107,7 +107,7 @@ impl Cluster {
             prefers_local: settings.prefers_local,
         };
         let (notices, inbox) = unbounded_channel();
-        let join = |answer| Command::Cluster(ClusterCommand::Join { fabric, notices, answer });
+        let join = |answer| Command::cluster(ClusterCommand::Join { fabric, notices, answer });
         let peers = engine.call(join).await??;
         let cluster = Arc::new(Cluster {
             me,
@@ -180,7 +180,7 @@ impl Cluster {
     /// # Errors
     /// When it is gone.
     pub async fn state(&self) -> Result<ClusterState, EngineError> {
-        self.engine.call(|answer| Command::Cluster(ClusterCommand::State { answer })).await
+        self.engine.call(|answer| Command::cluster(ClusterCommand::State { answer })).await
     }
 
     /// Bytes per second at which a component is brought up to date, by this host as the disk's owner.

@@ -276,9 +276,16 @@ pub enum Command {
     /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).
     Found { answer: Answer<Vec<DiskRecord>> },
     /// What only a host among others is asked.
-    Cluster(ClusterCommand),
+    Cluster(Box<ClusterCommand>),
     /// Stops: no new requests, waits for those under way, makes a checkpoint, ends the thread.
     Stop { answer: Answer<()> },
+}
+
+impl Command {
+    /// What only a host among others is asked.
+    pub fn cluster(command: ClusterCommand) -> Command {
+        Command::Cluster(Box::new(command))
+    }
 }
 
 /// The way to the engine; clones share it.

@@ -115,7 +115,7 @@ impl Cluster {
         order: Order,
     ) -> Result<Result<(), OrderFailure>, EngineError> {
         let command = |answer| ClusterCommand::Component { node, order, answer };
-        self.engine.call(|answer| Command::Cluster(command(answer))).await
+        self.engine.call(|answer| Command::cluster(command(answer))).await
     }
 
     /// Marks a disk as going: every host that holds some of it deletes that, and the last one the record.

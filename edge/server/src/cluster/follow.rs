@@ -65,7 +65,7 @@ impl Cluster {
     /// Tells the engine which nodes there are.
     pub(super) fn tell_nodes(&self, view: &View) -> Result<(), EngineError> {
         let nodes = view.hosts.values().map(|host| (host.entry.node(), host.entry.peers)).collect();
-        self.engine.tell(Command::Cluster(ClusterCommand::Nodes { nodes }))
+        self.engine.tell(Command::cluster(ClusterCommand::Nodes { nodes }))
     }
 
     /// Tells the engine what a disk's record says.
@@ -78,17 +78,17 @@ impl Cluster {
                 let record = (disk.entry.version, disk.roster.clone());
                 let (spec, first) = (disk.entry.record.clone(), record.clone());
                 let open = |answer| ClusterCommand::Open { disk: spec, record: first, answer };
-                if let Err(error) = self.engine.call(|answer| Command::Cluster(open(answer))).await? {
+                if let Err(error) = self.engine.call(|answer| Command::cluster(open(answer))).await? {
                     tracing::error!("disk {} cannot be served: {error}", disk.entry.record.name);
                 }
                 let recorded = ClusterCommand::Recorded { disk: id, record: Some(record) };
-                self.engine.tell(Command::Cluster(recorded))
+                self.engine.tell(Command::cluster(recorded))
             }
         }
     }
 
     async fn tell_gone(&self, disk: DiskId) -> Result<(), EngineError> {
-        let forget = |answer| Command::Cluster(ClusterCommand::Forget { disk, answer });
+        let forget = |answer| Command::cluster(ClusterCommand::Forget { disk, answer });
         if let Err(error) = self.engine.call(forget).await? {
             tracing::error!("disk {disk} cannot be let go of: {error}");
         }
@@ -105,7 +105,7 @@ impl Cluster {
                     tokio::spawn(async move {
                         let committed = cluster.commit_roster(disk, expected, roster).await;
                         let command = ClusterCommand::Committed { disk, number, committed };
-                        let _ = cluster.engine.tell(Command::Cluster(command));
+                        let _ = cluster.engine.tell(Command::cluster(command));
                     });
                 }
                 Notice::Fetch { disk } => {
@@ -118,7 +118,7 @@ impl Cluster {
                             },
                             Err(_) => ClusterCommand::FetchFailed { disk },
                         };
-                        let _ = cluster.engine.tell(Command::Cluster(command));
+                        let _ = cluster.engine.tell(Command::cluster(command));
                     });
                 }
             }

@@ -140,7 +140,7 @@ impl Engine {
             Command::DeleteDisk { disk, answer } => self.delete_disk(disk, answer),
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
             Command::Found { answer } => drop(answer.send(self.found())),
-            Command::Cluster(command) => self.cluster_command(command),
+            Command::Cluster(command) => self.cluster_command(*command),
             Command::Stop { answer } => {
                 self.registry.stop = Some((answer, std::time::Instant::now() + STOP_PATIENCE));
                 self.begin_stop();

@@ -346,3 +346,18 @@ fn a_policy_that_the_hosts_cannot_meet_is_refused_with_the_way_out() {
     let nobody = cluster.cli("a", &["host", "kill", "z", "--demo", text(&cluster.folder.path().join("d"))]);
     assert_eq!(nobody.status.code(), Some(4), "{}", said(&nobody));
 }
+
+#[test]
+fn a_host_of_another_cluster_is_not_let_in_by_a_directory() {
+    let (cluster, other) = (Cluster::start(2), Cluster::start(2));
+    cluster.order("stop", "b");
+    let own = cluster.path("b").join("host.toml");
+    let config = std::fs::read_to_string(&own).expect("its configuration");
+    let socket = |cluster: &Cluster| text(&cluster.path("demo.sock")).to_owned();
+    assert!(config.contains(&socket(&cluster)), "{config}");
+    std::fs::write(&own, config.replace(&socket(&cluster), &socket(&other))).expect("room for it");
+    let refused = output(command(PROGRAM).args(["host", "--config", text(&own)]));
+    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+    assert!(said(&refused).contains("this host belongs to cluster"), "{}", said(&refused));
+    assert!(said(&refused).contains("correct [cluster] directory"), "{}", said(&refused));
+}
