@@ -526,7 +526,9 @@ impl Components {
         let held = self.held.get_mut(&component).expect("a component that is being opened is held");
         let opening = held.opening.expect("it is being opened");
         let is_other = matches!(held.grant, GrantHolder::Node(node) if node != opening.caller.node);
-        if opening.epoch < held.promised || (opening.epoch == held.promised && is_other) {
+        let takes_older = Mutant::is(self.mutant, Mutant::AcceptOlderEpoch);
+        let is_older = opening.epoch < held.promised && !takes_older;
+        if is_older || (opening.epoch == held.promised && is_other) {
             let epoch = held.promised.max(opening.epoch);
             return self.end_opening(component, Answer::Refused(Refusal::Superseded { epoch }), out);
         }
@@ -588,7 +590,7 @@ impl Components {
             }
             Stage::Draining if held.outstanding == 0 => {
                 let (caller, epoch) = (opening.caller, opening.epoch);
-                if epoch == held.promised {
+                if epoch <= held.promised {
                     self.set_stage(component, Stage::Telling);
                     return self.opening_store(component, caller, Store::State, out);
                 }
