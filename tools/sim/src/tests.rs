@@ -25,12 +25,34 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
     }
 }
 
+/// Mutants of the protocol, each with a seed that notices it: the first one found by `cargo xtask sim --cluster --mutants
+/// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
+const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
+    (replication::Mutant::AcknowledgeBeforeShrink, 3),
+    (replication::Mutant::AcceptOlderEpoch, 247),
+    (replication::Mutant::ServeUndecided, 2),
+    (replication::Mutant::StartAlone, 2),
+    (replication::Mutant::ReadOverWrites, 185),
+    (replication::Mutant::ResyncMissesInFlight, 7),
+    (replication::Mutant::AcknowledgeWithoutResync, 26),
+    (replication::Mutant::CopyWithoutLock, 7),
+    (replication::Mutant::AcceptOldSession, 37),
+    (replication::Mutant::SettleDuringResync, 31),
+    (replication::Mutant::DeltaBySource, 182),
+    (replication::Mutant::DeltaByDifference, 37),
+    (replication::Mutant::DeltaByNewer, 31),
+    (replication::Mutant::KeepReadiness, 478),
+    (replication::Mutant::SettleUndecided, 40),
+];
+
 #[test]
 fn every_removed_rule_of_the_protocol_is_noticed() {
-    for mutant in replication::Mutant::ALL {
-        let caught = cluster::hunt(mutant, 1, 2000);
-        println!("{mutant:?}: {caught:?}");
-        assert!(caught.is_some(), "{mutant:?} was not noticed by 2000 seeds");
+    for (mutant, first) in MUTANTS_NOTICED {
+        let caught = cluster::hunt(*mutant, *first, 3);
+        assert!(
+            caught.is_some(),
+            "{mutant:?}: hunt again with `cargo xtask sim --cluster --mutants --seeds 2000`"
+        );
     }
 }
 

@@ -64,6 +64,12 @@ impl World {
         });
     }
 
+    /// A manager takes a host for dead: its guests are started elsewhere.
+    pub(crate) fn restart_guests(&mut self, host: usize) {
+        let guests = (0..self.guests.len()).filter(|&guest| self.guests[guest].host == host);
+        guests.collect::<Vec<_>>().into_iter().for_each(|guest| self.guest_lost(guest));
+    }
+
     /// The host of a guest is gone, or taken to be: it starts on another that runs.
     pub(crate) fn guest_lost(&mut self, guest: usize) {
         let from = self.guests[guest].host;

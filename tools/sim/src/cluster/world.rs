@@ -445,10 +445,7 @@ impl World {
             }
             Event::Guest { guest } => self.guest_turn(guest),
             Event::Fault => self.fault_turn(),
-            Event::Restart { host } => {
-                let guests = (0..self.guests.len()).filter(|&guest| self.guests[guest].host == host);
-                guests.collect::<Vec<_>>().into_iter().for_each(|guest| self.guest_lost(guest));
-            }
+            Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
         }
     }
