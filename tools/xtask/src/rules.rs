@@ -36,17 +36,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
     (
         "sim",
         "tools/sim",
-        &[
-            "base",
-            "iostats",
-            "layout",
-            "wire",
-            "placement",
-            "replication",
-            "diskgroup",
-            "cluster",
-            "node",
-        ],
+        &["base", "iostats", "layout", "wire", "placement", "replication", "diskgroup", "cluster", "node"],
     ),
     ("xtask", "tools/xtask", &[]),
 ];
