@@ -180,7 +180,9 @@ impl Owner {
     fn take_in_new_members(&mut self) {
         let now = self.now;
         for recorded in self.recording.roster.members.clone() {
-            let place = &mut self.places[recorded.place as usize];
+            // There is none before the places are built (an owner released while it claimed), or where the disk has grown
+            // by one: that is served when the disk is opened anew.
+            let Some(place) = self.places.get_mut(recorded.place as usize) else { continue };
             if place.members.iter().all(|member| member.component != recorded.component) {
                 assert!(place.members.len() < 8, "members of a place fit the bits of a change in flight");
                 place.members.push(Member::new(&recorded, now));
