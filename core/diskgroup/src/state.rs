@@ -93,6 +93,11 @@ impl Group {
         matches!(self.phase, Phase::Opening(_))
     }
 
+    /// How many parts (MiB) a component has.
+    pub fn part_count(&self, key: ComponentKey) -> u32 {
+        self.components.get(key.0 as usize).map_or(0, crate::component::Component::part_count)
+    }
+
     /// All components, those being deleted left out, in the order of their keys.
     pub fn components(&self) -> Vec<(ComponentKey, ComponentState)> {
         let living = self.components.iter().filter(|(_, one)| one.is_stable && !one.record.is_deleting);

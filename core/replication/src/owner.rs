@@ -362,6 +362,23 @@ pub(crate) enum Asked {
     Close,
 }
 
+impl Asked {
+    /// Whether that is an answer to it.
+    fn takes(&self, answer: &Answer) -> bool {
+        match (self, answer) {
+            (_, Answer::Refused(_)) => true,
+            (Asked::Open(_), Answer::Opened { .. }) => true,
+            (Asked::Read { .. } | Asked::CopyRead { .. }, Answer::Data { .. }) => true,
+            (Asked::Roll { is_read, .. }, Answer::Data { .. }) => *is_read,
+            (Asked::Roll { is_read, .. }, Answer::Done { .. }) => !is_read,
+            (Asked::Changed { .. }, Answer::Changed { .. }) => true,
+            (Asked::Change { .. } | Asked::CopyWrite { .. }, Answer::Done { .. }) => true,
+            (Asked::FirstSettle { .. } | Asked::Settle | Asked::Close, Answer::Done { .. }) => true,
+            (_, _) => false,
+        }
+    }
+}
+
 /// The state machine.
 #[derive(Debug)]
 pub struct Owner {
@@ -531,6 +548,8 @@ impl Owner {
         {
             return self.end(End::Superseded);
         }
+        // An answer of another kind than was asked for comes from a node that cannot be relied on: it counts as none.
+        let answer = answer.and_then(|answer| if asked.takes(&answer) { Ok(answer) } else { Err(Lost) });
         match asked {
             Asked::Open(at) => self.opened(at, answer),
             Asked::Change { at, sequence } => self.change_answered(at, sequence, answer),

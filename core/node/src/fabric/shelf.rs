@@ -43,6 +43,11 @@ impl Node {
             };
             return self.stored(op, stored);
         };
+        // Another node names the part: it may name one that there is not.
+        let parts = self.group(group).map_or(0, |group| group.part_count(key));
+        if part_of(&store).is_some_and(|part| part >= parts) {
+            return self.stored(op, Stored::Failed(Refusal::NoComponent));
+        }
         let waiter = Waiter::Store { op, group };
         match store {
             Store::State => {
@@ -152,6 +157,15 @@ impl Node {
         let mut outputs = Vec::new();
         fabric.components.stored(now, op, stored, &mut outputs);
         fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+    }
+}
+
+/// The part that a store is about, if it is about one.
+fn part_of(store: &Store) -> Option<u32> {
+    match store {
+        Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
+        Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
+        Store::Changed { .. } | Store::Create(_) | Store::Change(_) | Store::Delete => None,
     }
 }
 

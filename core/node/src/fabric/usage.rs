@@ -348,7 +348,8 @@ impl Node {
                 out.push(Output::Fabric(super::FabricOutput::Fetch { disk: id }));
                 self.look_later(disk, self.now + limits::FORWARD_RETRY);
             }
-            Ok(other) => unreachable!("a guest's request is not answered by {other:?}"),
+            // No answer to a guest's request: its node cannot be relied on.
+            Ok(_) => self.forwarded(key, Err(Lost), out),
         }
     }
 
