@@ -35,6 +35,12 @@ pub const RETRY: Duration = Duration::from_millis(100);
 /// How long a component that refused to be brought up to date is left alone.
 pub const RESYNC_RETRY: Duration = Duration::from_secs(5);
 
+/// How long one that has never counted is left alone when its node does not have it: the record names it before it is made.
+pub const NEW_MEMBER_RETRY: Duration = Duration::from_millis(250);
+
+/// Members of a place: each has a bit in what is known of a change in flight.
+pub const PLACE_MEMBERS_MAX: usize = 8;
+
 /// Copies of one resync that are under way at once; each holds a range lock of up to 1 MiB.
 pub const COPIES_MAX: usize = 4;
 

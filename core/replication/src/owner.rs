@@ -363,6 +363,17 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
+    /// The member that was asked, or that it is about.
+    fn member(&self) -> Option<At> {
+        match self {
+            Asked::Open(at) | Asked::Change { at, .. } | Asked::Read { at, .. } => Some(*at),
+            Asked::FirstSettle { at, .. } | Asked::Roll { at, .. } | Asked::Changed { at, .. } => Some(*at),
+            Asked::CopyRead { at, .. } => Some(*at),
+            // A write of a copy is found by its work.
+            Asked::CopyWrite { .. } | Asked::Settle | Asked::Close => None,
+        }
+    }
+
     /// Whether that is an answer to it.
     fn takes(&self, answer: &Answer) -> bool {
         match (self, answer) {
@@ -405,6 +416,8 @@ pub struct Owner {
     pub(crate) has_served: bool,
     pub(crate) attempts: u32,
     pub(crate) rolled: u32,
+    /// Whether members that the record names wait for room in the table.
+    pub(crate) has_newcomers: bool,
     pub(crate) copied_bytes: u64,
     pub(crate) repaired_blocks: u64,
     pub(crate) out: Vec<Output>,
@@ -441,6 +454,7 @@ impl Owner {
             has_served: false,
             attempts: 0,
             rolled: 0,
+            has_newcomers: false,
             copied_bytes: 0,
             repaired_blocks: 0,
             out: Vec::new(),
@@ -471,6 +485,9 @@ impl Owner {
     pub fn advance(&mut self, now: Instant, leases: &Leases, out: &mut Vec<Output>) {
         self.now = now;
         if self.phase != Phase::Ended {
+            if self.has_newcomers {
+                self.take_in_new_members();
+            }
             self.advance_members();
             self.advance_opening();
             self.advance_resyncs();
@@ -644,3 +661,6 @@ impl Owner {
         WriteId { epoch: self.epoch, sequence }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,13 @@ pub(crate) struct InFlight {
     resends: u8,
 }
 
+impl InFlight {
+    /// Whether members of these bits are waited for, or have no room.
+    pub(crate) fn names(&self, bits: u8) -> bool {
+        (self.waiting | self.full) & bits != 0
+    }
+}
+
 impl Payload {
     fn blocks(&self) -> u16 {
         match self {

@@ -80,12 +80,16 @@ impl Owner {
 
     fn needs(&self, at: At) -> bool {
         let starts_alone = self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening;
-        self.member(at).is_active() || self.phase == Phase::Serving || starts_alone
+        let member = self.member(at);
+        !member.is_gone && (member.is_active() || self.phase == Phase::Serving || starts_alone)
     }
 
     /// Asks the record to count a component out, if others can do without it.
     pub(crate) fn want_out(&mut self, at: At, standing: Standing, why: LeftBecause) {
         let place = &self.places[at.place as usize];
+        if place.members[at.member as usize].is_gone {
+            return; // The record has it out already.
+        }
         if place.has_other_open(at.member) {
             self.member_mut(at).wanted = Some((standing, why));
             if self.is_mutant(Mutant::AcknowledgeBeforeShrink) {
@@ -160,7 +164,10 @@ impl Owner {
             }
             Ok(Answer::Refused(refusal)) => {
                 let member = self.member_mut(at);
-                member.down(now, now + limits::RESYNC_RETRY);
+                // One that has never counted may be named before its node has made it.
+                let is_coming = member.base == WriteId::default() && refusal == Refusal::NoComponent;
+                let wait = if is_coming { limits::NEW_MEMBER_RETRY } else { limits::RESYNC_RETRY };
+                member.down(now, now + wait);
                 member.trouble = Some(LeftBecause::Refused(refusal));
                 if member.is_active() {
                     self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));

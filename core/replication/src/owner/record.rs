@@ -3,12 +3,12 @@
 //! The record decides who is active; what this owner wishes counts only once the record says so (invariants 4 and 8). A
 //! transaction whose outcome is unknown is followed by reading the record; nothing is guessed.
 
-use super::state::{At, Link, Member, Place};
+use super::state::{At, Member, Place};
 use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{Roster, Standing};
-use base::Instant;
+use base::{Instant, WriteId};
 
 /// What is under way with the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,11 +148,14 @@ impl Owner {
     /// Takes over what the record says of the members now.
     fn reconcile(&mut self) {
         for at in self.all() {
+            if self.member(at).is_gone {
+                continue;
+            }
             let component = self.member(at).component;
-            let Some(recorded) = self.recording.roster.member(component).cloned() else {
-                self.member_left(at, LeftBecause::Directory);
-                self.member_mut(at).standing = Standing::Absent;
-                self.member_mut(at).link = Link::Down { since: self.now, retry_at: Instant(u64::MAX) };
+            let recorded =
+                self.recording.roster.member(component).filter(|one| one.place == at.place).cloned();
+            let Some(recorded) = recorded else {
+                self.member_gone(at);
                 continue;
             };
             let member = self.member_mut(at);
@@ -177,17 +180,68 @@ impl Owner {
         self.take_in_new_members();
     }
 
-    fn take_in_new_members(&mut self) {
+    /// The record names the component no more: it is as if it had left, and it does not come back.
+    fn member_gone(&mut self, at: At) {
         let now = self.now;
+        let member = self.member_mut(at);
+        member.is_gone = true;
+        member.resync = None;
+        if member.is_active() {
+            member.standing = Standing::Absent;
+            self.member_left(at, LeftBecause::Directory);
+        } else {
+            member.wanted = None;
+            self.decide_anew(at.place);
+            self.excuse(at);
+        }
+        self.member_mut(at).down(now, Instant(u64::MAX));
+    }
+
+    /// Takes in the members that the record names and the table does not have. One that would be the ninth waits until the
+    /// last answer of one that is gone has come.
+    pub(crate) fn take_in_new_members(&mut self) {
+        let now = self.now;
+        self.has_newcomers = false;
         for recorded in self.recording.roster.members.clone() {
             // There is none before the places are built (an owner released while it claimed), or where the disk has grown
             // by one: that is served when the disk is opened anew.
-            let Some(place) = self.places.get_mut(recorded.place as usize) else { continue };
-            if place.members.iter().all(|member| member.component != recorded.component) {
-                assert!(place.members.len() < 8, "members of a place fit the bits of a change in flight");
-                place.members.push(Member::new(&recorded, now));
+            let Some(place) = self.places.get(recorded.place as usize) else { continue };
+            if place.known().any(|member| member.component == recorded.component) {
+                continue;
+            }
+            let (was_single, count) = (place.is_single(), place.members.len());
+            let free =
+                (0..count as u8).find(|member| self.is_free(At { place: recorded.place, member: *member }));
+            let place = &mut self.places[recorded.place as usize];
+            match free {
+                Some(member) => place.members[usize::from(member)] = Member::new(&recorded, now),
+                None if count < limits::PLACE_MEMBERS_MAX => place.members.push(Member::new(&recorded, now)),
+                None => {
+                    self.has_newcomers = true;
+                    continue;
+                }
+            }
+            if was_single {
+                // What a lone component was told with changes counted as nothing: now it is told in earnest.
+                place.members.iter_mut().for_each(|member| member.told = WriteId::default());
+                place.settle_at = Some(now);
             }
         }
+    }
+
+    /// Whether the index of a member that is gone may be another's: nothing under way names it, so that no late answer is
+    /// taken for the other's.
+    fn is_free(&self, at: At) -> bool {
+        let At { place, member } = at;
+        let bit = 1u8 << member;
+        let state = &self.places[place as usize];
+        let is_source = |one: &Member| one.resync.as_ref().is_some_and(|resync| resync.source == member);
+        self.member(at).is_gone
+            && state.deciding.is_none()
+            && !state.members.iter().any(is_source)
+            && state.in_flight.values().all(|change| !change.names(bit))
+            && self.works.iter().all(|(_, work)| !work.names(at))
+            && self.asks.iter().all(|(_, asked)| asked.member() != Some(at))
     }
 
     /// The record has the component out of the active set: nothing waits for it any more.

@@ -41,7 +41,7 @@ pub(crate) struct Resync {
     since: WriteId,
     pub(crate) began: Instant,
     /// The member that is asked what was changed.
-    source: u8,
+    pub(crate) source: u8,
     of_source: Option<Listing>,
     of_target: Option<Listing>,
     is_listing: bool,

@@ -55,6 +55,9 @@ pub(crate) struct Member {
     pub(crate) read_ns: u64,
     /// Why it could not be brought up to date last.
     pub(crate) trouble: Option<LeftBecause>,
+    /// Whether the record names it no more. What was asked of it may still be answered, so it keeps its index until all
+    /// that is over; then another may have it.
+    pub(crate) is_gone: bool,
 }
 
 impl Member {
@@ -72,6 +75,7 @@ impl Member {
             congestion: 0,
             read_ns: 0,
             trouble: None,
+            is_gone: false,
         }
     }
 
@@ -138,7 +142,12 @@ impl Place {
 
     /// Whether it has one copy only: then nothing needs to be remembered by its id.
     pub(crate) fn is_single(&self) -> bool {
-        self.members.len() == 1
+        self.members.iter().filter(|member| !member.is_gone).count() == 1
+    }
+
+    /// The members that the record names.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.is_gone)
     }
 
     pub(crate) fn active(&self) -> impl Iterator<Item = (u8, &Member)> {
@@ -200,8 +209,7 @@ impl Owner {
             trouble: member.trouble,
         };
         let places = (0u16..).zip(&self.places);
-        let members =
-            places.flat_map(|(index, place)| place.members.iter().map(move |one| of_member(index, one)));
+        let members = places.flat_map(|(index, place)| place.known().map(move |one| of_member(index, one)));
         OwnerState {
             phase: self.phase,
             epoch: self.epoch,

@@ -47,6 +47,16 @@ impl Work {
         }
     }
 
+    /// Whether it is about a member, or remembers something of it.
+    pub(crate) fn names(&self, at: At) -> bool {
+        let has = |bits: u8| bits >> at.member & 1 == 1;
+        match self {
+            Work::Change { .. } => false,
+            Work::Read { place, damaged, .. } => *place == at.place && has(*damaged),
+            Work::Copy { target, tried, .. } => *target == at || (target.place == at.place && has(*tried)),
+        }
+    }
+
     /// Whether a guest waits for it.
     pub(crate) fn is_guests(&self) -> bool {
         self.token().is_some()

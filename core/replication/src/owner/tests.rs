@@ -1,0 +1,246 @@
+//! Records that others change while a disk is served: members that come, and members that go.
+
+use super::*;
+use crate::roster::{Member, Standing};
+use base::HostId;
+use std::collections::BTreeMap;
+
+const DISK: DiskId = DiskId(7);
+
+fn node(host: u128) -> NodeId {
+    NodeId { host: HostId(host), shard: 0 }
+}
+
+fn member(host: u128, standing: Standing) -> Member {
+    let component = ComponentId(host as u64);
+    Member { component, node: node(host), place: 0, standing, base: WriteId::default() }
+}
+
+/// An owner on node 1 whose components answer at once, but for those that are held back or not made.
+struct Bench {
+    owner: Owner,
+    now: Instant,
+    leases: Leases,
+    version: u64,
+    silent: BTreeSet<NodeId>,
+    missing: BTreeSet<ComponentId>,
+    late: Vec<(Ask, Answer)>,
+    asked: BTreeMap<ComponentId, Vec<&'static str>>,
+    done: Vec<(Token, bool)>,
+}
+
+impl Bench {
+    fn new(members: Vec<Member>) -> Bench {
+        let roster = Roster { epoch: 0, owner: None, members };
+        let me = OwnedBy { node: node(1), incarnation: 1 };
+        let settings = Settings { prefers_local: false, mutant: None };
+        let (now, mut out) = (Instant(1 << 40), Vec::new());
+        let up = (2..100).map(node).collect();
+        let owner = Owner::claim(DISK, me, (1, roster), up, settings, now, &mut out);
+        let mut bench = Bench {
+            owner,
+            now,
+            leases: Leases::default(),
+            version: 1,
+            silent: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            late: Vec::new(),
+            asked: BTreeMap::new(),
+            done: Vec::new(),
+        };
+        bench.perform(out);
+        assert_eq!(bench.owner.phase(), Phase::Serving);
+        bench
+    }
+
+    fn perform(&mut self, mut out: Vec<Output>) {
+        while !out.is_empty() {
+            let mut next = Vec::new();
+            for output in out {
+                self.perform_one(output, &mut next);
+            }
+            self.owner.advance(self.now, &self.leases, &mut next);
+            out = next;
+        }
+    }
+
+    fn perform_one(&mut self, output: Output, next: &mut Vec<Output>) {
+        match output {
+            Output::Send { node, ask, request } => {
+                let answer = self.answer(&request);
+                match self.silent.contains(&node) {
+                    true => self.late.push((ask, answer)),
+                    false => {
+                        let input = Input::Answered { ask, answer: Ok(answer) };
+                        self.owner.step(self.now, input, &self.leases, next);
+                    }
+                }
+            }
+            Output::Commit { expected, .. } => {
+                assert_eq!(expected, self.version);
+                self.version += 1;
+                let input = Input::Committed(Committed::Done { version: self.version });
+                self.owner.step(self.now, input, &self.leases, next);
+            }
+            Output::Done { token, result } => self.done.push((token, result.is_ok())),
+            Output::Fetch => panic!("the directory always answers"),
+            Output::Event(_) => {}
+        }
+    }
+
+    fn answer(&mut self, request: &Request) -> Answer {
+        let (component, what, answer) = match request {
+            Request::Open { component, .. } if self.missing.contains(component) => {
+                (component, "open", Answer::Refused(Refusal::NoComponent))
+            }
+            Request::Open { component, .. } => {
+                let watermark = WriteId::default();
+                (component, "open", Answer::Opened { watermark, entries: Vec::new() })
+            }
+            Request::Changed { component, .. } => {
+                (component, "changed", Answer::Changed { parts: Vec::new(), next: None })
+            }
+            Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
+            Request::Write { component, .. } => (component, "write", Answer::Done { congestion: 0 }),
+            other => panic!("nobody asks for {other:?}"),
+        };
+        self.asked.entry(*component).or_default().push(what);
+        answer
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.owner.step(self.now, input, &self.leases, &mut out);
+        self.owner.advance(self.now, &self.leases, &mut out);
+        self.perform(out);
+    }
+
+    fn write(&mut self, token: u64) {
+        let data = base::Pool::new(1 << 20).take_zeroed(4096).expect("there is room");
+        let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
+        let payload = Payload::Write { data: smallvec::smallvec![data], checksums };
+        self.step(Input::Change { token: Token(token), place: 0, part: 0, block: 0, payload });
+    }
+
+    /// Somebody else changes the record.
+    fn record(&mut self, change: impl FnOnce(&mut Vec<Member>)) {
+        let mut roster = self.owner.record().1.clone();
+        change(&mut roster.members);
+        self.version += 1;
+        self.step(Input::Recorded { record: Some((self.version, roster)) });
+    }
+
+    fn wait(&mut self, time: std::time::Duration) {
+        self.now = self.now + time;
+        let mut out = Vec::new();
+        self.owner.advance(self.now, &self.leases, &mut out);
+        self.perform(out);
+    }
+
+    fn components(&self) -> Vec<(u64, Standing)> {
+        self.owner.state().members.iter().map(|one| (one.component.0, one.standing)).collect()
+    }
+
+    fn count(&self, host: u64, what: &str) -> usize {
+        self.asked.get(&ComponentId(host)).map_or(0, |asked| asked.iter().filter(|one| **one == what).count())
+    }
+}
+
+#[test]
+fn a_member_that_comes_is_filled_and_counts_and_one_that_goes_is_forgotten() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.record(|members| members.push(member(3, Standing::Absent)));
+    assert_eq!(bench.components(), [(1, Standing::Active), (2, Standing::Active), (3, Standing::Active)]);
+    bench.record(|members| members.retain(|one| one.component.0 != 2));
+    assert_eq!(bench.components(), [(1, Standing::Active), (3, Standing::Active)]);
+    let before = bench.count(2, "write");
+    bench.write(1);
+    assert_eq!(bench.done, [(Token(1), true)]);
+    assert_eq!((bench.count(2, "write") - before, bench.count(3, "write")), (0, 1));
+    bench.step(Input::Link { node: node(2), change: LinkChange::Down });
+    bench.step(Input::Link { node: node(2), change: LinkChange::Up });
+    bench.wait(limits::RESYNC_RETRY);
+    assert_eq!(bench.count(2, "open"), 1, "it is not asked again");
+}
+
+/// Each replacement took another index of the table, and the ninth stopped the owner by an assertion.
+#[test]
+fn replacements_without_end_need_no_more_than_the_table() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    for host in 3..40 {
+        bench.record(|members| members.push(member(host, Standing::Absent)));
+        bench.record(|members| {
+            members.remove(1);
+        });
+        bench.write(host as u64);
+        assert_eq!(bench.components(), [(1, Standing::Active), (host as u64, Standing::Active)]);
+        assert!(bench.owner.places[0].members.len() <= 3);
+    }
+    assert!(bench.done.iter().all(|(_, is_done)| *is_done));
+}
+
+#[test]
+fn a_late_answer_of_one_that_is_gone_is_not_taken_for_another() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.silent.insert(node(2));
+    bench.write(1);
+    assert_eq!(bench.done, [], "one has not answered");
+    bench.silent.insert(node(3));
+    bench.record(|members| {
+        members[1] = member(3, Standing::Absent);
+    });
+    assert_eq!(bench.done, [(Token(1), true)], "it is waited for no more");
+    let index = |bench: &Bench, component: u64| {
+        bench.owner.places[0].members.iter().position(|one| one.component.0 == component)
+    };
+    assert_eq!((index(&bench, 2), index(&bench, 3)), (Some(1), Some(2)), "an answer is still to come");
+    for (ask, answer) in std::mem::take(&mut bench.late) {
+        bench.step(Input::Answered { ask, answer: Ok(answer) });
+    }
+    bench.record(|members| members.push(member(4, Standing::Absent)));
+    assert_eq!(index(&bench, 4), Some(1), "nothing names the index any more");
+}
+
+#[test]
+fn a_ninth_member_waits_until_nothing_names_one_that_is_gone() {
+    let first = (1..=8).map(|host| member(host, Standing::Active));
+    let mut bench = Bench::new(first.collect());
+    bench.silent.insert(node(8));
+    bench.write(1);
+    bench.record(|members| {
+        members[7] = member(9, Standing::Absent);
+    });
+    assert_eq!(bench.components().len(), 7, "there is no room yet");
+    for (ask, answer) in std::mem::take(&mut bench.late) {
+        bench.step(Input::Answered { ask, answer: Ok(answer) });
+    }
+    assert_eq!(bench.components().last(), Some(&(9, Standing::Active)));
+}
+
+#[test]
+fn a_lone_component_is_told_the_watermark_in_earnest_once_another_comes() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active)]);
+    bench.write(1);
+    bench.write(2);
+    bench.wait(limits::SETTLE_DELAY);
+    assert_eq!(bench.count(1, "settle"), 0);
+    bench.record(|members| members.push(member(2, Standing::Absent)));
+    assert!(bench.count(1, "settle") > 0);
+    bench.record(|members| {
+        members.remove(0);
+    });
+    assert!(bench.owner.places[0].is_single());
+    assert_eq!(bench.components(), [(2, Standing::Active)]);
+}
+
+/// The record names a component before its node makes it: an owner that then left it alone for long delayed every repair.
+#[test]
+fn one_that_is_not_made_yet_is_asked_again_soon() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.missing.insert(ComponentId(3));
+    bench.record(|members| members.push(member(3, Standing::Absent)));
+    assert_eq!(bench.components()[2], (3, Standing::Absent));
+    bench.missing.clear();
+    bench.wait(limits::NEW_MEMBER_RETRY);
+    assert_eq!(bench.components()[2], (3, Standing::Active));
+}
