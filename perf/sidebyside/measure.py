@@ -5,6 +5,7 @@ import os
 import statistics
 import subprocess
 import time
+from typing import Optional
 
 from .systems import Failed
 
@@ -27,9 +28,11 @@ def fio_command(system, case, seconds: float) -> list[str]:
     return command + system.fio_target(case)
 
 
-def run_fio(command: list[str], timeout: float) -> dict:
+def run_fio(command: list[str], timeout: float, environment: Optional[dict] = None) -> dict:
     """What fio reports."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     try:
         out, error = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -53,7 +56,7 @@ def fill(system) -> None:
         "fio", "--name=fill", "--output-format=json", "--thread", "--rw=write", "--bs=1M", "--iodepth=8",
         f"--size={system.size}", "--end_fsync=0", *system.fio_target(None),
     ]  # fmt: skip
-    run_fio(command, 600)
+    run_fio(command, 600, system.fio_environment())
     settle(system)
     system.flush()
 
@@ -73,7 +76,7 @@ def settle(system) -> None:
 def measure(system, case, seconds: float) -> dict:
     """One run, with the work that it leaves behind."""
     server_before, client_before = system.cpu_seconds(), children_cpu_seconds()
-    result = run_fio(fio_command(system, case, seconds), seconds + 120)
+    result = run_fio(fio_command(system, case, seconds), seconds + 120, system.fio_environment())
     client = children_cpu_seconds() - client_before
     if case.writes:
         settle(system)

@@ -24,7 +24,18 @@ def flush_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-class Server:
+class System:
+    """Something that fio measures. Subclasses say how it is started, reached, and which processes' time it costs."""
+
+    def fio_environment(self) -> Optional[dict]:
+        """The environment that fio needs to reach it; its own if nothing is said."""
+        return None
+
+    def flush(self) -> None:
+        """Makes stable what the last run has left in the page cache."""
+
+
+class Server(System):
     """A server of one disk on a unix socket. Subclasses say how it is started."""
 
     name = ""
@@ -41,9 +52,6 @@ class Server:
 
     def ready(self) -> None:
         """What is to be done once its socket is there."""
-
-    def flush(self) -> None:
-        """Makes stable what the last run has left in the page cache."""
 
     def start(self) -> None:
         self.folder.mkdir(parents=True)
@@ -152,7 +160,7 @@ class NbdkitMemory(Server):
         return ["nbdkit", "-f", "-U", str(self.socket), "memory", str(self.size)]
 
 
-class Raw:
+class Raw(System):
     """A file without a server: fio by io_uring and O_DIRECT."""
 
     name = "raw"

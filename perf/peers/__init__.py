@@ -1,0 +1,1 @@
+"""Other systems of replicated disks, run beside Drystone by their Debian packages."""
