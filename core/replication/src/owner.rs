@@ -418,6 +418,8 @@ pub struct Owner {
     pub(crate) rolled: u32,
     /// Whether members that the record names wait for room in the table.
     pub(crate) has_newcomers: bool,
+    /// Reads that belonged to a slow component.
+    pub(crate) passed_over: u64,
     pub(crate) copied_bytes: u64,
     pub(crate) repaired_blocks: u64,
     pub(crate) out: Vec<Output>,
@@ -455,6 +457,7 @@ impl Owner {
             attempts: 0,
             rolled: 0,
             has_newcomers: false,
+            passed_over: 0,
             copied_bytes: 0,
             repaired_blocks: 0,
             out: Vec::new(),

@@ -10,6 +10,7 @@ use base::WriteId;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
 use base::units::BLOCK_SIZE;
+use smallvec::SmallVec;
 use wire::{Answer, Refusal, Request};
 
 impl Owner {
@@ -70,22 +71,22 @@ impl Owner {
         holders.peek().is_some() && holders.all(is_held)
     }
 
-    /// The component to read from: spread by offset, near if that is wanted, and not the slow one.
-    fn choose(&self, place: u16, part: u32, except: u8) -> Option<u8> {
+    /// The component to read from.
+    fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
+        let nearest = self.settings.prefers_local.then_some(self.me.node);
         let place: &Place = &self.places[place as usize];
-        let fit = || place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
-        let count = fit().count();
-        if self.settings.prefers_local
-            && let Some((index, _)) = fit().find(|(_, one)| one.node == self.me.node)
-        {
-            return Some(index);
+        let fit = place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
+        let readable: SmallVec<[Readable; 4]> = fit
+            .map(|(index, one)| Readable { index, is_near: nearest == Some(one.node), read_ns: one.read_ns })
+            .collect();
+        let (chosen, is_passed_over) = spread(&readable, part)?;
+        if !is_passed_over {
+            return Some(chosen.index);
         }
-        let (index, chosen) = fit().nth(part as usize % count.max(1))?;
-        let (best, quickest) = fit().min_by_key(|(_, one)| one.read_ns)?;
-        let is_slow = chosen.read_ns > quickest.read_ns.saturating_mul(limits::SLOW_FACTOR)
-            && chosen.read_ns > limits::SLOW_LATENCY.as_nanos() as u64;
-        let is_probe = (self.works.len() as u64).is_multiple_of(limits::SLOW_PROBE);
-        Some(if is_slow && !is_probe { best } else { index })
+        self.passed_over += 1;
+        let is_probe = self.passed_over.is_multiple_of(limits::SLOW_PROBE);
+        let quickest = readable.iter().min_by_key(|one| one.read_ns)?;
+        Some(if is_probe { chosen.index } else { quickest.index })
     }
 
     pub(crate) fn read_answered(&mut self, key: u32, at: At, answer: Result<Answer, Lost>, leases: &Leases) {
@@ -154,6 +155,29 @@ impl Owner {
     }
 }
 
+/// A component that a read may go to.
+#[derive(Debug, Clone, Copy)]
+struct Readable {
+    index: u8,
+    /// Whether reads are wanted there before all others.
+    is_near: bool,
+    /// What reads from it took, smoothed; 0 if there was none.
+    read_ns: u64,
+}
+
+/// Where reads of a part belong: near if that is wanted, otherwise spread by offset (1 MiB); and whether that component is
+/// so slow that reads pass it over.
+fn spread(readable: &[Readable], part: u32) -> Option<(Readable, bool)> {
+    if let Some(near) = readable.iter().find(|one| one.is_near) {
+        return Some((*near, false));
+    }
+    let chosen = *readable.get(part as usize % readable.len().max(1))?;
+    let quickest = readable.iter().map(|one| one.read_ns).min()?;
+    let is_slow = chosen.read_ns > quickest.saturating_mul(limits::SLOW_FACTOR)
+        && chosen.read_ns > limits::SLOW_LATENCY.as_nanos() as u64;
+    Some((chosen, is_slow))
+}
+
 /// Whether every block in `pieces` is as its checksum says.
 pub(crate) fn verify(pieces: &Pieces, checksums: &[u32]) -> bool {
     let mut expected = checksums.iter();
@@ -163,4 +187,43 @@ pub(crate) fn verify(pieces: &Pieces, checksums: &[u32]) -> bool {
     });
     let mut blocks = bytes.flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize));
     blocks.all(|block| expected.next() == Some(&crc32c(block))) && expected.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(read_ns: u64) -> impl Fn(u8) -> Readable {
+        move |index| Readable { index, is_near: false, read_ns }
+    }
+
+    #[test]
+    fn reads_are_spread_by_offset() {
+        let readable = [0, 1, 2].map(of(100_000));
+        let chosen: Vec<u8> = (0..6).filter_map(|part| Some(spread(&readable, part)?.0.index)).collect();
+        assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
+        assert!(spread(&[], 7).is_none(), "nobody is there to read from");
+    }
+
+    #[test]
+    fn the_near_one_is_read_from_whatever_it_takes() {
+        let mut readable = [0, 1, 2].map(of(100_000));
+        readable[1] = Readable { index: 1, is_near: true, read_ns: 90_000_000 };
+        for part in 0..3 {
+            let (chosen, is_passed_over) = spread(&readable, part).expect("three are there");
+            assert_eq!((chosen.index, is_passed_over), (1, false));
+        }
+    }
+
+    #[test]
+    fn one_that_is_slow_and_much_slower_than_the_best_is_passed_over() {
+        let passed_over = |best: u64, own: u64| {
+            let (chosen, is_passed_over) = spread(&[of(best)(0), of(own)(1)], 1).expect("two are there");
+            assert_eq!(chosen.index, 1, "what is passed over is told, so that it can be asked now and then");
+            is_passed_over
+        };
+        assert!(passed_over(1_000_000, 4_000_001));
+        assert!(!passed_over(1_000_000, 4_000_000), "four times as slow is still spread to");
+        assert!(!passed_over(100, 1_900_000), "below 2 ms spreading is worth more");
+    }
 }
