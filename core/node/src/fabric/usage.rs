@@ -104,6 +104,23 @@ impl Node {
         }
     }
 
+    /// Owns a disk that nobody owns, or whose owner cannot be reached: nothing is brought up to date without an owner.
+    pub fn own_disk(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        let up = self.fabric().up();
+        let me = self.fabric().me();
+        let is_free = |cluster: &ClusterDisk| {
+            let owner = cluster.roster.owner.map(|owner| owner.node);
+            cluster.owner.is_none() && owner.is_none_or(|node| node == me || !up.contains(&node))
+        };
+        let state = &self.disks[key.0 as usize];
+        if !state.is_closing && state.cluster.as_ref().is_some_and(is_free) {
+            self.claim(key.0);
+            self.pump(out);
+        }
+    }
+
     /// Lets go of a disk that this node owns, as before a clean stop. [`replication::owner::Event::Ended`] tells when.
     pub fn release_disk(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) {
         self.now = now;
