@@ -15,6 +15,7 @@ cargo xtask <command>
   ci                          formatting, clippy, tidy and all tests
   sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
   model [--each-rule]         check the replication protocol state by state; `model --help` tells the sizes
+  trials [SCENARIO ...]       try real hosts with real faults under a load that verifies; `trials --help` tells more
   help                        this text
 ";
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Some("ci") => ci(&root),
         Some("sim") => tool(&root, "sim", &arguments[1..]),
         Some("model") => tool(&root, "model", &arguments[1..]),
+        Some("trials") => trials(&root, &arguments[1..]),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             ExitCode::SUCCESS
@@ -91,6 +93,14 @@ fn ci(root: &Path) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if cargo(root, &["test", "--workspace"]) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Builds the program first: trials run the one that stands beside them.
+fn trials(root: &Path, arguments: &[String]) -> ExitCode {
+    if !cargo(root, &["build", "--release", "--quiet", "--package", "server"]) {
+        return ExitCode::FAILURE;
+    }
+    tool(root, "trials", arguments)
 }
 
 /// Runs one of the tools that are programs of their own.

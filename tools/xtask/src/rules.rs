@@ -38,6 +38,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
         "tools/sim",
         &["base", "iostats", "layout", "wire", "placement", "replication", "diskgroup", "cluster", "node"],
     ),
+    ("trials", "tools/trials", &["base"]),
     ("xtask", "tools/xtask", &[]),
 ];
 
@@ -87,6 +88,21 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ),
     ("model", &["clap", "rustc-hash"]),
     ("sim", &["clap", "smallvec"]),
+    (
+        "trials",
+        &[
+            "clap",
+            "comfy-table",
+            "http-body-util",
+            "hyper",
+            "hyper-util",
+            "libc",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+        ],
+    ),
     ("xtask", &["proc-macro2", "serde_json", "syn"]),
 ];
 

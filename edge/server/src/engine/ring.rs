@@ -30,6 +30,8 @@ const FILES_MAX: u32 = 512;
 const CHUNKS_MAX: u32 = 4096;
 /// Buffers of one vectored request (the kernel's limit).
 const VECTORS_MAX: usize = 1024;
+/// How often in succession the kernel is left alone: a request, what follows from it, and the answer; sockets wait no longer.
+const SKIPPED_WAITS_MAX: u32 = 4;
 
 /// What a vectored socket request needs to stay in place.
 pub(crate) struct Message {
@@ -179,6 +181,8 @@ pub(crate) struct Ring {
     files: Slab<DeviceFile>,
     /// Requests of files in memory, which are done already.
     done: Vec<Completion>,
+    /// Times in succession that only those were taken.
+    skipped_waits: u32,
     may_register: bool,
     event: Box<u64>,
 }
@@ -204,6 +208,7 @@ impl Ring {
             chunks_registered: 0,
             files: Slab::new(),
             done: Vec::new(),
+            skipped_waits: 0,
             may_register,
             event: Box::new(0),
         })
@@ -354,7 +359,15 @@ impl Ring {
     }
 
     /// Hands in what is queued and waits for a completion, or until `timeout` has passed.
+    ///
+    /// The kernel is left alone while requests are done already: what follows from them is handed in together with what is
+    /// queued now.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if !self.done.is_empty() && self.skipped_waits < SKIPPED_WAITS_MAX {
+            self.skipped_waits += 1;
+            return Ok(());
+        }
+        self.skipped_waits = 0;
         let timeout = if self.done.is_empty() { timeout } else { Some(Duration::ZERO) };
         let result = match timeout {
             Some(Duration::ZERO) => self.uring.submitter().submit_and_wait(0),

@@ -1,0 +1,341 @@
+//! What every scenario stands on: a cluster with one disk, clients, rounds of faults, and reading everything back.
+
+use crate::api::Disk;
+use crate::cluster::Cluster;
+use crate::failure::Failure;
+use crate::ledger::Ledger;
+use crate::load::{Load, Pattern, Shape};
+use crate::meter::{Stall, summary};
+use crate::namespaces::{Namespaces, write_configs};
+use crate::report::{Report, Round};
+use crate::stamp::BLOCK;
+use base::Random;
+use base::units::MIB;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The disk of every trial.
+pub const DISK: &str = "trial";
+/// How long clients run before a fault.
+pub const WARM_UP: Duration = Duration::from_millis(700);
+/// A component's process is killed: writes go on within this (docs/design/0006, "times to meet").
+pub const KILL_LIMIT_MS: f64 = 500.0;
+/// A component's host falls silent: the same.
+pub const SILENCE_LIMIT_MS: f64 = 2000.0;
+/// An owner is gone: its disk is served elsewhere within about three seconds of suspicion, which takes one.
+pub const OWNER_LIMIT_MS: f64 = 4000.0;
+
+/// What the command line sets for all scenarios.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The program `drystone`.
+    pub program: PathBuf,
+    /// Where clusters are made, each in a folder of its own.
+    pub folder: PathBuf,
+    /// Seed of all choices.
+    pub seed: u64,
+    /// I/Os under way of a client.
+    pub depth: usize,
+    /// Rounds instead of a scenario's own number.
+    pub rounds: Option<usize>,
+    /// How long a host is away in `away`.
+    pub seconds: Option<u64>,
+    /// How long `mixed` takes.
+    pub minutes: Option<u64>,
+    /// Only the kinds of rounds whose name contains this.
+    pub only: String,
+    /// Whether files stay when all went well.
+    pub keeps: bool,
+}
+
+/// What a cluster for a scenario is like.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Its name.
+    pub scenario: &'static str,
+    /// Hosts.
+    pub hosts: usize,
+    /// The disk's policy.
+    pub policy: &'static str,
+    /// Bytes that are written and read.
+    pub area_bytes: u64,
+    /// Whether each host has a network namespace.
+    pub is_apart: bool,
+}
+
+impl Plan {
+    /// Three hosts, two copies, 128 MiB.
+    pub fn usual(scenario: &'static str) -> Plan {
+        Plan { scenario, hosts: 3, policy: "default,stripes=1", area_bytes: 128 * MIB, is_apart: false }
+    }
+}
+
+/// A cluster with a disk, and what was seen of it.
+pub struct Bench {
+    /// The hosts.
+    pub cluster: Cluster,
+    /// The disk as it was made.
+    pub disk: Disk,
+    /// What was written and read.
+    pub ledger: Arc<Ledger>,
+    /// What was seen.
+    pub report: Report,
+    /// For choices.
+    pub random: Random,
+    /// As the command line has them.
+    pub settings: Settings,
+    latencies_us: Vec<u32>,
+    next_client: u32,
+    /// The files to remove at the end, once all went well.
+    finished: Option<PathBuf>,
+}
+
+/// A fault to be measured.
+pub struct Fault<'a> {
+    /// What is done.
+    pub name: &'a str,
+    /// To which hosts.
+    pub hosts: &'a [String],
+    /// The most that clients elsewhere may be stalled.
+    pub limit_ms: Option<f64>,
+}
+
+/// The second now, as events count.
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl Bench {
+    /// Makes the cluster and its disk.
+    ///
+    /// # Errors
+    /// When something stands in the way.
+    pub fn start(settings: &Settings, plan: Plan) -> Result<Bench, Failure> {
+        let folder = settings.folder.join(plan.scenario);
+        if folder.exists() {
+            let what = format!(
+                "{} is there already: name another folder with --dir, or remove it",
+                folder.display()
+            );
+            return Err(Failure::Usage(what));
+        }
+        eprintln!("trials: {}: {} hosts in {}", plan.scenario, plan.hosts, folder.display());
+        if plan.is_apart {
+            write_configs(&folder, plan.hosts)?;
+        }
+        let mut cluster = Cluster::start(&settings.program, &folder, plan.hosts)?;
+        if plan.is_apart {
+            let namespaces = Namespaces::new(&settings.program, cluster.names())?;
+            cluster.move_into(namespaces)?;
+        }
+        let disk = cluster.create_disk(DISK, plan.area_bytes, plan.policy)?;
+        let mut random = Random::new(settings.seed);
+        let campaign = random.bits() ^ unix_seconds();
+        let report = Report {
+            scenario: plan.scenario.to_owned(),
+            seed: settings.seed,
+            folder: folder.display().to_string(),
+            ..Report::default()
+        };
+        Ok(Bench {
+            cluster,
+            disk,
+            ledger: Arc::new(Ledger::new(plan.area_bytes / BLOCK as u64, campaign)),
+            report,
+            random,
+            settings: settings.clone(),
+            latencies_us: Vec::new(),
+            next_client: 1,
+            finished: None,
+        })
+    }
+
+    /// Rounds of a kind to run: what was asked for, or so many.
+    pub fn rounds(&self, kind: &str, usual: usize) -> usize {
+        if !kind.contains(&self.settings.only) {
+            return 0;
+        }
+        self.settings.rounds.unwrap_or(usual)
+    }
+
+    /// Starts a client at a host.
+    ///
+    /// # Errors
+    /// When the host does not let it in.
+    pub fn attach(&mut self, host: &str, shape: &Shape) -> Result<Load, Failure> {
+        let client = self.next_client;
+        self.next_client += 1;
+        Load::start(&self.cluster.socket(host), DISK, &self.ledger, client, shape)
+    }
+
+    /// Starts a client with the usual load.
+    ///
+    /// # Errors
+    /// As [`Bench::attach`].
+    pub fn attach_load(&mut self, host: &str) -> Result<Load, Failure> {
+        self.attach(host, &Shape::random(self.settings.depth))
+    }
+
+    /// Ends a client, and counts what it did.
+    ///
+    /// # Errors
+    /// When it was answered with an error, or an answer does not come.
+    pub fn stop(&mut self, load: Load) -> Result<(), Failure> {
+        let done = load.stop()?;
+        self.report.reads += done.reads;
+        self.report.writes += done.writes;
+        self.latencies_us.extend(done.latencies_us);
+        Ok(())
+    }
+
+    /// What hosts hold of the disk.
+    ///
+    /// # Errors
+    /// When no host tells.
+    pub fn held(&self, hosts: &[String]) -> Result<String, Failure> {
+        let disk = self.cluster.disk(DISK)?;
+        let holders = disk.holders();
+        let held = |host: &String| match (disk.owner.as_ref() == Some(host), holders.contains(host)) {
+            (true, true) => "owner+component",
+            (true, false) => "owner",
+            (false, true) => "component",
+            (false, false) => "nothing",
+        };
+        let mut held: Vec<&str> = hosts.iter().map(held).collect();
+        held.dedup();
+        Ok(held.join(", "))
+    }
+
+    /// Strikes, mends, waits until all is whole, and measures what the watched clients saw of it. The round is in the
+    /// report, whatever came of it.
+    ///
+    /// # Errors
+    /// When a client was answered with an error, or the cluster does not heal.
+    pub fn round(
+        &mut self,
+        fault: &Fault<'_>,
+        watched: &[&Load],
+        strike: impl FnOnce(&mut Bench) -> Result<(), Failure>,
+        mend: impl FnOnce(&mut Bench) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let began = unix_seconds();
+        let mut round = Round {
+            number: self.report.rounds.len() + 1,
+            fault: fault.name.to_owned(),
+            host: fault.hosts.join(", "),
+            held: self.held(fault.hosts)?,
+            limit_ms: fault.limit_ms,
+            ..Round::default()
+        };
+        let (findings, _) = self.ledger.findings();
+        let done = self.measure(&mut round, watched, strike, mend);
+        round.judge();
+        let found = self.ledger.findings().0 - findings;
+        if found > 0 {
+            round.broken.push(format!("{found} reads saw what cannot be"));
+        }
+        if let Err(failure) = &done {
+            round.broken.push(failure.to_string());
+        }
+        if !round.broken.is_empty() {
+            self.report.events.push(format!("round {}:", round.number));
+            self.report.events.extend(self.cluster.events(began));
+        }
+        self.tell(&round);
+        self.report.rounds.push(round);
+        done
+    }
+
+    fn measure(
+        &mut self,
+        round: &mut Round,
+        watched: &[&Load],
+        strike: impl FnOnce(&mut Bench) -> Result<(), Failure>,
+        mend: impl FnOnce(&mut Bench) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let disk = self.disk.clone();
+        let copied = self.cluster.copied_bytes(&disk);
+        watched.iter().for_each(|load| load.open_window());
+        let struck = strike(self);
+        round.stall = close(watched);
+        struck?;
+        watched.iter().for_each(|load| load.open_window());
+        let mended = Instant::now();
+        let whole = mend(self).and_then(|()| self.cluster.wait_until_whole(DISK));
+        round.whole_seconds = mended.elapsed().as_secs_f64();
+        round.stall_after = close(watched);
+        round.copied_bytes = self.cluster.copied_bytes(&disk) - copied;
+        whole?;
+        watched.iter().try_for_each(|load| load.check())
+    }
+
+    /// One line while it runs.
+    pub fn tell(&self, round: &Round) {
+        let worst = round.worst();
+        eprintln!(
+            "trials: {} {}: {} {} ({}): silent {:.0} ms, longest I/O {:.0} ms, {} KiB copied, whole after {:.1} s {}{}",
+            self.report.scenario,
+            round.number,
+            round.fault,
+            round.host,
+            round.held,
+            worst.silent_ms,
+            worst.longest_ms,
+            round.copied_bytes / 1024,
+            round.whole_seconds,
+            round.note,
+            round.broken.iter().map(|rule| format!(" BROKEN: {rule}")).collect::<String>()
+        );
+    }
+
+    /// Reads every block at a host while nothing else is under way, and holds the disk to what was seen.
+    ///
+    /// # Errors
+    /// When a read fails.
+    pub fn read_back(&mut self, host: &str) -> Result<(), Failure> {
+        let reader = self.attach(host, &Shape::ordered(Pattern::ReadBack))?;
+        let seen = reader.finish()?;
+        self.ledger.settle(&seen);
+        Ok(())
+    }
+
+    /// Writes every block once.
+    ///
+    /// # Errors
+    /// When a write fails.
+    pub fn fill(&mut self, host: &str) -> Result<(), Failure> {
+        self.attach(host, &Shape::ordered(Pattern::Fill))?.finish().map(drop)
+    }
+
+    /// Runs the rounds of a scenario, reads everything back at every host, and gives the report.
+    pub fn run(mut self, rounds: impl FnOnce(&mut Bench) -> Result<(), Failure>) -> Report {
+        let done = rounds(&mut self)
+            .and_then(|()| self.cluster.names().to_vec().iter().try_for_each(|host| self.read_back(host)));
+        if let Err(failure) = done {
+            self.report.failure = Some(failure.to_string());
+        }
+        let mut report = std::mem::take(&mut self.report);
+        report.latency = summary(std::mem::take(&mut self.latencies_us));
+        (report.finding_count, report.findings) = self.ledger.findings();
+        if report.is_good() && !self.settings.keeps {
+            self.finished = Some(PathBuf::from(&report.folder));
+        }
+        report
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Some(folder) = self.finished.take() {
+            self.cluster.end();
+            if let Err(error) = std::fs::remove_dir_all(&folder) {
+                eprintln!("trials: remove {}: {error}", folder.display());
+            }
+        }
+    }
+}
+
+fn close(watched: &[&Load]) -> Stall {
+    watched.iter().map(|load| load.close_window()).fold(Stall::default(), Stall::worse)
+}

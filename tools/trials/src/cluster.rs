@@ -1,0 +1,439 @@
+//! The hosts of `drystone demo --bare --hosts N`, and what is done to them.
+//!
+//! Hosts are started by the demo; signals go to their processes directly, so that several are hit in the same moment.
+//! Dropped, the demo is killed, and the kernel kills its hosts.
+
+use crate::api::{Api, Disk, Event, Local};
+use crate::failure::Failure;
+use crate::namespaces::Namespaces;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// How often that is looked at.
+const POLL: Duration = Duration::from_millis(20);
+/// How often a disk is looked at until it is whole: asking costs the hosts something.
+const WHOLE_POLL: Duration = Duration::from_millis(100);
+
+/// Bytes that owners copied, over all owners that there were.
+#[derive(Debug, Clone, Default)]
+pub struct Copied {
+    by_epoch: BTreeMap<u32, u64>,
+}
+
+impl Copied {
+    /// An owner of that epoch says that it copied so many bytes since it began.
+    pub fn note(&mut self, epoch: u32, bytes: u64) {
+        let known = self.by_epoch.entry(epoch).or_default();
+        *known = bytes.max(*known);
+    }
+
+    /// All bytes seen.
+    pub fn total(&self) -> u64 {
+        self.by_epoch.values().sum()
+    }
+}
+
+/// A running cluster.
+pub struct Cluster {
+    folder: PathBuf,
+    names: Vec<String>,
+    demo: Child,
+    namespaces: Option<Namespaces>,
+    /// Those that do not run, or stand still.
+    away: BTreeSet<String>,
+    copied: Copied,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Waits until something is there.
+///
+/// # Errors
+/// When it takes too long.
+pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = found()? {
+            return Ok(found);
+        }
+        if Instant::now() >= until {
+            return Err(Failure::Late { what: what.to_owned(), seconds: PATIENCE.as_secs() });
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Makes the kernel kill a child when this process ends.
+pub fn end_with_parent(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only `prctl` is called, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    }
+}
+
+fn send_signal(process: u32, signal: libc::c_int) -> Result<(), Failure> {
+    // SAFETY: `kill` touches no memory of ours; the process is a host that our demo started.
+    match unsafe { libc::kill(process as libc::pid_t, signal) } {
+        0 => Ok(()),
+        _ => Err(Failure::machine(format!("signal process {process}"))(std::io::Error::last_os_error())),
+    }
+}
+
+/// Whether a process has ended, waited for or not.
+fn has_ended(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The state stands behind the name, which is in brackets; that of a process is the state of its first thread.
+    let state = status.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+    let threads = fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+    threads <= 1 && matches!(state, None | Some('Z' | 'X'))
+}
+
+impl Cluster {
+    /// Starts so many hosts of a program in an empty folder, and waits until they see each other.
+    ///
+    /// # Errors
+    /// When the demo says why not, or nothing.
+    pub fn start(program: &Path, folder: &Path, count: usize) -> Result<Cluster, Failure> {
+        fs::create_dir_all(folder).map_err(Failure::machine(format!("make {}", folder.display())))?;
+        let log_path = folder.join("demo.log");
+        let log =
+            File::create(&log_path).map_err(Failure::machine(format!("make {}", log_path.display())))?;
+        let mut demo = Command::new(program);
+        demo.args(["demo", "--bare", "--hosts", &count.to_string(), "--dir"]).arg(folder);
+        let errors = log.try_clone().map_err(Failure::machine("copy a descriptor"))?;
+        demo.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let demo = end_with_parent(&mut demo)
+            .spawn()
+            .map_err(Failure::machine(format!("start {}; `./x build` makes it", program.display())))?;
+        let names = (0..count).map(|index| char::from(b'a' + index as u8).to_string()).collect();
+        let mut cluster = Cluster {
+            folder: folder.to_owned(),
+            names,
+            demo,
+            namespaces: None,
+            away: BTreeSet::new(),
+            copied: Copied::default(),
+        };
+        wait_for("the hosts find each other", || {
+            let said = fs::read_to_string(&log_path).unwrap_or_default();
+            let ended = cluster.demo.try_wait().map_err(Failure::machine("wait for the demo"))?;
+            match ended {
+                Some(_) => Err(Failure::Refused(format!("the demo ended: {said}"))),
+                None => Ok(said.contains("Try:").then_some(())),
+            }
+        })?;
+        Ok(cluster)
+    }
+
+    /// Stops all hosts and starts each again in a network namespace of its own.
+    ///
+    /// # Errors
+    /// When the machine has none, or a host does not come back.
+    pub fn move_into(&mut self, namespaces: Namespaces) -> Result<(), Failure> {
+        for host in self.names.clone() {
+            self.stop(&host)?;
+        }
+        self.namespaces = Some(namespaces);
+        for host in self.names.clone() {
+            self.start_host(&host)?;
+        }
+        self.wait_until_reachable()
+    }
+
+    /// Kills all of it.
+    pub fn end(&mut self) {
+        self.namespaces = None;
+        // Both fail only when it has ended already.
+        let _ = self.demo.kill();
+        let _ = self.demo.wait();
+    }
+
+    /// The namespaces of hosts that were moved into some.
+    ///
+    /// # Errors
+    /// When they were not.
+    pub fn namespaces(&self) -> Result<&Namespaces, Failure> {
+        self.namespaces.as_ref().ok_or_else(|| Failure::Refused("the hosts share one network".to_owned()))
+    }
+
+    /// The names of the hosts.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Where clients of NBD attach.
+    pub fn socket(&self, host: &str) -> PathBuf {
+        self.folder.join(host).join("d/nbd.sock")
+    }
+
+    /// The address of a disk for other programs.
+    pub fn uri(&self, host: &str, disk: &str) -> String {
+        format!("nbd+unix:///{disk}?socket={}", self.socket(host).display())
+    }
+
+    fn api(&self, host: &str) -> Api {
+        Api::new(&self.folder.join(host).join("d/api.sock"))
+    }
+
+    /// The hosts that run, but these.
+    pub fn others(&self, but: &[&str]) -> Vec<String> {
+        let is_other = |name: &&String| !but.contains(&name.as_str()) && !self.away.contains(*name);
+        self.names.iter().filter(is_other).cloned().collect()
+    }
+
+    /// The process of a host.
+    fn process(&self, host: &str) -> Result<u32, Failure> {
+        if let Some(process) = self.namespaces.as_ref().and_then(|namespaces| namespaces.process(host)) {
+            return Ok(process);
+        }
+        let config = self.folder.join(host).join("host.toml");
+        let tasks = format!("/proc/{}/task", self.demo.id());
+        let failed = || Failure::machine(format!("look for the process of host {host} in {tasks}"));
+        for task in fs::read_dir(&tasks).map_err(failed())? {
+            let children = task.map_err(failed())?.path().join("children");
+            // A thread may end while it is looked at.
+            let children = fs::read_to_string(children).unwrap_or_default();
+            for child in children.split_whitespace().filter_map(|text| text.parse::<u32>().ok()) {
+                let line = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+                let is_it =
+                    line.split(|&byte| byte == 0).any(|word| word == config.as_os_str().as_encoded_bytes());
+                if is_it && !has_ended(child) {
+                    return Ok(child);
+                }
+            }
+        }
+        Err(Failure::Refused(format!(
+            "host {host} has no process; {} may tell why",
+            self.log(host).display()
+        )))
+    }
+
+    /// Where a host writes its log.
+    fn log(&self, host: &str) -> PathBuf {
+        self.folder.join(host).join("log")
+    }
+
+    /// Kills hosts in one moment, and waits until they are gone.
+    ///
+    /// # Errors
+    /// When one does not run.
+    pub fn kill(&mut self, hosts: &[String]) -> Result<(), Failure> {
+        let processes = self.signal(hosts, libc::SIGKILL)?;
+        self.away.extend(hosts.iter().cloned());
+        wait_for("the killed hosts are gone", || {
+            Ok(processes.iter().all(|&process| has_ended(process)).then_some(()))
+        })
+    }
+
+    /// Makes hosts stand still in one moment.
+    ///
+    /// # Errors
+    /// When one does not run.
+    pub fn pause(&mut self, hosts: &[String]) -> Result<(), Failure> {
+        self.signal(hosts, libc::SIGSTOP)?;
+        self.away.extend(hosts.iter().cloned());
+        Ok(())
+    }
+
+    /// Lets hosts go on.
+    ///
+    /// # Errors
+    /// When one does not run.
+    pub fn go_on(&mut self, hosts: &[String]) -> Result<(), Failure> {
+        self.signal(hosts, libc::SIGCONT)?;
+        self.away.retain(|host| !hosts.contains(host));
+        Ok(())
+    }
+
+    fn signal(&self, hosts: &[String], signal: libc::c_int) -> Result<Vec<u32>, Failure> {
+        let processes = hosts.iter().map(|host| self.process(host)).collect::<Result<Vec<u32>, Failure>>()?;
+        for &process in &processes {
+            send_signal(process, signal)?;
+        }
+        Ok(processes)
+    }
+
+    /// Tells a host to end, and waits until it has.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn stop(&mut self, host: &str) -> Result<(), Failure> {
+        self.away.insert(host.to_owned());
+        let process = self.process(host)?;
+        send_signal(process, libc::SIGTERM)?;
+        wait_for(&format!("host {host} has ended"), || Ok(has_ended(process).then_some(())))
+    }
+
+    /// Starts a host that does not run.
+    ///
+    /// # Errors
+    /// When the demo cannot.
+    pub fn start_host(&mut self, host: &str) -> Result<(), Failure> {
+        if let Some(namespaces) = &mut self.namespaces {
+            namespaces.start(host, &self.folder.join(host))?;
+        } else {
+            let path = format!("/demo/v1/hosts/{host}/start");
+            Api::new(&self.folder.join("demo.sock")).post::<String>(&path, None)?;
+        }
+        self.away.remove(host);
+        Ok(())
+    }
+
+    /// Waits until all hosts that should run answer, and reach all of them.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn wait_until_reachable(&self) -> Result<(), Failure> {
+        #[derive(serde::Deserialize)]
+        struct Host {
+            name: String,
+            is_reachable: bool,
+        }
+        let running = self.others(&[]);
+        wait_for("all hosts reach each other", || {
+            let sees_all = |host: &String| {
+                let hosts: Vec<Host> = self.api(host).get("/api/v1/hosts").unwrap_or_default();
+                running.iter().all(|name| hosts.iter().any(|one| &one.name == name && one.is_reachable))
+            };
+            Ok(running.iter().all(sees_all).then_some(()))
+        })
+    }
+
+    /// Makes a disk of one place, and waits until every host serves it.
+    ///
+    /// # Errors
+    /// When the cluster refuses.
+    pub fn create_disk(&mut self, name: &str, size: u64, policy: &str) -> Result<Disk, Failure> {
+        let body = json!({ "name": name, "size": size, "policy": policy });
+        let disk: Disk = self.api(&self.names[0]).post("/api/v1/disks", Some(&body))?;
+        for host in self.names.clone() {
+            self.wait_until_served(&host, name)?;
+        }
+        Ok(disk)
+    }
+
+    /// Waits until a host lets clients attach to a disk.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn wait_until_served(&self, host: &str, disk: &str) -> Result<(), Failure> {
+        wait_for(&format!("host {host} serves disk {disk}"), || {
+            Ok(crate::nbd::attach(&self.socket(host), disk).ok().map(drop))
+        })
+    }
+
+    /// What a host that runs says of a disk.
+    ///
+    /// # Errors
+    /// When none answers.
+    pub fn disk(&self, name: &str) -> Result<Disk, Failure> {
+        let mut last = Failure::Refused("no host runs".to_owned());
+        for host in self.others(&[]) {
+            match self.api(&host).get(&format!("/api/v1/disks/{name}")) {
+                Ok(disk) => return Ok(disk),
+                Err(failure) => last = failure,
+            }
+        }
+        Err(last)
+    }
+
+    /// Waits until the owner of a disk is that host; gives how long it took.
+    ///
+    /// # Errors
+    /// When it does not become so.
+    pub fn wait_for_owner(&self, disk: &str, owner: &str) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        wait_for(&format!("host {owner} owns disk {disk}"), || {
+            let found = self.disk(disk).ok().and_then(|disk| disk.owner);
+            Ok((found.as_deref() == Some(owner)).then_some(()))
+        })?;
+        Ok(began.elapsed())
+    }
+
+    /// Bytes that the owners of a disk have copied so far. Hosts that do not run tell nothing.
+    pub fn copied_bytes(&mut self, disk: &Disk) -> u64 {
+        for host in self.others(&[]) {
+            // One that is just starting does not answer yet.
+            let Ok(local) = self.api(&host).get::<Local>("/api/v1/cluster/local") else { continue };
+            for owned in local.owned.iter().filter(|owned| owned.disk == disk.id) {
+                self.copied.note(owned.epoch, owned.copied_bytes);
+            }
+        }
+        self.copied.total()
+    }
+
+    /// Waits until every copy of a disk counts; gives how long it took.
+    ///
+    /// # Errors
+    /// When it does not become whole.
+    pub fn wait_until_whole(&mut self, name: &str) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        let until = began + PATIENCE;
+        loop {
+            let disk = self.disk(name);
+            if let Ok(disk) = &disk {
+                self.copied_bytes(disk);
+                if disk.is_whole() {
+                    return Ok(began.elapsed());
+                }
+            }
+            if Instant::now() >= until {
+                let what = match disk {
+                    Ok(disk) => format!("disk {name} is whole ({})", disk.not_whole.join("; ")),
+                    Err(failure) => format!("a host tells of disk {name} ({failure})"),
+                };
+                return Err(Failure::Late { what, seconds: PATIENCE.as_secs() });
+            }
+            std::thread::sleep(WHOLE_POLL);
+        }
+    }
+
+    /// What the hosts that run say has happened since that second, oldest first.
+    pub fn events(&self, since: u64) -> Vec<String> {
+        let mut found: Vec<(u64, String)> = Vec::new();
+        for host in self.others(&[]) {
+            // A host without an answer has no events to tell.
+            let events: Vec<Event> = self.api(&host).get("/api/v1/events").unwrap_or_default();
+            let new = events.into_iter().filter(|event| event.time >= since);
+            found.extend(
+                new.map(|event| (event.time, format!("host {host}: {}: {}", event.disk, event.text))),
+            );
+        }
+        found.sort();
+        found.into_iter().map(|(_, text)| text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_bytes_add_up_over_owners_that_each_count_from_zero() {
+        let mut copied = Copied::default();
+        for (epoch, bytes) in [(1, 100), (1, 300), (2, 0), (2, 50), (1, 200)] {
+            copied.note(epoch, bytes);
+        }
+        assert_eq!(copied.total(), 350);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_has_ended_and_this_one_has_not() {
+        assert!(has_ended(u32::MAX));
+        assert!(!has_ended(std::process::id()));
+    }
+}

@@ -1,0 +1,150 @@
+//! `trials`: real hosts under a load that verifies, real faults, and tables of what they cost.
+//!
+//! Relies on the program `drystone` alone, as any user runs it: its demo, its API, NBD. Must never touch a process or a
+//! folder that it did not make.
+
+mod api;
+mod bench;
+mod cluster;
+mod failure;
+mod fio;
+mod ledger;
+mod load;
+mod meter;
+mod namespaces;
+mod nbd;
+mod recorder;
+mod regions;
+mod report;
+mod scenarios;
+mod stamp;
+
+use bench::Settings;
+use clap::Parser;
+use failure::Failure;
+use report::Report;
+use scenarios::Scenario;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Tries a real cluster on this machine: faults under a load that verifies every block.
+///
+/// Ends with 1 when a rule was broken: a read that no order of events explains, an error that a client was answered with, a
+/// stall over its limit, more copied than needed, a disk that does not become whole. The folder is kept then.
+#[derive(Debug, Parser)]
+#[command(name = "trials")]
+struct Arguments {
+    /// What to try; nothing: everything.
+    #[arg(value_enum)]
+    scenarios: Vec<Scenario>,
+    /// Rounds of each kind instead of the usual number.
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Only the kinds of rounds whose name contains this, as the table has them: `owner`.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Seed of all choices; the moments of the faults differ all the same.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// I/Os that a client has under way.
+    #[arg(long, default_value_t = 16)]
+    depth: usize,
+    /// How long a host is away in `away`.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// How long `mixed` takes.
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// Where clusters are made; a new folder in the temporary one if left out.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Keeps the folder even when all went well.
+    #[arg(long)]
+    keep: bool,
+    /// The program `drystone`; the one beside this program if left out.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Writes all results as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("trials: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether no rule was broken.
+fn run(arguments: &Arguments) -> Result<bool, Failure> {
+    let began = Instant::now();
+    let settings = settings(arguments)?;
+    let scenarios =
+        if arguments.scenarios.is_empty() { Scenario::ALL.to_vec() } else { arguments.scenarios.clone() };
+    let mut reports: Vec<Report> = Vec::new();
+    for scenario in scenarios {
+        let report = scenario.run(&settings)?;
+        println!("{}", report.text());
+        reports.push(report);
+        // After each, so that nothing is lost when a later one cannot begin.
+        write_json(arguments, &reports)?;
+    }
+    // It stays when something in it was kept.
+    let _ = std::fs::remove_dir(&settings.folder);
+    let broken = reports.iter().filter(|report| !report.is_good()).count();
+    println!(
+        "\n{} trials, {broken} with a broken rule; {:.0} s",
+        reports.len(),
+        began.elapsed().as_secs_f64()
+    );
+    Ok(broken == 0)
+}
+
+fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
+    if !base::checksum::self_test() {
+        return Err(Failure::Usage("checksums are wrong on this machine".to_owned()));
+    }
+    if arguments.depth == 0 || arguments.rounds == Some(0) {
+        return Err(Failure::Usage("--depth and --rounds are at least 1".to_owned()));
+    }
+    let beside = || -> Result<PathBuf, Failure> {
+        let own = std::env::current_exe().map_err(Failure::machine("find this program"))?;
+        Ok(own.with_file_name("drystone"))
+    };
+    let program = arguments.program.clone().map_or_else(beside, Ok)?;
+    if !program.is_file() {
+        let what = format!(
+            "there is no program {}: `./x build` makes it; --program says where it is",
+            program.display()
+        );
+        return Err(Failure::Usage(what));
+    }
+    let usual = || std::env::temp_dir().join(format!("drystone-trials-{}", std::process::id()));
+    let folder = arguments.dir.clone().unwrap_or_else(usual);
+    let folder =
+        std::path::absolute(&folder).map_err(Failure::machine(format!("find {}", folder.display())))?;
+    std::fs::create_dir_all(&folder).map_err(Failure::machine(format!("make {}", folder.display())))?;
+    Ok(Settings {
+        program,
+        folder,
+        seed: arguments.seed,
+        depth: arguments.depth,
+        rounds: arguments.rounds,
+        seconds: arguments.seconds,
+        minutes: arguments.minutes,
+        only: arguments.only.clone(),
+        keeps: arguments.keep,
+    })
+}
+
+fn write_json(arguments: &Arguments, reports: &[Report]) -> Result<(), Failure> {
+    let Some(path) = &arguments.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(reports).expect("reports are plain data");
+    std::fs::write(path, text).map_err(Failure::machine(format!("write {}", path.display())))
+}

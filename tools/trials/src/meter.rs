@@ -1,0 +1,131 @@
+//! How long I/Os took, and how long nothing was answered at all.
+
+use crate::recorder::Moment;
+use serde::Serialize;
+
+/// What a fault cost a client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Stall {
+    /// The longest time without any answer, milliseconds.
+    pub silent_ms: f64,
+    /// The longest that one I/O took, milliseconds.
+    pub longest_ms: f64,
+}
+
+impl Stall {
+    /// The worse of two, figure by figure.
+    pub fn worse(self, other: Stall) -> Stall {
+        Stall {
+            silent_ms: self.silent_ms.max(other.silent_ms),
+            longest_ms: self.longest_ms.max(other.longest_ms),
+        }
+    }
+}
+
+/// All latencies of a trial, in summary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Reads and writes that were answered.
+    pub count: usize,
+    /// Median, milliseconds.
+    pub p50_ms: f64,
+    /// One of a hundred takes longer.
+    pub p99_ms: f64,
+    /// One of a thousand takes longer.
+    pub p999_ms: f64,
+    /// The longest.
+    pub longest_ms: f64,
+}
+
+#[derive(Debug)]
+struct Window {
+    last_answer: Moment,
+    silent: Moment,
+    longest: Moment,
+}
+
+/// The clock work of one client.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Microseconds of each I/O.
+    latencies_us: Vec<u32>,
+    window: Option<Window>,
+}
+
+impl Meter {
+    /// From now on a stall is measured.
+    pub fn open(&mut self, now: Moment) {
+        self.window = Some(Window { last_answer: now, silent: 0, longest: 0 });
+    }
+
+    /// An I/O that began then was answered now.
+    pub fn answered(&mut self, begun: Moment, now: Moment) {
+        let latency = now - begun;
+        self.latencies_us.push(u32::try_from(latency / 1000).unwrap_or(u32::MAX));
+        if let Some(window) = &mut self.window {
+            window.silent = window.silent.max(now.saturating_sub(window.last_answer));
+            window.longest = window.longest.max(latency);
+            window.last_answer = window.last_answer.max(now);
+        }
+    }
+
+    /// Ends the measurement; `oldest` is when the oldest I/O that has no answer yet began.
+    pub fn close(&mut self, now: Moment, oldest: Option<Moment>) -> Stall {
+        let Some(window) = self.window.take() else { return Stall::default() };
+        let waiting = oldest.map_or(0, |oldest| now - oldest);
+        let silent = if oldest.is_some() { now.saturating_sub(window.last_answer) } else { 0 };
+        let ms = |moment: Moment| moment as f64 / 1e6;
+        Stall { silent_ms: ms(window.silent.max(silent)), longest_ms: ms(window.longest.max(waiting)) }
+    }
+
+    /// Takes all latencies out.
+    pub fn take(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.latencies_us)
+    }
+}
+
+/// Sums up latencies in microseconds.
+pub fn summary(mut latencies_us: Vec<u32>) -> Summary {
+    latencies_us.sort_unstable();
+    let count = latencies_us.len();
+    if count == 0 {
+        return Summary::default();
+    }
+    let at = |per_mille: usize| f64::from(latencies_us[((count - 1) * per_mille).div_ceil(1000)]) / 1e3;
+    Summary { count, p50_ms: at(500), p99_ms: at(990), p999_ms: at(999), longest_ms: at(1000) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Moment = 1_000_000;
+
+    #[test]
+    fn a_stall_is_the_longest_silence_and_the_longest_io_within_the_window() {
+        let mut meter = Meter::default();
+        meter.answered(0, 900 * MS);
+        meter.open(1000 * MS);
+        meter.answered(990 * MS, 1010 * MS);
+        meter.answered(1005 * MS, 1310 * MS);
+        meter.answered(1309 * MS, 1311 * MS);
+        assert_eq!(meter.close(1312 * MS, None), Stall { silent_ms: 300.0, longest_ms: 305.0 });
+        assert_eq!(meter.close(2000 * MS, None), Stall::default());
+    }
+
+    #[test]
+    fn what_is_still_unanswered_at_the_end_counts() {
+        let mut meter = Meter::default();
+        meter.open(1000 * MS);
+        meter.answered(1000 * MS, 1001 * MS);
+        let stall = meter.close(2001 * MS, Some(1501 * MS));
+        assert_eq!(stall, Stall { silent_ms: 1000.0, longest_ms: 500.0 });
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_sorted_latencies() {
+        let summary = summary((1..=1000).map(|ms| ms * 1000).rev().collect());
+        assert_eq!((summary.count, summary.p50_ms, summary.p99_ms), (1000, 501.0, 991.0));
+        assert_eq!((summary.p999_ms, summary.longest_ms), (1000.0, 1000.0));
+    }
+}

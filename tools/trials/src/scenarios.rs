@@ -1,0 +1,76 @@
+//! The scenarios by name.
+
+mod away;
+mod blackout;
+mod cut;
+mod handover;
+mod kill;
+mod mixed;
+mod pause;
+mod two;
+
+use crate::bench::{Bench, Settings};
+use crate::failure::Failure;
+use crate::report::Report;
+
+/// What can be tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scenario {
+    /// The process of a host with a component is killed, then started; also that of the owner, with the client elsewhere.
+    Kill,
+    /// The same, stopped for four seconds.
+    Pause,
+    /// The links of a host fall silent while it runs; needs root, `ip` and `nft`.
+    Cut,
+    /// Five hosts, three copies: two hosts at once.
+    Two,
+    /// A host is away while much is written; what is copied when it returns.
+    Away,
+    /// All hosts are killed at once.
+    Blackout,
+    /// Clients at different hosts hand the disk over.
+    Handover,
+    /// Kills, pauses, stops and blackouts by chance.
+    Mixed,
+}
+
+impl Scenario {
+    /// All.
+    pub const ALL: [Scenario; 8] = [
+        Scenario::Kill,
+        Scenario::Pause,
+        Scenario::Cut,
+        Scenario::Two,
+        Scenario::Away,
+        Scenario::Blackout,
+        Scenario::Handover,
+        Scenario::Mixed,
+    ];
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When it cannot begin; what happens later is in the report.
+    pub fn run(self, settings: &Settings) -> Result<Report, Failure> {
+        match self {
+            Scenario::Kill => kill::run(settings),
+            Scenario::Pause => pause::run(settings),
+            Scenario::Cut => cut::run(settings),
+            Scenario::Two => two::run(settings),
+            Scenario::Away => away::run(settings),
+            Scenario::Blackout => blackout::run(settings),
+            Scenario::Handover => handover::run(settings),
+            Scenario::Mixed => mixed::run(settings),
+        }
+    }
+}
+
+/// The parts of a round in which the owner is one host and the client that counts is at a third: the owner holds a
+/// component, the other does not, and they change from round to round.
+fn owned_elsewhere(bench: &Bench, round: usize) -> Result<(String, String), Failure> {
+    let holders = bench.disk.holders();
+    let owner = holders[round % holders.len()].clone();
+    let user = bench.cluster.names().iter().find(|name| !holders.contains(name));
+    let user = user.ok_or_else(|| Failure::Refused("every host holds a component".to_owned()))?;
+    Ok((owner, user.clone()))
+}
