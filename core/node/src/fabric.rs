@@ -5,6 +5,7 @@
 
 mod link;
 mod owned;
+mod pace;
 mod shelf;
 mod usage;
 
@@ -153,6 +154,10 @@ pub(crate) struct Fabric {
     pub(crate) pending: Slab<Pending>,
     pub(crate) jobs: VecDeque<Job>,
     pub(crate) next_session: u64,
+    /// Disks whose owner has something to copy.
+    pub(crate) copying: BTreeSet<u32>,
+    /// How fast that may be.
+    pub(crate) pace: pace::CopyPace,
     /// Disks whose owner is to be advanced.
     pub(crate) touched: BTreeSet<u32>,
     /// Disks whose owner has reads that wait for a lease.
@@ -173,6 +178,8 @@ impl Fabric {
             pending: Slab::new(),
             jobs: VecDeque::new(),
             next_session: settings.me.incarnation,
+            copying: BTreeSet::new(),
+            pace: pace::CopyPace::new(now),
             touched: BTreeSet::new(),
             thirsty: BTreeSet::new(),
             alarms: BinaryHeap::new(),
@@ -337,6 +344,7 @@ impl Node {
         fabric.jobs.extend(outputs.into_iter().map(Job::Components));
         self.pump(out);
         self.look_at_disks(out);
+        self.pace_copies();
         self.advance_owners(out);
         self.pump(out);
     }
@@ -363,6 +371,7 @@ impl Node {
         let alarm = fabric.alarms.peek().map(|Reverse((at, _))| *at);
         let look = fabric.looks.peek().map(|Reverse((at, _))| *at);
         let links = fabric.links.values().filter_map(Link::wake_at).min();
-        [soon, alarm, look, links, fabric.components.wake_at()].into_iter().flatten().min()
+        let pace = (!fabric.copying.is_empty()).then(|| fabric.pace.due_at().unwrap_or(self.now));
+        [soon, alarm, look, links, pace, fabric.components.wake_at()].into_iter().flatten().min()
     }
 }

@@ -58,6 +58,8 @@ pub(crate) struct RequestState {
     disk: u32,
     request: Request,
     arrival: Option<Arrival>,
+    /// When it was begun the last time.
+    began: base::Instant,
     stage: Stage,
     outstanding: u32,
     answers: SmallVec<[Pieces; 1]>,
@@ -176,6 +178,7 @@ impl Node {
             disk,
             request,
             arrival,
+            began: self.now,
             stage: Stage::Waiting,
             outstanding: 0,
             answers: SmallVec::new(),
@@ -229,7 +232,9 @@ impl Node {
         if !self.may_start(disk) {
             return self.hold(key, out);
         }
-        let state = &self.requests[key as usize];
+        let now = self.now;
+        let state = &mut self.requests[key as usize];
+        state.began = now;
         let (offset, len) = range_of(&state.request);
         match &state.request {
             Request::Read { .. } => self.read_blocks(key, offset, len, out),
@@ -655,6 +660,10 @@ impl Node {
             disk.record().complete(now, arrival, is_ok);
         }
         let disk_key = state.disk;
+        if let Some(fabric) = self.fabric.as_mut().filter(|_| !matches!(requester, Requester::Control { .. }))
+        {
+            fabric.pace.guest_done(now.since(state.began));
+        }
         self.answer_requester(requester, outcome_of(state), out);
         if had_change {
             self.unblock(disk_key, out);

@@ -173,6 +173,11 @@ pub enum Input {
     },
     /// The directory did not answer.
     FetchFailed,
+    /// So many bytes more may be copied to components that are brought up to date.
+    Pace {
+        /// Bytes.
+        bytes: u64,
+    },
     /// Let go of the disk.
     Release,
 }
@@ -420,6 +425,8 @@ pub struct Owner {
     pub(crate) has_newcomers: bool,
     /// Reads that belonged to a slow component.
     pub(crate) passed_over: u64,
+    /// Bytes that may be copied now; below zero after a copy that was longer than what was granted.
+    pub(crate) allowance: i64,
     pub(crate) copied_bytes: u64,
     pub(crate) repaired_blocks: u64,
     pub(crate) out: Vec<Output>,
@@ -458,6 +465,7 @@ impl Owner {
             rolled: 0,
             has_newcomers: false,
             passed_over: 0,
+            allowance: 0,
             copied_bytes: 0,
             repaired_blocks: 0,
             out: Vec::new(),
@@ -478,6 +486,7 @@ impl Owner {
             Input::Committed(committed) => self.committed(committed),
             Input::Recorded { record } => self.recorded(record),
             Input::FetchFailed => self.fetch_failed(),
+            Input::Pace { bytes } => self.paced(bytes),
             Input::Release => self.release(),
         }
         out.append(&mut self.out);

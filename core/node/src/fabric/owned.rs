@@ -111,6 +111,23 @@ impl Node {
         }
     }
 
+    /// Grants owners bytes to copy, each the same share, when that is due.
+    pub(crate) fn pace_copies(&mut self) {
+        let now = self.now;
+        let copying: Vec<u32> = self.fabric().copying.iter().copied().collect();
+        let (copying, over): (Vec<_>, Vec<_>) =
+            copying.into_iter().partition(|disk| self.owner(*disk).is_some());
+        over.iter().for_each(|disk| drop(self.fabric().copying.remove(disk)));
+        let congestion = copying.iter().map(|disk| self.owner_congestion(*disk)).max();
+        let pace = &mut self.fabric().pace;
+        let Some(congestion) = congestion else { return pace.rest(now) };
+        let Some(granted) = pace.grant(now, congestion) else { return };
+        let bytes = (granted / copying.len() as u64).max(1);
+        for disk in copying {
+            self.step_owner(disk, Input::Pace { bytes });
+        }
+    }
+
     /// Advances the owners that something happened to, and those whose time has come.
     pub(crate) fn advance_owners(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
@@ -130,6 +147,10 @@ impl Node {
             if owner.has_waiting_reads() {
                 fabric.thirsty.insert(disk);
             }
+            match owner.wants_pace() {
+                true => fabric.copying.insert(disk),
+                false => fabric.copying.remove(&disk),
+            };
             // An alarm for now would be worked off in this very loop.
             let alarm = owner.wake_at().map(|at| at.max(Instant(now.0 + 1)));
             fabric.alarms.extend(alarm.map(|at| Reverse((at, disk))));

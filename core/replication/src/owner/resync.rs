@@ -116,6 +116,17 @@ impl Owner {
         }
     }
 
+    /// Whether something waits for [`super::Input::Pace`].
+    pub fn wants_pace(&self) -> bool {
+        let mut members = self.places.iter().flat_map(|place| &place.members);
+        members.any(|member| member.resync.as_ref().is_some_and(|resync| !resync.runs.is_empty()))
+    }
+
+    /// More may be copied. What was not used is not saved up.
+    pub(crate) fn paced(&mut self, bytes: u64) {
+        self.allowance = self.allowance.min(0).saturating_add(bytes as i64);
+    }
+
     /// Lists, copies, and at the end asks that the component counts.
     pub(crate) fn advance_resyncs(&mut self) {
         if self.phase != Phase::Serving {
@@ -220,6 +231,9 @@ impl Owner {
 
     fn begin_copies(&mut self, at: At) {
         loop {
+            if self.allowance <= 0 {
+                return;
+            }
             let Some(resync) = self.member_mut(at).resync.as_mut() else { return };
             if resync.copies as usize >= limits::COPIES_MAX {
                 return;
@@ -227,6 +241,7 @@ impl Owner {
             let Some(run) = resync.runs.pop_front() else { return };
             resync.copies += 1;
             let attempt = Some(resync.attempt);
+            self.allowance -= (u64::from(run.range.count) * BLOCK_SIZE) as i64;
             self.copy(at, run.range, run.id, attempt);
         }
     }
