@@ -117,7 +117,7 @@ impl Node {
         let copying: Vec<u32> = self.fabric().copying.iter().copied().collect();
         let (copying, over): (Vec<_>, Vec<_>) =
             copying.into_iter().partition(|disk| self.owner(*disk).is_some());
-        over.iter().for_each(|disk| drop(self.fabric().copying.remove(disk)));
+        self.fabric().copying.retain(|disk| !over.contains(disk));
         let congestion = copying.iter().map(|disk| self.owner_congestion(*disk)).max();
         let pace = &mut self.fabric().pace;
         let Some(congestion) = congestion else { return pace.rest(now) };
