@@ -4,9 +4,9 @@ use crate::api::Disk;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::ledger::Ledger;
-use crate::load::{Load, Pattern, Shape};
+use crate::load::{Done, Load, Pattern, Shape};
 use crate::meter::{Stall, summary};
-use crate::namespaces::{Namespaces, write_configs};
+use crate::namespaces::Namespaces;
 use crate::report::{Report, Round};
 use crate::stamp::BLOCK;
 use base::Random;
@@ -45,6 +45,8 @@ pub struct Settings {
     pub minutes: Option<u64>,
     /// Only the kinds of rounds whose name contains this.
     pub only: String,
+    /// Below which folder the kernel of guests is.
+    pub kernel: PathBuf,
     /// Whether files stay when all went well.
     pub keeps: bool,
 }
@@ -121,12 +123,12 @@ impl Bench {
             return Err(Failure::Usage(what));
         }
         eprintln!("trials: {}: {} hosts in {}", plan.scenario, plan.hosts, folder.display());
-        if plan.is_apart {
-            write_configs(&folder, plan.hosts)?;
-        }
+        let namespaces = match plan.is_apart {
+            true => Some(Namespaces::new(&settings.program, &folder, plan.hosts)?),
+            false => None,
+        };
         let mut cluster = Cluster::start(&settings.program, &folder, plan.hosts)?;
-        if plan.is_apart {
-            let namespaces = Namespaces::new(&settings.program, cluster.names())?;
+        if let Some(namespaces) = namespaces {
             cluster.move_into(namespaces)?;
         }
         let disk = cluster.create_disk(DISK, plan.area_bytes, plan.policy)?;
@@ -183,10 +185,19 @@ impl Bench {
     /// When it was answered with an error, or an answer does not come.
     pub fn stop(&mut self, load: Load) -> Result<(), Failure> {
         let done = load.stop()?;
+        self.count(done);
+        Ok(())
+    }
+
+    /// Ends a client whose host was killed, and counts what it had done.
+    pub fn abandon(&mut self, load: Load) {
+        self.count(load.abandon());
+    }
+
+    fn count(&mut self, done: Done) {
         self.report.reads += done.reads;
         self.report.writes += done.writes;
         self.latencies_us.extend(done.latencies_us);
-        Ok(())
     }
 
     /// What hosts hold of the disk.

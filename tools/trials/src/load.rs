@@ -80,6 +80,8 @@ struct UnderWay {
 struct State {
     depth: usize,
     under_way: HashMap<u64, UnderWay>,
+    /// Those that are answered and not noted yet.
+    arriving: usize,
     meter: Meter,
     regions: Option<Regions>,
     /// By block, what a read back found.
@@ -115,6 +117,20 @@ pub struct Load {
     shared: Arc<Shared>,
     stream: UnixStream,
     threads: Vec<JoinHandle<()>>,
+}
+
+impl State {
+    /// Whether nothing is under way, and all that was answered is noted.
+    fn is_quiet(&self) -> bool {
+        self.under_way.is_empty() && self.arriving == 0
+    }
+
+    /// Takes out what is answered now.
+    fn arrived(&mut self, cookie: u64) -> Option<UnderWay> {
+        let one = self.under_way.remove(&cookie)?;
+        self.arriving += 1;
+        Some(one)
+    }
 }
 
 impl Shared {
@@ -212,11 +228,6 @@ impl Load {
         self.shared.state().may_break = true;
     }
 
-    /// Whether the connection is over.
-    pub fn is_broken(&self) -> bool {
-        self.shared.state().is_broken
-    }
-
     /// Whether all is well with the client.
     ///
     /// # Errors
@@ -234,7 +245,7 @@ impl Load {
     /// When an answer does not come, or was an error.
     pub fn drain(&self) -> Result<(), Failure> {
         self.set_depth(0);
-        self.wait(|state| state.under_way.is_empty())
+        self.wait(State::is_quiet)
     }
 
     fn wait(&self, is_done: impl Fn(&State) -> bool) -> Result<(), Failure> {
@@ -265,9 +276,9 @@ impl Load {
     /// # Errors
     /// When the client fails.
     pub fn finish(mut self) -> Result<Vec<WriteNumber>, Failure> {
-        self.wait(|state| state.is_over && state.under_way.is_empty())?;
+        self.wait(|state| state.is_over && state.is_quiet())?;
         let seen = std::mem::take(&mut self.shared.state().seen);
-        let is_broken = self.is_broken();
+        let is_broken = self.shared.state().is_broken;
         self.end();
         if is_broken {
             return Err(Failure::Client("its connection broke before it was through".to_owned()));
@@ -286,6 +297,15 @@ impl Load {
         drained?;
         let mut state = self.shared.state();
         Ok(Done { reads: state.reads, writes: state.writes, latencies_us: state.meter.take() })
+    }
+
+    /// Ends the connection, whatever is under way, and tells what was done.
+    pub fn abandon(mut self) -> Done {
+        self.may_break();
+        let _ = self.stream.shutdown(Shutdown::Both); // It fails only when the connection is over already.
+        self.end();
+        let mut state = self.shared.state();
+        Done { reads: state.reads, writes: state.writes, latencies_us: state.meter.take() }
     }
 
     fn end(&mut self) {
@@ -430,7 +450,7 @@ fn answer(shared: &Shared, stream: &mut UnixStream, reply: nbd::Reply) -> io::Re
     stream.read_exact(&mut data)?;
     let now = shared.ledger.now();
     // Only this thread and the end of the connection, which this thread would notice, take it out.
-    let Some(one) = shared.state().under_way.remove(&reply.cookie) else { return Ok(()) };
+    let Some(one) = shared.state().arrived(reply.cookie) else { return Ok(()) };
     let mut seen = None;
     if reply.error != 0 {
         shared.ledger.lose(one.id);
@@ -440,6 +460,7 @@ fn answer(shared: &Shared, stream: &mut UnixStream, reply: nbd::Reply) -> io::Re
         shared.ledger.end_write(now, shared.client, one.id);
     }
     let mut state = shared.state();
+    state.arriving -= 1;
     if reply.error != 0 {
         let kind = if is_read { "a read" } else { "a write" };
         let error = format!(

@@ -4,17 +4,21 @@
 //! folder that it did not make.
 
 mod api;
+mod archive;
 mod bench;
 mod cluster;
 mod failure;
 mod fio;
+mod guest;
 mod ledger;
 mod load;
+mod machine;
 mod meter;
 mod namespaces;
 mod nbd;
 mod recorder;
 mod regions;
+mod relay;
 mod report;
 mod scenarios;
 mod stamp;
@@ -62,6 +66,9 @@ struct Arguments {
     /// Keeps the folder even when all went well.
     #[arg(long)]
     keep: bool,
+    /// Where Debian's package of a kernel for clouds is unpacked, for the guest of `migrate`; `/`: where it is installed.
+    #[arg(long, default_value = "/")]
+    kernel: PathBuf,
     /// The program `drystone`; the one beside this program if left out.
     #[arg(long)]
     program: Option<PathBuf>,
@@ -71,6 +78,10 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    let is_guest = std::process::id() == 1 && std::env::args().next().as_deref() == Some(guest::NAME);
+    if is_guest {
+        guest::run();
+    }
     match run(&Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -139,6 +150,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
         seconds: arguments.seconds,
         minutes: arguments.minutes,
         only: arguments.only.clone(),
+        kernel: arguments.kernel.clone(),
         keeps: arguments.keep,
     })
 }

@@ -5,6 +5,7 @@ mod blackout;
 mod cut;
 mod handover;
 mod kill;
+mod migrate;
 mod mixed;
 mod pause;
 mod two;
@@ -30,13 +31,15 @@ pub enum Scenario {
     Blackout,
     /// Clients at different hosts hand the disk over.
     Handover,
+    /// A guest of QEMU moves from host to host while it runs; needs qemu-system-x86_64 and a kernel for it.
+    Migrate,
     /// Kills, pauses, stops and blackouts by chance.
     Mixed,
 }
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 8] = [
+    pub const ALL: [Scenario; 9] = [
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
@@ -44,6 +47,7 @@ impl Scenario {
         Scenario::Away,
         Scenario::Blackout,
         Scenario::Handover,
+        Scenario::Migrate,
         Scenario::Mixed,
     ];
 
@@ -60,6 +64,7 @@ impl Scenario {
             Scenario::Away => away::run(settings),
             Scenario::Blackout => blackout::run(settings),
             Scenario::Handover => handover::run(settings),
+            Scenario::Migrate => migrate::run(settings),
             Scenario::Mixed => mixed::run(settings),
         }
     }

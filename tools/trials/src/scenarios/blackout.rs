@@ -36,7 +36,7 @@ pub fn once(bench: &mut Bench, round: usize) -> Result<(), Failure> {
         bench.cluster.wait_until_served(&user, DISK)
     };
     bench.round(&fault, &[], strike, mend)?;
-    drop(load);
+    bench.abandon(load);
     // It asks for an owner, who looks at what was under way.
     bench.read_back(&user)?;
     bench.cluster.wait_until_whole(DISK)?;

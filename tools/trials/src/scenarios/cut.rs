@@ -1,4 +1,4 @@
-//! `cut`: the links of a host fall silent, in both directions or one, while its process and the directory go on.
+//! `cut`: a host hears nothing of the others and of the directory, or is not heard, while its process goes on.
 
 use super::owned_elsewhere;
 use crate::bench::{Bench, DISK, Fault, OWNER_LIMIT_MS, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// How long the links are cut.
 const CUT: Duration = Duration::from_secs(4);
+/// An owner that is not answered but heard may still get the record to name it alone, and then nobody else may serve: that
+/// lasts as long as the cut and until it is noticed to be over.
+const UNANSWERED_LIMIT_MS: f64 = 5000.0;
 /// The ways to cut them, with their names.
 const WAYS: [(Cut, &str, &str); 3] = [
     (Cut::Both, "cut both ways", "cut owner both ways"),
@@ -58,7 +61,8 @@ fn owner(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     sleep(WARM_UP);
     let (cut, _, name) = WAYS[round % WAYS.len()];
     let hosts = [owner.clone()];
-    let fault = Fault { name, hosts: &hosts, limit_ms: Some(OWNER_LIMIT_MS) };
+    let limit_ms = if cut == Cut::Received { UNANSWERED_LIMIT_MS } else { OWNER_LIMIT_MS };
+    let fault = Fault { name, hosts: &hosts, limit_ms: Some(limit_ms) };
     let strike = |bench: &mut Bench| {
         bench.cluster.namespaces()?.cut(&owner, cut)?;
         sleep(CUT);

@@ -50,7 +50,7 @@ fn owner(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     sleep(WARM_UP);
     anchor.may_break();
     kill_one(bench, "kill owner", &owner, (OWNER_LIMIT_MS, OWNER_GONE), &load)?;
-    drop(anchor);
+    bench.abandon(anchor);
     bench.stop(load)?;
     bench.read_back(&owner)
 }

@@ -67,7 +67,7 @@ fn one_host(bench: &mut Bench) -> Result<(), Failure> {
     let kind = [Kind::Kill, Kind::Pause, Kind::Stop][bench.random.below(3) as usize];
     let is_owner = bench.cluster.disk(DISK)?.owner.as_ref() == Some(&victim);
     strike(bench, kind, &victim, is_owner, (&load, other.as_ref()))?;
-    drop(other);
+    other.into_iter().for_each(|other| bench.abandon(other));
     bench.stop(load)?;
     bench.read_back(&user)?;
     bench.read_back(&victim)

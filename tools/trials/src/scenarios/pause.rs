@@ -21,7 +21,8 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
     let bench = Bench::start(settings, Plan::usual("pause"))?;
     Ok(bench.run(|bench| {
         (0..bench.rounds("pause", 20)).try_for_each(|round| component(bench, round))?;
-        (0..bench.rounds("pause owner", 10)).try_for_each(|round| owner(bench, round))
+        (0..bench.rounds("pause owner", 10)).try_for_each(|round| owner(bench, round, false))?;
+        (0..bench.rounds("pause owner, both write", 10)).try_for_each(|round| owner(bench, round, true))
     }))
 }
 
@@ -45,14 +46,18 @@ fn component(bench: &mut Bench, round: usize) -> Result<(), Failure> {
 
 /// The owner stands still, with clients at its host and at another, which takes over. When it wakes, what its own client
 /// has asked for just before must not be answered from what it still believes.
-fn owner(bench: &mut Bench, round: usize) -> Result<(), Failure> {
+fn owner(bench: &mut Bench, round: usize, do_both_write: bool) -> Result<(), Failure> {
     let (owner, user) = owned_elsewhere(bench, round)?;
-    let observer = bench.attach(&owner, &Shape::observer(4))?;
+    let (shape, name) = match do_both_write {
+        false => (Shape::observer(4), "pause owner"),
+        true => (Shape::random(4), "pause owner, both write"),
+    };
+    let observer = bench.attach(&owner, &shape)?;
     bench.cluster.wait_for_owner(DISK, &owner)?;
     let load = bench.attach_load(&user)?;
     sleep(WARM_UP);
     let hosts = [owner.clone()];
-    let fault = Fault { name: "pause owner", hosts: &hosts, limit_ms: Some(OWNER_LIMIT_MS) };
+    let fault = Fault { name, hosts: &hosts, limit_ms: Some(OWNER_LIMIT_MS) };
     let strike = |bench: &mut Bench| {
         bench.cluster.pause(&hosts)?;
         sleep(STILL);
