@@ -3,6 +3,7 @@
 //! Every command but `host` and `demo` is a client of the API. Everything that is shown can also be had as JSON. Failures go to the
 //! standard error output and decide the exit code.
 
+mod cluster;
 mod devices;
 mod disks;
 mod hosts;
@@ -26,7 +27,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 something broke, 2 not well formed, 3 refused as things are, 4 does not exist, 5 exists already or
+Exit codes: 0 done, 1 something broke (of `health`: needs attention), 2 not well formed, 3 refused as things are, 4 does not exist, 5 exists already or
 changed meanwhile, 6 no host answers.
 
 Sizes: 512, 4K, 10GiB, 1.5T; units are powers of 1024.";
@@ -62,6 +63,11 @@ pub enum Command {
     /// Policies.
     #[command(subcommand)]
     Policy(policies::PolicyCommand),
+    /// The cluster as a whole: settings, balance.
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    /// What is wrong, and what to do about it. Exit code 1 if something needs attention.
+    Health,
     /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
     Status,
     /// What happened to the disks that the host owned.
@@ -149,6 +155,26 @@ impl Shell<'_> {
         }
     }
 
+    /// Asks a person whether to go on with something that has consequences; `is_given`: it was said already.
+    ///
+    /// # Errors
+    /// When nobody can be asked, or the answer was no.
+    fn consent(&mut self, is_given: bool, what: &str) -> Result<(), Failure> {
+        if is_given {
+            return Ok(());
+        }
+        if !self.interactive {
+            return Err(Failure::refused(format!("{what}; it must be confirmed")).hint("add `--yes`"));
+        }
+        eprint!("{what}. Type yes to go on: ");
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map_err(|error| Failure::failed("read the answer", error))?;
+        match line.trim() == "yes" {
+            true => Ok(()),
+            false => Err(Failure::refused("that is no yes; nothing was changed")),
+        }
+    }
+
     /// The confirmation that a destructive request needs: given, or typed by a person.
     ///
     /// # Errors
@@ -199,6 +225,8 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Device(command) => devices::run(shell, command).await,
         Command::Disk(command) => disks::run(shell, command).await,
         Command::Policy(command) => policies::run(shell, command).await,
+        Command::Cluster(command) => cluster::run(shell, command).await,
+        Command::Health => cluster::health(shell).await,
         Command::Status => devices::status(shell).await,
         Command::Events => hosts::events(shell).await,
         Command::Host(HostOptions { command: Some(command), .. }) => hosts::run(shell, command).await,

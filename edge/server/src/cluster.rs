@@ -6,23 +6,33 @@
 mod disks;
 mod events;
 mod follow;
+mod gather;
+mod hosts;
+mod keeper;
 mod progress;
+mod repair;
+mod settings;
+mod status;
 mod view;
 
 pub use events::EventLog;
+pub use gather::{Locals, used_bytes_of};
+pub use status::{HostCondition, subject_name};
 pub use view::View;
 
 use crate::config::{ClusterConfig, Config};
 use crate::control::listen_text;
-use crate::directory::shared::record::{ClusterDisk, DeviceEntry, HOSTS, HostEntry};
-use crate::directory::shared::{Change, Changes, Outcome, Remote, Shared, cluster_of};
+use crate::directory::shared::record::{ClusterDisk, ClusterHost, HOSTS};
+use crate::directory::shared::{Changes, Outcome, Remote, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Notice,
 };
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
 use base::{ComponentId, DiskId, NodeId};
+use keeper::Keeper;
 use placement::DeviceSpace;
 use progress::Progress;
 use std::net::SocketAddr;
@@ -48,6 +58,8 @@ pub struct Cluster {
     view: RwLock<Arc<View>>,
     revision: watch::Sender<u64>,
     progress: Mutex<Progress>,
+    /// Who is there, and what is decided about repairs.
+    keeper: Mutex<Keeper>,
     /// Why the directory does not answer, while it does not.
     away: Mutex<Option<String>>,
 }
@@ -121,6 +133,7 @@ impl Cluster {
             view: RwLock::default(),
             revision: watch::Sender::new(0),
             progress: Mutex::default(),
+            keeper: Mutex::default(),
             away: Mutex::default(),
         });
         cluster.check_name(&found.changes)?;
@@ -131,14 +144,14 @@ impl Cluster {
     /// Two hosts of one name would be one to people.
     fn check_name(&self, changes: &Changes) -> Result<(), Failure> {
         let hosts = changes.entries.iter().filter(|entry| entry.key.starts_with(HOSTS));
-        let hosts = hosts.filter_map(|entry| serde_json::from_value::<HostEntry>(entry.value.clone()).ok());
-        match hosts.into_iter().find(|host| host.name == self.config.name && host.id != self.me.host) {
+        let mut hosts = hosts.filter_map(|entry| ClusterHost::read(entry).ok()).map(|host| host.record);
+        match hosts.find(|host| host.name == self.config.name && host.id != self.me.host) {
             None => Ok(()),
             Some(other) => Err(Failure::new(
                 Code::Conflict,
                 format!("there is a host `{}` in this cluster already, with the id {}", other.name, other.id),
             )
-            .hint("give this one another `name`")),
+            .hint("give this one another `name`, or remove the other if it is gone for good")),
         }
     }
 
@@ -147,6 +160,8 @@ impl Cluster {
     /// # Errors
     /// When the engine is gone, or the directory does not take this host's record.
     pub async fn begin(self: &Arc<Cluster>, notices: UnboundedReceiver<Notice>) -> Result<(), Failure> {
+        // First, so that the directory's clock is known.
+        self.beat(&self.state().await?).await;
         self.put_host().await?;
         let view = self.view();
         self.tell_nodes(&view)?;
@@ -157,6 +172,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).serve_notices(notices));
         tokio::spawn(Arc::clone(self).keep_record());
         tokio::spawn(Arc::clone(self).clean_up());
+        tokio::spawn(Arc::clone(self).keep());
         Ok(())
     }
 
@@ -190,29 +206,29 @@ impl Cluster {
 
     /// A component as people know it: by its host.
     fn component_text(&self, view: &View, disk: DiskId, component: ComponentId) -> String {
-        let member = view.disks.get(&disk).and_then(|disk| disk.roster.member(component));
+        let member = view.disks.get(&disk).and_then(|disk| disk.record.roster.member(component));
         match member {
             Some(member) => format!("the copy on host {}", view.host_name(member.node.host)),
             None => format!("component {component}"),
         }
     }
 
-    /// All capacity devices of the cluster.
+    /// All capacity devices of the cluster, as if all hosts were there.
     pub fn all_spaces(&self) -> Vec<DeviceSpace> {
-        let view = self.view();
-        view.hosts.values().flat_map(|host| host.entry.spaces(true).collect::<Vec<_>>()).collect()
+        self.view().spaces(|_| true)
     }
 
-    /// All capacity devices of the cluster; those of hosts that this one cannot reach take nothing new.
+    /// All capacity devices of the cluster; those of hosts that this one cannot reach, or that are being serviced, take
+    /// nothing new.
     ///
     /// # Errors
     /// When the engine is gone.
     pub async fn spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
         let state = self.state().await?;
-        let view = self.view();
         let is_reachable = |node: NodeId| node == self.me || state.links.get(&node) == Some(&true);
-        let of_host = |host: &HostEntry| host.spaces(is_reachable(host.node())).collect::<Vec<_>>();
-        Ok(view.hosts.values().flat_map(|host| of_host(&host.entry)).collect())
+        let takes =
+            |host: &ClusterHost| is_reachable(host.node()) && host.record.maintenance == Maintenance::Off;
+        Ok(self.view().spaces(takes))
     }
 
     /// Takes records in, and says which disks they change or remove.
@@ -235,57 +251,101 @@ impl Cluster {
         *view = Arc::new(next);
     }
 
-    /// Puts this host's record, if it says something new.
+    /// Puts this host's record, if it says something new. What people set in it stays.
     async fn put_host(&self) -> Result<(), Failure> {
         let state = self.engine.call(|answer| Command::Host { answer }).await?;
-        let entry = self.host_entry(&state);
-        let key = format!("{HOSTS}{}", self.me.host);
-        for _ in 0..3 {
+        for attempt in 0..3 {
             let known = self.view().hosts.get(&self.me.host).cloned();
-            if known.as_ref().is_some_and(|known| *known.entry == entry) {
+            let known = match known.filter(|_| attempt == 0) {
+                Some(known) => Some((known.version, ClusterHost::clone(&known.host))),
+                None => self.fetch_host(self.me.host).await?,
+            };
+            let host = self.own_record(&state, known.as_ref().map(|(_, host)| host));
+            if known.as_ref().is_some_and(|(_, known)| *known == host) {
                 return Ok(());
             }
-            let expected = match self.directory.get(&key).await? {
-                Some(found) => found.version,
-                None => 0,
-            };
-            let value =
-                serde_json::to_value(&entry).map_err(|error| Failure::failed("write a record", error))?;
-            let change = Change { key: key.clone(), expected, value: Some(value) };
-            if let Outcome::Done { version } = self.directory.commit(vec![change]).await {
-                let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
-                let mut next = View::clone(&view);
-                next.note_host(version, entry);
-                *view = Arc::new(next);
+            if self.commit_host(known.map_or(0, |(version, _)| version), host).await? {
                 return Ok(());
             }
         }
         Err(Failure::new(Code::Unreachable, "the directory does not take this host's record"))
     }
 
-    fn host_entry(&self, state: &HostState) -> HostEntry {
-        let device = |device: &crate::engine::DeviceState| DeviceEntry {
+    /// A host's record as the directory has it now, with its version.
+    async fn fetch_host(&self, id: base::HostId) -> Result<Option<(u64, ClusterHost)>, Failure> {
+        let Some(entry) = self.directory.get(&ClusterHost::key(id)).await? else { return Ok(None) };
+        let host =
+            ClusterHost::read(&entry).map_err(|error| Failure::failed("read a host's record", error))?;
+        Ok(Some((entry.version, host)))
+    }
+
+    /// Sets a host's record; false when it changed meanwhile.
+    async fn commit_host(&self, expected: u64, host: ClusterHost) -> Result<bool, Failure> {
+        match self.directory.commit(vec![host.change(expected)?]).await {
+            Outcome::Done { version } => {
+                let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+                let mut next = View::clone(&view);
+                next.note_host(version, host);
+                *view = Arc::new(next);
+                Ok(true)
+            }
+            Outcome::Conflict { .. } | Outcome::Unknown => Ok(false),
+        }
+    }
+
+    fn own_record(&self, state: &HostState, known: Option<&ClusterHost>) -> ClusterHost {
+        let now = self.directory_now();
+        let former = |id| known?.record.devices.iter().find(|device| device.id == id);
+        let device = |device: &crate::engine::DeviceState| DeviceRecord {
             id: device.id,
-            path: device.path.display().to_string(),
+            name: device.path.display().to_string(),
             group: device.group,
+            node: self.me,
             capacity_bytes: device.capacity_bytes,
             free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),
             reserved_bytes: device.reserved_bytes,
             component_count: device.component_count,
             component_count_max: device.component_count_max,
-            failure: device.failure.clone(),
+            state: device_state(device, former(device.id).map(|former| &former.state), now),
         };
-        HostEntry {
-            id: self.me.host,
-            name: self.config.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            incarnation: self.incarnation,
-            peers: self.peers,
-            api: self.config.http.iter().map(listen_text).collect(),
+        let api: Vec<String> = self.config.http.iter().map(listen_text).collect();
+        ClusterHost {
+            record: HostRecord {
+                id: self.me.host,
+                name: self.config.name.clone(),
+                nodes: vec![NodeRecord {
+                    id: self.me,
+                    peer_addresses: vec![self.peers.to_string()],
+                    incarnation: self.incarnation,
+                }],
+                api_address: api.first().cloned().unwrap_or_default(),
+                fault_domain: self.fault_domain.clone(),
+                maintenance: known.map_or(Maintenance::Off, |known| known.record.maintenance),
+                devices: state.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
+                release: env!("CARGO_PKG_VERSION").to_owned(),
+                clock_ahead_ns: 0,
+                heard: base::Instant(0),
+            },
+            api,
             nbd: self.config.nbd.iter().map(listen_text).collect(),
             nbd_tls: self.config.tls.as_ref().is_some_and(|tls| tls.required),
-            fault_domain: self.fault_domain.clone(),
-            devices: state.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
         }
+    }
+}
+
+/// How a device is, and since when: it counts from when that was first said.
+fn device_state(
+    device: &crate::engine::DeviceState,
+    former: Option<&DeviceState>,
+    now: base::Instant,
+) -> DeviceState {
+    match (&device.failure, device.is_away, former) {
+        (_, true, Some(DeviceState::Away { since })) => DeviceState::Away { since: *since },
+        (_, true, _) => DeviceState::Away { since: now },
+        (Some(error), false, Some(DeviceState::Failed { since, .. })) => {
+            DeviceState::Failed { since: *since, error: error.clone() }
+        }
+        (Some(error), false, _) => DeviceState::Failed { since: now, error: error.clone() },
+        (None, false, _) => DeviceState::InService,
     }
 }

@@ -3,9 +3,11 @@
 //! One change at a time; readers never wait. A change that needs both is recorded in the directory first, so that a start
 //! after a crash finds out how far it came. Must hold no rule of placement or storage: those are core's.
 
+mod care;
 mod cluster;
 mod devices;
 mod disks;
+mod health;
 mod policies;
 pub mod start;
 #[cfg(test)]

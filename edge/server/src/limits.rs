@@ -39,6 +39,8 @@ pub const DIRECTORY_WAIT: Duration = Duration::from_secs(2);
 pub const WATCH_WAIT: Duration = Duration::from_secs(10);
 /// Records of the shared directory; further ones are refused. Two of each disk, and hosts and policies.
 pub const SHARED_RECORDS_MAX: usize = 2 * DISKS_MAX + POLICIES_MAX + 1024;
+/// Longest change of the shared directory in bytes: the record of a disk of 64 TiB in three copies, with room to spare.
+pub const SHARED_BODY_BYTES_MAX: usize = 4 << 20;
 /// Removed records that the shared directory remembers; who has missed more reads everything.
 pub const SHARED_GONE_MAX: usize = 4096;
 /// How long a starting host waits for the shared directory.
@@ -47,6 +49,16 @@ pub const DIRECTORY_PATIENCE: Duration = Duration::from_secs(30);
 pub const DIRECTORY_RETRY: Duration = Duration::from_millis(200);
 /// How often a host looks whether its record in the shared directory still holds.
 pub const HOST_RECORD_PERIOD: Duration = Duration::from_secs(1);
+/// How often a host tells the directory that it is there.
+pub const BEAT_PERIOD: Duration = Duration::from_secs(1);
+/// Disks of which a heartbeat tells how far they are: what a busy hour of repairs has under way, in some 100 KiB.
+pub const BEAT_OWNED_MAX: usize = 256;
+/// Pause between two looks at the cluster when records change all the time.
+pub const KEEP_PAUSE: Duration = Duration::from_millis(200);
+/// How often devices are looked at to even them out: they change slowly, and the look costs time with the disks.
+pub const BALANCE_PERIOD: Duration = Duration::from_secs(10);
+/// How long what hosts told of their components' sizes counts.
+pub const SIZES_LIFE: Duration = Duration::from_secs(10);
 /// Events of disks that a host keeps; the oldest go first.
 pub const EVENTS_KEPT: usize = 1000;
 /// How long the deletion of a disk waits for the other hosts; they finish it all the same.

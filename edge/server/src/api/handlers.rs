@@ -1,12 +1,14 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
 use super::types::{
-    AddDevices, AddedDevices, ChangeDisk, Confirm, CreateDisk, CreatePolicy, DeviceView, DiskSummary,
-    DiskView, EventView, HistogramsView, HostSummary, HostView, LocalView, PolicyView, RemovedDevice, Since,
-    TopView,
+    AddDevices, AddedDevices, BalanceView, BeginMaintenance, ChangeDisk, ChangeSettings, Confirm,
+    ConfirmHost, CreateDisk, CreatePolicy, DeviceView, DiskSummary, DiskView, EventView, HealthView,
+    HistogramsView, HostSummary, HostView, LocalView, MaintenanceView, PolicyView, RemovedDevice,
+    RemovedHost, Since, TopView,
 };
 use super::{Input, Options};
 use crate::control::Control;
+use crate::directory::shared::record::ClusterSettings;
 use crate::failure::Failure;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -33,6 +35,63 @@ pub async fn hosts(State(control): Shared) -> Answer<Vec<HostSummary>> {
 #[utoipa::path(get, path = "/api/v1/cluster/local", responses((status = 200, body = LocalView), (status = "default", body = Failure)))]
 pub async fn local(State(control): Shared) -> Answer<LocalView> {
     control.local().await.map(Json)
+}
+
+/// The cluster's settings.
+#[utoipa::path(get, path = "/api/v1/cluster/settings", responses((status = 200, body = ClusterSettings), (status = "default", body = Failure)))]
+pub async fn settings(State(control): Shared) -> Answer<ClusterSettings> {
+    control.settings().map(Json)
+}
+
+/// Changes the cluster's settings.
+#[utoipa::path(patch, path = "/api/v1/cluster/settings", request_body = ChangeSettings, responses((status = 200, body = ClusterSettings), (status = "default", body = Failure)))]
+pub async fn change_settings(
+    State(control): Shared,
+    Input(request): Input<ChangeSettings>,
+) -> Answer<ClusterSettings> {
+    control.change_settings(request).await.map(Json)
+}
+
+/// How even the devices of the cluster are.
+#[utoipa::path(get, path = "/api/v1/cluster/balance", responses((status = 200, body = BalanceView), (status = "default", body = Failure)))]
+pub async fn balance(State(control): Shared) -> Answer<BalanceView> {
+    control.balance().await.map(Json)
+}
+
+/// What is wrong, and what to do about it.
+#[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = HealthView), (status = "default", body = Failure)))]
+pub async fn health(State(control): Shared) -> Answer<HealthView> {
+    control.health().await.map(Json)
+}
+
+/// Begins to service a host, or tells what that would do.
+#[utoipa::path(post, path = "/api/v1/hosts/{name}/maintenance", params(("name" = String, Path)), request_body = BeginMaintenance, responses((status = 200, body = MaintenanceView), (status = "default", body = Failure)))]
+pub async fn begin_maintenance(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<BeginMaintenance>,
+) -> Answer<MaintenanceView> {
+    control.begin_maintenance(&name, request).await.map(Json)
+}
+
+/// A host is not serviced any more.
+#[utoipa::path(delete, path = "/api/v1/hosts/{name}/maintenance", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn end_maintenance(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    control.end_maintenance(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes a host out of the cluster that does not come back; `confirm` must be its name.
+#[utoipa::path(delete, path = "/api/v1/hosts/{name}", params(("name" = String, Path), ConfirmHost), responses((status = 200, body = RemovedHost), (status = "default", body = Failure)))]
+pub async fn remove_host(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Options(confirm): Options<ConfirmHost>,
+) -> Answer<RemovedHost> {
+    control.remove_host(&name, confirm.confirm.as_deref()).await.map(Json)
 }
 
 /// What happened to the disks that this host owned, oldest first.

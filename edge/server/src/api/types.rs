@@ -3,6 +3,13 @@
 //! Sizes are bytes, times are seconds or microseconds as the name says, ids are hexadecimal. Fields may be added in
 //! later versions; requests refuse fields that they do not know.
 
+mod care;
+
+pub use care::{
+    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FindingView, FullnessView,
+    HealthView, MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -57,6 +64,12 @@ pub struct HostSummary {
     pub is_this: bool,
     /// Whether the one that answers can reach it.
     pub is_reachable: bool,
+    /// Whether it is there: `alive`, `suspect for …` or `away for …`.
+    #[serde(default)]
+    pub liveness: String,
+    /// Whether it is being serviced, and what has to leave it first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<String>,
     /// Where other hosts connect.
     pub peers: String,
     /// Where clients of the API connect.

@@ -1,12 +1,14 @@
-//! `host list`, `events`, and orders to the hosts of a demo.
+//! `host list`, maintenance and removal of hosts, `events`, and orders to the hosts of a demo.
 
 use super::{Shell, text};
-use crate::api::types::{EventView, HostSummary};
+use crate::api::types::{
+    BeginMaintenance, EventView, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost,
+};
 use crate::client::Client;
 use crate::demo::{self, Action};
 use crate::failure::Failure;
 use base::units::format_bytes;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// What can be done with hosts.
@@ -14,6 +16,16 @@ use std::path::PathBuf;
 pub enum HostCommand {
     /// All hosts of the cluster.
     List,
+    /// Service a host: tell what that does to every disk, begin it, or end it.
+    Maintenance(MaintenanceOptions),
+    /// Take a host out of the cluster that is gone for good; what stood on it is made anew elsewhere.
+    Remove {
+        /// Its name or id.
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Start a host of a demo, or let it go on after a pause.
     Start(DemoHost),
     /// Tell a host of a demo to end, and wait until it has.
@@ -22,6 +34,25 @@ pub enum HostCommand {
     Pause(DemoHost),
     /// End a host of a demo at once, as a crash does.
     Kill(DemoHost),
+}
+
+/// Options of `host maintenance`.
+#[derive(Debug, Clone, Args)]
+pub struct MaintenanceOptions {
+    /// Name or id of the host.
+    name: String,
+    /// What happens to the disks that stand on it.
+    #[arg(long, required_unless_present = "end")]
+    mode: Option<MaintenanceMode>,
+    /// Only tell what would happen to every disk.
+    #[arg(long)]
+    dry_run: bool,
+    /// Its work is done.
+    #[arg(long, conflicts_with_all = ["mode", "dry_run"])]
+    end: bool,
+    /// Do not ask, even if disks cannot be used meanwhile.
+    #[arg(long)]
+    yes: bool,
 }
 
 /// A host of a demo.
@@ -53,6 +84,8 @@ pub struct OrderOptions {
 pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Failure> {
     let (action, host) = match command {
         HostCommand::List => return list(shell).await,
+        HostCommand::Maintenance(options) => return maintenance(shell, options).await,
+        HostCommand::Remove { name, yes } => return remove(shell, &name, yes).await,
         HostCommand::Start(host) => (Action::Start, host),
         HostCommand::Stop(host) => (Action::Stop, host),
         HostCommand::Pause(host) => (Action::Pause, host),
@@ -83,6 +116,66 @@ async fn list(shell: &mut Shell<'_>) -> Result<(), Failure> {
     shell.show(&hosts, |hosts| host_table(hosts))
 }
 
+async fn maintenance(shell: &mut Shell<'_>, options: MaintenanceOptions) -> Result<(), Failure> {
+    let MaintenanceOptions { name, mode, dry_run, end, yes } = options;
+    let path = format!("/api/v1/hosts/{name}/maintenance");
+    let Some(mode) = mode.filter(|_| !end) else {
+        let () = shell.client.delete(&path).await?;
+        return shell.show(&serde_json::json!({ "ended": name }), |_| {
+            format!("maintenance of host {name} has ended")
+        });
+    };
+    let ask = |dry_run, confirm| BeginMaintenance { mode, dry_run, confirm };
+    let told: MaintenanceView = shell.client.post(&path, &ask(true, None)).await?;
+    if dry_run {
+        return shell.show(&told, maintenance_text);
+    }
+    if told.is_possible && !told.inaccessible.is_empty() {
+        let disks = told.inaccessible.join(", ");
+        shell
+            .consent(yes, &format!("while host {} is away these disks cannot be used: {disks}", told.host))?;
+    }
+    let begun: MaintenanceView = shell.client.post(&path, &ask(false, Some(told.host))).await?;
+    shell.show(&begun, maintenance_text)
+}
+
+fn maintenance_text(view: &MaintenanceView) -> String {
+    let mode = view.mode.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+    let first = match (view.is_begun, view.is_possible) {
+        (true, _) if view.bytes_to_move == 0 => {
+            format!("host {} enters maintenance ({mode}); nothing has to be copied first", view.host)
+        }
+        (true, _) => format!(
+            "host {} enters maintenance ({mode}): {} are copied first; see `drystone host list`",
+            view.host,
+            format_bytes(view.bytes_to_move)
+        ),
+        (false, true) => format!(
+            "possible: {} would be copied before host {} may go ({mode})",
+            format_bytes(view.bytes_to_move),
+            view.host
+        ),
+        (false, false) => format!("not possible ({mode})"),
+    };
+    let disks: Vec<String> =
+        view.disks.iter().map(|touched| format!("disk {}: {}", touched.disk, touched.summary)).collect();
+    let obstacles: Vec<String> = view.obstacles.iter().map(|why| format!("in the way: {why}")).collect();
+    [vec![first], obstacles, disks].concat().join("\n")
+}
+
+async fn remove(shell: &mut Shell<'_>, name: &str, yes: bool) -> Result<(), Failure> {
+    let hosts: Vec<HostSummary> = shell.client.get("/api/v1/hosts").await?;
+    let found = hosts.iter().find(|host| host.name == name || host.id == name);
+    let name = found.map_or(name, |host| host.name.as_str());
+    shell.consent(yes, &format!("removing host {name} gives up what stands on it"))?;
+    let path = format!("/api/v1/hosts/{name}?confirm={name}");
+    let removed: RemovedHost = shell.client.delete(&path).await?;
+    shell.show(&removed, |removed| match removed.disks.is_empty() {
+        true => format!("removed host {}; nothing stood on it", removed.host),
+        false => format!("removed host {}; made anew elsewhere: {}", removed.host, removed.disks.join(", ")),
+    })
+}
+
 /// Hosts as `host list` and `status` show them.
 pub fn host_table(hosts: &[HostSummary]) -> String {
     let row = |host: &HostSummary| {
@@ -92,6 +185,8 @@ pub fn host_table(hosts: &[HostSummary]) -> String {
             (false, false) => "cannot be reached",
         };
         let mut state = vec![state.to_owned()];
+        state.extend(Some(host.liveness.clone()).filter(|told| !told.is_empty() && told != "alive"));
+        state.extend(host.maintenance.clone());
         state.extend(host.failures.iter().map(|failure| format!("out of service: {failure}")));
         vec![
             host.name.clone(),

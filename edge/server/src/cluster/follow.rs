@@ -3,12 +3,12 @@
 use super::{Cluster, View};
 use crate::api::types::EventView;
 use crate::control::now_seconds;
-use crate::directory::State;
-use crate::directory::shared::record::ClusterDisk;
+use crate::directory::shared::record::{ClusterDisk, engine_record};
 use crate::directory::shared::{Change, Changes, Outcome};
 use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
 use crate::failure::Failure;
 use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
+use ::cluster::DiskState;
 use base::DiskId;
 use replication::Roster;
 use replication::owner::{Committed, End, Event};
@@ -64,22 +64,24 @@ impl Cluster {
 
     /// Tells the engine which nodes there are.
     pub(super) fn tell_nodes(&self, view: &View) -> Result<(), EngineError> {
-        let nodes = view.hosts.values().map(|host| (host.entry.node(), host.entry.peers)).collect();
+        let of_host =
+            |known: &super::view::KnownHost| Some((known.host.node(), known.host.peers().parse().ok()?));
+        let nodes = view.hosts.values().filter_map(of_host).collect();
         self.engine.tell(Command::cluster(ClusterCommand::Nodes { nodes }))
     }
 
     /// Tells the engine what a disk's record says.
     pub(super) async fn tell_disk(&self, disk: &ClusterDisk) -> Result<(), EngineError> {
-        let id = disk.entry.record.id;
-        match disk.entry.state {
-            State::Creating => Ok(()),
-            State::Deleting => self.tell_gone(id).await,
-            State::Active => {
-                let record = (disk.entry.version, disk.roster.clone());
-                let (spec, first) = (disk.entry.record.clone(), record.clone());
+        let id = disk.record.id;
+        match disk.record.state {
+            DiskState::Creating => Ok(()),
+            DiskState::Deleting => self.tell_gone(id).await,
+            DiskState::Active => {
+                let record = (disk.record.version, disk.record.roster.clone());
+                let (spec, first) = (engine_record(&disk.record), record.clone());
                 let open = |answer| ClusterCommand::Open { disk: spec, record: first, answer };
                 if let Err(error) = self.engine.call(|answer| Command::cluster(open(answer))).await? {
-                    tracing::error!("disk {} cannot be served: {error}", disk.entry.record.name);
+                    tracing::error!("disk {} cannot be served: {error}", disk.record.name);
                 }
                 let recorded = ClusterCommand::Recorded { disk: id, record: Some(record) };
                 self.engine.tell(Command::cluster(recorded))
@@ -114,7 +116,7 @@ impl Cluster {
                         let command = match cluster.fetch(disk).await {
                             Ok(found) => ClusterCommand::Recorded {
                                 disk,
-                                record: found.map(|disk| (disk.entry.version, disk.roster)),
+                                record: found.map(|disk| (disk.record.version, disk.record.roster)),
                             },
                             Err(_) => ClusterCommand::FetchFailed { disk },
                         };
@@ -127,37 +129,52 @@ impl Cluster {
 
     /// A disk's record as the directory has it now; nothing when the disk is gone, or going.
     pub(super) async fn fetch(&self, disk: DiskId) -> Result<Option<ClusterDisk>, Failure> {
+        Ok(self.fetch_any(disk).await?.filter(|found| found.record.state != DiskState::Deleting))
+    }
+
+    /// A disk's record as the directory has it now, whatever becomes of the disk.
+    pub(super) async fn fetch_any(&self, disk: DiskId) -> Result<Option<ClusterDisk>, Failure> {
         let Some(entry) = self.directory.get(&ClusterDisk::key(disk)).await? else { return Ok(None) };
         let found =
             ClusterDisk::read(&entry).map_err(|error| Failure::failed("read a disk's record", error))?;
         self.note(&found);
-        Ok(Some(found).filter(|found| found.entry.state != State::Deleting))
+        Ok(Some(found))
     }
 
+    /// What an owner asks of the record: only that, and everything else of the record stays as it is.
     async fn commit_roster(&self, disk: DiskId, expected: u64, roster: Roster) -> Committed {
-        let known = self.view().disks.get(&disk).filter(|known| known.entry.version == expected).cloned();
+        let known = self.view().disks.get(&disk).filter(|known| known.record.version == expected).cloned();
         let base = match known {
             Some(known) => ClusterDisk::clone(&known),
             None => match self.fetch(disk).await {
-                Ok(Some(found)) if found.entry.version == expected => found,
+                Ok(Some(found)) if found.record.version == expected => found,
                 Ok(Some(found)) => {
-                    return Committed::Conflict { version: found.entry.version, roster: found.roster };
+                    return Committed::Conflict {
+                        version: found.record.version,
+                        roster: found.record.roster,
+                    };
                 }
                 // Gone: the owner reads the record when it does not know, and finds that out.
                 Ok(None) | Err(_) => return Committed::Unknown,
             },
         };
-        let mut changed = ClusterDisk { roster, ..base };
-        let Ok(change) = changed.change() else { return Committed::Unknown };
+        let mut changed = match base.record.with_roster(&roster) {
+            Ok(change) => base.with(change.record),
+            Err(why) => {
+                tracing::error!("disk {}: its owner asks for what cannot be: {why}", base.record.name);
+                return Committed::Unknown;
+            }
+        };
+        let Ok(change) = changed.change(expected) else { return Committed::Unknown };
         match self.directory.commit(vec![change]).await {
             Outcome::Done { version } => {
-                changed.entry.version = version;
+                changed.record.version = version;
                 self.note(&changed);
                 Committed::Done { version }
             }
             Outcome::Conflict { current } => match current.first().map(ClusterDisk::read) {
-                Some(Ok(found)) if found.entry.state != State::Deleting => {
-                    Committed::Conflict { version: found.entry.version, roster: found.roster }
+                Some(Ok(found)) if found.record.state != DiskState::Deleting => {
+                    Committed::Conflict { version: found.record.version, roster: found.record.roster }
                 }
                 Some(_) | None => Committed::Unknown,
             },
@@ -167,7 +184,7 @@ impl Cluster {
 
     fn log_event(&self, id: DiskId, event: &Event, at: Duration) {
         let view = self.view();
-        let disk = view.disks.get(&id).map_or_else(|| id.to_string(), |disk| disk.entry.record.name.clone());
+        let disk = view.disks.get(&id).map_or_else(|| id.to_string(), |disk| disk.record.name.clone());
         let whose = |component| self.component_text(&view, id, component);
         let text = match event {
             Event::Serving { epoch, rolled: 0 } => format!("served here from now on, epoch {epoch}"),
@@ -229,7 +246,7 @@ impl Cluster {
         loop {
             for disk in self.view().to_clean() {
                 if let Err(failure) = self.clean(&disk).await {
-                    tracing::debug!("disk {} is still being deleted: {failure}", disk.entry.record.name);
+                    tracing::debug!("disk {} is still being deleted: {failure}", disk.record.name);
                 }
             }
             self.undo_own_creations().await;
@@ -242,27 +259,26 @@ impl Cluster {
     }
 
     async fn clean(&self, disk: &ClusterDisk) -> Result<(), Failure> {
-        let is_mine = |member: &&replication::Member| member.node == self.me;
-        let mine: Vec<_> = disk.roster.members.iter().filter(is_mine).map(|one| one.component).collect();
+        let left = disk.deletions_left();
+        let mine: Vec<_> = left.iter().filter(|(node, _)| *node == self.me).map(|(_, id)| *id).collect();
         for component in &mine {
             self.order(self.me, Order::Delete(*component))
                 .await?
                 .map_err(|why| Failure::failed(format!("delete component {component}"), why))?;
         }
         let mut rest = disk.clone();
-        rest.roster.members.retain(|member| member.node != self.me);
-        if !rest.roster.members.is_empty() {
+        rest.gone.extend(&mine);
+        if !rest.deletions_left().is_empty() {
             if mine.is_empty() {
                 return Ok(());
             }
-            rest.roster.owner = None;
-            let change = rest.change().map_err(|error| Failure::failed("write a record", error))?;
-            self.directory.commit(vec![change]).await;
+            rest.record.roster.owner = None;
+            self.directory.commit(vec![rest.change(disk.record.version)?]).await;
             return Ok(());
         }
-        let record = &disk.entry.record;
+        let record = &disk.record;
         let mut changes =
-            vec![Change { key: ClusterDisk::key(record.id), expected: disk.entry.version, value: None }];
+            vec![Change { key: ClusterDisk::key(record.id), expected: record.version, value: None }];
         let key = ClusterDisk::name_key(&record.name);
         let name = self.directory.get(&key).await?;
         if let Some(name) = name.filter(|name| name.value == record.id.to_string()) {
@@ -275,14 +291,14 @@ impl Cluster {
     /// A creation that a former start of this host began and did not end.
     async fn undo_own_creations(&self) {
         for disk in self.view().disks.values() {
-            let is_left = disk.entry.state == State::Creating
+            let is_left = disk.record.state == DiskState::Creating
                 && disk.maker.0 == self.me.host
                 && disk.maker.1 != self.incarnation;
             if !is_left {
                 continue;
             }
-            tracing::warn!("disk {} was being created when this host ended: undone", disk.entry.record.name);
-            if let Err(failure) = self.mark_deleting(disk.entry.record.id).await {
+            tracing::warn!("disk {} was being created when this host ended: undone", disk.record.name);
+            if let Err(failure) = self.mark_deleting(disk.record.id).await {
                 tracing::warn!("{failure}");
             }
         }

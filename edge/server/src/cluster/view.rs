@@ -1,9 +1,13 @@
 //! The records of the shared directory, as a host last heard of them.
 
-use crate::directory::shared::record::{ClusterDisk, DISKS, HOSTS, HostEntry, POLICIES, read_policy};
+use crate::directory::Records;
+use crate::directory::shared::record::{
+    ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES, SETTINGS, read_policy,
+};
 use crate::directory::shared::{Changes, Entry};
-use crate::directory::{Records, State};
+use ::cluster::{DeviceRecord, DeviceState, DiskState};
 use base::{DiskId, HostId};
+use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,7 +17,7 @@ pub struct KnownHost {
     /// Of the record.
     pub version: u64,
     /// What it says.
-    pub entry: Arc<HostEntry>,
+    pub host: Arc<ClusterHost>,
 }
 
 /// All records.
@@ -25,6 +29,8 @@ pub struct View {
     pub hosts: BTreeMap<HostId, KnownHost>,
     /// Disks.
     pub disks: BTreeMap<DiskId, Arc<ClusterDisk>>,
+    /// What people set.
+    pub settings: ClusterSettings,
     /// Disks and policies in the form of a single host's directory.
     pub records: Arc<Records>,
 }
@@ -39,28 +45,60 @@ pub struct Difference {
 }
 
 impl View {
-    /// The host of a name or id.
-    pub fn host(&self, id: HostId) -> Option<&Arc<HostEntry>> {
-        self.hosts.get(&id).map(|host| &host.entry)
+    /// The host of an id.
+    pub fn host(&self, id: HostId) -> Option<&Arc<ClusterHost>> {
+        self.hosts.get(&id).map(|known| &known.host)
+    }
+
+    /// The host that people mean: by its name, or its id.
+    pub fn find_host(&self, name: &str) -> Option<&Arc<ClusterHost>> {
+        let by_name = self.hosts.values().find(|known| known.host.record.name == name);
+        by_name.map(|known| &known.host).or_else(|| self.host(name.parse().ok()?))
     }
 
     /// What people call a host.
     pub fn host_name(&self, id: HostId) -> String {
-        self.host(id).map_or_else(|| id.to_string(), |host| host.name.clone())
+        self.host(id).map_or_else(|| id.to_string(), |host| host.record.name.clone())
+    }
+
+    /// All capacity devices as placement sees them, named with their hosts; `takes`: whether a host takes something new.
+    pub fn spaces(&self, takes: impl Fn(&ClusterHost) -> bool) -> Vec<DeviceSpace> {
+        let of_host = |known: &KnownHost| {
+            let (host, takes) = (&known.host.record, takes(&known.host));
+            let space = |device: &DeviceRecord| DeviceSpace {
+                id: device.id,
+                name: format!("{}:{}", host.name, device.name),
+                host: host.id,
+                host_name: host.name.clone(),
+                fault_domain: host.fault_domain.clone(),
+                group: device.group,
+                capacity_bytes: device.capacity_bytes,
+                free_bytes: device.free_bytes,
+                reserved_bytes: device.reserved_bytes,
+                component_count: device.component_count,
+                component_count_max: device.component_count_max,
+                in_service: takes && device.state == DeviceState::InService,
+            };
+            host.devices.iter().map(space).collect::<Vec<_>>()
+        };
+        self.hosts.values().flat_map(of_host).collect()
     }
 
     /// Takes changes in.
     pub fn take(&mut self, changes: Changes) -> Difference {
         let mut difference = Difference::default();
         if changes.is_complete {
-            let named = |key: String| changes.entries.iter().any(|entry| entry.key == key);
+            let keys: BTreeSet<&str> = changes.entries.iter().map(|entry| entry.key.as_str()).collect();
+            let named = |key: String| keys.contains(key.as_str());
             let gone = self.disks.keys().filter(|id| !named(ClusterDisk::key(**id))).copied();
             let gone: Vec<DiskId> = gone.collect();
             gone.into_iter().for_each(|id| self.remove_disk(id, &mut difference));
-            self.hosts.retain(|id, _| named(format!("{HOSTS}{id}")));
-            let mut records = Records::clone(&self.records);
+            self.hosts.retain(|id, _| named(ClusterHost::key(*id)));
+            if !named(SETTINGS.to_owned()) {
+                self.settings = ClusterSettings::default();
+            }
+            let records = Arc::make_mut(&mut self.records);
             records.policies.clear();
-            self.records = Arc::new(records);
             difference.hosts = true;
         }
         for key in &changes.gone {
@@ -77,44 +115,44 @@ impl View {
 
     fn put(&mut self, entry: &Entry, difference: &mut Difference) -> Result<(), String> {
         if entry.key.starts_with(HOSTS) {
-            let host: HostEntry = serde_json::from_value(entry.value.clone())
-                .map_err(|error| format!("{}: {error}", entry.key))?;
-            difference.hosts |= self.host(host.id).is_none_or(|known| known.peers != host.peers);
+            let host = ClusterHost::read(entry)?;
+            difference.hosts |= self.host(host.record.id).is_none_or(|known| known.peers() != host.peers());
             self.note_host(entry.version, host);
         } else if entry.key.starts_with(DISKS) {
             let disk = ClusterDisk::read(entry)?;
-            difference.disks.insert(disk.entry.record.id);
+            difference.disks.insert(disk.record.id);
             self.note(&disk);
+        } else if entry.key == SETTINGS {
+            self.settings = ClusterSettings::read(entry)?;
         } else if entry.key.starts_with(POLICIES) {
             let policy = read_policy(entry)?;
-            let mut records = Records::clone(&self.records);
+            let records = Arc::make_mut(&mut self.records);
             records.policies.insert(policy.name.clone(), policy);
-            self.records = Arc::new(records);
         }
         Ok(())
     }
 
     /// A host's record, if it is news.
-    pub fn note_host(&mut self, version: u64, host: HostEntry) {
-        if self.hosts.get(&host.id).is_none_or(|known| known.version < version) {
-            self.hosts.insert(host.id, KnownHost { version, entry: Arc::new(host) });
+    pub fn note_host(&mut self, version: u64, host: ClusterHost) {
+        let id = host.record.id;
+        if self.hosts.get(&id).is_none_or(|known| known.version < version) {
+            self.hosts.insert(id, KnownHost { version, host: Arc::new(host) });
         }
     }
 
     /// A disk's record, if it is news.
     pub fn note(&mut self, disk: &ClusterDisk) {
-        let id = disk.entry.record.id;
+        let id = disk.record.id;
         let is_news = match self.disks.get(&id) {
-            Some(known) => known.entry.version < disk.entry.version,
+            Some(known) => known.record.version < disk.record.version,
             // Up to its revision the view is complete: a disk that it lacks was removed since it was read.
-            None => disk.entry.version > self.revision,
+            None => disk.record.version > self.revision,
         };
         if !is_news {
             return;
         }
-        let mut records = Records::clone(&self.records);
-        records.insert(disk.entry.clone());
-        self.records = Arc::new(records);
+        let records = Arc::make_mut(&mut self.records);
+        records.insert(disk.entry());
         self.disks.insert(id, Arc::new(disk.clone()));
     }
 
@@ -124,27 +162,27 @@ impl View {
         } else if let Some(id) = key.strip_prefix(HOSTS).and_then(|id| id.parse().ok()) {
             self.hosts.remove(&id);
             difference.hosts = true;
+        } else if key == SETTINGS {
+            self.settings = ClusterSettings::default();
         } else if let Some(name) = key.strip_prefix(POLICIES) {
-            let mut records = Records::clone(&self.records);
+            let records = Arc::make_mut(&mut self.records);
             records.policies.remove(name);
-            self.records = Arc::new(records);
         }
     }
 
     fn remove_disk(&mut self, id: DiskId, difference: &mut Difference) {
         difference.disks.insert(id);
         let Some(disk) = self.disks.remove(&id) else { return };
-        let mut records = Records::clone(&self.records);
+        let records = Arc::make_mut(&mut self.records);
         records.disks.remove(&id);
-        if records.names.get(&disk.entry.record.name) == Some(&id) {
-            records.names.remove(&disk.entry.record.name);
+        if records.names.get(&disk.record.name) == Some(&id) {
+            records.names.remove(&disk.record.name);
         }
-        self.records = Arc::new(records);
     }
 
     /// Disks of which something is to be deleted on that host.
     pub fn to_clean(&self) -> Vec<Arc<ClusterDisk>> {
-        let is_going = |disk: &&Arc<ClusterDisk>| disk.entry.state == State::Deleting;
+        let is_going = |disk: &&Arc<ClusterDisk>| disk.record.state == DiskState::Deleting;
         self.disks.values().filter(is_going).cloned().collect()
     }
 }

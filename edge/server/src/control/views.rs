@@ -61,7 +61,7 @@ impl Control {
         warnings
     }
 
-    fn unavailable(
+    pub(super) fn unavailable(
         &self,
         entry: &DiskEntry,
         state: Option<&DiskState>,

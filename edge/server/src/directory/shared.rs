@@ -4,6 +4,7 @@
 //! read, compare-and-set of several records at once, and a watch that goes on from a revision. Every change is stable
 //! before its answer. Who gets no answer knows nothing: [`Outcome::Unknown`].
 
+mod presence;
 pub mod record;
 mod remote;
 mod serve;
@@ -11,6 +12,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use presence::{Attendees, Beat, now_ns};
 pub use remote::Remote;
 pub use serve::router;
 pub use store::Store;
@@ -110,6 +112,17 @@ impl Shared {
                 }
             },
             Shared::Remote(remote) => remote.commit(&changes).await,
+        }
+    }
+
+    /// Tells that this host is there, and hears who else is.
+    ///
+    /// # Errors
+    /// When the directory does not answer.
+    pub async fn beat(&self, beat: &Beat) -> Result<Attendees, Failure> {
+        match self {
+            Shared::Embedded(store) => Ok(store.beat(beat.clone())),
+            Shared::Remote(remote) => remote.beat(beat).await,
         }
     }
 

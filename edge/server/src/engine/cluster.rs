@@ -62,6 +62,8 @@ pub enum ClusterCommand {
     FetchFailed { disk: DiskId },
     /// A commit ended.
     Committed { disk: DiskId, number: u64, committed: Committed },
+    /// Owns a disk that nobody owns, or whose owner is gone.
+    Claim { disk: DiskId },
     /// A request to a node about a component.
     Component { node: NodeId, order: Order, answer: Answer<Result<(), OrderFailure>> },
     /// What is known of the cluster here.
@@ -95,10 +97,21 @@ pub struct ClusterState {
     pub links: BTreeMap<NodeId, bool>,
     /// The disks that are open here.
     pub disks: BTreeMap<DiskId, ClusterDiskState>,
-    /// Bytes taken by each component that stands here.
-    pub used_bytes: BTreeMap<ComponentId, u64>,
+    /// The components that stand here.
+    pub components: BTreeMap<ComponentId, HeldComponent>,
     /// Connections that went wrong.
     pub counters: PeerCounters,
+}
+
+/// A component that stands on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldComponent {
+    /// Its disk.
+    pub disk: DiskId,
+    /// The greatest epoch that it promised.
+    pub promised: u32,
+    /// Bytes that it has taken.
+    pub used_bytes: u64,
 }
 
 /// Connections with other nodes that went wrong, since the start.
@@ -140,6 +153,7 @@ impl Engine {
             ClusterCommand::Committed { disk, number, committed } => {
                 self.node.committed(now, disk, number, committed, &mut self.outputs);
             }
+            ClusterCommand::Claim { disk } => self.node.own_disk(now, disk, &mut self.outputs),
             ClusterCommand::Component { node, order, answer } => {
                 let request = match order {
                     Order::Create(new) => wire::Request::Create(new),
@@ -226,7 +240,7 @@ impl Engine {
         ClusterState {
             links: links.collect(),
             disks: disks.collect(),
-            used_bytes: components.map(|(_, state)| (state.record.id, state.used_bytes)).collect(),
+            components: components.map(|(_, state)| (state.record.id, held(&state))).collect(),
             counters: peers.counters,
         }
     }
@@ -257,4 +271,8 @@ impl Engine {
         let is_owned = |id: &DiskId| self.node.cluster_disk(*id).is_some_and(|state| state.owner.is_some());
         self.node.disk_states().iter().map(|state| state.id).filter(is_owned).collect()
     }
+}
+
+fn held(state: &diskgroup::ComponentState) -> HeldComponent {
+    HeldComponent { disk: state.record.disk, promised: state.record.promised, used_bytes: state.used_bytes }
 }

@@ -15,10 +15,10 @@ use std::time::Duration;
 use wire::{HELLO_SIZE, Hello, HelloError, HelloRefusal, Identity, Role, VersionRange};
 
 /// How long anything may take on a busy machine.
-const SECONDS: u64 = 90;
+pub const SECONDS: u64 = 90;
 
 /// The hosts of a demo that does nothing by itself. Dropped, it is killed, and the kernel kills its hosts.
-struct Cluster {
+pub struct Cluster {
     folder: tempfile::TempDir,
     demo: Child,
 }
@@ -38,8 +38,16 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    fn start(hosts: usize) -> Cluster {
-        let folder = tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder");
+    /// Starts so many hosts: `a`, `b`, ….
+    pub fn start(hosts: usize) -> Cluster {
+        Cluster::start_in(
+            tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder"),
+            hosts,
+        )
+    }
+
+    /// Starts so many hosts in a folder, where the configuration of some may stand already.
+    pub fn start_in(folder: tempfile::TempDir, hosts: usize) -> Cluster {
         let log = File::create(folder.path().join("demo.log")).expect("room for a log");
         let mut demo = Command::new(PROGRAM);
         demo.args(["demo", "--bare", "--hosts", &hosts.to_string(), "--dir"]).arg(folder.path().join("d"));
@@ -63,17 +71,17 @@ impl Cluster {
         cluster
     }
 
-    fn path(&self, host: &str) -> PathBuf {
+    pub fn path(&self, host: &str) -> PathBuf {
         self.folder.path().join("d").join(host)
     }
 
     /// Asks a host by the command line.
-    fn cli(&self, host: &str, arguments: &[&str]) -> Output {
+    pub fn cli(&self, host: &str, arguments: &[&str]) -> Output {
         let api = format!("unix:{}", text(&self.path(host).join("d/api.sock")));
         output(command(PROGRAM).env("DRYSTONE_API", api).args(arguments))
     }
 
-    fn json(&self, host: &str, arguments: &[&str]) -> Value {
+    pub fn json(&self, host: &str, arguments: &[&str]) -> Value {
         let done = self.cli(host, &[&["--json"], arguments].concat());
         assert!(done.status.success(), "{arguments:?}: {}", said(&done));
         serde_json::from_slice(&done.stdout).expect("JSON")
@@ -88,14 +96,14 @@ impl Cluster {
     }
 
     /// Starts, stops, pauses or kills a host.
-    fn order(&self, action: &str, host: &str) {
+    pub fn order(&self, action: &str, host: &str) {
         let folder = self.folder.path().join("d");
         let done = output(command(PROGRAM).args(["host", action, host, "--demo", text(&folder)]));
         assert!(done.status.success(), "{action} {host}: {}", said(&done));
     }
 
     /// Makes a mirrored disk of one place; gives the hosts that hold it.
-    fn mirrored(&self, name: &str, size: &str) -> Vec<String> {
+    pub fn mirrored(&self, name: &str, size: &str) -> Vec<String> {
         let disk = self.json("a", &["disk", "create", name, size, "--policy", "default,stripes=1"]);
         let host = |component: &Value| component["host"].as_str().expect("a host").to_owned();
         let holders: Vec<String> =
@@ -110,16 +118,16 @@ impl Cluster {
         holders
     }
 
-    fn attach(&self, host: &str, disk: &str) -> Client {
+    pub fn attach(&self, host: &str, disk: &str) -> Client {
         Client::attach(&self.path(host).join("d/nbd.sock"), disk)
             .unwrap_or_else(|error| panic!("attach {disk} at {host}: {error}"))
     }
 
-    fn uri(&self, host: &str, disk: &str) -> String {
+    pub fn uri(&self, host: &str, disk: &str) -> String {
         format!("nbd+unix:///{disk}?socket={}", text(&self.path(host).join("d/nbd.sock")))
     }
 
-    fn wait_until_whole(&self, host: &str, disk: &str) {
+    pub fn wait_until_whole(&self, host: &str, disk: &str) {
         wait_for("the disk becomes whole", SECONDS, || {
             let disk = self.json(host, &["disk", "show", disk]);
             let components = disk["components"].as_array().expect("components");
@@ -129,7 +137,7 @@ impl Cluster {
         });
     }
 
-    fn wait_for_owner(&self, disk: &str, owner: &str) {
+    pub fn wait_for_owner(&self, disk: &str, owner: &str) {
         wait_for("the owner is another", SECONDS, || {
             (self.json("a", &["disk", "show", disk])["owner"] == owner).then_some(())
         });
@@ -161,7 +169,7 @@ fn greet(hello: &Hello, address: &str) -> (TcpStream, Result<wire::Accepted, Hel
 }
 
 /// Starts fio, which reads back everything that it writes.
-fn verified_load(uri: &str, seconds: u64) -> Child {
+pub fn verified_load(uri: &str, seconds: u64) -> Child {
     let mut fio = command("fio");
     fio.args(["--name=load", "--ioengine=nbd", "--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=32m"]);
     fio.args(["--verify=crc32c", "--verify_backlog=64", "--verify_fatal=1", "--serialize_overlap=1"]);
@@ -170,7 +178,7 @@ fn verified_load(uri: &str, seconds: u64) -> Child {
     fio.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("fio, of the Debian package fio")
 }
 
-fn assert_verified(load: Child) {
+pub fn assert_verified(load: Child) {
     let done = load.wait_with_output().expect("it is our child");
     assert!(done.status.success(), "{}", said(&done));
 }

@@ -14,4 +14,5 @@ mod file_systems;
 mod host;
 mod limits;
 mod nbd;
+mod repair;
 mod tools;

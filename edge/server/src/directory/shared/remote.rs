@@ -1,6 +1,6 @@
 //! The directory of another process of this machine. Every call connects anew, so a restart of that process needs no care.
 
-use super::{Change, Changes, Entry, Outcome};
+use super::{Attendees, Beat, Change, Changes, Entry, Outcome};
 use crate::client::Client;
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
@@ -35,6 +35,11 @@ impl Remote {
                 Outcome::Unknown
             }
         }
+    }
+
+    /// See [`super::Shared::beat`].
+    pub(super) async fn beat(&self, beat: &Beat) -> Result<Attendees, Failure> {
+        self.within(DIRECTORY_WAIT, self.client.post("/directory/v1/beat", beat)).await
     }
 
     /// See [`super::Shared::watch`].

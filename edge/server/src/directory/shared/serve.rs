@@ -1,10 +1,11 @@
 //! The directory over HTTP, for the other processes of this machine: on a unix socket of its owner alone.
 
-use super::{Change, Changes, Entry, Outcome, Store};
-use crate::api::{Input, Options};
+use super::{Attendees, Beat, Change, Changes, Entry, Outcome, Store};
+use crate::api::Options;
 use crate::control::blocking;
 use crate::failure::Failure;
-use axum::extract::State;
+use crate::limits::SHARED_BODY_BYTES_MAX;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub fn router(store: Arc<Store>) -> Router {
         .route("/directory/v1/record", get(record))
         .route("/directory/v1/changes", get(changes))
         .route("/directory/v1/commit", post(commit))
+        .route("/directory/v1/beat", post(beat))
+        .layer(DefaultBodyLimit::max(SHARED_BODY_BYTES_MAX))
         .with_state(store)
 }
 
@@ -43,7 +46,11 @@ async fn changes(State(store): State<Arc<Store>>, Options(after): Options<After>
 
 async fn commit(
     State(store): State<Arc<Store>>,
-    Input(changes): Input<Vec<Change>>,
+    Json(changes): Json<Vec<Change>>,
 ) -> Result<Json<Outcome>, Failure> {
     blocking(|| store.commit(&changes)).map(Json)
+}
+
+async fn beat(State(store): State<Arc<Store>>, Json(beat): Json<Beat>) -> Json<Attendees> {
+    Json(store.beat(beat))
 }

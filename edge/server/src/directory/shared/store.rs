@@ -1,6 +1,8 @@
 //! The embedded store: one file of redb, and all records in memory beside it.
 
-use super::{Change, Changes, Entry, Outcome};
+use super::presence::Presence;
+use super::record::HOSTS;
+use super::{Attendees, Beat, Change, Changes, Entry, Outcome};
 use crate::failure::Failure;
 use crate::limits::{SHARED_GONE_MAX, SHARED_RECORDS_MAX, WATCH_WAIT};
 use base::ClusterId;
@@ -24,6 +26,7 @@ pub struct Store {
     database: Database,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
+    presence: Mutex<Presence>,
     /// The cluster that it belongs to, drawn when it was made.
     pub cluster: ClusterId,
 }
@@ -75,7 +78,8 @@ impl Store {
         transaction.commit().map_err(|error| failed(&error))?;
         let state = load(&database).map_err(|error| failed(&error))?;
         let revision = watch::Sender::new(state.revision);
-        Ok(Store { database, state: Mutex::new(state), revision, cluster })
+        let presence = Mutex::new(Presence::new());
+        Ok(Store { database, state: Mutex::new(state), revision, presence, cluster })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -85,6 +89,13 @@ impl Store {
     /// One record.
     pub fn get(&self, key: &str) -> Option<Entry> {
         self.lock().records.get(key).cloned()
+    }
+
+    /// Notes that a host is there, and tells who else is.
+    pub fn beat(&self, beat: Beat) -> Attendees {
+        let state = self.lock();
+        let is_member = |host: &str| state.records.contains_key(&format!("{HOSTS}{host}"));
+        self.presence.lock().unwrap_or_else(PoisonError::into_inner).take(beat, is_member)
     }
 
     /// Makes all changes, or none; stable when it returns.

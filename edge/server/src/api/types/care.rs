@@ -1,0 +1,173 @@
+//! Bodies about the care for a cluster: settings, health, maintenance, removal, balance.
+
+use crate::directory::shared::record::BalanceMode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// The cluster's settings; in a change, what is left out stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSettings {
+    /// Seconds that a component may be missing before another takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair_delay_seconds: Option<u64>,
+    /// Components of the whole cluster that are filled at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacements_max: Option<usize>,
+    /// Components of one host that are filled at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacements_per_host_max: Option<usize>,
+    /// Which devices are evened out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<BalanceMode>,
+}
+
+/// The health of a host alone, or of a cluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HealthView {
+    /// Whether nothing needs anybody's attention: no finding is worse than a notice.
+    pub is_well: bool,
+    /// What was found, the worst first.
+    pub findings: Vec<FindingView>,
+}
+
+/// Something that is wrong, or to be known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FindingView {
+    /// What kind: `disk.reduced`, `host.away`, …. Programs may rely on it.
+    pub code: String,
+    /// `critical`, `warning` or `notice`.
+    pub severity: String,
+    /// What it is about: `disk web`, `host a`, `device /dev/sdb of host a`, `cluster`.
+    pub subject: String,
+    /// What is the case.
+    pub cause: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// A host is to be serviced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BeginMaintenance {
+    /// What happens to the disks that stand on it.
+    pub mode: MaintenanceMode,
+    /// Only tell what would happen.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The host's name: needed when disks cannot be used meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
+}
+
+/// What servicing a host does to the disks that stand on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaintenanceMode {
+    /// Only what a disk cannot be used without is copied elsewhere first.
+    EnsureAccessibility,
+    /// All that stands on it is copied elsewhere first.
+    FullEvacuation,
+    /// Nothing is copied first.
+    None,
+}
+
+/// What servicing a host would do, or does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MaintenanceView {
+    /// Name of the host.
+    pub host: String,
+    /// How.
+    pub mode: MaintenanceMode,
+    /// Whether it was begun; else it was only asked for.
+    pub is_begun: bool,
+    /// Whether all that has to move has a place.
+    pub is_possible: bool,
+    /// What has no place, and why.
+    pub obstacles: Vec<String>,
+    /// Bytes that are copied first.
+    pub bytes_to_move: u64,
+    /// Disks that cannot be used while the host is away.
+    pub inaccessible: Vec<String>,
+    /// Every disk that stands on the host.
+    pub disks: Vec<TouchedView>,
+}
+
+/// A disk that stands on a host to be serviced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TouchedView {
+    /// Its name.
+    pub disk: String,
+    /// What happens to it, in one sentence.
+    pub summary: String,
+    /// Its components on the host.
+    pub components: Vec<FateView>,
+}
+
+/// What happens to a component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FateView {
+    /// Identity.
+    pub component: String,
+    /// The place that it is a copy of.
+    pub place: usize,
+    /// `missed`, `moves`, `stuck`, `inaccessible` or `lost`.
+    pub fate: String,
+    /// The device that it goes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Bytes that are copied.
+    pub bytes: u64,
+}
+
+/// A host was removed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RemovedHost {
+    /// Its name.
+    pub host: String,
+    /// Disks of which something stood on it: that is made anew elsewhere.
+    pub disks: Vec<String>,
+}
+
+/// How even the devices are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BalanceView {
+    /// Which devices are evened out.
+    pub mode: BalanceMode,
+    /// `even`, `uneven` (devices differ by much) or `full` (one is nearly full); nothing until it was looked at.
+    pub state: String,
+    /// The host that decides; it looks every few seconds.
+    pub decided_by: Option<String>,
+    /// Why nothing new moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
+    /// What stays uneven within the rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<String>,
+    /// Components on their way to even devices out.
+    pub moving: usize,
+    /// Devices, the fullest first.
+    pub devices: Vec<FullnessView>,
+}
+
+/// How full a device is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FullnessView {
+    /// Name of its host.
+    pub host: String,
+    /// Its path.
+    pub device: String,
+    /// Percent of its space that is taken or promised.
+    pub percent: f64,
+    /// Whether something new may come to it.
+    pub in_service: bool,
+}
+
+/// Whether the caller knows what is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmHost {
+    /// The name of the host that goes.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}

@@ -1,0 +1,141 @@
+//! `cluster` and `health`.
+
+use super::{Shell, seconds, text};
+use crate::api::types::{BalanceView, ChangeSettings, FindingView, HealthView};
+use crate::directory::shared::record::{BalanceMode, ClusterSettings};
+use crate::failure::{Code, Failure};
+use clap::{Subcommand, ValueEnum};
+
+/// What can be done with the cluster as a whole.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Its settings.
+    Show,
+    /// Change a setting: repair-delay 90m, replacements 16, replacements-per-host 4, balance proactive|reactive|off
+    Set {
+        /// Which.
+        setting: Setting,
+        /// Its value.
+        value: String,
+    },
+    /// How even the devices are, and what is done about it.
+    Balance,
+}
+
+/// A setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Setting {
+    /// How long a component may be missing before another takes its place: 60m, 90s.
+    RepairDelay,
+    /// Components of the whole cluster that are filled at once.
+    Replacements,
+    /// Components of one host that are filled at once.
+    ReplacementsPerHost,
+    /// Which devices are evened out: proactive (nearly full or very uneven ones), reactive (nearly full ones), off.
+    Balance,
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the host says.
+pub async fn run(shell: &mut Shell<'_>, command: ClusterCommand) -> Result<(), Failure> {
+    match command {
+        ClusterCommand::Show => {
+            let settings: ClusterSettings = shell.client.get("/api/v1/cluster/settings").await?;
+            shell.show(&settings, settings_text)
+        }
+        ClusterCommand::Set { setting, value } => {
+            let change = change_of(setting, &value)?;
+            let settings: ClusterSettings = shell.client.patch("/api/v1/cluster/settings", &change).await?;
+            shell.show(&settings, settings_text)
+        }
+        ClusterCommand::Balance => {
+            let balance: BalanceView = shell.client.get("/api/v1/cluster/balance").await?;
+            shell.show(&balance, balance_text)
+        }
+    }
+}
+
+fn change_of(setting: Setting, value: &str) -> Result<ChangeSettings, Failure> {
+    let number = || value.parse().map_err(|_| Failure::usage(format!("`{value}` is not a number")));
+    let nothing = ChangeSettings::default();
+    Ok(match setting {
+        Setting::RepairDelay => {
+            let delay = if value.trim_end_matches(['s', 'm', 'h']) == "0" { Ok(0) } else { seconds(value) };
+            ChangeSettings { repair_delay_seconds: Some(delay.map_err(Failure::usage)?), ..nothing }
+        }
+        Setting::Replacements => ChangeSettings { replacements_max: Some(number()?), ..nothing },
+        Setting::ReplacementsPerHost => {
+            ChangeSettings { replacements_per_host_max: Some(number()?), ..nothing }
+        }
+        Setting::Balance => {
+            let mode = BalanceMode::from_str(value, false).map_err(|_| {
+                Failure::usage(format!(
+                    "`{value}` is no way to even devices out: proactive, reactive and off are"
+                ))
+            })?;
+            ChangeSettings { balance: Some(mode), ..nothing }
+        }
+    })
+}
+
+fn mode_text(mode: BalanceMode) -> String {
+    mode.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn settings_text(settings: &ClusterSettings) -> String {
+    text::facts(&[
+        ("repair-delay", text::duration(settings.repair_delay_seconds as f64)),
+        ("replacements", settings.replacements_max.to_string()),
+        ("replacements-per-host", settings.replacements_per_host_max.to_string()),
+        ("balance", mode_text(settings.balance)),
+    ])
+}
+
+fn balance_text(balance: &BalanceView) -> String {
+    let state = match (balance.state.as_str(), &balance.decided_by) {
+        ("", Some(host)) => format!("host {host} decides and knows"),
+        ("", None) => "nobody decides: no host is sure to be there".to_owned(),
+        ("even", _) => "devices are even".to_owned(),
+        ("uneven", _) => "devices differ by much".to_owned(),
+        (_, _) => "a device is nearly full".to_owned(),
+    };
+    let mut facts =
+        vec![("mode", mode_text(balance.mode)), ("state", state), ("moving", balance.moving.to_string())];
+    facts.extend(balance.paused.clone().map(|why| ("paused", why)));
+    facts.extend(balance.stuck.clone().map(|why| ("stuck", why)));
+    let row = |device: &crate::api::types::FullnessView| {
+        let state = if device.in_service { "takes new components" } else { "takes nothing new" };
+        vec![device.device.clone(), format!("{:.1} %", device.percent), state.to_owned()]
+    };
+    let table = text::table(&["device", "used", "state"], &[1], balance.devices.iter().map(row).collect());
+    format!("{}\n\n{table}", text::facts(&facts))
+}
+
+/// `health`.
+///
+/// # Errors
+/// What the host says; or that something needs attention, which decides the exit code.
+pub async fn health(shell: &mut Shell<'_>) -> Result<(), Failure> {
+    let health: HealthView = shell.client.get("/api/v1/health").await?;
+    shell.show(&health, health_text)?;
+    if health.is_well {
+        return Ok(());
+    }
+    let bad = health.findings.iter().filter(|finding| finding.severity != "notice").count();
+    Err(Failure::new(Code::Failed, format!("{bad} findings need attention")))
+}
+
+fn health_text(health: &HealthView) -> String {
+    if health.findings.is_empty() {
+        return "all is well".to_owned();
+    }
+    let lines = |finding: &FindingView| {
+        format!(
+            "{} {}: {}\n  {}\n  to do: {}",
+            finding.severity, finding.code, finding.subject, finding.cause, finding.remedy
+        )
+    };
+    health.findings.iter().map(lines).collect::<Vec<_>>().join("\n")
+}

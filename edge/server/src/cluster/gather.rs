@@ -1,0 +1,189 @@
+//! What only one host knows: told by each of itself, and asked of the others with little patience.
+
+use super::{Cluster, View};
+use crate::api::types::{LocalView, MemberView, PeerCountersView, ReplicationView, ResyncView};
+use crate::directory::shared::record::{ClusterDisk, ClusterHost};
+use crate::engine::ClusterState;
+use crate::failure::{Code, Failure};
+use crate::limits::HOST_ANSWER_WAIT;
+use base::{ComponentId, DiskId, HostId};
+use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::Refusal;
+
+/// What hosts know that were asked and answered.
+pub type Locals = BTreeMap<HostId, LocalView>;
+
+impl Cluster {
+    /// What this host alone knows.
+    pub fn local(&self, state: &ClusterState) -> LocalView {
+        let owned = state
+            .disks
+            .iter()
+            .filter_map(|(id, disk)| disk.owner.as_ref().map(|owner| self.replication_view(*id, owner)));
+        let counters = state.counters;
+        LocalView {
+            host: self.me.host.to_string(),
+            owned: owned.collect(),
+            used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
+            links: state.links.iter().map(|(node, is_up)| (node.host.to_string(), *is_up)).collect(),
+            directory_away: self.directory_away(),
+            peers: PeerCountersView {
+                refused: counters.refused,
+                garbage: counters.garbage,
+                slow: counters.slow,
+            },
+        }
+    }
+
+    /// Asks all hosts that can be reached, at once.
+    pub async fn locals(&self, state: &ClusterState) -> Locals {
+        let view = self.view();
+        let mut asked = Vec::new();
+        for known in view.hosts.values().filter(|known| state.links.get(&known.host.node()) == Some(&true)) {
+            let host = Arc::clone(&known.host);
+            asked.push((host.record.id, tokio::spawn(async move { ask_host(&host).await })));
+        }
+        let mut locals = BTreeMap::from([(self.me.host, self.local(state))]);
+        for (id, answer) in asked {
+            if let Ok(Ok(local)) = answer.await {
+                locals.insert(id, local);
+            }
+        }
+        locals
+    }
+
+    /// What this host says, as its owner, of a disk.
+    pub(super) fn replication_view(&self, id: DiskId, owner: &OwnerState) -> ReplicationView {
+        ReplicationView {
+            disk: id.to_string(),
+            phase: phase_text(owner.phase).to_owned(),
+            epoch: owner.epoch,
+            waits_for_directory: owner.waits_for_directory,
+            copied_bytes: owner.copied_bytes,
+            repaired_blocks: owner.repaired_blocks,
+            members: owner.members.iter().map(|member| self.member_view(member)).collect(),
+        }
+    }
+
+    fn member_view(&self, member: &MemberState) -> MemberView {
+        let resync = member.resync.map(|(copied_bytes, remaining_bytes)| {
+            let pace = self.pace(member.component).filter(|pace| *pace > 0.0);
+            ResyncView {
+                copied_bytes,
+                remaining_bytes,
+                bytes_per_second: pace,
+                seconds_left: pace.map(|pace| remaining_bytes as f64 / pace),
+            }
+        });
+        MemberView {
+            component: member.component.to_string(),
+            is_open: member.is_open,
+            resync,
+            trouble: member.trouble.map(|why| why.to_string()),
+        }
+    }
+}
+
+async fn ask_host(host: &ClusterHost) -> Result<LocalView, Failure> {
+    let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
+    let address = host.api.first().ok_or_else(silent)?;
+    let client = crate::client::Client::parse(address)?;
+    let answer = tokio::time::timeout(HOST_ANSWER_WAIT, client.get("/api/v1/cluster/local")).await;
+    answer.map_err(|_| silent())?
+}
+
+/// Bytes of data in each disk's places, as far as hosts told.
+pub(super) fn used_bytes(view: &View, locals: &Locals) -> BTreeMap<DiskId, Vec<u64>> {
+    view.disks.iter().map(|(id, disk)| (*id, used_bytes_of(disk, locals))).collect()
+}
+
+/// Bytes of data in a disk's places: of every place the copy that has most, as far as hosts told.
+pub fn used_bytes_of(disk: &ClusterDisk, locals: &Locals) -> Vec<u64> {
+    let mut places = vec![0; disk.record.layout.place_count()];
+    for member in &disk.record.roster.members {
+        let local = locals.get(&member.node.host);
+        let used = local.and_then(|local| local.used_bytes.get(&member.component.to_string()));
+        if let (Some(used), Some(place)) = (used, places.get_mut(usize::from(member.place))) {
+            *place = (*used).max(*place);
+        }
+    }
+    places
+}
+
+fn phase_text(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Claiming => "claiming",
+        Phase::Opening => "opening",
+        Phase::Serving => "serving",
+        Phase::Releasing => "releasing",
+        Phase::Ended => "ended",
+    }
+}
+
+/// What another host said, as its owner, of a disk; nothing when it makes no sense.
+pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId, OwnerState)> {
+    let id: DiskId = told.disk.parse().ok()?;
+    let disk = view.disks.get(&id)?;
+    let phases = [Phase::Claiming, Phase::Opening, Phase::Serving, Phase::Releasing, Phase::Ended];
+    let member = |told: &MemberView| {
+        let component: ComponentId = told.component.parse().ok()?;
+        let recorded = disk.record.roster.member(component)?;
+        Some(MemberState {
+            component,
+            node: recorded.node,
+            place: recorded.place,
+            standing: recorded.standing,
+            is_open: told.is_open,
+            resync: told.resync.as_ref().map(|resync| (resync.copied_bytes, resync.remaining_bytes)),
+            trouble: told.trouble.as_deref().and_then(trouble),
+        })
+    };
+    let state = OwnerState {
+        phase: phases.into_iter().find(|phase| phase_text(*phase) == told.phase)?,
+        epoch: told.epoch,
+        members: told.members.iter().filter_map(member).collect(),
+        waits_for_directory: told.waits_for_directory,
+        copied_bytes: told.copied_bytes,
+        repaired_blocks: told.repaired_blocks,
+    };
+    Some((id, state))
+}
+
+/// The reason that another host wrote out.
+fn trouble(text: &str) -> Option<LeftBecause> {
+    let refusals = [
+        Refusal::NotOpen,
+        Refusal::NoComponent,
+        Refusal::DeviceLost,
+        Refusal::NoSpace,
+        Refusal::Damaged,
+        Refusal::NoSlot,
+        Refusal::NotOwner,
+        Refusal::InUse,
+        Refusal::Busy,
+    ];
+    let mut all = vec![LeftBecause::Unreachable, LeftBecause::LostWrites, LeftBecause::Directory];
+    all.extend(refusals.map(LeftBecause::Refused));
+    all.into_iter().find(|one| one.to_string() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_understood_by_the_host_that_reads_them() {
+        for why in [
+            LeftBecause::LostWrites,
+            LeftBecause::Unreachable,
+            LeftBecause::Refused(Refusal::NoComponent),
+            LeftBecause::Refused(Refusal::NoSpace),
+            LeftBecause::Refused(Refusal::NoSlot),
+        ] {
+            assert_eq!(trouble(&why.to_string()), Some(why));
+        }
+        assert_eq!(trouble("it rains"), None);
+    }
+}

@@ -1,0 +1,295 @@
+//! Who is there, and what is to be done about what is not: heartbeats, and the decisions of the crate `cluster`.
+//!
+//! Every host sees all records and comes to the same decisions; it carries out those that are for itself, each as one
+//! compare-and-set of one record. Nothing is concluded while the directory does not answer. Must hold no rule of its own.
+
+use super::gather::owner_state;
+use super::{Cluster, View};
+use crate::control::{blocking_seed, component_ids};
+use crate::directory::shared::record::BalanceMode;
+use crate::directory::shared::{Attendees, Beat, now_ns};
+use crate::engine::ClusterState;
+use crate::failure::Failure;
+use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
+use ::cluster::{
+    Action, Attendance, Balancer, DiskRecord, LinkReport, Liveness, Maintenance, Repairs, progress,
+};
+use base::{DiskId, HostId};
+use placement::Balance;
+use replication::Standing;
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The answer to the last heartbeat, and when it came.
+struct LastBeat {
+    attendees: Attendees,
+    came: Instant,
+}
+
+/// What a host makes of all that it sees.
+#[derive(Default)]
+pub struct Keeper {
+    last_beat: Option<LastBeat>,
+    attendance: Attendance,
+    /// All that decisions are made from.
+    pub(super) facts: ::cluster::View,
+    /// What was decided about repairs.
+    pub(super) repairs: Repairs,
+    /// What was decided about evening out.
+    pub(super) balancer: Balancer,
+    balanced: Option<Instant>,
+    sized: Option<Instant>,
+    /// Since when the directory has not answered, by its clock.
+    pub(super) away_since: Option<base::Instant>,
+}
+
+impl Keeper {
+    /// Now, by the directory's clock; by this host's until the directory has told its own.
+    pub(super) fn now(&self) -> base::Instant {
+        match &self.last_beat {
+            Some(last) => base::Instant(last.attendees.now_ns) + last.came.elapsed(),
+            None => base::Instant(now_ns()),
+        }
+    }
+
+    /// Takes over what the records say, and who is there.
+    fn refresh(&mut self, view: &View, me: HostId, state: &ClusterState) {
+        let of_record = |(id, known): (&HostId, &super::view::KnownHost)| (*id, known.host.record.clone());
+        self.facts.hosts = view.hosts.iter().map(of_record).collect();
+        self.note_beats();
+        self.refresh_disks(view);
+        self.facts.owners.clear();
+        let beats = self.last_beat.iter().flat_map(|last| &last.attendees.heard);
+        let told =
+            beats.filter(|heard| heard.beat.host != me.to_string()).flat_map(|heard| &heard.beat.owned);
+        for told in told {
+            self.facts.owners.extend(owner_state(view, told));
+        }
+        let own = state.disks.iter().filter_map(|(id, disk)| Some((*id, disk.owner.clone()?)));
+        self.facts.owners.extend(own);
+        if self.away_since.is_none() && self.last_beat.is_some() {
+            self.facts.liveness = self.attendance.step(self.now(), &self.facts.hosts);
+        }
+        // What this host does not reach, it does not count on, whatever others say.
+        let now = self.now();
+        for (node, is_up) in &state.links {
+            let liveness = self.facts.liveness.get_mut(&node.host);
+            if let Some(liveness) = liveness.filter(|liveness| !is_up && **liveness == Liveness::Alive) {
+                *liveness = Liveness::Suspect { since: now };
+            }
+        }
+        self.facts.liveness.insert(me, Liveness::Alive);
+    }
+
+    /// Hosts' last heartbeats, and what they say of their links.
+    fn note_beats(&mut self) {
+        let Some(last) = &self.last_beat else { return };
+        for host in self.facts.hosts.values_mut() {
+            host.heard = base::Instant(last.attendees.since_ns);
+        }
+        for heard in &last.attendees.heard {
+            let Ok(id) = heard.beat.host.parse::<HostId>() else { continue };
+            let at = base::Instant(heard.at_ns);
+            if let Some(host) = self.facts.hosts.get_mut(&id) {
+                host.heard = at;
+                host.clock_ahead_ns = heard.beat.clock_ahead_ns;
+            }
+            for (about, is_up) in &heard.beat.links {
+                if let Ok(about) = about.parse() {
+                    self.attendance.reported(LinkReport { reporter: id, about, is_up: *is_up, at });
+                }
+            }
+        }
+    }
+
+    /// Most records are as they were: only those that changed are taken over.
+    fn refresh_disks(&mut self, view: &View) {
+        self.facts.disks.retain(|id, _| view.disks.contains_key(id));
+        for (id, disk) in &view.disks {
+            let known = self.facts.disks.get(id);
+            if known.is_none_or(|known| known.version != disk.record.version) {
+                self.facts.disks.insert(*id, disk.record.clone());
+            }
+        }
+    }
+
+    /// The one host that decides what needs no owner: of those that are there, the one with the least id.
+    pub(super) fn coordinator(&self) -> Option<HostId> {
+        let alive = self.facts.liveness.iter().filter(|(_, liveness)| **liveness == Liveness::Alive);
+        alive.map(|(id, _)| *id).next()
+    }
+
+    /// Whether anything is under way, or will be, for which it matters how much data disks have.
+    fn needs_sizes(&self) -> bool {
+        let is_moving = |disk: &DiskRecord| {
+            !disk.incoming.is_empty()
+                || disk.roster.members.iter().any(|one| one.standing != Standing::Active)
+                || !disk.debts.is_empty()
+        };
+        let is_serviced = self.facts.hosts.values().any(|host| host.maintenance != Maintenance::Off);
+        is_serviced || self.balance_is_due() || self.facts.disks.values().any(is_moving)
+    }
+
+    /// Whether this host has looked at how even devices are.
+    pub(super) fn has_balanced(&self) -> bool {
+        self.balanced.is_some()
+    }
+
+    fn balance_is_due(&self) -> bool {
+        self.balanced.is_none_or(|at| at.elapsed() >= BALANCE_PERIOD)
+    }
+
+    /// What this host is to do now.
+    fn decide(&mut self, me: HostId, view: &View, seed: u64) -> Vec<Action> {
+        let now = self.now();
+        let mut ids = component_ids(seed);
+        self.repairs.set(view.settings.of_repairs());
+        let decisions = self.repairs.step(now, &self.facts, &mut ids, seed);
+        let mut actions = decisions.actions;
+        actions.retain(|action| action.actor.host == me);
+        if self.coordinator() == Some(me) && self.balance_is_due() {
+            self.balanced = Some(Instant::now());
+            let moves = self.balancer.step(&self.facts, &mut ids, seed);
+            let takes = match view.settings.balance {
+                BalanceMode::Proactive => true,
+                BalanceMode::Reactive => self.balancer.balance() == Balance::Reactive,
+                BalanceMode::Off => false,
+            };
+            actions.extend(moves.into_iter().filter(|_| takes));
+        }
+        actions
+    }
+
+    /// Hosts on their way into maintenance that may go now.
+    fn serviced(&self, me: HostId) -> Vec<HostId> {
+        if self.coordinator() != Some(me) {
+            return Vec::new();
+        }
+        let entering = self.facts.hosts.values();
+        let entering = entering.filter(|host| matches!(host.maintenance, Maintenance::Entering { .. }));
+        entering.map(|host| host.id).filter(|id| progress(&self.facts, *id).is_done()).collect()
+    }
+}
+
+impl Cluster {
+    pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Now, by the directory's clock.
+    pub fn directory_now(&self) -> base::Instant {
+        self.keeper().now()
+    }
+
+    /// Looks after the cluster until the engine is gone: every second, and soon after a record changed.
+    pub(super) async fn keep(self: Arc<Cluster>) {
+        let mut changed = self.revision.subscribe();
+        let mut beat = Instant::now();
+        loop {
+            let Ok(state) = self.state().await else { return };
+            if beat.elapsed() >= BEAT_PERIOD || self.keeper().last_beat.is_none() {
+                beat = Instant::now();
+                self.beat(&state).await;
+            }
+            if let Err(failure) = self.keep_once(&state).await {
+                tracing::debug!("{failure}");
+            }
+            tokio::time::sleep(KEEP_PAUSE).await;
+            let _ = tokio::time::timeout(BEAT_PERIOD - KEEP_PAUSE, changed.changed()).await;
+        }
+    }
+
+    async fn keep_once(&self, state: &ClusterState) -> Result<(), Failure> {
+        self.refresh(state);
+        if self.keeper().away_since.is_some() {
+            return Ok(());
+        }
+        self.refresh_sizes(state, false).await;
+        let seed = blocking_seed()?;
+        let view = self.view();
+        let (actions, serviced) = {
+            let mut keeper = self.keeper();
+            (keeper.decide(self.me.host, &view, seed), keeper.serviced(self.me.host))
+        };
+        for action in actions {
+            self.carry_out(action).await;
+        }
+        for host in serviced {
+            self.note_serviced(host).await?;
+        }
+        self.tend(state).await
+    }
+
+    /// Takes over what is known now.
+    pub(super) fn refresh(&self, state: &ClusterState) {
+        let view = self.view();
+        self.keeper().refresh(&view, self.me.host, state);
+    }
+
+    /// Asks all hosts how much data components have, if that matters and is not known, or `always`.
+    pub(super) async fn refresh_sizes(&self, state: &ClusterState, always: bool) {
+        let is_due = {
+            let keeper = self.keeper();
+            let is_old = keeper.sized.is_none_or(|at| at.elapsed() >= SIZES_LIFE);
+            always || (is_old && keeper.needs_sizes())
+        };
+        if is_due {
+            let locals = self.locals(state).await;
+            let sizes = super::gather::used_bytes(&self.view(), &locals);
+            let mut keeper = self.keeper();
+            keeper.facts.used_bytes = sizes;
+            keeper.sized = Some(Instant::now());
+        }
+    }
+
+    /// Tells the directory that this host is there, and hears who else is.
+    pub(super) async fn beat(&self, state: &ClusterState) {
+        let beat = Beat {
+            host: self.me.host.to_string(),
+            links: state.links.iter().map(|(node, is_up)| (node.host.to_string(), *is_up)).collect(),
+            clock_ahead_ns: self.clock_ahead_ns(),
+            owned: self.owned_to_tell(state),
+        };
+        let answer = self.directory.beat(&beat).await;
+        let mut keeper = self.keeper();
+        match answer {
+            Ok(attendees) => {
+                keeper.last_beat = Some(LastBeat { attendees, came: Instant::now() });
+                if keeper.away_since.take().is_some() {
+                    let now = keeper.now();
+                    keeper.attendance.directory_is_back(now);
+                }
+            }
+            Err(failure) => {
+                tracing::debug!("{failure}");
+                let now = keeper.now();
+                keeper.away_since.get_or_insert(now);
+            }
+        }
+    }
+
+    fn clock_ahead_ns(&self) -> i64 {
+        let keeper = self.keeper();
+        let Some(last) = &keeper.last_beat else { return 0 };
+        let theirs = base::Instant(last.attendees.now_ns) + last.came.elapsed();
+        i64::try_from(i128::from(now_ns()) - i128::from(theirs.0)).unwrap_or(0)
+    }
+
+    /// What others should know of disks that are owned here: of those that are not whole, as many as a heartbeat takes.
+    fn owned_to_tell(&self, state: &ClusterState) -> Vec<crate::api::types::ReplicationView> {
+        let owned = state.disks.iter().filter_map(|(id, disk)| Some((*id, disk.owner.as_ref()?)));
+        let is_whole = |(_, owner): &(DiskId, &replication::owner::OwnerState)| {
+            owner.phase == replication::owner::Phase::Serving
+                && owner.members.iter().all(|one| one.standing == Standing::Active)
+        };
+        let mut owned: Vec<_> = owned.filter(|one| !is_whole(one)).collect();
+        // Those that are being filled first: others wait for them.
+        owned.sort_by_key(|(_, owner)| !owner.members.iter().any(|one| one.resync.is_some()));
+        owned.truncate(BEAT_OWNED_MAX);
+        owned.into_iter().map(|(id, owner)| self.replication_view(id, owner)).collect()
+    }
+}
+
+/// Disks by their ids.
+pub(super) type Disks = BTreeMap<DiskId, DiskRecord>;

@@ -1,0 +1,262 @@
+//! What was decided, carried out; and the components of this host made to be what records say.
+//!
+//! A record names a component before it is made, and names it no more before it is deleted. What a host that went away in
+//! between did not do, the node of the component does by itself: it makes what comes to it, and deletes what no record
+//! names. Only a component that has never counted is made: an empty one that counts would be data lost.
+
+use super::Cluster;
+use super::keeper::Disks;
+use crate::api::types::EventView;
+use crate::control::now_seconds;
+use crate::directory::shared::Outcome;
+use crate::directory::shared::record::ClusterDisk;
+use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
+use crate::failure::{Code, Failure};
+use ::cluster::{Action, Because, Coming, DiskRecord, DiskState, Objection, Step, Why, orphans};
+use base::{ComponentId, DiskId, NodeId};
+use replication::Standing;
+use std::collections::BTreeSet;
+use wire::{NewComponent, Refusal};
+
+impl Cluster {
+    /// Carries out what is for this host to do. What fails is decided anew with what is known then.
+    pub(super) async fn carry_out(&self, action: Action) {
+        let id = action.disk;
+        let done = match &action.step {
+            Step::Claim => {
+                self.engine.tell(Command::cluster(ClusterCommand::Claim { disk: id })).map_err(Failure::from)
+            }
+            step => self.transition(id, |record| step.apply(record)).await.map(|done| {
+                if done {
+                    self.log_step(id, step);
+                }
+            }),
+        };
+        if let Err(failure) = done {
+            tracing::warn!("disk {}: {failure}", self.disk_name(id));
+        }
+    }
+
+    /// Changes a disk's record as `change` says, from what is known of it; then its components are made. False when the
+    /// record changed meanwhile.
+    pub(super) async fn transition(
+        &self,
+        id: DiskId,
+        change: impl FnOnce(&DiskRecord) -> Result<Option<::cluster::Change>, Objection>,
+    ) -> Result<bool, Failure> {
+        let Some(disk) = self.view().disks.get(&id).cloned() else { return Ok(false) };
+        let Some(change) = change(&disk.record).map_err(|error| Failure::refused(error.to_string()))? else {
+            return Ok(false);
+        };
+        let next = disk.with(change.record);
+        let Some(next) = self.commit_disk(next, disk.record.version).await? else { return Ok(false) };
+        for (node, component, made) in self.make_all(&next.record, change.create).await? {
+            if let Err(why) = made {
+                self.not_made(id, node, component, why).await?;
+            }
+        }
+        self.tell_disk(&next).await?;
+        Ok(true)
+    }
+
+    /// Asks nodes to make components of a disk, all at once.
+    ///
+    /// # Errors
+    /// When the engine is gone, or what a component tells of its disk is too long.
+    pub(super) async fn make_all(
+        &self,
+        record: &DiskRecord,
+        create: Vec<(NodeId, NewComponent)>,
+    ) -> Result<Vec<(NodeId, NewComponent, Result<(), OrderFailure>)>, Failure> {
+        let mut asked = Vec::new();
+        for (node, new) in create {
+            let new = described(record, new)
+                .ok_or_else(|| Failure::refused("the disk's record is too long for its components"))?;
+            asked.push((node, new.clone(), self.ask(node, Order::Create(new))?));
+        }
+        let mut made = Vec::new();
+        for (node, new, answer) in asked {
+            made.push((node, new, answer.await.map_err(|_| EngineError::Stopped)?));
+        }
+        Ok(made)
+    }
+
+    /// Sets a disk's record; nothing when it changed meanwhile.
+    pub(super) async fn commit_disk(
+        &self,
+        mut disk: ClusterDisk,
+        expected: u64,
+    ) -> Result<Option<ClusterDisk>, Failure> {
+        match self.directory.commit(vec![disk.change(expected)?]).await {
+            Outcome::Done { version } => {
+                disk.record.version = version;
+                self.note(&disk);
+                Ok(Some(disk))
+            }
+            Outcome::Conflict { .. } => Ok(None),
+            Outcome::Unknown => Err(Failure::new(Code::Unreachable, "the directory does not answer")),
+        }
+    }
+
+    /// A node did not make a component. If it never can, the component is called off; else it is made when the node can.
+    async fn not_made(
+        &self,
+        disk: DiskId,
+        node: NodeId,
+        new: NewComponent,
+        why: OrderFailure,
+    ) -> Result<(), Failure> {
+        let host = self.view().host_name(node.host);
+        match why {
+            // The id is taken where the node has made it by itself already, else its device is full.
+            OrderFailure::Refused(Refusal::NoSlot) if self.has_free_slot(&new) => return Ok(()),
+            OrderFailure::Unreachable => return Ok(()),
+            OrderFailure::Refused(_) => {}
+        }
+        tracing::warn!("disk {}: host {host} did not make a component: {why}", self.disk_name(disk));
+        let component = new.id;
+        let cancelled = self.view().disks.get(&disk).map(|disk| disk.record.cancel_incoming(component));
+        if let (Some(Ok(change)), Some(known)) = (cancelled, self.view().disks.get(&disk)) {
+            self.commit_disk(known.with(change.record), known.record.version).await?;
+        }
+        Ok(())
+    }
+
+    fn has_free_slot(&self, new: &NewComponent) -> bool {
+        let keeper = self.keeper();
+        let device = keeper.facts.device(new.device).map(|(_, device)| device);
+        device.is_some_and(|device| device.component_count < device.component_count_max)
+    }
+
+    /// Makes what comes to this host and is not there, and deletes what no record names.
+    pub(super) async fn tend(&self, state: &ClusterState) -> Result<(), Failure> {
+        let view = self.view();
+        let listed = &state.components;
+        for disk in view.disks.values().filter(|disk| disk.record.state == DiskState::Active) {
+            for new in missing_here(&disk.record, self.me, |id| listed.contains_key(&id)) {
+                // That it was made since, or has no place, is no news: the owner tells what it lacks.
+                let _ = self.order(self.me, Order::Create(new)).await?;
+            }
+        }
+        let is_named = |id: &ComponentId, disk: &DiskId| {
+            let disk = view.disks.get(disk);
+            disk.is_none_or(|disk| names(&disk.record, self.me, *id))
+        };
+        let unnamed = listed.iter().filter(|(id, held)| !is_named(id, &held.disk));
+        let disks: BTreeSet<DiskId> = unnamed.map(|(_, held)| held.disk).collect();
+        for disk in disks {
+            self.delete_unnamed(disk, state).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes components of a disk that its record, read after they were listed, names no more.
+    async fn delete_unnamed(&self, id: DiskId, state: &ClusterState) -> Result<(), Failure> {
+        let Some(disk) = self.fetch_any(id).await? else { return Ok(()) };
+        let of_disk = state.components.iter().filter(|(_, held)| held.disk == id);
+        let listed: BTreeSet<ComponentId> = of_disk.map(|(id, _)| *id).collect();
+        let records = Disks::from([(id, disk.record.clone())]);
+        for component in orphans(&records, self.me, &listed) {
+            let promised = state.components.get(&component).map_or(0, |held| held.promised);
+            if promised > disk.record.roster.epoch {
+                // The record is older than what the component was told by it: the directory lost changes.
+                tracing::error!(
+                    "component {component} of disk {} is in no record and has promised epoch {promised}, which is later \
+                     than the record's {}: it is kept",
+                    disk.record.name,
+                    disk.record.roster.epoch
+                );
+                continue;
+            }
+            match self.order(self.me, Order::Delete(component)).await? {
+                Ok(()) => self.log(id, "what stood here of it was replaced, and is deleted".to_owned()),
+                Err(why) => tracing::warn!("delete component {component}: {why}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn disk_name(&self, id: DiskId) -> String {
+        self.view().disks.get(&id).map_or_else(|| id.to_string(), |disk| disk.record.name.clone())
+    }
+
+    /// Notes something that happened to a disk.
+    pub(super) fn log(&self, id: DiskId, text: String) {
+        let disk = self.disk_name(id);
+        tracing::info!("disk {disk}: {text}");
+        self.events.add(EventView { time: now_seconds(), disk, text });
+    }
+
+    fn log_step(&self, id: DiskId, step: &Step) {
+        match step {
+            Step::Claim => {}
+            Step::Begin(coming) => coming.iter().for_each(|one| self.log(id, self.coming_text(one))),
+            Step::Finish(_) => self.log(id, "the new copy has its place from now on".to_owned()),
+            Step::Cancel(_, because) => {
+                let why = match because {
+                    Because::Lost => "it is lost itself, or its device has no room",
+                    Because::Leaving => "its host is to be serviced",
+                    Because::Returned => "what it was to replace is whole again",
+                };
+                self.log(id, format!("a copy does not come after all: {why}"));
+            }
+        }
+    }
+
+    fn coming_text(&self, one: &Coming) -> String {
+        let keeper = self.keeper();
+        let host = keeper.facts.host_name(one.node.host);
+        let why = match one.why {
+            Why::DeviceFailed => "the device of another failed".to_owned(),
+            Why::Stale => "another lost what it had acknowledged".to_owned(),
+            Why::Gone => "another is not on its device any more".to_owned(),
+            Why::Absent { since } => {
+                format!("another has been missing for {} s", keeper.now().since(since).as_secs())
+            }
+            Why::Evacuation => "its host is to be serviced".to_owned(),
+            Why::Debt => "its policy asks for more copies than it has".to_owned(),
+            Why::Balance => "devices are evened out".to_owned(),
+        };
+        format!("a copy is made on host {host}: {why}")
+    }
+}
+
+/// Whether a record names a component of a node.
+fn names(record: &DiskRecord, node: NodeId, id: ComponentId) -> bool {
+    let grows = record.growth.as_ref().and_then(|growth| growth.nodes.get(&id));
+    let member = record.roster.member(id).map(|member| &member.node);
+    member.or(grows) == Some(&node)
+}
+
+/// Components that come to a node, have never counted, and are not there.
+fn missing_here(
+    record: &DiskRecord,
+    node: NodeId,
+    is_here: impl Fn(ComponentId) -> bool,
+) -> Vec<NewComponent> {
+    let comes = |id: ComponentId| {
+        let member = record.roster.member(id);
+        record.incoming.iter().any(|one| one.component.id == id)
+            && member.is_some_and(|member| member.node == node && member.standing == Standing::Absent)
+    };
+    if record.incoming.is_empty() {
+        return Vec::new();
+    }
+    let components = record.components().into_iter().map(|(_, new)| new);
+    let missing = components.filter(|new| comes(new.id) && !is_here(new.id));
+    missing.filter_map(|new| described(record, new)).collect()
+}
+
+/// A component with what it tells of its disk when the directory is lost; nothing when that is too long.
+pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewComponent> {
+    let (place, _) = record.component(new.id)?;
+    let about = node::record::DiskRecord {
+        name: record.name.clone(),
+        size: record.size,
+        policy: record.policy.to_string(),
+        read_only: record.read_only,
+        place: place as u16,
+        shape: node::record::shape_of(&record.layout)?,
+    };
+    Some(NewComponent { disk_record: about.encode()?, ..new })
+}

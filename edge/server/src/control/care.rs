@@ -1,0 +1,228 @@
+//! The care for a cluster, as the API shows it: settings, health, maintenance, removal of hosts, balance.
+
+use super::Control;
+use crate::api::types::{
+    BalanceView, BeginMaintenance, ChangeSettings, FateView, FindingView, FullnessView, HealthView,
+    MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+};
+use crate::directory::shared::record::{ClusterHost, ClusterSettings};
+use crate::failure::Failure;
+use ::cluster::limits::REPLACEMENTS_MAX;
+use ::cluster::{Assessment, Fate, Finding, Maintenance, Mode, Severity};
+
+/// Longest repair delay: a year. Whoever wants no repairs says so by placing no copies.
+const REPAIR_DELAY_SECONDS_MAX: u64 = 365 * 24 * 3600;
+
+impl Control {
+    /// The cluster's settings.
+    ///
+    /// # Errors
+    /// When this host stands alone.
+    pub fn settings(&self) -> Result<ClusterSettings, Failure> {
+        Ok(self.cluster()?.view().settings)
+    }
+
+    /// Changes the cluster's settings.
+    ///
+    /// # Errors
+    /// When one makes no sense, or the directory does not answer.
+    pub async fn change_settings(&self, change: ChangeSettings) -> Result<ClusterSettings, Failure> {
+        let cluster = self.cluster()?;
+        cluster
+            .change_settings(|before| {
+                let settings = ClusterSettings {
+                    repair_delay_seconds: change.repair_delay_seconds.unwrap_or(before.repair_delay_seconds),
+                    replacements_max: change.replacements_max.unwrap_or(before.replacements_max),
+                    replacements_per_host_max: change
+                        .replacements_per_host_max
+                        .unwrap_or(before.replacements_per_host_max),
+                    balance: change.balance.unwrap_or(before.balance),
+                };
+                check_settings(&settings).map(|()| settings)
+            })
+            .await
+    }
+
+    /// What is wrong with the cluster, or with this host if it stands alone.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn health(&self) -> Result<HealthView, Failure> {
+        let found = match &self.cluster {
+            Some(cluster) => cluster.findings(&cluster.state().await?).await,
+            None => self.findings_alone().await?,
+        };
+        let is_well = found.iter().all(|(finding, _)| finding.severity == Severity::Notice);
+        let findings = found.into_iter().map(|(finding, subject)| finding_view(finding, subject));
+        Ok(HealthView { is_well, findings: findings.collect() })
+    }
+
+    /// Begins to service a host, or tells what that would do.
+    ///
+    /// # Errors
+    /// When there is no such host, something has nowhere to go, or it is not confirmed that disks cannot be used meanwhile.
+    pub async fn begin_maintenance(
+        &self,
+        name: &str,
+        request: BeginMaintenance,
+    ) -> Result<MaintenanceView, Failure> {
+        let cluster = self.cluster()?;
+        let host = cluster.find_host(name)?;
+        let mode = mode_of(request.mode);
+        let assessment = cluster.assess(host.record.id, mode).await?;
+        let devices = cluster.all_spaces();
+        let mut view = maintenance_view(&host, request.mode, &assessment, &devices);
+        if request.dry_run {
+            return Ok(view);
+        }
+        if !view.is_possible {
+            return Err(Failure::refused(format!(
+                "host {} cannot be emptied: {}",
+                host.record.name,
+                view.obstacles.join("; ")
+            ))
+            .hint("add devices, or choose another --mode"));
+        }
+        if !view.inaccessible.is_empty() && request.confirm.as_deref() != Some(&host.record.name) {
+            let what = format!(
+                "while host {} is away these disks cannot be used: {}",
+                host.record.name,
+                view.inaccessible.join(", ")
+            );
+            return Err(Failure::refused(format!("{what}; it must be confirmed with the host's name"))
+                .hint("add `--yes`, or choose `--mode ensure-accessibility`"));
+        }
+        let since = cluster.directory_now();
+        let is_already = host.record.maintenance.mode() == Some(mode);
+        if !is_already {
+            cluster.set_maintenance(host.record.id, Maintenance::Entering { mode, since }).await?;
+        }
+        view.is_begun = true;
+        Ok(view)
+    }
+
+    /// A host is not serviced any more.
+    ///
+    /// # Errors
+    /// When there is no such host, or the directory does not answer.
+    pub async fn end_maintenance(&self, name: &str) -> Result<(), Failure> {
+        let cluster = self.cluster()?;
+        let host = cluster.find_host(name)?;
+        cluster.set_maintenance(host.record.id, Maintenance::Off).await
+    }
+
+    /// Takes a host out of the cluster that does not come back; `confirm` must be its name.
+    ///
+    /// # Errors
+    /// When it is not confirmed, the host is there, or it holds the only copy of something.
+    pub async fn remove_host(&self, name: &str, confirm: Option<&str>) -> Result<RemovedHost, Failure> {
+        let cluster = self.cluster()?;
+        let host = cluster.find_host(name)?;
+        let name = host.record.name.clone();
+        if confirm != Some(&name) {
+            return Err(Failure::refused(format!(
+                "removing host {name} gives up what stands on it; it must be confirmed with the host's name"
+            ))
+            .hint("add `--yes`"));
+        }
+        let disks = cluster.remove_host(&host).await?;
+        Ok(RemovedHost { host: name, disks })
+    }
+
+    /// How even the devices are, and what is done about it.
+    ///
+    /// # Errors
+    /// When this host stands alone, or its engine is gone.
+    pub async fn balance(&self) -> Result<BalanceView, Failure> {
+        let cluster = self.cluster()?;
+        let told = cluster.balance(&cluster.state().await?);
+        let mut devices: Vec<FullnessView> = cluster.spaces().await?.iter().map(fullness_view).collect();
+        devices.sort_by(|a, b| b.percent.total_cmp(&a.percent).then_with(|| a.device.cmp(&b.device)));
+        Ok(BalanceView { devices, ..told })
+    }
+}
+
+fn check_settings(settings: &ClusterSettings) -> Result<(), Failure> {
+    let ClusterSettings { repair_delay_seconds, replacements_max, replacements_per_host_max, .. } = *settings;
+    if repair_delay_seconds > REPAIR_DELAY_SECONDS_MAX {
+        return Err(Failure::usage(format!(
+            "a repair delay of {repair_delay_seconds} s is not possible: up to {REPAIR_DELAY_SECONDS_MAX} s are"
+        )));
+    }
+    if replacements_max == 0 || replacements_per_host_max == 0 {
+        return Err(Failure::usage("with no component filled at once, nothing would ever be repaired")
+            .hint(format!("the default is {REPLACEMENTS_MAX}")));
+    }
+    Ok(())
+}
+
+fn mode_of(mode: MaintenanceMode) -> Mode {
+    match mode {
+        MaintenanceMode::EnsureAccessibility => Mode::EnsureAccessibility,
+        MaintenanceMode::FullEvacuation => Mode::FullEvacuation,
+        MaintenanceMode::None => Mode::NoAction,
+    }
+}
+
+fn finding_view(finding: Finding, subject: String) -> FindingView {
+    FindingView {
+        code: finding.code.as_str().to_owned(),
+        severity: match finding.severity {
+            Severity::Critical => "critical",
+            Severity::Warning => "warning",
+            Severity::Notice => "notice",
+        }
+        .to_owned(),
+        subject,
+        cause: finding.cause,
+        remedy: finding.remedy,
+    }
+}
+
+fn maintenance_view(
+    host: &ClusterHost,
+    mode: MaintenanceMode,
+    assessment: &Assessment,
+    devices: &[placement::DeviceSpace],
+) -> MaintenanceView {
+    let name = |id: base::DeviceId| {
+        devices.iter().find(|device| device.id == id).map_or_else(|| id.to_string(), |one| one.name.clone())
+    };
+    let fate = |(place, component, fate): &(usize, base::ComponentId, Fate)| {
+        let (text, target, bytes) = match fate {
+            Fate::Missed { .. } => ("missed", None, 0),
+            Fate::Moves { target, bytes, .. } => ("moves", Some(name(*target)), *bytes),
+            Fate::Stuck { bytes, .. } => ("stuck", None, *bytes),
+            Fate::Inaccessible => ("inaccessible", None, 0),
+            Fate::Lost => ("lost", None, 0),
+        };
+        FateView { component: component.to_string(), place: *place, fate: text.to_owned(), target, bytes }
+    };
+    let is_inaccessible = |touched: &&::cluster::Touched| {
+        touched.components.iter().any(|(_, _, fate)| *fate == Fate::Inaccessible)
+    };
+    let touched = |touched: &::cluster::Touched| TouchedView {
+        disk: touched.name.clone(),
+        summary: touched.summary.clone(),
+        components: touched.components.iter().map(fate).collect(),
+    };
+    MaintenanceView {
+        host: host.record.name.clone(),
+        mode,
+        is_begun: false,
+        is_possible: assessment.is_possible(),
+        obstacles: assessment.obstacles.clone(),
+        bytes_to_move: assessment.bytes_to_move,
+        inaccessible: assessment.disks.iter().filter(is_inaccessible).map(|one| one.name.clone()).collect(),
+        disks: assessment.disks.iter().map(touched).collect(),
+    }
+}
+
+fn fullness_view(device: &placement::DeviceSpace) -> FullnessView {
+    FullnessView {
+        host: device.host_name.clone(),
+        device: device.name.clone(),
+        percent: device.fullness() as f64 / 100.0,
+        in_service: device.in_service,
+    }
+}

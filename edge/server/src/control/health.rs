@@ -1,0 +1,126 @@
+//! What is wrong with a host that stands alone: the same findings as of a cluster, of one host.
+
+use super::Control;
+use crate::cluster::subject_name;
+use crate::directory::{DiskEntry, State};
+use crate::engine::HostState;
+use crate::failure::Failure;
+use ::cluster::{
+    Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord,
+    Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, View, findings,
+};
+use base::{Instant, NodeId, WriteId};
+use replication::{Member, OwnedBy, Roster, Standing};
+
+impl Control {
+    /// All that is wrong here, each with the name of what it is about.
+    pub(super) async fn findings_alone(&self) -> Result<Vec<(Finding, String)>, Failure> {
+        let host = self.host_state().await?;
+        let states = self.disk_states(None).await?;
+        let me = NodeId { host: self.directory.host, shard: 0 };
+        let mut view = View::default();
+        view.hosts.insert(me.host, self.host_record(me, &host));
+        view.liveness.insert(me.host, Liveness::Alive);
+        let records = self.records();
+        let disks = records.disks.values().map(|entry| (entry.record.id, disk_record(me, entry)));
+        view.disks = disks.collect();
+        let around = Surroundings {
+            now: Instant(0),
+            directory: Directory::Reachable,
+            repairs: &Repairs::default(),
+            balancer: &Balancer::default(),
+        };
+        let mut found = findings(&view, &around);
+        for entry in records.disks.values().filter(|entry| entry.state == State::Active) {
+            let id = entry.record.id;
+            let is_told = found
+                .iter()
+                .any(|one| one.subject == Subject::Disk(id) && one.severity == Severity::Critical);
+            let why = self.unavailable(entry, states.get(&id), None).filter(|_| !is_told);
+            found.extend(
+                why.map(|why| Finding {
+                    code: Code::DiskInaccessible,
+                    severity: Severity::Critical,
+                    subject: Subject::Disk(id),
+                    cause: format!("{} cannot be used: {why}", entry.record.name),
+                    remedy: "bring back what is missing; if that cannot be, restore the disk from a backup"
+                        .to_owned(),
+                }),
+            );
+        }
+        found.sort_by_key(|one| (one.severity, one.code, one.subject));
+        let named = found.into_iter().map(|one| {
+            let name = subject_name(&view, one.subject);
+            (one, name)
+        });
+        Ok(named.collect())
+    }
+
+    fn host_record(&self, me: NodeId, host: &HostState) -> HostRecord {
+        let device = |device: &crate::engine::DeviceState| DeviceRecord {
+            id: device.id,
+            name: device.path.display().to_string(),
+            group: device.group,
+            node: me,
+            capacity_bytes: device.capacity_bytes,
+            free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),
+            reserved_bytes: device.reserved_bytes,
+            component_count: device.component_count,
+            component_count_max: device.component_count_max,
+            state: match (&device.failure, device.is_away) {
+                (_, true) => DeviceState::Away { since: Instant(0) },
+                (Some(error), false) => DeviceState::Failed { since: Instant(0), error: error.clone() },
+                (None, false) => DeviceState::InService,
+            },
+        };
+        HostRecord {
+            id: me.host,
+            name: self.config.name.clone(),
+            nodes: vec![NodeRecord { id: me, peer_addresses: Vec::new(), incarnation: 1 }],
+            api_address: String::new(),
+            fault_domain: None,
+            maintenance: Maintenance::Off,
+            devices: host.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            clock_ahead_ns: 0,
+            heard: Instant(0),
+        }
+    }
+}
+
+/// A disk of a host alone as one of a cluster of one: all that it has counts.
+fn disk_record(me: NodeId, entry: &DiskEntry) -> DiskRecord {
+    let record = &entry.record;
+    let member = |place: usize, component: base::ComponentId| Member {
+        component,
+        node: me,
+        place: place as u16,
+        standing: Standing::Active,
+        base: WriteId::default(),
+    };
+    let places = record.layout.places();
+    let members = places.flat_map(|(place, copies)| copies.iter().map(move |copy| member(place, copy.id)));
+    DiskRecord {
+        version: entry.version,
+        id: record.id,
+        name: record.name.clone(),
+        size: record.size,
+        policy: record.policy,
+        space_reservation: record.space_reservation,
+        layout: record.layout.clone(),
+        read_only: record.read_only,
+        state: match entry.state {
+            State::Creating => DiskState::Creating,
+            State::Active => DiskState::Active,
+            State::Deleting => DiskState::Deleting,
+        },
+        roster: Roster {
+            epoch: record.epoch,
+            owner: Some(OwnedBy { node: me, incarnation: 1 }),
+            members: members.collect(),
+        },
+        incoming: Vec::new(),
+        growth: None,
+        debts: Vec::new(),
+    }
+}

@@ -1,0 +1,70 @@
+//! Who was heard of when: what hosts tell every second, kept in memory only.
+//!
+//! A heartbeat is no transaction: it is not stable, wakes no watch, and costs the directory no write. Its answer tells the
+//! directory's clock, by which all hosts count, and what every other host told last.
+
+use crate::api::types::ReplicationView;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a host tells of itself every second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beat {
+    /// Its id.
+    pub host: String,
+    /// Other hosts, and whether it reaches them.
+    pub links: BTreeMap<String, bool>,
+    /// How far its clock is ahead of the directory's, in nanoseconds, as far as it knows.
+    pub clock_ahead_ns: i64,
+    /// What it tells, as their owner, of disks that are not whole.
+    pub owned: Vec<ReplicationView>,
+}
+
+/// A host's last heartbeat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Heard {
+    /// When it came, by the directory's clock: nanoseconds since 1970.
+    pub at_ns: u64,
+    /// What it said.
+    pub beat: Beat,
+}
+
+/// The answer to a heartbeat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attendees {
+    /// Now, by the directory's clock.
+    pub now_ns: u64,
+    /// Since when heartbeats are counted: who was not heard of since then may have been heard of before.
+    pub since_ns: u64,
+    /// Every host's last one.
+    pub heard: Vec<Heard>,
+}
+
+/// The last heartbeats.
+pub struct Presence {
+    since_ns: u64,
+    heard: BTreeMap<String, Heard>,
+}
+
+impl Presence {
+    /// Nobody was heard of yet.
+    pub fn new() -> Presence {
+        Presence { since_ns: now_ns(), heard: BTreeMap::new() }
+    }
+
+    /// Notes a heartbeat, and tells of all. `is_member`: which hosts have a record; others are forgotten.
+    pub fn take(&mut self, beat: Beat, is_member: impl Fn(&str) -> bool) -> Attendees {
+        let at_ns = now_ns();
+        self.heard.insert(beat.host.clone(), Heard { at_ns, beat });
+        self.heard.retain(|host, _| is_member(host));
+        Attendees { now_ns: at_ns, since_ns: self.since_ns, heard: self.heard.values().cloned().collect() }
+    }
+}
+
+/// Nanoseconds since 1970, by this machine's clock.
+pub fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    u64::try_from(now).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,225 @@
+//! A host of the cluster.
+
+use super::super::{Change, Entry};
+use super::{HOSTS, parsed};
+use crate::failure::Failure;
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, Mode, NodeRecord};
+use base::{HostId, Instant, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// A host of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterHost {
+    /// What it tells of itself. When it was heard of and how its clock goes is no part of the record: that comes with its
+    /// heartbeats.
+    pub record: HostRecord,
+    /// Where clients of its API connect.
+    pub api: Vec<String>,
+    /// Where clients of NBD connect.
+    pub nbd: Vec<String>,
+    /// Whether those over TCP must encrypt.
+    pub nbd_tls: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredHost {
+    id: String,
+    name: String,
+    version: String,
+    incarnation: u64,
+    peers: String,
+    api: Vec<String>,
+    nbd: Vec<String>,
+    nbd_tls: bool,
+    fault_domain: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    maintenance: Option<StoredMaintenance>,
+    devices: Vec<StoredDevice>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredMaintenance {
+    mode: StoredMode,
+    is_on: bool,
+    since_ns: u64,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredMode {
+    EnsureAccessibility,
+    FullEvacuation,
+    None,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredDevice {
+    id: String,
+    path: String,
+    group: String,
+    capacity_bytes: u64,
+    free_bytes: u64,
+    reserved_bytes: u64,
+    component_count: u32,
+    component_count_max: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    away_since_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<(u64, String)>,
+}
+
+impl ClusterHost {
+    /// The key of its record.
+    pub fn key(id: HostId) -> String {
+        format!("{HOSTS}{id}")
+    }
+
+    /// Its node. A host has one.
+    pub fn node(&self) -> NodeId {
+        NodeId { host: self.record.id, shard: 0 }
+    }
+
+    /// Where other hosts connect.
+    pub fn peers(&self) -> &str {
+        let first = self.record.nodes.first().and_then(|node| node.peer_addresses.first());
+        first.map_or("", String::as_str)
+    }
+
+    /// The change that makes this the record, if it has version `expected` still.
+    ///
+    /// # Errors
+    /// Never in practice: it is plain text.
+    pub fn change(&self, expected: u64) -> Result<Change, Failure> {
+        let value = serde_json::to_value(StoredHost::from(self))
+            .map_err(|error| Failure::failed("write a record", error))?;
+        Ok(Change { key: ClusterHost::key(self.record.id), expected, value: Some(value) })
+    }
+
+    /// The host that a record tells of.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn read(entry: &Entry) -> Result<ClusterHost, String> {
+        let stored: StoredHost = serde_json::from_value(entry.value.clone())
+            .map_err(|error| format!("the record {}: {error}", entry.key))?;
+        stored.host().map_err(|error| format!("the record {}: {error}", entry.key))
+    }
+}
+
+impl From<&ClusterHost> for StoredHost {
+    fn from(host: &ClusterHost) -> StoredHost {
+        let record = &host.record;
+        let maintenance = |mode: Mode, is_on, since: Instant| StoredMaintenance {
+            mode: match mode {
+                Mode::EnsureAccessibility => StoredMode::EnsureAccessibility,
+                Mode::FullEvacuation => StoredMode::FullEvacuation,
+                Mode::NoAction => StoredMode::None,
+            },
+            is_on,
+            since_ns: since.0,
+        };
+        StoredHost {
+            id: record.id.to_string(),
+            name: record.name.clone(),
+            version: record.release.clone(),
+            incarnation: record.nodes.first().map_or(0, |node| node.incarnation),
+            peers: host.peers().to_owned(),
+            api: host.api.clone(),
+            nbd: host.nbd.clone(),
+            nbd_tls: host.nbd_tls,
+            fault_domain: record.fault_domain.clone(),
+            maintenance: match record.maintenance {
+                Maintenance::Off => None,
+                Maintenance::Entering { mode, since } => Some(maintenance(mode, false, since)),
+                Maintenance::On { mode, since } => Some(maintenance(mode, true, since)),
+            },
+            devices: record.devices.iter().map(StoredDevice::from).collect(),
+        }
+    }
+}
+
+impl StoredHost {
+    fn host(self) -> Result<ClusterHost, String> {
+        let id: HostId = parsed(&self.id)?;
+        let node = NodeId { host: id, shard: 0 };
+        let maintenance = match self.maintenance {
+            None => Maintenance::Off,
+            Some(StoredMaintenance { mode, is_on, since_ns }) => {
+                let mode = match mode {
+                    StoredMode::EnsureAccessibility => Mode::EnsureAccessibility,
+                    StoredMode::FullEvacuation => Mode::FullEvacuation,
+                    StoredMode::None => Mode::NoAction,
+                };
+                let since = Instant(since_ns);
+                if is_on { Maintenance::On { mode, since } } else { Maintenance::Entering { mode, since } }
+            }
+        };
+        Ok(ClusterHost {
+            record: HostRecord {
+                id,
+                name: self.name,
+                nodes: vec![NodeRecord {
+                    id: node,
+                    peer_addresses: vec![self.peers],
+                    incarnation: self.incarnation,
+                }],
+                api_address: self.api.first().cloned().unwrap_or_default(),
+                fault_domain: self.fault_domain,
+                maintenance,
+                devices: self.devices.into_iter().map(|one| one.device(node)).collect::<Result<_, _>>()?,
+                release: self.version,
+                clock_ahead_ns: 0,
+                heard: Instant(0),
+            },
+            api: self.api,
+            nbd: self.nbd,
+            nbd_tls: self.nbd_tls,
+        })
+    }
+}
+
+impl From<&DeviceRecord> for StoredDevice {
+    fn from(device: &DeviceRecord) -> StoredDevice {
+        let (away_since_ns, failed) = match &device.state {
+            DeviceState::InService => (None, None),
+            DeviceState::Away { since } => (Some(since.0), None),
+            DeviceState::Failed { since, error } => (None, Some((since.0, error.clone()))),
+        };
+        StoredDevice {
+            id: device.id.to_string(),
+            path: device.name.clone(),
+            group: device.group.to_string(),
+            capacity_bytes: device.capacity_bytes,
+            free_bytes: device.free_bytes,
+            reserved_bytes: device.reserved_bytes,
+            component_count: device.component_count,
+            component_count_max: device.component_count_max,
+            away_since_ns,
+            failed,
+        }
+    }
+}
+
+impl StoredDevice {
+    fn device(self, node: NodeId) -> Result<DeviceRecord, String> {
+        Ok(DeviceRecord {
+            id: parsed(&self.id)?,
+            name: self.path,
+            group: parsed(&self.group)?,
+            node,
+            capacity_bytes: self.capacity_bytes,
+            free_bytes: self.free_bytes,
+            reserved_bytes: self.reserved_bytes,
+            component_count: self.component_count,
+            component_count_max: self.component_count_max,
+            state: match (self.away_since_ns, self.failed) {
+                (_, Some((since, error))) => DeviceState::Failed { since: Instant(since), error },
+                (Some(since), None) => DeviceState::Away { since: Instant(since) },
+                (None, None) => DeviceState::InService,
+            },
+        })
+    }
+}

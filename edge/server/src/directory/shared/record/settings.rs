@@ -1,0 +1,76 @@
+//! What people set for the whole cluster.
+
+use super::super::{Change, Entry};
+use super::SETTINGS;
+use crate::failure::Failure;
+use ::cluster::limits::{REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// Which devices are evened out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum BalanceMode {
+    /// Those that are nearly full, and those that differ by much from others.
+    #[default]
+    Proactive,
+    /// Those that are nearly full.
+    Reactive,
+    /// None.
+    Off,
+}
+
+/// What people set for the whole cluster; what they did not set has its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterSettings {
+    /// Seconds that a component may be missing before another takes its place.
+    pub repair_delay_seconds: u64,
+    /// Components of the whole cluster that are filled at once.
+    pub replacements_max: usize,
+    /// Components of one host that are filled at once.
+    pub replacements_per_host_max: usize,
+    /// Which devices are evened out.
+    pub balance: BalanceMode,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> ClusterSettings {
+        ClusterSettings {
+            repair_delay_seconds: REPAIR_DELAY.as_secs(),
+            replacements_max: REPLACEMENTS_MAX,
+            replacements_per_host_max: REPLACEMENTS_PER_HOST_MAX,
+            balance: BalanceMode::default(),
+        }
+    }
+}
+
+impl ClusterSettings {
+    /// What decisions about repairs take of them.
+    pub fn of_repairs(&self) -> ::cluster::Settings {
+        ::cluster::Settings {
+            delay: Duration::from_secs(self.repair_delay_seconds),
+            replacements_max: self.replacements_max,
+            replacements_per_host_max: self.replacements_per_host_max,
+        }
+    }
+
+    /// The change that makes this the record, if it has version `expected` still.
+    ///
+    /// # Errors
+    /// Never in practice: it is plain text.
+    pub fn change(&self, expected: u64) -> Result<Change, Failure> {
+        let value = serde_json::to_value(self).map_err(|error| Failure::failed("write a record", error))?;
+        Ok(Change { key: SETTINGS.to_owned(), expected, value: Some(value) })
+    }
+
+    /// The settings that a record tells of.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn read(entry: &Entry) -> Result<ClusterSettings, String> {
+        serde_json::from_value(entry.value.clone())
+            .map_err(|error| format!("the record {}: {error}", entry.key))
+    }
+}

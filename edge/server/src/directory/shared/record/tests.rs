@@ -1,0 +1,151 @@
+//! Records as they are stored: read back as they were, with everything that can stand in them.
+
+use super::super::Entry;
+use super::*;
+use ::cluster::{
+    DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Maintenance, Mode, NodeRecord,
+    Reason,
+};
+use base::units::GIB;
+use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, WriteId};
+use layout::{Component, Layout};
+use placement::{Debt, Policy};
+use replication::{Member, OwnedBy, Roster, Standing};
+use std::collections::BTreeSet;
+
+fn node(host: u128) -> NodeId {
+    NodeId { host: HostId(host), shard: 0 }
+}
+
+fn component(id: u64) -> Component {
+    Component { id: ComponentId(id), device: DeviceId(u128::from(id) * 11), size: GIB }
+}
+
+fn member(id: u64, standing: Standing) -> Member {
+    Member {
+        component: ComponentId(id),
+        node: node(u128::from(id)),
+        place: 0,
+        standing,
+        base: WriteId { epoch: 3, sequence: id },
+    }
+}
+
+/// A disk of two copies, of which the second is being replaced.
+fn disk() -> ClusterDisk {
+    let policy: Policy = "default,stripes=1,failures_to_tolerate=2".parse().expect("a policy");
+    let layout = Layout::of_copies(vec![component(1), component(2)]);
+    let members = vec![member(1, Standing::Active), member(2, Standing::Stale), member(3, Standing::Absent)];
+    let owner = Some(OwnedBy { node: node(1), incarnation: 77 });
+    let incoming = Incoming {
+        place: 0,
+        component: component(3),
+        replaces: Some(ComponentId(2)),
+        reason: Reason::Repair,
+    };
+    let debt = Debt { rule: "failures_to_tolerate", wanted: "2".to_owned(), got: "1".to_owned() };
+    ClusterDisk {
+        record: DiskRecord {
+            version: 9,
+            id: DiskId(5),
+            name: "web".to_owned(),
+            size: GIB,
+            space_reservation: policy.space_reservation,
+            policy,
+            layout,
+            read_only: false,
+            state: DiskState::Active,
+            roster: Roster { epoch: 4, owner, members },
+            incoming: vec![incoming],
+            growth: None,
+            debts: vec![debt],
+        },
+        created: 1_700_000_000,
+        maker: (HostId(1), 76),
+        gone: BTreeSet::from([ComponentId(8)]),
+    }
+}
+
+fn stored(change: super::super::Change, version: u64) -> Entry {
+    Entry { key: change.key, version, value: change.value.expect("it is set") }
+}
+
+#[test]
+fn a_disk_is_read_as_it_was_written() {
+    let disk = disk();
+    let change = disk.change(8).expect("plain text");
+    assert_eq!((change.key.clone(), change.expected), (ClusterDisk::key(DiskId(5)), 8));
+    assert_eq!(ClusterDisk::read(&stored(change, 9)), Ok(disk));
+}
+
+#[test]
+fn a_disk_whose_parts_do_not_fit_together_is_refused() {
+    let check = |change: &dyn Fn(&mut ClusterDisk), expected: &str| {
+        let mut disk = disk();
+        change(&mut disk);
+        let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&|disk| disk.record.size *= 2, "holds less than the disk");
+    check(&|disk| disk.record.roster.members.truncate(2), "the roster does not name");
+    check(&|disk| disk.record.incoming[0].component.device = DeviceId(11), "device");
+    check(&|disk| disk.record.roster.members[0].standing = Standing::Absent, "no component of place 0");
+}
+
+#[test]
+fn a_host_is_read_as_it_was_written() {
+    let device = |id: u128, state| DeviceRecord {
+        id: DeviceId(id),
+        name: format!("/dev/sd{id}"),
+        group: GroupId(2),
+        node: node(1),
+        capacity_bytes: 100 * GIB,
+        free_bytes: GIB,
+        reserved_bytes: 1,
+        component_count: 2,
+        component_count_max: 3,
+        state,
+    };
+    let error = "write failed".to_owned();
+    let devices = vec![
+        device(1, DeviceState::InService),
+        device(2, DeviceState::Away { since: Instant(5) }),
+        device(3, DeviceState::Failed { since: Instant(6), error }),
+    ];
+    for maintenance in [
+        Maintenance::Off,
+        Maintenance::Entering { mode: Mode::FullEvacuation, since: Instant(7) },
+        Maintenance::On { mode: Mode::EnsureAccessibility, since: Instant(8) },
+        Maintenance::On { mode: Mode::NoAction, since: Instant(8) },
+    ] {
+        let peer_addresses = vec!["127.0.0.1:7001".to_owned()];
+        let host = ClusterHost {
+            record: HostRecord {
+                id: HostId(1),
+                name: "a".to_owned(),
+                nodes: vec![NodeRecord { id: node(1), peer_addresses, incarnation: 12 }],
+                api_address: "unix:/a".to_owned(),
+                fault_domain: Some("rack1".to_owned()),
+                maintenance,
+                devices: devices.clone(),
+                release: "1.0.0".to_owned(),
+                clock_ahead_ns: 0,
+                heard: Instant(0),
+            },
+            api: vec!["unix:/a".to_owned(), "http://127.0.0.1:1".to_owned()],
+            nbd: vec!["unix:/n".to_owned()],
+            nbd_tls: true,
+        };
+        assert_eq!(ClusterHost::read(&stored(host.change(0).expect("plain text"), 1)), Ok(host));
+    }
+}
+
+#[test]
+fn settings_have_defaults_and_unknown_ones_are_refused() {
+    let entry = |value| Entry { key: SETTINGS.to_owned(), version: 1, value };
+    assert_eq!(ClusterSettings::read(&entry(serde_json::json!({}))), Ok(ClusterSettings::default()));
+    let settings =
+        ClusterSettings { repair_delay_seconds: 5, balance: BalanceMode::Off, ..ClusterSettings::default() };
+    assert_eq!(ClusterSettings::read(&stored(settings.change(0).expect("plain text"), 1)), Ok(settings));
+    assert!(ClusterSettings::read(&entry(serde_json::json!({ "speed": 1 }))).is_err());
+}
