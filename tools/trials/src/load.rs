@@ -200,7 +200,7 @@ impl Load {
     /// What was measured since.
     pub fn close_window(&self) -> Stall {
         let mut state = self.shared.state();
-        let oldest = state.under_way.values().map(|one| one.begun).min();
+        let oldest = state.under_way.values().map(|one| (one.begun, one.is_read)).min();
         state.meter.close(self.shared.ledger.now(), oldest)
     }
 
@@ -472,7 +472,7 @@ fn answer(shared: &Shared, stream: &mut UnixStream, reply: nbd::Reply) -> io::Re
     if let (Some(seen), false) = (seen, state.seen.is_empty()) {
         state.seen[blocks.start as usize..blocks.end as usize].copy_from_slice(&seen);
     }
-    state.meter.answered(one.begun, now);
+    state.meter.answered(one.begun, now, is_read);
     if is_read {
         state.reads += 1;
     } else {

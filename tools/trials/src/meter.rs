@@ -10,15 +10,23 @@ pub struct Stall {
     pub silent_ms: f64,
     /// The longest that one I/O took, milliseconds.
     pub longest_ms: f64,
+    /// When that one was sent, milliseconds after the fault; below zero: before it.
+    pub longest_sent_ms: f64,
+    /// Whether that one was a read.
+    pub longest_is_read: bool,
 }
 
 impl Stall {
     /// The worse of two, figure by figure.
     pub fn worse(self, other: Stall) -> Stall {
-        Stall {
-            silent_ms: self.silent_ms.max(other.silent_ms),
-            longest_ms: self.longest_ms.max(other.longest_ms),
-        }
+        let longest = if other.longest_ms > self.longest_ms { other } else { self };
+        Stall { silent_ms: self.silent_ms.max(other.silent_ms), ..longest }
+    }
+
+    /// The longest I/O in words.
+    pub fn longest(&self) -> String {
+        let kind = if self.longest_is_read { "a read" } else { "a write" };
+        format!("{kind} of {:.0} ms, sent at {:.0} ms", self.longest_ms, self.longest_sent_ms)
     }
 }
 
@@ -39,9 +47,27 @@ pub struct Summary {
 
 #[derive(Debug)]
 struct Window {
+    opened: Moment,
     last_answer: Moment,
     silent: Moment,
-    longest: Moment,
+    longest: Longest,
+}
+
+/// The longest I/O so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Longest {
+    lasted: Moment,
+    begun: Moment,
+    is_read: bool,
+}
+
+impl Longest {
+    fn note(&mut self, begun: Moment, ended: Moment, is_read: bool) {
+        let lasted = ended - begun;
+        if lasted > self.lasted {
+            *self = Longest { lasted, begun, is_read };
+        }
+    }
 }
 
 /// The clock work of one client.
@@ -55,27 +81,33 @@ pub struct Meter {
 impl Meter {
     /// From now on a stall is measured.
     pub fn open(&mut self, now: Moment) {
-        self.window = Some(Window { last_answer: now, silent: 0, longest: 0 });
+        self.window = Some(Window { opened: now, last_answer: now, silent: 0, longest: Longest::default() });
     }
 
     /// An I/O that began then was answered now.
-    pub fn answered(&mut self, begun: Moment, now: Moment) {
-        let latency = now - begun;
-        self.latencies_us.push(u32::try_from(latency / 1000).unwrap_or(u32::MAX));
+    pub fn answered(&mut self, begun: Moment, now: Moment, is_read: bool) {
+        self.latencies_us.push(u32::try_from((now - begun) / 1000).unwrap_or(u32::MAX));
         if let Some(window) = &mut self.window {
             window.silent = window.silent.max(now.saturating_sub(window.last_answer));
-            window.longest = window.longest.max(latency);
+            window.longest.note(begun, now, is_read);
             window.last_answer = window.last_answer.max(now);
         }
     }
 
-    /// Ends the measurement; `oldest` is when the oldest I/O that has no answer yet began.
-    pub fn close(&mut self, now: Moment, oldest: Option<Moment>) -> Stall {
-        let Some(window) = self.window.take() else { return Stall::default() };
-        let waiting = oldest.map_or(0, |oldest| now - oldest);
-        let silent = if oldest.is_some() { now.saturating_sub(window.last_answer) } else { 0 };
+    /// Ends the measurement; `oldest` is when the oldest I/O that has no answer yet began, and whether it is a read.
+    pub fn close(&mut self, now: Moment, oldest: Option<(Moment, bool)>) -> Stall {
+        let Some(mut window) = self.window.take() else { return Stall::default() };
+        if let Some((begun, is_read)) = oldest {
+            window.silent = window.silent.max(now.saturating_sub(window.last_answer));
+            window.longest.note(begun, now, is_read);
+        }
         let ms = |moment: Moment| moment as f64 / 1e6;
-        Stall { silent_ms: ms(window.silent.max(silent)), longest_ms: ms(window.longest.max(waiting)) }
+        Stall {
+            silent_ms: ms(window.silent),
+            longest_ms: ms(window.longest.lasted),
+            longest_sent_ms: ms(window.longest.begun) - ms(window.opened),
+            longest_is_read: window.longest.is_read,
+        }
     }
 
     /// Takes all latencies out.
@@ -104,12 +136,14 @@ mod tests {
     #[test]
     fn a_stall_is_the_longest_silence_and_the_longest_io_within_the_window() {
         let mut meter = Meter::default();
-        meter.answered(0, 900 * MS);
+        meter.answered(0, 900 * MS, false);
         meter.open(1000 * MS);
-        meter.answered(990 * MS, 1010 * MS);
-        meter.answered(1005 * MS, 1310 * MS);
-        meter.answered(1309 * MS, 1311 * MS);
-        assert_eq!(meter.close(1312 * MS, None), Stall { silent_ms: 300.0, longest_ms: 305.0 });
+        meter.answered(990 * MS, 1010 * MS, true);
+        meter.answered(1005 * MS, 1310 * MS, true);
+        meter.answered(1309 * MS, 1311 * MS, false);
+        let stall = meter.close(1312 * MS, None);
+        assert_eq!((stall.silent_ms, stall.longest_ms), (300.0, 305.0));
+        assert_eq!(stall.longest(), "a read of 305 ms, sent at 5 ms");
         assert_eq!(meter.close(2000 * MS, None), Stall::default());
     }
 
@@ -117,9 +151,9 @@ mod tests {
     fn what_is_still_unanswered_at_the_end_counts() {
         let mut meter = Meter::default();
         meter.open(1000 * MS);
-        meter.answered(1000 * MS, 1001 * MS);
-        let stall = meter.close(2001 * MS, Some(1501 * MS));
-        assert_eq!(stall, Stall { silent_ms: 1000.0, longest_ms: 500.0 });
+        meter.answered(1000 * MS, 1001 * MS, false);
+        let stall = meter.close(2001 * MS, Some((1501 * MS, false)));
+        assert_eq!((stall.silent_ms, stall.longest_ms, stall.longest_sent_ms), (1000.0, 500.0, 501.0));
     }
 
     #[test]

@@ -73,7 +73,10 @@ impl Round {
         let worst = self.worst();
         let longest = worst.silent_ms.max(worst.longest_ms);
         if longest > limit_ms {
-            self.broken.push(format!("a stall of {longest:.0} ms, over the limit of {limit_ms:.0} ms"));
+            self.broken.push(format!(
+                "a stall of {longest:.0} ms, over the limit of {limit_ms:.0} ms; the longest I/O: {} after the fault or its end",
+                worst.longest()
+            ));
         }
     }
 }
@@ -179,7 +182,7 @@ mod tests {
     use super::*;
 
     fn round(longest_ms: f64) -> Round {
-        let stall = Stall { silent_ms: 10.0, longest_ms };
+        let stall = Stall { silent_ms: 10.0, longest_ms, ..Stall::default() };
         let mut round =
             Round { number: 1, fault: "kill".into(), stall, limit_ms: Some(500.0), ..Round::default() };
         round.judge();

@@ -3,6 +3,7 @@
 use crate::bench::{Bench, DISK, Fault, Plan, Settings, WARM_UP};
 use crate::failure::Failure;
 use crate::load::{Pattern, Shape};
+use crate::regions::Regions;
 use crate::report::Report;
 use base::units::{GIB, format_bytes};
 use std::thread::sleep;
@@ -46,11 +47,12 @@ fn once(bench: &mut Bench, round: usize) -> Result<(), Failure> {
         sleep(Duration::from_secs(seconds));
         Ok(())
     };
-    let mend = |bench: &mut Bench| bench.cluster.start_host(victim);
-    let done = bench.round(&fault, &[&load], strike, mend);
-    // Those written until all was whole, for they may be copied too.
-    let regions = load.regions();
-    done?;
+    let mut regions = Regions::default();
+    let mend = |bench: &mut Bench| {
+        regions = load.regions();
+        bench.cluster.start_host(victim)
+    };
+    bench.round(&fault, &[&load], strike, mend)?;
     bench.stop(load)?;
     if let Some(round) = bench.report.rounds.last_mut() {
         let ratio = round.copied_bytes as f64 / regions.bytes() as f64;

@@ -75,15 +75,17 @@ fn kill_one(
 /// The same once more with fio beside, on a disk of its own, which verifies what it writes by its own means.
 fn with_fio(bench: &mut Bench, rounds: usize) -> Result<(), Failure> {
     let disk = bench.cluster.create_disk(FIO_DISK, 64 << 20, "default,stripes=1")?;
-    let holders = disk.holders();
-    let user = bench.cluster.names().iter().find(|name| *name != &holders[1]).cloned();
-    let user = user.ok_or_else(|| Failure::Refused("there is no host but one".to_owned()))?;
+    // Of three hosts, at least one holds a copy of both.
+    let (ours, theirs) = (bench.disk.holders(), disk.holders());
+    let victim = ours.iter().find(|host| theirs.contains(host));
+    let victim = victim.ok_or_else(|| Failure::Refused("no host holds a copy of both disks".to_owned()))?;
+    let user = if victim == &ours[0] { &ours[1] } else { &ours[0] };
     for _ in 0..rounds {
-        let fio = Fio::start(&bench.cluster.uri(&user, FIO_DISK), 64 << 20, 8)?;
-        let load = bench.attach_load(&user)?;
-        bench.cluster.wait_for_owner(DISK, &user)?;
+        let fio = Fio::start(&bench.cluster.uri(user, FIO_DISK), 64 << 20, 8)?;
+        let load = bench.attach_load(user)?;
+        bench.cluster.wait_for_owner(DISK, user)?;
         sleep(WARM_UP);
-        kill_one(bench, "kill, fio", &holders[1], (KILL_LIMIT_MS, GONE), &load)?;
+        kill_one(bench, "kill, fio", victim, (KILL_LIMIT_MS, GONE), &load)?;
         bench.stop(load)?;
         let seen = fio.finish()?;
         bench.report.notes.push(format!(

@@ -78,7 +78,11 @@ fn once(bench: &mut Bench, image: &Image, mut machine: Machine, round: usize) ->
         fault: "migrate".to_owned(),
         host: format!("{from} to {to}"),
         held: bench.held(std::slice::from_ref(to))?,
-        stall: Stall { silent_ms: moved.downtime_ms, longest_ms: longest_us as f64 / 1e3 },
+        stall: Stall {
+            silent_ms: moved.downtime_ms,
+            longest_ms: longest_us as f64 / 1e3,
+            ..Stall::default()
+        },
         limit_ms: Some(SILENCE_LIMIT_MS),
         note: format!(
             "moved in {:.0} ms; owner followed within {:.0} ms",
