@@ -3,16 +3,15 @@
 use super::state::At;
 use super::{Payload, Token};
 use crate::lanes::Range;
-use base::{Instant, RequestTag, WriteId};
+use base::{Instant, WriteId};
 
 /// One of them.
 #[derive(Debug)]
 pub(crate) enum Work {
     Change {
-        token: Token,
+        token: Option<Token>,
         place: u16,
         range: Range,
-        tag: RequestTag,
         payload: Payload,
     },
     Read {
@@ -42,7 +41,8 @@ pub(crate) enum Work {
 impl Work {
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
-            Work::Change { token, .. } | Work::Read { token, .. } => Some(*token),
+            Work::Change { token, .. } => *token,
+            Work::Read { token, .. } => Some(*token),
             Work::Copy { .. } => None,
         }
     }
