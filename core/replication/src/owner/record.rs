@@ -32,6 +32,8 @@ pub(crate) struct Recording {
     /// Whether a transaction whose outcome is unknown may yet take effect: as long as the record has the version that it
     /// expects. Only another transaction that takes effect, or fails, rules that out.
     is_unsettled: bool,
+    /// A later record that was heard of while a transaction was under way: nobody may tell of it again.
+    heard: Option<(u64, Roster)>,
 }
 
 impl Recording {
@@ -43,6 +45,7 @@ impl Recording {
             is_claimed: false,
             retry_at: None,
             is_unsettled: false,
+            heard: None,
         }
     }
 
@@ -78,13 +81,26 @@ impl Owner {
         let Pending::Commit(asked) = std::mem::replace(&mut self.recording.pending, Pending::Nothing) else {
             unreachable!("a transaction that ends was begun")
         };
+        let heard = self.recording.heard.take();
         match committed {
             Committed::Done { version } => self.adopt(version, asked),
             Committed::Conflict { version, roster } => self.adopt(version, roster),
             Committed::Unknown => {
                 self.recording.is_unsettled = !self.is_mutant(Mutant::TrustUnchangedRecord);
-                self.fetch();
+                return self.fetch();
             }
+        }
+        if let Some((version, roster)) = heard.filter(|(version, _)| *version > self.recording.version) {
+            self.adopt_heard(version, roster);
+        }
+    }
+
+    /// What was heard while a transaction was under way is later than what that made. It may have led to another one.
+    fn adopt_heard(&mut self, version: u64, roster: Roster) {
+        match self.recording.pending {
+            _ if self.phase == Phase::Ended => {}
+            Pending::Nothing => self.adopt(version, roster),
+            Pending::Commit(_) | Pending::Fetch => self.recording.heard = Some((version, roster)),
         }
     }
 
@@ -100,9 +116,16 @@ impl Owner {
         }
     }
 
-    /// The record as it is. While a transaction is under way, its result will tell.
+    /// The record as it is. While a transaction is under way, its result tells first.
     pub(crate) fn recorded(&mut self, record: Option<(u64, Roster)>) {
-        if self.phase == Phase::Ended || matches!(self.recording.pending, Pending::Commit(_)) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        if matches!(self.recording.pending, Pending::Commit(_)) {
+            let known = self.recording.heard.as_ref().map_or(self.recording.version, |(version, _)| *version);
+            if let Some(record) = record.filter(|(version, _)| *version > known) {
+                self.recording.heard = Some(record);
+            }
             return;
         }
         self.recording.pending = Pending::Nothing;
