@@ -88,6 +88,8 @@ pub struct Bench {
     /// As the command line has them.
     pub settings: Settings,
     latencies_us: Vec<u32>,
+    /// Findings that a round was told of.
+    blamed: usize,
     next_client: u32,
     /// The files to remove at the end, once all went well.
     finished: Option<PathBuf>,
@@ -148,6 +150,7 @@ impl Bench {
             random,
             settings: settings.clone(),
             latencies_us: Vec::new(),
+            blamed: 0,
             next_client: 1,
             finished: None,
         })
@@ -230,6 +233,7 @@ impl Bench {
         strike: impl FnOnce(&mut Bench) -> Result<(), Failure>,
         mend: impl FnOnce(&mut Bench) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        self.blame();
         let began = unix_seconds();
         let mut round = Round {
             number: self.report.rounds.len() + 1,
@@ -239,13 +243,9 @@ impl Bench {
             limit_ms: fault.limit_ms,
             ..Round::default()
         };
-        let (findings, _) = self.ledger.findings();
         let done = self.measure(&mut round, watched, strike, mend);
         round.judge();
-        let found = self.ledger.findings().0 - findings;
-        if found > 0 {
-            round.broken.push(format!("{found} reads saw what cannot be"));
-        }
+        round.broken.extend(self.new_findings());
         if let Err(failure) = &done {
             round.broken.push(failure.to_string());
         }
@@ -256,6 +256,21 @@ impl Bench {
         self.tell(&round);
         self.report.rounds.push(round);
         done
+    }
+
+    /// Lays findings that no round was told of to the last one.
+    fn blame(&mut self) {
+        let found = self.new_findings();
+        if let Some(round) = self.report.rounds.last_mut() {
+            round.broken.extend(found);
+        }
+    }
+
+    /// In words, what was found since this was asked before.
+    fn new_findings(&mut self) -> Option<String> {
+        let (count, _) = self.ledger.findings();
+        let new = count - std::mem::replace(&mut self.blamed, count);
+        (new > 0).then(|| format!("{new} reads saw what cannot be"))
     }
 
     fn measure(
@@ -273,7 +288,11 @@ impl Bench {
         struck?;
         watched.iter().for_each(|load| load.open_window());
         let mended = Instant::now();
+        // That all is whole may still be what was true before the fault: an owner that is just being replaced tells
+        // nothing. Once clients are served again it is the truth.
         let whole = mend(self).and_then(|()| self.cluster.wait_until_whole(DISK));
+        let whole = whole.and_then(|_| watched.iter().try_for_each(|load| load.catch_up()));
+        let whole = whole.and_then(|()| self.cluster.wait_until_whole(DISK));
         round.whole_seconds = mended.elapsed().as_secs_f64();
         round.stall_after = close(watched);
         round.copied_bytes = self.cluster.copied_bytes(&disk) - copied;
@@ -326,6 +345,7 @@ impl Bench {
         if let Err(failure) = done {
             self.report.failure = Some(failure.to_string());
         }
+        self.blame();
         let mut report = std::mem::take(&mut self.report);
         report.latency = summary(std::mem::take(&mut self.latencies_us));
         (report.finding_count, report.findings) = self.ledger.findings();

@@ -248,6 +248,15 @@ impl Load {
         self.wait(State::is_quiet)
     }
 
+    /// Waits until every I/O that is under way now is answered.
+    ///
+    /// # Errors
+    /// When an answer does not come, or was an error.
+    pub fn catch_up(&self) -> Result<(), Failure> {
+        let now = self.shared.ledger.now();
+        self.wait(|state| state.under_way.values().all(|one| one.begun > now))
+    }
+
     fn wait(&self, is_done: impl Fn(&State) -> bool) -> Result<(), Failure> {
         let mut until = Instant::now() + ANSWER_WAIT;
         let mut state = self.shared.state();
