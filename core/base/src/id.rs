@@ -57,6 +57,39 @@ ids! {
     DiskId: u128, 32;
     /// A component: the part of one virtual disk on one capacity device. Unique in its cluster, never zero.
     ComponentId: u64, 16;
+    /// A guest's request, named by the node where the guest is, and unique in the cluster as long as anybody may submit it
+    /// again. By it a change is known that has happened already. The upper 16 bits are alike for all of one node.
+    RequestTag: u64, 16;
+}
+
+impl RequestTag {
+    const COUNTER: u64 = (1 << 48) - 1;
+
+    /// The first tag of a node in that start of its process. Where the counting begins is as good as random.
+    pub fn first(node: NodeId, incarnation: u64) -> RequestTag {
+        let fold = |bits: u128| (bits >> 64) as u64 ^ bits as u64;
+        let source = mix(fold(node.host.0) ^ u64::from(node.shard));
+        let counter = mix(source ^ mix(incarnation));
+        RequestTag(source & !RequestTag::COUNTER | counter & RequestTag::COUNTER)
+    }
+
+    /// The one after it, of the same node.
+    #[must_use]
+    pub fn next(self) -> RequestTag {
+        RequestTag(self.0 & !RequestTag::COUNTER | self.0.wrapping_add(1) & RequestTag::COUNTER)
+    }
+
+    /// What all tags of one node share. Other nodes may share it too: it sorts, it does not name.
+    pub fn source(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
+
+/// Spreads bits evenly (the finalizer of SplitMix64, Steele et al. 2014).
+fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
 }
 
 /// One single-threaded engine: one shard of one host. A disk group and an owner each belong to exactly one.

@@ -12,6 +12,6 @@ pub mod time;
 pub mod units;
 
 pub use buffer::{Buffer, Pool};
-pub use id::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId, WriteId};
+pub use id::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId, RequestTag, WriteId};
 pub use random::Random;
 pub use time::Instant;

@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 pub(crate) struct Window {
     /// By id, each with the log position of the batch that tells of it.
     entries: VecDeque<(WindowEntry, u64)>,
+    /// The last that the watermark has passed, by id. Only remembered in memory.
+    lately: VecDeque<WindowEntry>,
     /// The greatest watermark heard of; what is stable stands in the component's record.
     pub(crate) heard: WriteId,
     /// The greatest watermark that is on its way to the log, or there.
@@ -35,8 +37,14 @@ impl Window {
     }
 
     fn forget_through(&mut self, watermark: WriteId) {
-        while self.entries.front().is_some_and(|(entry, _)| entry.id <= watermark) {
-            self.entries.pop_front();
+        while let Some((entry, _)) = self.entries.pop_front_if(|(entry, _)| entry.id <= watermark) {
+            if entry.id.epoch != watermark.epoch {
+                continue;
+            }
+            if self.lately.len() == limits::DECIDED_LATELY_MAX {
+                self.lately.pop_front();
+            }
+            self.lately.push_back(entry);
         }
     }
 
@@ -51,6 +59,17 @@ impl Group {
         let watermark = self.watermark(component);
         let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
         component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
+    }
+
+    /// The last guests' changes of a component that the watermark has passed, by id, as far as they are remembered: the
+    /// requests that they are part of may be submitted again, if their answers were lost. Only those of the watermark's
+    /// epoch: of others, nobody here knows whether they happened or were undone by a resync.
+    pub fn decided_lately(&self, component: ComponentKey) -> Vec<WindowEntry> {
+        let watermark = self.watermark(component);
+        let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
+        let Window { entries, lately, .. } = &component.window;
+        let all = lately.iter().chain(entries.iter().map(|(entry, _)| entry));
+        all.filter(|entry| entry.id <= watermark && entry.id.epoch == watermark.epoch).copied().collect()
     }
 
     /// The greatest id up to which a component knows all changes to be decided. What it heard counts before it is stable.
@@ -180,7 +199,8 @@ mod tests {
     use super::*;
 
     fn entry(sequence: u64) -> WindowEntry {
-        WindowEntry { id: WriteId { epoch: 1, sequence }, part: 0, block: 0, count: 1, is_trim: false }
+        let id = WriteId { epoch: 1, sequence };
+        WindowEntry { id, part: 0, block: 0, count: 1, is_trim: false, tag: base::RequestTag(sequence) }
     }
 
     #[test]

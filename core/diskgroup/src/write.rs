@@ -19,7 +19,7 @@ use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
 use smallvec::SmallVec;
 
 /// Bytes of a write's record beside its checksums, rounded up.
-const WRITE_RECORD_SIZE: usize = 40;
+const WRITE_RECORD_SIZE: usize = 48;
 
 /// Something that wants to get into the log.
 #[derive(Debug)]
@@ -236,7 +236,7 @@ impl Group {
         let place = ExtentPlace { member: self.components[component as usize].member, extent };
         let id = match origin {
             Origin::Copy => id.max(self.greatest_replaced(place, block, blocks as u16)),
-            Origin::Guest | Origin::Alone => id,
+            Origin::Guest(_) | Origin::Alone => id,
         };
         self.gather.data.extend(data.iter().cloned());
         let component = self.components[component as usize].record.id;
@@ -267,7 +267,10 @@ impl Group {
             None if origin == Origin::Copy => Record::Hole { member, component, part, id },
             // Nothing changes, but that there was such a trim may be asked for.
             None => {
-                let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true };
+                let Origin::Guest(tag) = origin else {
+                    unreachable!("copies and disks without an owner are done")
+                };
+                let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true, tag };
                 Record::Entry { member, component, entry }
             }
             Some(place) if frees => {
@@ -282,7 +285,7 @@ impl Group {
                 self.take_pending(place);
                 let id = match origin {
                     Origin::Copy => id.max(self.greatest_replaced(place, block, count)),
-                    Origin::Guest | Origin::Alone => id,
+                    Origin::Guest(_) | Origin::Alone => id,
                 };
                 let count_less_one = (count - 1) as u8;
                 Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }

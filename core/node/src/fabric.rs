@@ -10,7 +10,7 @@ mod shelf;
 mod usage;
 
 use crate::node::{Node, Output, Token};
-use base::{ComponentId, DiskId, Instant, NodeId};
+use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 pub use link::LinkState;
 pub(crate) use link::{Accepted, Link};
 use replication::components::{Caller, Components};
@@ -154,6 +154,8 @@ pub(crate) struct Fabric {
     pub(crate) pending: Slab<Pending>,
     pub(crate) jobs: VecDeque<Job>,
     pub(crate) next_session: u64,
+    /// The tag of the last request.
+    pub(crate) last_tag: RequestTag,
     /// Disks whose owner has something to copy.
     pub(crate) copying: BTreeSet<u32>,
     /// How fast that may be.
@@ -178,6 +180,7 @@ impl Fabric {
             pending: Slab::new(),
             jobs: VecDeque::new(),
             next_session: settings.me.incarnation,
+            last_tag: RequestTag::first(settings.me.node, settings.me.incarnation),
             copying: BTreeSet::new(),
             pace: pace::CopyPace::new(now),
             touched: BTreeSet::new(),
@@ -212,6 +215,13 @@ impl Node {
 
     pub(crate) fn fabric(&mut self) -> &mut Fabric {
         self.fabric.as_mut().expect("only a node among others has to do with them")
+    }
+
+    /// A tag for a request of this node; on a host by itself nobody asks for it.
+    pub(crate) fn next_tag(&mut self) -> RequestTag {
+        let Some(fabric) = self.fabric.as_mut() else { return RequestTag::default() };
+        fabric.last_tag = fabric.last_tag.next();
+        fabric.last_tag
     }
 
     /// Works off the jobs.

@@ -184,7 +184,8 @@ impl Node {
         if let Some(error) = refusal {
             return out.push(Output::Reply { token, outcome: Err(error) });
         }
-        self.begin_request(Requester::Guest(token), disk.0, request, out);
+        let tag = self.next_tag();
+        self.begin_request(Requester::Guest(token), tag, disk.0, request, out);
         self.pump(out);
     }
 

@@ -10,7 +10,7 @@ use crate::pieces;
 use crate::range::{change_of, checksums, edges_of, part_and_block, range_of};
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE, MIB, SECTOR_SIZE};
-use base::{Buffer, WriteId};
+use base::{Buffer, RequestTag, WriteId};
 use diskgroup::{Answer, GroupError, Input, Origin};
 use iostats::{Arrival, Operation};
 use layout::Span;
@@ -55,6 +55,8 @@ pub(crate) enum Requester {
 #[derive(Debug)]
 pub(crate) struct RequestState {
     pub(crate) requester: Requester,
+    /// The same each time that it is submitted to an owner.
+    pub(crate) tag: RequestTag,
     disk: u32,
     request: Request,
     arrival: Option<Arrival>,
@@ -84,6 +86,7 @@ impl Node {
     pub(crate) fn begin_request(
         &mut self,
         requester: Requester,
+        tag: RequestTag,
         disk: u32,
         request: Request,
         out: &mut Vec<Output>,
@@ -102,7 +105,7 @@ impl Node {
         }
         self.disks[disk as usize].outstanding += 1;
         let at = if self.may_start(disk) { self.admit(disk, &request, len) } else { self.now };
-        let key = self.insert_request(requester, disk, request, arrival);
+        let key = self.insert_request(requester, tag, disk, request, arrival);
         if at > self.now {
             self.delay(key, at);
         } else {
@@ -162,19 +165,22 @@ impl Node {
     ) {
         self.disks[disk as usize].outstanding += 1;
         let (control, step) = control;
-        let key = self.insert_request(Requester::Control { control, step }, disk, request, None);
+        let tag = self.next_tag();
+        let key = self.insert_request(Requester::Control { control, step }, tag, disk, request, None);
         self.start_request(key, out);
     }
 
     fn insert_request(
         &mut self,
         requester: Requester,
+        tag: RequestTag,
         disk: u32,
         request: Request,
         arrival: Option<Arrival>,
     ) -> u32 {
         let state = RequestState {
             requester,
+            tag,
             disk,
             request,
             arrival,
@@ -729,11 +735,11 @@ impl Node {
     fn change_by_owner(&mut self, key: u32, span: Span, payload: owner::Payload) {
         let state = &mut self.requests[key as usize];
         state.outstanding += 1;
-        let disk = state.disk;
+        let (disk, tag) = (state.disk, state.tag);
         let (part, block) = part_and_block(span.offset);
         let token = owner::Token(u64::from(key) << 32);
         let place = span.place as u16;
-        self.step_owner(disk, owner::Input::Change { token, place, part, block, payload });
+        self.step_owner(disk, owner::Input::Change { token, place, part, block, tag, payload });
     }
 
     /// A change has ended: those that waited for it may begin.

@@ -38,6 +38,10 @@ pub const RESYNC_RETRY: Duration = Duration::from_secs(5);
 /// How long one that has never counted is left alone when its node does not have it: the record names it before it is made.
 pub const NEW_MEMBER_RETRY: Duration = Duration::from_millis(250);
 
+/// Changes of one node's guests that an owner remembers after they ended: several times what the clients of a host have
+/// under way on one disk.
+pub const HAPPENED_MAX: usize = 4096;
+
 /// Members of a place: each has a bit in what is known of a change in flight.
 pub const PLACE_MEMBERS_MAX: usize = 8;
 

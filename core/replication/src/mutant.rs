@@ -40,11 +40,13 @@ pub enum Mutant {
     TrustUnchangedRecord,
     /// Components are looked for in groups whose log has not been read.
     AskOpeningGroup,
+    /// A change that has happened is done again when its request is submitted again.
+    ApplyTwice,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 18] = [
+    pub const ALL: [Mutant; 19] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -63,6 +65,7 @@ impl Mutant {
         Mutant::SettleUndecided,
         Mutant::TrustUnchangedRecord,
         Mutant::AskOpeningGroup,
+        Mutant::ApplyTwice,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

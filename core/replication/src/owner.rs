@@ -6,6 +6,7 @@
 //! by the delta rule, under range locks (`resync`).
 
 mod change;
+mod happened;
 mod opening;
 mod read;
 mod record;
@@ -17,7 +18,8 @@ use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{OwnedBy, Roster};
 use base::request::{Buffers, Pieces};
-use base::{ComponentId, DiskId, Instant, NodeId, WriteId};
+use base::{ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
+use happened::{Happened, Known};
 use record::Recording;
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -132,6 +134,8 @@ pub enum Input {
         part: u32,
         /// First block.
         block: u16,
+        /// The guest's request that it is part of.
+        tag: RequestTag,
         /// What.
         payload: Payload,
     },
@@ -425,6 +429,8 @@ pub struct Owner {
     pub(crate) has_newcomers: bool,
     /// Reads that belonged to a slow component.
     pub(crate) passed_over: u64,
+    /// Changes that are not done again.
+    pub(crate) happened: Happened,
     /// Bytes that may be copied now; below zero after a copy that was longer than what was granted.
     pub(crate) allowance: i64,
     pub(crate) copied_bytes: u64,
@@ -465,6 +471,7 @@ impl Owner {
             rolled: 0,
             has_newcomers: false,
             passed_over: 0,
+            happened: Happened::default(),
             allowance: 0,
             copied_bytes: 0,
             repaired_blocks: 0,
@@ -553,8 +560,8 @@ impl Owner {
 
     fn guest(&mut self, input: Input, leases: &Leases) {
         match (self.phase, input) {
-            (Phase::Serving, Input::Change { token, place, part, block, payload }) => {
-                self.change(Some(token), place, part, block, payload);
+            (Phase::Serving, Input::Change { token, place, part, block, tag, payload }) => {
+                self.change(token, Known { tag, place, part, block }, payload);
             }
             (Phase::Serving, Input::Read { token, place, part, block, count }) => {
                 self.read(token, place, part, block, count, leases);

@@ -52,7 +52,7 @@ fn write(pool: &Pool, blocks: usize) -> Request {
         epoch: 1,
         id: WriteId { epoch: 1, sequence: 1 },
         watermark: WriteId::default(),
-        kind: EntryKind::Guest,
+        kind: EntryKind::Guest(base::RequestTag(7)),
         part: 0,
         block: 0,
         data: buffers(pool, blocks * 4096),
@@ -132,7 +132,7 @@ fn check<T: Body>(name: &str, body: T, batch: usize) {
 
 fn main() {
     let pool = Pool::new(64 << 20);
-    let guest = |request| Request::Guest { disk: DiskId(1), request };
+    let guest = |request| Request::Guest { disk: DiskId(1), tag: base::RequestTag(7), request };
     let read = Request::Read { component: ComponentId(1), epoch: 1, part: 0, block: 0, count: 1 };
     println!(
         "{:<24} {:>8} {:>9} {:>9} {:>9} {:>8} {:>8}",

@@ -9,7 +9,7 @@ use crate::payload::{Cutter, Payload, Run, block_checksums, runs, verify_blocks}
 use base::bytes::{Reader, Writer};
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, RequestError, StatusRun};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, REGIONS_PER_EXTENT};
-use base::{ComponentId, WriteId};
+use base::{ComponentId, RequestTag, WriteId};
 
 /// Set in the length of a run that is a hole.
 const HOLE: u32 = 1 << 31;
@@ -99,7 +99,7 @@ impl Coded for Answer {
             }
             AnswerKind::Opened => {
                 let (watermark, count) = (take_id(r), r.u32() as usize);
-                check_list(r, count, 24, ENTRIES_MAX)?;
+                check_list(r, count, 32, ENTRIES_MAX)?;
                 let entries = (0..count).map(|_| decode_entry(r)).collect::<Result<_, Flaw>>()?;
                 Answer::Opened { watermark, entries }
             }
@@ -132,13 +132,14 @@ fn encode_entry(w: &mut Writer, entry: &Entry) {
     w.u16(entry.count);
     w.u8(u8::from(entry.is_trim));
     put_zeroes(w, 3);
+    w.u64(entry.tag.0);
 }
 
 fn decode_entry(r: &mut Reader<'_>) -> Result<Entry, Flaw> {
     let (id, part, block, count) = (take_id(r), r.u32(), r.u16(), r.u16());
     let is_trim = take_flag(r)?;
     take_reserved(r, 3)?;
-    Ok(Entry { id, part, block, count, is_trim })
+    Ok(Entry { id, part, block, count, is_trim, tag: RequestTag(r.u64()) })
 }
 
 /// Appends the number of runs and their lengths.

@@ -8,14 +8,14 @@
 //! connection. Data keeps its bytes on the way, not its cut into buffers: it arrives in buffers of 1 MiB, the last one shorter.
 
 use base::request::{Buffers, Outcome, Pieces};
-use base::{ComponentId, DeviceId, DiskId, WriteId};
+use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
 use smallvec::SmallVec;
 
 /// Whether a change is one of the owner's order, or brings a component up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A write or trim of a guest: remembered by its id until the watermark passes it.
-    Guest,
+    /// A write or trim of a guest: remembered by its id until the watermark passes it, with the tag of the request.
+    Guest(RequestTag),
     /// Resync or repair: puts what is right there, whatever ids stand there now.
     Copy,
 }
@@ -129,6 +129,8 @@ pub enum Request {
     Guest {
         /// The disk.
         disk: DiskId,
+        /// Which request it is: the same each time that it is submitted.
+        tag: RequestTag,
         /// What the guest asks.
         request: base::request::Request,
     },
@@ -169,6 +171,8 @@ pub struct Entry {
     pub count: u16,
     /// Whether it is a trim.
     pub is_trim: bool,
+    /// The guest's request.
+    pub tag: RequestTag,
 }
 
 /// The greatest write ids of one part, by region.

@@ -9,9 +9,9 @@ use crate::payload::{Payload, block_checksums, verify_blocks};
 use base::bytes::{Reader, Writer};
 use base::request::{Buffers, Request as GuestRequest};
 use base::units::BLOCKS_PER_EXTENT;
-use base::{ComponentId, DeviceId, DiskId, WriteId};
+use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
 
-/// The fields that writes and trims share, 48 bytes.
+/// The fields that writes and trims share, 56 bytes.
 struct Change {
     component: ComponentId,
     epoch: u32,
@@ -32,30 +32,27 @@ impl Change {
         put_id(w, self.watermark);
         w.u16(self.block);
         w.u16(self.count);
-        w.u8(match self.kind {
-            EntryKind::Guest => 1,
-            EntryKind::Copy => 2,
-        });
+        let (kind, tag) = match self.kind {
+            EntryKind::Guest(tag) => (1, tag),
+            EntryKind::Copy => (2, RequestTag::default()),
+        };
+        w.u8(kind);
         put_zeroes(w, 3);
+        w.u64(tag.0);
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<Change, Flaw> {
-        let change = Change {
-            component: ComponentId(r.u64()),
-            epoch: r.u32(),
-            part: r.u32(),
-            id: take_id(r),
-            watermark: take_id(r),
-            block: r.u16(),
-            count: r.u16(),
-            kind: match r.u8() {
-                1 => EntryKind::Guest,
-                2 => EntryKind::Copy,
-                _ => return Err(Flaw::Fields("it is for no known purpose")),
-            },
-        };
+        let (component, epoch, part) = (ComponentId(r.u64()), r.u32(), r.u32());
+        let (id, watermark) = (take_id(r), take_id(r));
+        let (block, count, kind) = (r.u16(), r.u16(), r.u8());
         take_reserved(r, 3)?;
-        Ok(change)
+        let tag = RequestTag(r.u64());
+        let kind = match (kind, tag) {
+            (1, tag) => EntryKind::Guest(tag),
+            (2, RequestTag(0)) => EntryKind::Copy,
+            (_, _) => return Err(Flaw::Fields("it is for no known purpose")),
+        };
+        Ok(Change { component, epoch, part, id, watermark, block, count, kind })
     }
 }
 
@@ -156,8 +153,9 @@ impl Coded for Request {
             }
             Request::Create(new) | Request::Change(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
-            Request::Guest { disk, request } => {
+            Request::Guest { disk, tag, request } => {
                 w.u128(disk.0);
+                w.u64(tag.0);
                 encode_guest(w, request);
             }
             Request::Yield { disk } => w.u128(disk.0),
@@ -306,13 +304,13 @@ fn encode_guest(w: &mut Writer, request: &GuestRequest) {
     }
 }
 
-/// A guest's request: its disk, then what `fields` reads.
+/// A guest's request: its disk and tag, then what `fields` reads.
 fn guest<'a>(
     r: &mut Reader<'a>,
     fields: impl FnOnce(&mut Reader<'a>) -> Result<GuestRequest, Flaw>,
 ) -> Result<Request, Flaw> {
-    let disk = DiskId(r.u128());
-    Ok(Request::Guest { disk, request: fields(r)? })
+    let (disk, tag) = (DiskId(r.u128()), RequestTag(r.u64()));
+    Ok(Request::Guest { disk, tag, request: fields(r)? })
 }
 
 fn decode_guest_read(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {

@@ -11,6 +11,7 @@ mod guests;
 mod host;
 mod network;
 mod plan;
+mod register;
 mod traffic;
 mod world;
 

@@ -1,6 +1,7 @@
 //! What the group must remember of the changes it was given: the windows beyond the watermarks, and the versions of
 //! regions.
 
+use crate::load::tag_of;
 use base::units::BLOCKS_PER_REGION;
 use base::{ComponentId, WriteId};
 use diskgroup::{Origin, Versions, WindowEntry};
@@ -38,7 +39,7 @@ impl Ledger {
         (part, blocks, is_trim): (u32, std::ops::Range<u16>, bool),
     ) {
         let account = self.accounts.entry(component).or_default();
-        if origin == Origin::Guest {
+        if let Origin::Guest(_) = origin {
             account.changes.insert(id, true);
         }
         for region in blocks.map(|block| block as usize / BLOCKS_PER_REGION) {
@@ -90,6 +91,9 @@ impl Ledger {
         let is_strange = |id: &&WriteId| **id > account.settled && !account.changes.contains_key(*id);
         if let Some(id) = found.iter().find(is_strange) {
             return Err(format!("change {id:?} of component {component} is in its window and never was"));
+        }
+        if let Some(entry) = window.iter().find(|entry| entry.tag != tag_of(entry.id)) {
+            return Err(format!("change {:?} of component {component} has another tag: {entry:?}", entry.id));
         }
         account.changes.retain(|id, _| found.contains(id));
         account.changes.values_mut().for_each(|is_answered| *is_answered = true);

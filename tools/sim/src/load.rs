@@ -5,7 +5,7 @@ use crate::world::{Component, Operation, World};
 use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, MIB};
-use base::{ComponentId, DiskId, Instant, WriteId};
+use base::{ComponentId, DiskId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
 use diskgroup::{Input, Origin};
 
@@ -106,7 +106,7 @@ impl World {
         let id = if is_copy { self.earlier_id() } else { self.next_id() };
         let component = self.components[&number].key.expect("only live components are used");
         let checksums = data.iter().flat_map(|buffer| buffer.chunks_exact(4096)).map(crc32c).collect();
-        let origin = if is_copy { Origin::Copy } else { Origin::Guest };
+        let origin = if is_copy { Origin::Copy } else { Origin::Guest(tag_of(id)) };
         if !is_copy {
             self.ledger.begin(self.components[&number].id, id);
         }
@@ -129,7 +129,7 @@ impl World {
         let id = self.next_id();
         let component = self.components[&number].key.expect("only live components are used");
         self.ledger.begin(self.components[&number].id, id);
-        let origin = Origin::Guest;
+        let origin = Origin::Guest(tag_of(id));
         self.submit(Operation::Write { keys, id, is_trim: true, origin }, |op| Input::Trim {
             op,
             component,
@@ -188,4 +188,9 @@ impl World {
         let key = component.key.take().expect("only live components are deleted");
         self.submit(Operation::Delete { component: number }, |op| Input::Delete { op, component: key });
     }
+}
+
+/// The tag of the change with that id.
+pub fn tag_of(id: WriteId) -> RequestTag {
+    RequestTag(u64::from(id.epoch) << 48 ^ id.sequence.wrapping_mul(3))
 }

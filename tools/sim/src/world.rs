@@ -412,7 +412,7 @@ impl World {
                 if error == GroupError::DeviceLost {
                     return; // Unknown: it may have happened.
                 }
-                if origin == Origin::Guest {
+                if let Origin::Guest(_) = origin {
                     self.ledger.refuse(ComponentId(u64::from(keys[0].0)), id);
                 }
                 keys.iter().for_each(|key| self.model.refuse(*key));

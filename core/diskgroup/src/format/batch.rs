@@ -8,7 +8,7 @@ use super::{FORMAT_VERSION, FormatError};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
-use base::{ComponentId, WriteId};
+use base::{ComponentId, RequestTag, WriteId};
 use smallvec::SmallVec;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"DLOG");
@@ -30,8 +30,9 @@ pub struct ExtentPlace {
 /// Whose change a record tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A guest's, in the owner's order: it is remembered by its id until the watermark passes it.
-    Guest,
+    /// A guest's, in the owner's order: it is remembered by its id until the watermark passes it, and with it the tag of
+    /// the guest's request.
+    Guest(RequestTag),
     /// A guest's, on a disk that has one copy and no owner elsewhere: nobody will ask for it by its id. Its records look
     /// like those of a copy.
     Alone,
@@ -53,6 +54,8 @@ pub struct WindowEntry {
     pub count: u16,
     /// Whether it is a trim (or a mark).
     pub is_trim: bool,
+    /// The guest's request.
+    pub tag: RequestTag,
 }
 
 /// One entry of the log.
@@ -208,19 +211,20 @@ impl Record {
 
     /// The guest's change that it tells of, and whose component that is.
     pub fn window_entry(&self) -> Option<(ComponentId, WindowEntry)> {
-        let entry = |id, part, block, count, is_trim| WindowEntry { id, part, block, count, is_trim };
+        let entry =
+            |tag, id, part, block, count, is_trim| WindowEntry { id, part, block, count, is_trim, tag };
         match self {
-            Record::Write { component, part, block, id, origin: Origin::Guest, checksums, .. } => {
-                Some((*component, entry(*id, *part, *block, checksums.len() as u16, false)))
+            Record::Write { component, part, block, id, origin: Origin::Guest(tag), checksums, .. } => {
+                Some((*component, entry(*tag, *id, *part, *block, checksums.len() as u16, false)))
             }
-            Record::Direct { component, part, id, origin: Origin::Guest, .. } => {
-                Some((*component, entry(*id, *part, 0, 256, false)))
+            Record::Direct { component, part, id, origin: Origin::Guest(tag), .. } => {
+                Some((*component, entry(*tag, *id, *part, 0, 256, false)))
             }
-            Record::Trim { component, part, block, count_less_one, id, origin: Origin::Guest, .. } => {
-                Some((*component, entry(*id, *part, *block, u16::from(*count_less_one) + 1, true)))
-            }
-            Record::Free { component, part, id, origin: Origin::Guest, .. } => {
-                Some((*component, entry(*id, *part, 0, 256, true)))
+            Record::Trim {
+                component, part, block, count_less_one, id, origin: Origin::Guest(tag), ..
+            } => Some((*component, entry(*tag, *id, *part, *block, u16::from(*count_less_one) + 1, true))),
+            Record::Free { component, part, id, origin: Origin::Guest(tag), .. } => {
+                Some((*component, entry(*tag, *id, *part, 0, 256, true)))
             }
             Record::Entry { component, entry, .. } => Some((*component, *entry)),
             Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => None,
@@ -238,34 +242,35 @@ impl Record {
             w.u8(b);
             w.u32(place.extent);
         };
+        let change = |w: &mut Writer, component: ComponentId, part: u32, id: WriteId| {
+            w.u64(component.0);
+            w.u32(part);
+            write_id(w, id);
+        };
         match self {
             Record::Write { component, part, place: at, block, id, origin, checksums } => {
                 assert!((1..=256).contains(&checksums.len()), "a write has 1 to 256 blocks");
                 place(w, 1 | origin.bit(), *at, *block, (checksums.len() - 1) as u8);
-                w.u64(component.0);
-                w.u32(*part);
-                write_id(w, *id);
+                change(w, *component, *part, *id);
+                origin.encode(w);
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
             Record::Direct { component, part, place: at, replaced, id, origin, checksums } => {
                 place(w, 2 | origin.bit(), *at, u8::from(replaced.is_some()), 0);
-                w.u64(component.0);
-                w.u32(*part);
-                write_id(w, *id);
+                change(w, *component, *part, *id);
+                origin.encode(w);
                 w.u32(replaced.unwrap_or(0));
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
             Record::Trim { component, part, place: at, block, count_less_one, id, origin } => {
                 place(w, 3 | origin.bit(), *at, *block, *count_less_one);
-                w.u64(component.0);
-                w.u32(*part);
-                write_id(w, *id);
+                change(w, *component, *part, *id);
+                origin.encode(w);
             }
             Record::Free { component, part, place: at, id, origin } => {
                 place(w, 4 | origin.bit(), *at, 0, 0);
-                w.u64(component.0);
-                w.u32(*part);
-                write_id(w, *id);
+                change(w, *component, *part, *id);
+                origin.encode(w);
             }
             Record::Component { member, slot, record } => {
                 place(w, 5, ExtentPlace { member: *member, extent: *slot }, 0, 0);
@@ -287,15 +292,12 @@ impl Record {
                 let flags = u32::from(entry.is_trim) | u32::from(entry.count == 0) << 1;
                 let at = ExtentPlace { member: *member, extent: flags };
                 place(w, 9, at, entry.block, entry.count.saturating_sub(1) as u8);
-                w.u64(component.0);
-                w.u32(entry.part);
-                write_id(w, entry.id);
+                change(w, *component, entry.part, entry.id);
+                w.u64(entry.tag.0);
             }
             Record::Hole { member, component, part, id } => {
                 place(w, 10, ExtentPlace { member: *member, extent: 0 }, 0, 0);
-                w.u64(component.0);
-                w.u32(*part);
-                write_id(w, *id);
+                change(w, *component, *part, *id);
             }
         }
     }
@@ -303,16 +305,20 @@ impl Record {
     fn decode(r: &mut Reader<'_>) -> Result<Record, FormatError> {
         let (kind, member, a, b) = (r.u8(), r.u8(), r.u8(), r.u8());
         let place = ExtentPlace { member, extent: r.u32() };
-        let (kind, origin) = Origin::split(kind);
+        let (kind, is_copy) = (kind & !Origin::COPY, kind & Origin::COPY != 0);
+        let origin =
+            |r: &mut Reader<'_>| if is_copy { Origin::Copy } else { Origin::Guest(RequestTag(r.u64())) };
         Ok(match kind {
             1 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let origin = origin(r);
                 let count = check_range(a, b)?;
                 let checksums = (0..count).map(|_| r.u32()).collect();
                 Record::Write { component, part, place, block: a, id, origin, checksums }
             }
             2 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let origin = origin(r);
                 let replaced = Some(r.u32()).filter(|_| a != 0);
                 let checksums = Box::new([(); BLOCKS_PER_EXTENT].map(|()| r.u32()));
                 Record::Direct { component, part, place, replaced, id, origin, checksums }
@@ -320,13 +326,15 @@ impl Record {
             3 => {
                 check_range(a, b)?;
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let origin = origin(r);
                 Record::Trim { component, part, place, block: a, count_less_one: b, id, origin }
             }
             4 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let origin = origin(r);
                 Record::Free { component, part, place, id, origin }
             }
-            _ if origin == Origin::Copy => {
+            _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
             5 => Record::Component { member, slot: place.extent, record: ComponentRecord::decode(r)? },
@@ -338,7 +346,8 @@ impl Record {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
                 let (is_trim, is_mark) = (place.extent & 1 != 0, place.extent & 2 != 0);
                 let count = if is_mark { 0 } else { count };
-                let entry = WindowEntry { id, part, block: a, count, is_trim };
+                let tag = RequestTag(r.u64());
+                let entry = WindowEntry { id, part, block: a, count, is_trim, tag };
                 Record::Entry { member, component, entry }
             }
             10 => Record::Hole { member, component: ComponentId(r.u64()), part: r.u32(), id: read_id(r) },
@@ -353,14 +362,16 @@ impl Origin {
 
     fn bit(self) -> u8 {
         match self {
-            Origin::Guest => 0,
+            Origin::Guest(_) => 0,
             Origin::Alone | Origin::Copy => Origin::COPY,
         }
     }
 
-    fn split(kind: u8) -> (u8, Origin) {
-        let origin = if kind & Origin::COPY == 0 { Origin::Guest } else { Origin::Copy };
-        (kind & !Origin::COPY, origin)
+    /// What follows the id in a record.
+    fn encode(self, w: &mut Writer) {
+        if let Origin::Guest(tag) = self {
+            w.u64(tag.0);
+        }
     }
 }
 
@@ -494,9 +505,9 @@ mod tests {
             is_deleting: false,
             disk_record: b"disk".to_vec(),
         };
-        let origin = Origin::Guest;
-        let entry = WindowEntry { id, part: 4, block: 255, count: 1, is_trim: true };
-        let mark = WindowEntry { id, part: 4, block: 0, count: 0, is_trim: true };
+        let origin = Origin::Guest(RequestTag(0x5afe));
+        let entry = WindowEntry { id, part: 4, block: 255, count: 1, is_trim: true, tag: RequestTag(6) };
+        let mark = WindowEntry { id, part: 4, block: 0, count: 0, is_trim: true, tag: RequestTag::default() };
         vec![
             Record::Write {
                 component,

@@ -209,7 +209,9 @@ impl Node {
         let caller = Caller { node: peer, session };
         match body {
             Request::Heartbeat => self.answer(caller, token, Answer::Done { congestion: 0 }, out),
-            Request::Guest { disk, request } => self.guest_of_peer(caller, token, disk, request, out),
+            Request::Guest { disk, tag, request } => {
+                self.guest_of_peer((caller, token), disk, tag, request, out);
+            }
             Request::Yield { disk } => self.yield_disk(caller, token, disk, out),
             body => self.serve_component(caller, token, body),
         }

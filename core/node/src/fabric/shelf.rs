@@ -132,8 +132,9 @@ impl Node {
             block: u16::from(one.block),
             count: one.count,
             is_trim: one.is_trim,
+            tag: one.tag,
         };
-        let window = group.window(key).into_iter().map(entry).collect();
+        let window = group.decided_lately(key).into_iter().chain(group.window(key)).map(entry).collect();
         Stored::State { promised: record.promised, watermark: group.watermark(key), window }
     }
 
@@ -180,7 +181,7 @@ pub(crate) fn inspected(result: Result<Answer, GroupError>) -> wire::Answer {
 
 fn origin(kind: EntryKind) -> Origin {
     match kind {
-        EntryKind::Guest => Origin::Guest,
+        EntryKind::Guest(tag) => Origin::Guest(tag),
         EntryKind::Copy => Origin::Copy,
     }
 }

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::node::{Node, Output, Token};
 use crate::request::Requester;
 use base::request::{Request as GuestRequest, RequestError};
-use base::{DiskId, Instant, NodeId};
+use base::{DiskId, Instant, NodeId, RequestTag};
 use replication::components::Caller;
 use replication::owner::{Input, Lost, OwnerState, Phase};
 use replication::{Owner, Roster, Standing};
@@ -262,9 +262,9 @@ impl Node {
     /// A guest's request that came to another node. This one answers if it owns the disk, or is about to.
     pub(crate) fn guest_of_peer(
         &mut self,
-        caller: Caller,
-        token: u32,
+        (caller, token): (Caller, u32),
         disk: DiskId,
+        tag: RequestTag,
         request: GuestRequest,
         out: &mut Vec<Output>,
     ) {
@@ -273,7 +273,7 @@ impl Node {
             matches!(phase, Some(Phase::Opening | Phase::Serving))
         });
         match key {
-            Some(key) => self.begin_request(Requester::Peer { caller, token }, key, request, out),
+            Some(key) => self.begin_request(Requester::Peer { caller, token }, tag, key, request, out),
             None => self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out),
         }
     }
@@ -334,8 +334,9 @@ impl Node {
         let id = self.disks[disk as usize].spec.id;
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         for key in std::mem::take(&mut cluster.held) {
-            let request = self.requests[key as usize].request().clone();
-            self.ask_node(to, For::Guest { request: key }, Request::Guest { disk: id, request }, out);
+            let (tag, request) =
+                (self.requests[key as usize].tag, self.requests[key as usize].request().clone());
+            self.ask_node(to, For::Guest { request: key }, Request::Guest { disk: id, tag, request }, out);
         }
     }
 

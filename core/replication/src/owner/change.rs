@@ -1,5 +1,6 @@
 //! Changes: locked, numbered, sent to all that count, acknowledged when all of them have it.
 
+use super::happened::Known;
 use super::state::At;
 use super::work::Work;
 use super::{Asked, Failure, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
@@ -7,8 +8,8 @@ use crate::lanes::{Hold, Range};
 use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::Standing;
-use base::WriteId;
 use base::units::BLOCK_SIZE;
+use base::{RequestTag, WriteId};
 use smallvec::SmallVec;
 use wire::{Answer, Entry, EntryKind, Refusal, Request};
 
@@ -18,6 +19,7 @@ pub(crate) struct InFlight {
     /// The work that holds its range; `None` once the guest was answered that nobody has room.
     work: Option<u32>,
     range: Range,
+    tag: RequestTag,
     payload: Payload,
     /// Members that have not answered.
     waiting: u8,
@@ -50,17 +52,11 @@ impl Payload {
 }
 
 impl Owner {
-    pub(crate) fn change(
-        &mut self,
-        token: Option<Token>,
-        place: u16,
-        part: u32,
-        block: u16,
-        payload: Payload,
-    ) {
+    pub(crate) fn change(&mut self, token: Token, change: Known, payload: Payload) {
+        let Known { tag, place, part, block } = change;
         let range = Range { part, block, count: payload.blocks() };
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
-        let key = self.works.insert(Work::Change { token, place, range, payload }) as u32;
+        let key = self.works.insert(Work::Change { token, place, range, tag, payload }) as u32;
         if self.places[place as usize].lanes.lock(range, Hold::Exclusive, key) {
             self.begin_work(key);
         }
@@ -95,10 +91,14 @@ impl Owner {
     }
 
     fn begin_change(&mut self, key: u32) {
-        let Work::Change { place, range, payload, .. } = &self.works[key as usize] else {
+        let Work::Change { place, range, tag, payload, .. } = &self.works[key as usize] else {
             unreachable!("only changes wait for the window")
         };
-        let (place, range, payload) = (*place, *range, payload.clone());
+        let (place, range, tag, payload) = (*place, *range, *tag, payload.clone());
+        // Looked up when its range is its own: it may have been under way when it was submitted again.
+        if self.has_happened(&Known { tag, place, part: range.part, block: range.block }) {
+            return self.end_work(key, Ok(Reply::Changed));
+        }
         let counts_resync = !self.is_mutant(Mutant::AcknowledgeWithoutResync);
         let state = &mut self.places[place as usize];
         state.sequence += 1;
@@ -115,7 +115,7 @@ impl Owner {
             .filter(|(_, one)| one.is_in() && one.is_open())
             .map(|(member, _)| member)
             .collect();
-        let in_flight = InFlight { work: Some(key), range, payload, waiting, full: 0, resends: 0 };
+        let in_flight = InFlight { work: Some(key), range, tag, payload, waiting, full: 0, resends: 0 };
         state.in_flight.insert(sequence, in_flight);
         for member in targets {
             self.send_change(At { place, member }, sequence);
@@ -136,28 +136,22 @@ impl Owner {
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[&sequence];
         let Range { part, block, .. } = in_flight.range;
+        let kind = EntryKind::Guest(in_flight.tag);
         let request = match &in_flight.payload {
             Payload::Write { data, checksums } => Request::Write {
                 component,
                 epoch,
                 id,
                 watermark,
-                kind: EntryKind::Guest,
+                kind,
                 part,
                 block,
                 data: data.clone(),
                 checksums: checksums.clone(),
             },
-            Payload::Trim { count } => Request::Trim {
-                component,
-                epoch,
-                id,
-                watermark,
-                kind: EntryKind::Guest,
-                part,
-                block,
-                count: *count,
-            },
+            Payload::Trim { count } => {
+                Request::Trim { component, epoch, id, watermark, kind, part, block, count: *count }
+            }
         };
         self.send(node, Asked::Change { at, sequence }, request);
     }
@@ -269,6 +263,8 @@ impl Owner {
         state.in_flight_bytes -= in_flight.payload.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
         if let Some(key) = in_flight.work {
+            let InFlight { tag, range, .. } = in_flight;
+            self.note_ended(Known { tag, place, part: range.part, block: range.block });
             self.end_work(key, Ok(Reply::Changed));
         }
         self.begin_changes(place);

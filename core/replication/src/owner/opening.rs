@@ -215,6 +215,7 @@ impl Owner {
         if self.places.iter().all(|place| place.is_ready) && self.recording.is_idle() {
             self.phase = Phase::Serving;
             self.has_served = true;
+            self.note_taken_over();
             self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
             for place in &mut self.places {
                 place.members.iter_mut().for_each(|member| member.opened = None);
@@ -282,7 +283,7 @@ impl Owner {
         let at = At { place, member: roll.target };
         let (node, component) = (self.member(at).node, self.member(at).component);
         let Entry { id, part, block, count, .. } = roll.entry;
-        let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Guest);
+        let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Guest(roll.entry.tag));
         let request = match data {
             Some((data, checksums)) => {
                 Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
@@ -393,8 +394,8 @@ fn opened(member: &super::state::Member) -> &Opened {
 }
 
 /// The greatest id that any active component knows to be decided.
-fn decided(place: &Place) -> WriteId {
-    place.active().map(|(_, one)| opened(one).watermark).max().unwrap_or_default()
+pub(super) fn decided(place: &Place) -> WriteId {
+    place.active().filter_map(|(_, one)| Some(one.opened.as_ref()?.watermark)).max().unwrap_or_default()
 }
 
 /// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch

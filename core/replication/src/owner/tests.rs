@@ -125,7 +125,14 @@ impl Bench {
         let data = base::Pool::new(1 << 20).take_zeroed(4096).expect("there is room");
         let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
         let payload = Payload::Write { data: smallvec::smallvec![data], checksums };
-        self.step(Input::Change { token: Token(token), place: 0, part: 0, block: 0, payload });
+        self.step(Input::Change {
+            token: Token(token),
+            place: 0,
+            part: 0,
+            block: 0,
+            tag: base::RequestTag(token),
+            payload,
+        });
     }
 
     /// Somebody else changes the record.

@@ -3,15 +3,16 @@
 use super::state::At;
 use super::{Payload, Token};
 use crate::lanes::Range;
-use base::{Instant, WriteId};
+use base::{Instant, RequestTag, WriteId};
 
 /// One of them.
 #[derive(Debug)]
 pub(crate) enum Work {
     Change {
-        token: Option<Token>,
+        token: Token,
         place: u16,
         range: Range,
+        tag: RequestTag,
         payload: Payload,
     },
     Read {
@@ -41,8 +42,7 @@ pub(crate) enum Work {
 impl Work {
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
-            Work::Change { token, .. } => *token,
-            Work::Read { token, .. } => Some(*token),
+            Work::Change { token, .. } | Work::Read { token, .. } => Some(*token),
             Work::Copy { .. } => None,
         }
     }

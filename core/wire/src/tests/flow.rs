@@ -13,7 +13,7 @@ fn write(pool: &Pool, blocks: usize) -> Request {
         epoch: 1,
         id: WriteId { epoch: 1, sequence: 1 },
         watermark: WriteId::default(),
-        kind: EntryKind::Guest,
+        kind: EntryKind::Guest(base::RequestTag(7)),
         part: 0,
         block: 0,
         data: buffers(pool, blocks * 4096, 1),
@@ -24,6 +24,7 @@ fn write(pool: &Pool, blocks: usize) -> Request {
 fn guest_write(pool: &Pool, len: usize) -> Request {
     Request::Guest {
         disk: DiskId(1),
+        tag: base::RequestTag(7),
         request: GuestRequest::Write { offset: 0, data: buffers(pool, len, 1) },
     }
 }
@@ -83,7 +84,7 @@ fn an_announced_payload_is_received_where_it_belongs() {
     // So much is still to come that it is received alone.
     assert_eq!(
         space(&mut decoder),
-        (vec![(1 << 20) - (INBOX_SIZE - 64 - 24 - 4 * 768), 1 << 20, 1 << 20], Reach::All)
+        (vec![(1 << 20) - (INBOX_SIZE - 64 - 32 - 4 * 768), 1 << 20, 1 << 20], Reach::All)
     );
     // As a socket would, a part at a time; when little is left, what comes behind it is welcome too.
     while rest.len() >= PAYLOAD_AT_ONCE {

@@ -93,19 +93,19 @@ fn a_size_above_the_limit_of_its_kind_is_refused_before_anything_is_set_aside() 
     check::<Request>(&header(1, 1, 0), "the body of a heartbeat frame is 1 bytes long; 0 are allowed");
     check::<Request>(&header(1, 0, 1), "the payload of a heartbeat frame is 1 bytes long; 0 are allowed");
     check::<Request>(
-        &header(4, 1073, 4096),
-        "the body of a write frame is 1073 bytes long; 1072 are allowed",
+        &header(4, 1081, 4096),
+        "the body of a write frame is 1081 bytes long; 1080 are allowed",
     );
     check::<Request>(
-        &header(4, 1072, (1 << 20) + 1),
+        &header(4, 1080, (1 << 20) + 1),
         "the payload of a write frame is 1048577 bytes long; 1048576 are allowed",
     );
     check::<Request>(
         &header(13, u32::MAX, u32::MAX),
-        "the body of a guest write frame is 4294967295 bytes long; 32792 are allowed",
+        "the body of a guest write frame is 4294967295 bytes long; 32800 are allowed",
     );
     check::<Request>(
-        &header(13, 24, u32::MAX),
+        &header(13, 32, u32::MAX),
         "the payload of a guest write frame is 4294967295 bytes long; 33554432 are allowed",
     );
     check::<Answer>(
@@ -172,6 +172,7 @@ fn fields_that_make_no_sense_are_refused() {
     check_flaw::<Request>(&write, "write", at(40), &255u16.to_le_bytes(), one_part);
     check_flaw::<Request>(&write, "write", at(40), &u16::MAX.to_le_bytes(), one_part);
     check_flaw::<Request>(&write, "write", at(44), &[0], "it is for no known purpose");
+    check_flaw::<Request>(&write, "write", at(44), &[2], "it is for no known purpose"); // A copy has no tag.
     check_flaw::<Request>(&write, "write", at(45), &[1], "reserved bytes are set");
     let lengths = "a list's length and that of the body contradict each other";
     check_flaw::<Request>(&write, "write", at(42), &3u16.to_le_bytes(), lengths);
@@ -186,14 +187,14 @@ fn fields_that_make_no_sense_are_refused() {
     check_flaw::<Request>(&create, "create", at(56), &769u16.to_le_bytes(), "a list is longer than allowed");
     let sectors = "its range does not begin or end with a sector";
     let guest_read = request_named("guest read");
-    check_flaw::<Request>(&guest_read, "guest read", at(16), &1u64.to_le_bytes(), sectors);
-    check_flaw::<Request>(&guest_read, "guest read", at(24), &511u32.to_le_bytes(), sectors);
+    check_flaw::<Request>(&guest_read, "guest read", at(24), &1u64.to_le_bytes(), sectors);
+    check_flaw::<Request>(&guest_read, "guest read", at(32), &511u32.to_le_bytes(), sectors);
     let larger = "it is larger than a guest's request may be";
-    check_flaw::<Request>(&guest_read, "guest read", at(24), &((32u32 << 20) + 512).to_le_bytes(), larger);
+    check_flaw::<Request>(&guest_read, "guest read", at(32), &((32u32 << 20) + 512).to_le_bytes(), larger);
     let beyond = "its range reaches beyond the largest disk";
-    check_flaw::<Request>(&guest_read, "guest read", at(16), &(64u64 << 40).to_le_bytes(), beyond);
+    check_flaw::<Request>(&guest_read, "guest read", at(24), &(64u64 << 40).to_le_bytes(), beyond);
     let trim = request_named("guest trim");
-    check_flaw::<Request>(&trim, "guest trim", at(16), &(!511u64).to_le_bytes(), beyond);
+    check_flaw::<Request>(&trim, "guest trim", at(24), &(!511u64).to_le_bytes(), beyond);
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn answers_that_make_no_sense_are_refused() {
     let at = |field: usize| HEADER_SIZE + field;
     let opened = answer_named("opened with entries");
     check_flaw::<Answer>(&opened, "opened", at(16), &[0xff; 4], "its entries are not in ascending order");
-    check_flaw::<Answer>(&opened, "opened", at(12), &4097u32.to_le_bytes(), "a list is longer than allowed");
+    check_flaw::<Answer>(&opened, "opened", at(12), &4353u32.to_le_bytes(), "a list is longer than allowed");
     check_flaw::<Answer>(
         &opened,
         "opened",

@@ -8,7 +8,7 @@ use crate::{
 };
 use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
 use base::units::DISK_SIZE_MAX;
-use base::{ComponentId, DeviceId, DiskId, Pool, WriteId};
+use base::{ComponentId, DeviceId, DiskId, Pool, RequestTag, WriteId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -26,8 +26,12 @@ fn blocks() -> impl Strategy<Value = (u16, u16)> {
     (0u16..256).prop_flat_map(|block| (Just(block), 1..=256 - block))
 }
 
+fn tag() -> impl Strategy<Value = RequestTag> {
+    any::<u64>().prop_map(RequestTag)
+}
+
 fn entry_kind() -> impl Strategy<Value = EntryKind> {
-    prop_oneof![Just(EntryKind::Guest), Just(EntryKind::Copy)]
+    prop_oneof![tag().prop_map(EntryKind::Guest), Just(EntryKind::Copy)]
 }
 
 fn write() -> impl Strategy<Value = Request> {
@@ -120,15 +124,24 @@ fn request() -> impl Strategy<Value = Request> {
         trim_or_read(),
         new_component().prop_map(Request::Create),
         new_component().prop_map(Request::Change),
-        (any::<u128>(), guest_request())
-            .prop_map(|(disk, request)| Request::Guest { disk: DiskId(disk), request }),
+        (any::<u128>(), tag(), guest_request()).prop_map(|(disk, tag, request)| Request::Guest {
+            disk: DiskId(disk),
+            tag,
+            request
+        }),
     ]
 }
 
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
-    let entry = (write_id(), any::<u32>(), blocks(), any::<bool>());
-    let entry =
-        entry.prop_map(|(id, part, (block, count), is_trim)| Entry { id, part, block, count, is_trim });
+    let entry = (write_id(), any::<u32>(), blocks(), any::<bool>(), tag());
+    let entry = entry.prop_map(|(id, part, (block, count), is_trim, tag)| Entry {
+        id,
+        part,
+        block,
+        count,
+        is_trim,
+        tag,
+    });
     vec(entry, 0..200).prop_map(|mut entries| {
         entries.sort_by_key(|entry| entry.id);
         entries

@@ -2,7 +2,7 @@
 
 use crate::{Answer, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions};
 use base::request::{Buffers, Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
-use base::{ComponentId, DeviceId, DiskId, Pool, WriteId};
+use base::{ComponentId, DeviceId, DiskId, Pool, RequestTag, WriteId};
 use smallvec::smallvec;
 
 /// `len` bytes from the pool: 0, 1, 2, … with `seed` added, over and over.
@@ -40,6 +40,7 @@ const ID: WriteId = WriteId { epoch: 0x6162_6364, sequence: 0x6566_6768_696a_6b6
 const WATERMARK: WriteId = WriteId { epoch: 0x7172_7374, sequence: 0x7576_7778_797a_7b7c };
 const EPOCH: u32 = 0x8182_8384;
 const PART: u32 = 0x0001_0203;
+const TAG: RequestTag = RequestTag(0xe1e2_e3e4_e5e6_e7e8);
 
 fn new_component() -> NewComponent {
     NewComponent {
@@ -55,7 +56,7 @@ fn new_component() -> NewComponent {
 /// One request of each kind and form, with its name.
 pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
     let (component, epoch, part, id, watermark) = (COMPONENT, EPOCH, PART, ID, WATERMARK);
-    let guest = |request| Request::Guest { disk: DISK, request };
+    let guest = |request| Request::Guest { disk: DISK, tag: TAG, request };
     vec![
         ("heartbeat", Request::Heartbeat),
         ("open", Request::Open { disk: DISK, component, epoch }),
@@ -67,7 +68,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
                 epoch,
                 id,
                 watermark,
-                kind: EntryKind::Guest,
+                kind: EntryKind::Guest(TAG),
                 part,
                 block: 254,
                 data: buffers(pool, 8192, 0),
@@ -95,7 +96,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
                 epoch,
                 id,
                 watermark,
-                kind: EntryKind::Guest,
+                kind: EntryKind::Guest(TAG),
                 part,
                 block: 0,
                 count: 256,
@@ -121,7 +122,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
 
 /// One answer of each kind and form, with its name.
 pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
-    let entry = Entry { id: ID, part: PART, block: 3, count: 253, is_trim: false };
+    let entry = Entry { id: ID, part: PART, block: 3, count: 253, is_trim: false, tag: TAG };
     let later = WriteId { sequence: ID.sequence + 1, ..ID };
     let regions: [WriteId; 16] = std::array::from_fn(|region| WriteId { epoch: 1, sequence: region as u64 });
     let mut data = bytes(pool, 4096, 5);

@@ -1,6 +1,7 @@
 //! A virtual guest: it reads, writes and trims its disk, moves, and checks what it gets.
 
-use crate::model::{Key, Model, Value, fill, value_of};
+use super::register::{Block, Registers};
+use crate::model::{Value, fill, value_of};
 use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError};
 use base::units::{BLOCK_SIZE, MIB};
 use base::{DiskId, Pool, Random};
@@ -9,16 +10,19 @@ use std::collections::BTreeMap;
 /// A request under way.
 #[derive(Debug)]
 enum Asked {
-    Write {
-        keys: Vec<Key>,
-    },
-    /// `via`: the host of an observer, who only reads.
-    Read {
-        first: u64,
-        count: u64,
-        began: u64,
-        via: Option<usize>,
-    },
+    /// `via`: the host of a rival, who writes what the guest is writing.
+    Write { blocks: Vec<(Block, Value)>, via: Option<usize> },
+    /// `via`: the host of an observer.
+    Read { first: u64, count: u64, began: u64, via: Option<usize> },
+}
+
+impl Asked {
+    /// The host of whoever asked, if that is not the guest.
+    fn via(&self) -> Option<usize> {
+        match self {
+            Asked::Write { via, .. } | Asked::Read { via, .. } => *via,
+        }
+    }
 }
 
 /// The guest of one disk.
@@ -30,7 +34,7 @@ pub struct Guest {
     pub host: usize,
     /// See `host`.
     pub moving_to: Option<usize>,
-    model: Model,
+    registers: Registers,
     asked: BTreeMap<u64, Asked>,
     next_token: u64,
     /// When the oldest of `asked` was asked.
@@ -51,7 +55,7 @@ impl Guest {
             size_blocks: size / BLOCK_SIZE,
             host,
             moving_to: None,
-            model: Model::default(),
+            registers: Registers::default(),
             asked: BTreeMap::new(),
             next_token: 1,
             since: BTreeMap::new(),
@@ -63,12 +67,7 @@ impl Guest {
 
     /// Requests of its own under way.
     pub fn outstanding(&self) -> usize {
-        self.asked.values().filter(|asked| !matches!(asked, Asked::Read { via: Some(_), .. })).count()
-    }
-
-    fn key(block: u64) -> Key {
-        let per_part = MIB / BLOCK_SIZE;
-        (0, (block / per_part) as u32, (block % per_part) as u16)
+        self.asked.values().filter(|asked| asked.via().is_none()).count()
     }
 
     /// The next request, if the guest finds one to make.
@@ -91,7 +90,8 @@ impl Guest {
             11 | 12 => self.trim(first, count)?,
             _ => {
                 let (offset, len) = (first * BLOCK_SIZE, (count * BLOCK_SIZE) as u32);
-                self.asked.insert(token, Asked::Read { first, count, began: self.model.clock(), via: None });
+                let began = self.registers.clock();
+                self.asked.insert(token, Asked::Read { first, count, began, via: None });
                 Request::Read { offset, len }
             }
         };
@@ -100,32 +100,71 @@ impl Guest {
         Some((token, request))
     }
 
-    fn free_keys(&self, first: u64, count: u64) -> Option<Vec<Key>> {
-        let keys: Vec<Key> = (first..first + count).map(Guest::key).collect();
-        keys.iter().all(|key| !self.model.is_busy(*key)).then_some(keys)
+    fn is_free(&self, first: u64, count: u64) -> bool {
+        (first..first + count).all(|block| !self.registers.is_busy(block))
     }
 
     fn write(&mut self, first: u64, count: u64, random: &mut Random, pool: &Pool) -> Option<Request> {
-        let keys = self.free_keys(first, count)?;
-        let mut data = Buffers::new();
-        for part in keys.chunks((MIB / BLOCK_SIZE) as usize) {
-            let mut buffer = pool.take(part.len() * BLOCK_SIZE as usize)?;
-            for (index, block) in buffer.bytes_mut().chunks_exact_mut(BLOCK_SIZE as usize).enumerate() {
-                let value: Value = random.bits() >> 16 | 1;
-                fill(value, block);
-                self.model.begin(part[index], value);
-            }
-            data.push(buffer);
-        }
-        self.asked.insert(self.next_token, Asked::Write { keys });
+        self.is_free(first, count).then_some(())?;
+        let (data, blocks) = self.data(first, count, random, pool)?;
+        self.asked.insert(self.next_token, Asked::Write { blocks, via: None });
         Some(Request::Write { offset: first * BLOCK_SIZE, data })
     }
 
+    /// Blocks that nobody has written so before.
+    fn data(
+        &mut self,
+        first: u64,
+        count: u64,
+        random: &mut Random,
+        pool: &Pool,
+    ) -> Option<(Buffers, Vec<(Block, Value)>)> {
+        let all: Vec<Block> = (first..first + count).collect();
+        let (mut data, mut blocks) = (Buffers::new(), Vec::new());
+        for part in all.chunks((MIB / BLOCK_SIZE) as usize) {
+            let mut buffer = pool.take(part.len() * BLOCK_SIZE as usize)?;
+            for (block, bytes) in part.iter().zip(buffer.bytes_mut().chunks_exact_mut(BLOCK_SIZE as usize)) {
+                let value: Value = random.bits() >> 16 | 1;
+                fill(value, bytes);
+                self.registers.begin(*block, value);
+                blocks.push((*block, value));
+            }
+            data.push(buffer);
+        }
+        Some((data, blocks))
+    }
+
     fn trim(&mut self, first: u64, count: u64) -> Option<Request> {
-        let keys = self.free_keys(first, count)?;
-        keys.iter().for_each(|key| self.model.begin(*key, 0));
-        self.asked.insert(self.next_token, Asked::Write { keys });
+        self.is_free(first, count).then_some(())?;
+        let blocks: Vec<(Block, Value)> = (first..first + count).map(|block| (block, 0)).collect();
+        blocks.iter().for_each(|(block, value)| self.registers.begin(*block, *value));
+        self.asked.insert(self.next_token, Asked::Write { blocks, via: None });
         Some(Request::Trim { offset: first * BLOCK_SIZE, len: count * BLOCK_SIZE })
+    }
+
+    /// Somebody at another host writes a block that the guest is writing: a client that was told to take over, perhaps,
+    /// while the former one's host sleeps.
+    pub fn rival(&mut self, host: usize, random: &mut Random, pool: &Pool) -> Option<(u64, Request)> {
+        let is_single =
+            |asked: &&Asked| matches!(asked, Asked::Write { blocks, via: None } if blocks.len() == 1);
+        let found = self.asked.values().find(|asked| is_single(asked) && self.has_no_rival(asked))?;
+        let Asked::Write { blocks, .. } = found else { return None };
+        let block = blocks[0].0;
+        let (data, blocks) = self.data(block, 1, random, pool)?;
+        let token = self.next_token;
+        self.next_token += 1;
+        self.asked.insert(token, Asked::Write { blocks, via: Some(host) });
+        Some((token, Request::Write { offset: block * BLOCK_SIZE, data }))
+    }
+
+    fn has_no_rival(&self, asked: &Asked) -> bool {
+        let Asked::Write { blocks, .. } = asked else { return false };
+        let is_same = |other: &Asked| match other {
+            Asked::Write { blocks: others, via: Some(_) } => others[0].0 == blocks[0].0,
+            Asked::Write { .. } | Asked::Read { .. } => false,
+        };
+        // A trim's value is that of others too, so that nothing could be told.
+        blocks[0].1 != 0 && !self.asked.values().any(is_same)
     }
 
     /// A read of the whole disk, part by part, for the end.
@@ -138,18 +177,18 @@ impl Guest {
         let token = self.next_token;
         self.next_token += 1;
         self.since.insert(token, now);
-        let asked = Asked::Read { first, count: per_part, began: self.model.clock(), via: None };
+        let asked = Asked::Read { first, count: per_part, began: self.registers.clock(), via: None };
         self.asked.insert(token, asked);
         Some((token, Request::Read { offset: first * BLOCK_SIZE, len: MIB as u32 }))
     }
 
     /// The requests of its own that are under way.
     pub fn own_requests(&self) -> Vec<u64> {
-        let own = self.asked.iter().filter(|(_, asked)| !matches!(asked, Asked::Read { via: Some(_), .. }));
+        let own = self.asked.iter().filter(|(_, asked)| asked.via().is_none());
         own.map(|(token, _)| *token).collect()
     }
 
-    /// Reads of observers under way.
+    /// Requests of observers and rivals under way.
     pub fn observers(&self) -> usize {
         self.asked.len() - self.outstanding()
     }
@@ -159,14 +198,28 @@ impl Guest {
         let token = self.next_token;
         self.next_token += 1;
         let first = random.below(24.min(self.size_blocks));
-        let asked = Asked::Read { first, count: 1, began: self.model.clock(), via: Some(host) };
+        let asked = Asked::Read { first, count: 1, began: self.registers.clock(), via: Some(host) };
         self.asked.insert(token, asked);
         (token, Request::Read { offset: first * BLOCK_SIZE, len: BLOCK_SIZE as u32 })
     }
 
-    /// A host is gone, and with it those who read through it.
+    /// A host is gone, and with it those who read and write through it.
     pub fn lose_observers(&mut self, host: usize) {
-        self.asked.retain(|_, asked| !matches!(asked, Asked::Read { via: Some(via), .. } if *via == host));
+        self.lose(|asked| asked.via() == Some(host));
+    }
+
+    /// Clients are gone: what they had asked has happened or not.
+    fn lose(&mut self, is_lost: impl Fn(&Asked) -> bool) {
+        let Guest { asked, registers, .. } = self;
+        asked.retain(|_, asked| {
+            let is_lost = is_lost(asked);
+            if let Asked::Write { blocks, .. } = asked
+                && is_lost
+            {
+                blocks.iter().for_each(|(block, value)| registers.undecide(*block, *value));
+            }
+            !is_lost
+        });
     }
 
     /// A request ended.
@@ -187,13 +240,13 @@ impl Guest {
         self.longest_ns = self.longest_ns.max(now - since);
         self.answered += 1;
         match (asked, outcome) {
-            (Asked::Write { keys }, Ok(Reply::Done)) => {
-                keys.iter().for_each(|key| self.model.acknowledge(*key));
+            (Asked::Write { blocks, .. }, Ok(Reply::Done)) => {
+                blocks.iter().for_each(|(block, value)| self.registers.acknowledge(*block, *value));
             }
-            (Asked::Write { keys }, Err(RequestError::NoSpace)) => {
+            (Asked::Write { blocks, .. }, Err(RequestError::NoSpace)) => {
                 self.errors += 1;
                 // Pieces of it may have happened.
-                keys.iter().for_each(|key| self.model.undecide(*key));
+                blocks.iter().for_each(|(block, value)| self.registers.undecide(*block, *value));
             }
             (Asked::Read { first, count, began, .. }, Ok(Reply::Data(pieces))) => {
                 self.check(first, count, began, &pieces)?;
@@ -217,8 +270,8 @@ impl Guest {
         }
         for (block, bytes) in (first..).zip(bytes.chunks_exact(BLOCK_SIZE as usize)) {
             let found = value_of(bytes).map_err(|why| format!("{why} (block {block} of {:?})", self.disk))?;
-            self.model
-                .check(Guest::key(block), found, began)
+            self.registers
+                .check(block, found, began)
                 .map_err(|why| format!("{why} (block {block} of {:?})", self.disk))?;
         }
         Ok(())
@@ -226,9 +279,8 @@ impl Guest {
 
     /// The host on which it runs is gone: what it had asked has happened or not. It starts elsewhere.
     pub fn lose_host(&mut self, to: usize) {
-        self.asked.retain(|_, asked| matches!(asked, Asked::Read { via: Some(_), .. }));
+        self.lose(|asked| asked.via().is_none());
         self.since.clear();
-        self.model.crash();
         self.host = to;
         self.moving_to = None;
     }

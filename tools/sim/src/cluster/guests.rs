@@ -20,11 +20,26 @@ impl World {
         }
     }
 
+    /// Somebody writes through another host what the guest is writing.
+    fn rival(&mut self, guest: usize) {
+        let host = self.random.below(self.hosts.len() as u64) as usize;
+        let is_running = self.hosts[host].node.is_some() && self.hosts[host].paused_until <= self.now;
+        if host == self.guests[guest].host || !is_running || self.guests[guest].observers() >= 4 {
+            return;
+        }
+        if let Some((number, request)) = self.guests[guest].rival(host, &mut self.random, &self.pool) {
+            self.asks(host, guest, number, request);
+        }
+    }
+
     pub(crate) fn guest_turn(&mut self, guest: usize) {
         let pause = 1 + self.random.below(self.plan.think_ns);
         self.later(pause, Event::Guest { guest });
         if self.has_load && self.random.chance(1, 8) {
             self.observe(guest);
+        }
+        if self.has_load && self.random.chance(1, 8) {
+            self.rival(guest);
         }
         let host = self.guests[guest].host;
         if self.hosts[host].node.is_none() {

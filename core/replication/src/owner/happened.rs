@@ -1,0 +1,121 @@
+//! Changes that have happened, so that a request which is submitted again takes effect once.
+//!
+//! A node that does not learn how a request ended (its owner fell silent, or the link broke) submits it again, to the same
+//! owner or the next. Between, others may have changed the same blocks: done twice, it would undo that. So a change whose
+//! tag is known is answered and not done. Known are the changes in the windows that a new owner found, with some before
+//! them, and those of other nodes' guests that this owner has ended.
+
+use super::Owner;
+use super::opening::decided;
+use crate::limits;
+use crate::mutant::Mutant;
+use base::{RequestTag, WriteId};
+use rustc_hash::FxHashSet;
+use std::collections::{BTreeMap, VecDeque};
+use wire::Entry;
+
+/// One change of a request: requests are cut into changes in the same way each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Known {
+    pub(crate) tag: RequestTag,
+    pub(crate) place: u16,
+    pub(crate) part: u32,
+    pub(crate) block: u16,
+}
+
+/// The last changes of one node's guests.
+#[derive(Debug, Default)]
+struct Recent {
+    known: FxHashSet<Known>,
+    order: VecDeque<Known>,
+}
+
+/// What has happened.
+#[derive(Debug, Default)]
+pub(crate) struct Happened {
+    /// Found in the windows when the disk was taken over.
+    taken_over: FxHashSet<Known>,
+    /// Ended since, by the source of their tags. A node has a bounded number of requests under way, so that what it may
+    /// submit again is among its last.
+    since: BTreeMap<u16, Recent>,
+}
+
+impl Happened {
+    fn contains(&self, change: &Known) -> bool {
+        self.taken_over.contains(change)
+            || self.since.get(&change.tag.source()).is_some_and(|recent| recent.known.contains(change))
+    }
+
+    fn ended(&mut self, change: Known) {
+        let recent = self.since.entry(change.tag.source()).or_default();
+        if recent.known.insert(change) {
+            recent.order.push_back(change);
+        }
+        if recent.order.len() > limits::HAPPENED_MAX
+            && let Some(oldest) = recent.order.pop_front()
+        {
+            recent.known.remove(&oldest);
+        }
+    }
+}
+
+impl Owner {
+    /// Whether a change has happened already.
+    pub(crate) fn has_happened(&self, change: &Known) -> bool {
+        !self.is_mutant(Mutant::ApplyTwice) && self.happened.contains(change)
+    }
+
+    /// A change has ended. Those of this node's own guests are not submitted to this owner again.
+    pub(crate) fn note_ended(&mut self, change: Known) {
+        let own = RequestTag::first(self.me.node, self.me.incarnation).source();
+        if change.tag != RequestTag::default() && change.tag.source() != own {
+            self.happened.ended(change);
+        }
+    }
+
+    /// The windows are decided: what the active components told of has happened.
+    pub(crate) fn note_taken_over(&mut self) {
+        for (place, state) in (0u16..).zip(&self.places) {
+            let decided = decided(state);
+            // Of an epoch before that, a component may have kept what a resync has undone.
+            let has_happened = |id: WriteId| id > decided || id.epoch == decided.epoch;
+            let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != RequestTag::default();
+            let told = state.active().filter_map(|(_, member)| member.opened.as_ref());
+            let entries = told.flat_map(|opened| &opened.entries);
+            let entries = entries.filter(is_change).filter(|entry| has_happened(entry.id));
+            self.happened.taken_over.extend(entries.map(|entry| Known {
+                tag: entry.tag,
+                place,
+                part: entry.part,
+                block: entry.block,
+            }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(source: u64, number: u64) -> Known {
+        Known { tag: RequestTag(source << 48 | number), place: 0, part: 0, block: 0 }
+    }
+
+    #[test]
+    fn the_last_changes_of_each_node_are_known_however_many_another_makes() {
+        let mut happened = Happened::default();
+        happened.ended(change(1, 1));
+        (0..limits::HAPPENED_MAX as u64 * 2).for_each(|number| happened.ended(change(2, number)));
+        assert!(happened.contains(&change(1, 1)));
+        assert!(happened.contains(&change(2, limits::HAPPENED_MAX as u64 * 2 - 1)));
+        assert!(!happened.contains(&change(2, 0)), "what is long past is forgotten");
+    }
+
+    #[test]
+    fn the_pieces_of_a_request_are_told_apart() {
+        let mut happened = Happened::default();
+        happened.ended(change(1, 1));
+        assert!(!happened.contains(&Known { block: 1, ..change(1, 1) }));
+        assert!(!happened.contains(&Known { place: 1, ..change(1, 1) }));
+    }
+}

@@ -1,0 +1,151 @@
+//! What a block may read as while several clients write it: a register, checked for linearizability.
+//!
+//! Every write has a value of its own. A write takes effect once, between its beginning and its answer: when a read has
+//! seen it, that has happened, and once something else has taken its place it must not come back.
+
+use crate::model::Value;
+use std::collections::BTreeMap;
+
+/// A block of a disk.
+pub type Block = u64;
+
+/// A write that has not been answered.
+#[derive(Debug, Clone)]
+struct Pending {
+    value: Value,
+    began: u64,
+    /// Whether somebody has read it: it has taken effect.
+    is_seen: bool,
+    /// Whether its client is gone: the next read decides whether it took effect.
+    is_undecided: bool,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    /// What may stand there by the writes that were answered or seen, each with the time at which it was.
+    current: Vec<(Value, u64)>,
+    pending: Vec<Pending>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State { current: vec![(0, 0)], pending: Vec::new() }
+    }
+}
+
+/// All blocks of a disk.
+#[derive(Debug, Default)]
+pub struct Registers {
+    blocks: BTreeMap<Block, State>,
+    clock: u64,
+}
+
+impl Registers {
+    /// Whether a write of the block is under way, or one of which nobody knows whether it happened.
+    pub fn is_busy(&self, block: Block) -> bool {
+        self.blocks.get(&block).is_some_and(|state| !state.pending.is_empty())
+    }
+
+    /// The time, for [`Registers::check`].
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// A write begins.
+    pub fn begin(&mut self, block: Block, value: Value) {
+        self.clock += 1;
+        let pending = Pending { value, began: self.clock, is_seen: false, is_undecided: false };
+        self.blocks.entry(block).or_default().pending.push(pending);
+    }
+
+    /// A write was acknowledged.
+    pub fn acknowledge(&mut self, block: Block, value: Value) {
+        self.clock += 1;
+        let state = self.blocks.get_mut(&block).expect("a write that ends began");
+        let index = state.pending.iter().position(|one| one.value == value);
+        let ended = state.pending.remove(index.expect("a write that ends began"));
+        if !ended.is_seen {
+            // It took effect after what was known when it began; of what became known since, nobody can tell.
+            state.current.retain(|(_, since)| *since > ended.began);
+            state.current.push((value, self.clock));
+        }
+    }
+
+    /// A write ended, or its client did, without anyone knowing whether it happened: the next read of the block decides.
+    pub fn undecide(&mut self, block: Block, value: Value) {
+        let state = self.blocks.get_mut(&block).expect("a write that ends began");
+        let pending = state.pending.iter_mut().find(|one| one.value == value);
+        pending.expect("a write that ends began").is_undecided = true;
+    }
+
+    /// Checks what a read that began at `began` found.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn check(&mut self, block: Block, found: Value, began: u64) -> Result<(), String> {
+        self.clock += 1;
+        let clock = self.clock;
+        let state = self.blocks.entry(block).or_default();
+        if state.current.iter().any(|(_, since)| *since > began) {
+            // Decided while the read was under way: what stood before is a fair answer too.
+            return Ok(());
+        }
+        if state.current.iter().any(|(value, _)| *value == found) {
+            if state.current.len() > 1 {
+                state.current = vec![(found, clock)];
+            }
+        } else if let Some(pending) = state.pending.iter_mut().find(|one| one.value == found && !one.is_seen)
+        {
+            pending.is_seen = true;
+            state.current = vec![(found, clock)];
+        } else {
+            let State { current, pending } = state;
+            return Err(format!(
+                "reads as {found:x}, expected one of {current:x?} or, not seen yet, {pending:x?}"
+            ));
+        }
+        state.pending.retain(|one| !one.is_undecided);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_was_seen_and_replaced_does_not_come_back() {
+        let mut registers = Registers::default();
+        registers.begin(7, 1);
+        registers.check(7, 1, registers.clock()).expect("it is under way");
+        registers.begin(7, 2);
+        registers.acknowledge(7, 2);
+        registers.check(7, 2, registers.clock()).expect("acknowledged after it");
+        registers.acknowledge(7, 1);
+        registers.check(7, 1, registers.clock()).expect_err("it took effect before");
+        registers.check(7, 2, registers.clock()).expect("still there");
+    }
+
+    #[test]
+    fn of_two_writes_at_once_either_may_be_the_last_until_somebody_reads() {
+        let mut registers = Registers::default();
+        registers.begin(7, 1);
+        registers.begin(7, 2);
+        registers.acknowledge(7, 2);
+        registers.acknowledge(7, 1);
+        registers.check(7, 0, registers.clock()).expect_err("both were acknowledged");
+        registers.check(7, 2, registers.clock()).expect("the first may have come before");
+        registers.check(7, 1, registers.clock()).expect_err("it is told now that it did");
+    }
+
+    #[test]
+    fn the_next_read_decides_about_a_write_whose_client_is_gone() {
+        let mut registers = Registers::default();
+        registers.begin(7, 1);
+        registers.undecide(7, 1);
+        assert!(registers.is_busy(7));
+        registers.check(7, 0, registers.clock()).expect("it did not happen");
+        assert!(!registers.is_busy(7));
+        registers.check(7, 1, registers.clock()).expect_err("nor does it now");
+    }
+}
