@@ -24,7 +24,7 @@ mod scenarios;
 mod stamp;
 
 use bench::Settings;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use failure::Failure;
 use report::Report;
 use scenarios::Scenario;
@@ -100,10 +100,19 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         if arguments.scenarios.is_empty() { Scenario::ALL.to_vec() } else { arguments.scenarios.clone() };
     let mut reports: Vec<Report> = Vec::new();
     for scenario in scenarios {
-        let report = scenario.run(&settings)?;
+        // One that cannot begin keeps no other from it.
+        let report = scenario.run(&settings).unwrap_or_else(|failure| Report {
+            scenario: scenario
+                .to_possible_value()
+                .map_or_else(String::new, |value| value.get_name().to_owned()),
+            seed: settings.seed,
+            folder: settings.folder.display().to_string(),
+            failure: Some(failure.to_string()),
+            ..Report::default()
+        });
         println!("{}", report.text());
         reports.push(report);
-        // After each, so that nothing is lost when a later one cannot begin.
+        // After each, so that nothing is lost when a later one is ended by hand.
         write_json(arguments, &reports)?;
     }
     // It stays when something in it was kept.
