@@ -148,6 +148,8 @@ impl Attendee {
                 if self.state == Liveness::Alive || now.since(steady) >= STEADY_AFTER {
                     self.state = Liveness::Alive;
                     self.well = now;
+                } else {
+                    self.state = Liveness::Suspect { since };
                 }
                 return;
             }
@@ -234,13 +236,17 @@ mod tests {
     #[test]
     fn a_host_is_alive_again_only_after_a_while() {
         let changes = run(Maintenance::Off, 90, |second| second <= 5 || second > 60, |_| None);
-        assert_eq!(changes, [(0, ALIVE), (16, suspect(15)), (45, away(15)), (81, ALIVE)]);
+        let expected = [(0, ALIVE), (16, suspect(15)), (45, away(15)), (61, suspect(15)), (81, ALIVE)];
+        assert_eq!(changes, expected);
     }
 
     #[test]
     fn a_host_that_comes_and_goes_keeps_the_time_since_it_was_well() {
         let changes = run(Maintenance::Off, 130, |second| second <= 5 || second % 25 == 0, |_| None);
-        assert_eq!(changes, [(0, ALIVE), (16, suspect(15)), (45, away(15))]);
+        assert_eq!(changes[..3], [(0, ALIVE), (16, suspect(15)), (45, away(15))]);
+        for (second, state) in &changes[3..] {
+            assert!([suspect(15), away(15)].contains(state), "{state:?} at {second}");
+        }
     }
 
     #[test]

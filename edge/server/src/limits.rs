@@ -65,6 +65,8 @@ pub const EVENTS_KEPT: usize = 1000;
 pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long a change waits that another one came before.
 pub const DELETION_POLL: Duration = Duration::from_millis(50);
+/// How long a component that no record names and that cannot be deleted is left alone: its device may have failed.
+pub const DELETION_RETRY: Duration = Duration::from_secs(60);
 /// How long a host waits for what another one knows before it answers without.
 pub const HOST_ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// How long the command line waits for an answer: a shrink or a deletion of 64 TiB may take a while.

@@ -49,6 +49,9 @@ pub struct HostView {
     /// Disks that can be used and are not whole: why, and when they will be.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_whole: BTreeMap<String, Vec<String>>,
+    /// What goes on with disks that are whole: what is copied to where.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub under_way: BTreeMap<String, String>,
 }
 
 /// A host in a list.
@@ -287,6 +290,9 @@ pub struct DiskSummary {
     /// Which copies do not count or cannot be reached, why, and when they will; empty: it is whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_whole: Vec<String>,
+    /// What goes on with it although it is whole: what is copied to where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<String>,
 }
 
 /// All of one disk.

@@ -159,7 +159,14 @@ fn status_text(host: &HostView) -> String {
         host.unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     let not_whole: Vec<String> =
         host.not_whole.iter().map(|(name, lines)| format!("{name}: {}", lines.join("; "))).collect();
-    let lists = [("unavailable", unavailable), ("not whole", not_whole), ("warnings", host.warnings.clone())];
+    let under_way: Vec<String> =
+        host.under_way.iter().map(|(name, line)| format!("{name}: {line}")).collect();
+    let lists = [
+        ("unavailable", unavailable),
+        ("not whole", not_whole),
+        ("under way", under_way),
+        ("warnings", host.warnings.clone()),
+    ];
     for (name, lines) in lists {
         if !lines.is_empty() {
             facts.push((name, lines.join("\n")));

@@ -269,7 +269,9 @@ fn disk_text(disk: &DiskView) -> String {
         ("why", disk.why.join("\n")),
         ("attach", disk.addresses.join("\n")),
     ];
-    for (name, lines) in [("debts", &summary.debts), ("not whole", &summary.not_whole)] {
+    let under_way: Vec<String> = summary.under_way.iter().cloned().collect();
+    let lists = [("debts", &summary.debts), ("not whole", &summary.not_whole), ("under way", &under_way)];
+    for (name, lines) in lists {
         if !lines.is_empty() {
             facts.push((name, lines.join("\n")));
         }

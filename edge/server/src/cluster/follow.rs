@@ -186,6 +186,8 @@ impl Cluster {
         let view = self.view();
         let disk = view.disks.get(&id).map_or_else(|| id.to_string(), |disk| disk.record.name.clone());
         let whose = |component| self.component_text(&view, id, component);
+        let record = view.disks.get(&id).map(|disk| &disk.record);
+        let is_named = |component| record.is_none_or(|record| record.roster.member(component).is_some());
         let text = match event {
             Event::Serving { epoch, rolled: 0 } => format!("served here from now on, epoch {epoch}"),
             Event::Serving { epoch, rolled } => {
@@ -196,6 +198,9 @@ impl Cluster {
             Event::Ended(End::Released) => "let go of".to_owned(),
             Event::Ended(End::Superseded) => "another host owns it now".to_owned(),
             Event::Ended(End::Deleted) => "deleted".to_owned(),
+            Event::Left { component, .. } if !is_named(*component) => {
+                "a copy that was replaced is let go of".to_owned()
+            }
             Event::Left { component, why } => format!("{} does not count any more: {why}", whose(*component)),
             Event::Joined { component, copied_bytes, began } => format!(
                 "{} counts again; {} copied in {:.1} s",

@@ -14,7 +14,7 @@ use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZ
 use ::cluster::{
     Action, Attendance, Balancer, DiskRecord, LinkReport, Liveness, Maintenance, Repairs, progress,
 };
-use base::{DiskId, HostId};
+use base::{ComponentId, DiskId, HostId};
 use placement::Balance;
 use replication::Standing;
 use std::collections::BTreeMap;
@@ -40,6 +40,8 @@ pub struct Keeper {
     pub(super) balancer: Balancer,
     balanced: Option<Instant>,
     sized: Option<Instant>,
+    /// Components here that no record names and that cannot be deleted now, and since when.
+    pub(super) kept: BTreeMap<ComponentId, Instant>,
     /// Since when the directory has not answered, by its clock.
     pub(super) away_since: Option<base::Instant>,
 }
@@ -121,14 +123,15 @@ impl Keeper {
     }
 
     /// Whether anything is under way, or will be, for which it matters how much data disks have.
-    fn needs_sizes(&self) -> bool {
+    fn needs_sizes(&self, me: HostId) -> bool {
         let is_moving = |disk: &DiskRecord| {
             !disk.incoming.is_empty()
                 || disk.roster.members.iter().any(|one| one.standing != Standing::Active)
                 || !disk.debts.is_empty()
         };
         let is_serviced = self.facts.hosts.values().any(|host| host.maintenance != Maintenance::Off);
-        is_serviced || self.balance_is_due() || self.facts.disks.values().any(is_moving)
+        let balances = self.coordinator() == Some(me) && self.balance_is_due();
+        is_serviced || balances || self.facts.disks.values().any(is_moving)
     }
 
     /// Whether this host has looked at how even devices are.
@@ -232,7 +235,7 @@ impl Cluster {
         let is_due = {
             let keeper = self.keeper();
             let is_old = keeper.sized.is_none_or(|at| at.elapsed() >= SIZES_LIFE);
-            always || (is_old && keeper.needs_sizes())
+            always || (is_old && keeper.needs_sizes(self.me.host))
         };
         if is_due {
             let locals = self.locals(state).await;

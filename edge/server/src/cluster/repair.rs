@@ -12,10 +12,12 @@ use crate::directory::shared::Outcome;
 use crate::directory::shared::record::ClusterDisk;
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
 use crate::failure::{Code, Failure};
+use crate::limits::DELETION_RETRY;
 use ::cluster::{Action, Because, Coming, DiskRecord, DiskState, Objection, Step, Why, orphans};
 use base::{ComponentId, DiskId, NodeId};
 use replication::Standing;
 use std::collections::BTreeSet;
+use std::time::Instant;
 use wire::{NewComponent, Refusal};
 
 impl Cluster {
@@ -143,7 +145,11 @@ impl Cluster {
             disk.is_none_or(|disk| names(&disk.record, self.me, *id))
         };
         let unnamed = listed.iter().filter(|(id, held)| !is_named(id, &held.disk));
-        let disks: BTreeSet<DiskId> = unnamed.map(|(_, held)| held.disk).collect();
+        let disks: BTreeSet<DiskId> = {
+            let mut keeper = self.keeper();
+            keeper.kept.retain(|_, since| since.elapsed() < DELETION_RETRY);
+            unnamed.filter(|(id, _)| !keeper.kept.contains_key(id)).map(|(_, held)| held.disk).collect()
+        };
         for disk in disks {
             self.delete_unnamed(disk, state).await?;
         }
@@ -154,7 +160,10 @@ impl Cluster {
     async fn delete_unnamed(&self, id: DiskId, state: &ClusterState) -> Result<(), Failure> {
         let Some(disk) = self.fetch_any(id).await? else { return Ok(()) };
         let of_disk = state.components.iter().filter(|(_, held)| held.disk == id);
-        let listed: BTreeSet<ComponentId> = of_disk.map(|(id, _)| *id).collect();
+        let listed: BTreeSet<ComponentId> = {
+            let keeper = self.keeper();
+            of_disk.map(|(id, _)| *id).filter(|id| !keeper.kept.contains_key(id)).collect()
+        };
         let records = Disks::from([(id, disk.record.clone())]);
         for component in orphans(&records, self.me, &listed) {
             let promised = state.components.get(&component).map_or(0, |held| held.promised);
@@ -166,11 +175,18 @@ impl Cluster {
                     disk.record.name,
                     disk.record.roster.epoch
                 );
+                self.keeper().kept.insert(component, Instant::now());
                 continue;
             }
             match self.order(self.me, Order::Delete(component)).await? {
                 Ok(()) => self.log(id, "what stood here of it was replaced, and is deleted".to_owned()),
-                Err(why) => tracing::warn!("delete component {component}: {why}"),
+                Err(why) => {
+                    tracing::warn!(
+                        "component {component} of disk {} cannot be deleted: {why}",
+                        disk.record.name
+                    );
+                    self.keeper().kept.insert(component, Instant::now());
+                }
             }
         }
         Ok(())
@@ -208,7 +224,7 @@ impl Cluster {
         let host = keeper.facts.host_name(one.node.host);
         let why = match one.why {
             Why::DeviceFailed => "the device of another failed".to_owned(),
-            Why::Stale => "another lost what it had acknowledged".to_owned(),
+            Why::Stale => "another does not count any more, and will not again".to_owned(),
             Why::Gone => "another is not on its device any more".to_owned(),
             Why::Absent { since } => {
                 format!("another has been missing for {} s", keeper.now().since(since).as_secs())

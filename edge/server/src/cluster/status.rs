@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Directory, DiskRecord, Finding, Liveness, Maintenance, Reason, Subject, Surroundings,
-    explain_disk, findings, progress,
+    Absence, Condition, Directory, DiskRecord, Finding, Liveness, Maintenance, Reason, Subject, Surroundings,
+    condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -22,14 +22,15 @@ pub struct HostCondition {
 }
 
 impl Cluster {
-    /// One line for every disk of which there is something to say.
-    pub fn explain(&self, state: &ClusterState, locals: &Locals) -> BTreeMap<DiskId, String> {
+    /// One line for every disk of which there is something to say, and how it is.
+    pub fn explain(&self, state: &ClusterState, locals: &Locals) -> BTreeMap<DiskId, (Condition, String)> {
         self.refresh(state);
         let keeper = self.keeper();
         let (facts, now) = (&keeper.facts, keeper.now());
         let line = |(id, disk): (&DiskId, &DiskRecord)| {
             let pace = pace_of(*id, disk, locals);
-            Some((*id, explain_disk(facts, disk, &keeper.repairs, pace, now)?))
+            let line = explain_disk(facts, disk, &keeper.repairs, pace, now)?;
+            Some((*id, (condition(facts, disk), line)))
         };
         facts.disks.iter().filter_map(line).collect()
     }

@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
 use crate::failure::Failure;
-use ::cluster::DeviceState;
+use ::cluster::{Condition, DeviceState};
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, NodeId};
 use replication::{Member, Standing};
@@ -22,8 +22,8 @@ pub(super) struct Gathered {
     me: NodeId,
     state: ClusterState,
     locals: Locals,
-    /// In words, of disks that are not whole: which copies do not count, why, and what comes next.
-    not_whole: BTreeMap<DiskId, String>,
+    /// In words, of disks that are not whole or move: which copies do not count, why, and what comes next.
+    told: BTreeMap<DiskId, (Condition, String)>,
 }
 
 impl Control {
@@ -75,8 +75,8 @@ impl Control {
         let state = cluster.state().await?;
         let view = cluster.view();
         let locals = cluster.locals(&state).await;
-        let not_whole = cluster.explain(&state, &locals);
-        Ok(Some(Gathered { view, me: cluster.me, state, locals, not_whole }))
+        let told = cluster.explain(&state, &locals);
+        Ok(Some(Gathered { view, me: cluster.me, state, locals, told }))
     }
 }
 
@@ -160,7 +160,14 @@ impl Gathered {
 
     /// In words: which copies of a disk do not count or cannot be reached, why, and what comes next.
     pub(super) fn not_whole(&self, id: DiskId) -> Vec<String> {
-        self.not_whole.get(&id).cloned().into_iter().collect()
+        let told = self.told.get(&id).filter(|(condition, _)| *condition != Condition::Whole);
+        told.map(|(_, line)| line.clone()).into_iter().collect()
+    }
+
+    /// In words: what goes on with a disk that is whole.
+    pub(super) fn under_way(&self, id: DiskId) -> Option<String> {
+        let told = self.told.get(&id).filter(|(condition, _)| *condition == Condition::Whole);
+        told.map(|(_, line)| line.clone())
     }
 }
 

@@ -32,6 +32,10 @@ impl Control {
             (!lines.is_empty()).then(|| (entry.record.name.clone(), lines))
         });
         let not_whole = not_whole.collect();
+        let under_way = records.disks.values().filter_map(|entry| {
+            Some((entry.record.name.clone(), gathered.as_ref()?.under_way(entry.record.id)?))
+        });
+        let under_way = under_way.collect();
         let unavailable = records.disks.values().filter_map(|entry| {
             let reason = self.unavailable(entry, states.get(&entry.record.id), gathered.as_ref())?;
             Some((entry.record.name.clone(), reason))
@@ -52,6 +56,7 @@ impl Control {
             warnings: self.warnings_now(),
             hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
             not_whole,
+            under_way,
         })
     }
 
@@ -126,6 +131,7 @@ impl Control {
             unavailable: self.unavailable(entry, state, gathered),
             debts: debts(entry, spaces),
             not_whole: gathered.map_or_else(Vec::new, |gathered| gathered.not_whole(record.id)),
+            under_way: gathered.and_then(|gathered| gathered.under_way(record.id)),
         }
     }
 
@@ -135,12 +141,16 @@ impl Control {
     /// When there is none of this name, or the engine is gone.
     pub async fn disk_view(&self, name: &str) -> Result<DiskView, Failure> {
         let entry = self.find(name)?;
-        let record = &entry.record;
-        let states = self.disk_states(Some(record.id)).await?;
-        let state = states.get(&record.id);
+        let id = entry.record.id;
+        let states = self.disk_states(Some(id)).await?;
+        let state = states.get(&id);
         let spaces = self.standing_spaces().await?;
         let gathered = self.gather().await?;
         let gathered = gathered.as_ref();
+        // Of one moment with what is said of its components: they may have changed since.
+        let now = gathered.and_then(|gathered| gathered.disk(id)).map(|disk| disk.entry());
+        let entry = now.map_or(entry, Arc::new);
+        let record = &entry.record;
         let component = |(index, component): (usize, &layout::Component)| {
             component_view(index, component, record.id, &spaces, gathered)
         };

@@ -5,6 +5,7 @@
 
 mod away;
 mod bad_input;
+mod care;
 mod clients;
 mod cluster;
 mod crash;

@@ -11,23 +11,23 @@ use std::net::TcpListener;
 use std::path::Path;
 
 /// Blocks that can be found again: none has another's content.
-fn stamped(number: u64) -> Vec<u8> {
+pub fn stamped(number: u64) -> Vec<u8> {
     (0..512u64).flat_map(|word| (0x5e_a1 << 40 | number << 16 | word).to_le_bytes()).collect()
 }
 
 impl Cluster {
-    fn set(&self, setting: &str, value: &str) {
+    pub fn set(&self, setting: &str, value: &str) {
         self.json("a", &["cluster", "set", setting, value]);
     }
 
     /// Attaches at a host that may only be starting.
-    fn attach_soon(&self, host: &str, disk: &str) -> Client {
+    pub fn attach_soon(&self, host: &str, disk: &str) -> Client {
         let socket = self.path(host).join("d/nbd.sock");
         wait_for("the host serves the disk", SECONDS, || Client::attach(&socket, disk).ok())
     }
 
     /// Hosts that hold a disk, by component.
-    fn holders(&self, at: &str, disk: &str) -> Vec<String> {
+    pub fn holders(&self, at: &str, disk: &str) -> Vec<String> {
         let disk = self.json(at, &["disk", "show", disk]);
         let components = disk["components"].as_array().expect("components").iter();
         let mut hosts: Vec<String> =
@@ -37,7 +37,7 @@ impl Cluster {
     }
 
     /// Waits until a disk is whole, on exactly these hosts.
-    fn wait_until_on(&self, at: &str, disk: &str, hosts: &[&str]) {
+    pub fn wait_until_on(&self, at: &str, disk: &str, hosts: &[&str]) {
         let mut hosts: Vec<&str> = hosts.to_vec();
         hosts.sort_unstable();
         wait_for(&format!("disk {disk} is whole on {hosts:?}"), SECONDS, || {
@@ -49,26 +49,26 @@ impl Cluster {
         });
     }
 
-    fn component_count(&self, at: &str, host: &str) -> u64 {
+    pub fn component_count(&self, at: &str, host: &str) -> u64 {
         let hosts = self.json(at, &["host", "list"]);
         let hosts = hosts.as_array().expect("hosts");
         let found = hosts.iter().find(|one| one["name"] == host).expect("it is there");
         found["component_count"].as_u64().expect("a number")
     }
 
-    fn wait_until_empty(&self, at: &str, host: &str) {
+    pub fn wait_until_empty(&self, at: &str, host: &str) {
         wait_for(&format!("nothing stands on {host} any more"), SECONDS, || {
             (self.component_count(at, host) == 0).then_some(())
         });
     }
 
-    fn assert_equal(&self, disk: &str, hosts: [&str; 2]) {
+    pub fn assert_equal(&self, disk: &str, hosts: [&str; 2]) {
         let [first, second] = hosts.map(|host| self.uri(host, disk));
         run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &first, &second]);
     }
 
     /// Finding codes of a host's health.
-    fn findings(&self, at: &str) -> Vec<Value> {
+    pub fn findings(&self, at: &str) -> Vec<Value> {
         let done = self.cli(at, &["--json", "health"]);
         let health: Value = serde_json::from_slice(&done.stdout).expect("JSON");
         let findings = health["findings"].as_array().expect("findings").clone();
@@ -78,14 +78,14 @@ impl Cluster {
         findings
     }
 
-    fn wait_for_finding(&self, at: &str, code: &str) -> Value {
+    pub fn wait_for_finding(&self, at: &str, code: &str) -> Value {
         wait_for(&format!("{code} is found"), SECONDS, || {
             self.findings(at).into_iter().find(|one| one["code"] == code)
         })
     }
 }
 
-fn third<'a>(holders: &[String]) -> &'a str {
+pub fn third<'a>(holders: &[String]) -> &'a str {
     ["a", "b", "c"].into_iter().find(|host| !holders.iter().any(|one| one == host)).expect("one is left")
 }
 
@@ -150,14 +150,14 @@ fn a_disk_that_nobody_uses_is_repaired_when_its_owner_is_what_is_lost() {
 }
 
 /// The configuration of a host whose capacity device is another than a demo's.
-fn configure(folder: &Path, name: &str, capacity: &Path) {
+pub fn configure(folder: &Path, name: &str, capacity: &Path, file_size: &str) {
     let own = folder.join("d").join(name);
     std::fs::create_dir_all(&own).expect("room for a folder");
     let port = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
     let text = format!(
         "name = {name:?}\ndata_dir = \"d\"\n[listen]\nnbd = [\"127.0.0.1:{port}\", \"unix:nbd.sock\"]\n\
          [cluster]\ndirectory = \"unix:{}\"\n[memory]\nbuffers = \"256MiB\"\ntables = \"128MiB\"\n\
-         [[group]]\nlog = \"log.img\"\ncapacity = [{:?}]\nlog_size = \"128MiB\"\nfile_size = \"1GiB\"\n\
+         [[group]]\nlog = \"log.img\"\ncapacity = [{:?}]\nlog_size = \"128MiB\"\nfile_size = {file_size:?}\n\
          create = \"if-blank\"\n",
         folder.join("d/demo.sock").display(),
         text(capacity),
@@ -172,7 +172,7 @@ fn what_stood_on_a_device_that_failed_is_made_anew_at_once() {
     // Larger than the others, so that something comes to it.
     sparse_file(&file, 64 * 1024 * MIB);
     let device = LoopDevice::attach(&file, &[]);
-    configure(folder.path(), "b", &device.path);
+    configure(folder.path(), "b", &device.path, "1GiB");
     let cluster = Cluster::start_in(folder, 3);
     // One of a few disks stands on it; the repair delay is the default, an hour.
     let names = ["one", "two", "three", "four"];
