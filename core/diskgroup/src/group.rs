@@ -267,7 +267,9 @@ impl Group {
                 self.submit(Work::Trim { change, count }, out);
             }
             Input::Promise { op, component, epoch } => self.promise(op, component, epoch, out),
-            Input::Settle { op, component, watermark } => self.settle(op, component, watermark, out),
+            Input::Settle { op, component, watermark, from_epoch } => {
+                self.settle(op, component, (watermark, from_epoch), out);
+            }
             Input::Changed { op, component, since, from_part } => {
                 self.changed(op, component, since, from_part, out);
             }

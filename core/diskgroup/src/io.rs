@@ -96,6 +96,8 @@ pub enum Input {
         component: ComponentKey,
         /// The greatest such id.
         watermark: WriteId,
+        /// Of the changes up to it, those of this epoch and later have happened.
+        from_epoch: u32,
     },
     /// Tell which parts of a component were written after `since`, as far as one answer has room.
     Changed {

@@ -85,8 +85,11 @@ pub const SETTLE_DELAY: std::time::Duration = std::time::Duration::from_millis(1
 /// Bytes of a watermark's record.
 pub const WATERMARK_RECORD_SIZE: usize = 28;
 
-/// Decided changes of a component that are remembered: twice what a client has under way, in 12 KiB of memory.
-pub const DECIDED_LATELY_MAX: usize = 256;
+/// Decided changes of a component that are remembered, in 24 KiB of memory.
+pub const DECIDED_LATELY_MAX: usize = 512;
+
+/// And of one node's guests: what a client has under way.
+pub const DECIDED_LATELY_OF_NODE_MAX: usize = 128;
 
 /// Parts in one answer about what was changed: some 100 KiB.
 pub const CHANGED_PARTS_MAX: usize = 512;

@@ -11,15 +11,18 @@ use crate::io::{Answer, ComponentKey, Op, Output};
 use crate::limits;
 use crate::mutant::Mutant;
 use base::{ComponentId, WriteId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The window of one component.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// By id, each with the log position of the batch that tells of it.
     entries: VecDeque<(WindowEntry, u64)>,
-    /// The last that the watermark has passed, by id. Only remembered in memory.
-    lately: VecDeque<WindowEntry>,
+    /// The last that the watermark has passed and that have happened, in that order, by the source of their tags. Only
+    /// remembered in memory.
+    lately: BTreeMap<u16, VecDeque<WindowEntry>>,
+    /// What the watermark passes has happened if it is of this epoch or later.
+    from_epoch: u32,
     /// The greatest watermark heard of; what is stable stands in the component's record.
     pub(crate) heard: WriteId,
     /// The greatest watermark that is on its way to the log, or there.
@@ -38,13 +41,23 @@ impl Window {
 
     fn forget_through(&mut self, watermark: WriteId) {
         while let Some((entry, _)) = self.entries.pop_front_if(|(entry, _)| entry.id <= watermark) {
-            if entry.id.epoch != watermark.epoch {
-                continue;
+            if entry.id.epoch >= self.from_epoch && entry.count > 0 {
+                self.remember_lately(entry);
             }
-            if self.lately.len() == limits::DECIDED_LATELY_MAX {
-                self.lately.pop_front();
-            }
-            self.lately.push_back(entry);
+        }
+    }
+
+    fn remember_lately(&mut self, entry: WindowEntry) {
+        let of_node = self.lately.entry(entry.tag.source()).or_default();
+        of_node.push_back(entry);
+        if of_node.len() > limits::DECIDED_LATELY_OF_NODE_MAX {
+            of_node.pop_front();
+        }
+        let count: usize = self.lately.values().map(VecDeque::len).sum();
+        if count > limits::DECIDED_LATELY_MAX
+            && let Some(most) = self.lately.values_mut().max_by_key(|entries| entries.len())
+        {
+            most.pop_front();
         }
     }
 
@@ -61,15 +74,17 @@ impl Group {
         component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
     }
 
-    /// The last guests' changes of a component that the watermark has passed, by id, as far as they are remembered: the
-    /// requests that they are part of may be submitted again, if their answers were lost. Only those of the watermark's
-    /// epoch: of others, nobody here knows whether they happened or were undone by a resync.
+    /// The last guests' changes of a component that the watermark has passed and that have happened, by id, as far as they
+    /// are remembered: the requests that they are part of may be submitted again, if their answers were lost.
     pub fn decided_lately(&self, component: ComponentKey) -> Vec<WindowEntry> {
         let watermark = self.watermark(component);
         let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
-        let Window { entries, lately, .. } = &component.window;
-        let all = lately.iter().chain(entries.iter().map(|(entry, _)| entry));
-        all.filter(|entry| entry.id <= watermark && entry.id.epoch == watermark.epoch).copied().collect()
+        let Window { entries, lately, from_epoch, .. } = &component.window;
+        let is_passed = |entry: &&WindowEntry| entry.id <= watermark && entry.id.epoch >= *from_epoch;
+        let passed = entries.iter().map(|(entry, _)| entry).filter(is_passed);
+        let mut all: Vec<WindowEntry> = lately.values().flatten().chain(passed).copied().collect();
+        all.sort_unstable_by_key(|entry| entry.id);
+        all
     }
 
     /// The greatest id up to which a component knows all changes to be decided. What it heard counts before it is stable.
@@ -82,6 +97,8 @@ impl Group {
     /// component is being brought up to date, and only the newest changes will be asked for.
     pub fn forget_window(&mut self, component: ComponentKey, through: WriteId) {
         if let Some(component) = self.components.get_mut(component.0 as usize) {
+            // What is of older epochs may have been undone by what brings the component up to date.
+            component.window.from_epoch = through.epoch;
             component.window.forget_through(through);
         }
     }
@@ -108,6 +125,7 @@ impl Group {
     pub(crate) fn forget_decided(&mut self) {
         for (_, component) in &mut self.components {
             let watermark = component.record.watermark;
+            component.window.from_epoch = watermark.epoch;
             component.window.forget_through(watermark);
             component.window.heard = watermark;
             component.window.logged = watermark;
@@ -118,7 +136,7 @@ impl Group {
         &mut self,
         op: Option<Op>,
         component: ComponentKey,
-        watermark: WriteId,
+        (watermark, from_epoch): (WriteId, u32),
         out: &mut Vec<Output>,
     ) {
         if let Err(error) = self.check_component(component.0, 0) {
@@ -127,7 +145,9 @@ impl Group {
         }
         let state = &mut self.components[component.0 as usize];
         let (id, member) = (state.record.id, state.member);
-        state.window.heard = state.window.heard.max(watermark);
+        if watermark > state.window.heard {
+            (state.window.heard, state.window.from_epoch) = (watermark, from_epoch);
+        }
         match op {
             Some(op) if state.record.watermark >= watermark => {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });

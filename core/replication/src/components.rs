@@ -78,6 +78,8 @@ pub enum Store {
     Settle {
         /// The greatest such id.
         watermark: WriteId,
+        /// What has an id of this epoch or later has happened.
+        from_epoch: u32,
         /// Whether to answer when it is stable; else at once.
         stable: bool,
     },
@@ -329,10 +331,11 @@ impl Components {
                     self.store(caller, token, component, Store::Read { part, block, count }, out);
                 }
             }
-            Request::Settle { component, epoch, watermark, stable } => {
+            Request::Settle { component, epoch, watermark, from_epoch, stable } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.settled(component, watermark);
-                    self.store(caller, token, component, Store::Settle { watermark, stable }, out);
+                    let settle = Store::Settle { watermark, from_epoch, stable };
+                    self.store(caller, token, component, settle, out);
                 }
             }
             Request::Changed { component, epoch, since, from_part } => {
@@ -440,7 +443,7 @@ impl Components {
         }
         attached.heard = watermark;
         let store = match attached.is_settled {
-            true => Store::Settle { watermark, stable: false },
+            true => Store::Settle { watermark, from_epoch: watermark.epoch, stable: false },
             false => Store::Forget { through: watermark },
         };
         self.store(caller, u32::MAX, component, store, out);

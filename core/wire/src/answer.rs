@@ -131,15 +131,16 @@ fn encode_entry(w: &mut Writer, entry: &Entry) {
     w.u16(entry.block);
     w.u16(entry.count);
     w.u8(u8::from(entry.is_trim));
-    put_zeroes(w, 3);
+    w.u8(u8::from(entry.has_happened));
+    put_zeroes(w, 2);
     w.u64(entry.tag.0);
 }
 
 fn decode_entry(r: &mut Reader<'_>) -> Result<Entry, Flaw> {
     let (id, part, block, count) = (take_id(r), r.u32(), r.u16(), r.u16());
-    let is_trim = take_flag(r)?;
-    take_reserved(r, 3)?;
-    Ok(Entry { id, part, block, count, is_trim, tag: RequestTag(r.u64()) })
+    let (is_trim, has_happened) = (take_flag(r)?, take_flag(r)?);
+    take_reserved(r, 2)?;
+    Ok(Entry { id, part, block, count, is_trim, has_happened, tag: RequestTag(r.u64()) })
 }
 
 /// Appends the number of runs and their lengths.

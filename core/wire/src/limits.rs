@@ -8,8 +8,8 @@ pub const COMPONENT_PAYLOAD_SIZE_MAX: usize = EXTENT_SIZE as usize;
 /// Bytes of data in a guest's write or in the answer to its read: what the NBD specification asks every server to take.
 pub const GUEST_PAYLOAD_SIZE_MAX: usize = 32 << 20;
 /// Entries beyond the watermark in one answer to an open: four times the window of writes that an owner may have
-/// undecided (1,024), for a component that was left behind by several owners, and the 256 that were decided last.
-pub const ENTRIES_MAX: usize = 4096 + 256;
+/// undecided (1,024), for a component that was left behind by several owners, and the 512 that were decided last.
+pub const ENTRIES_MAX: usize = 4096 + 512;
 /// Parts in one answer about changes: 100 KiB of ids, which take a GBit/s link less than a millisecond.
 pub const CHANGED_PARTS_MAX: usize = 512;
 /// Runs of bytes and holes in the answer to a guest's read: the largest read, each sector unlike its neighbours.

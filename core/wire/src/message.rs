@@ -102,6 +102,9 @@ pub enum Request {
         epoch: u32,
         /// The greatest id of which that is so.
         watermark: WriteId,
+        /// Of the changes up to it that the component remembers, those of this epoch and later have happened. Of older ones
+        /// it may have kept what a resync has undone.
+        from_epoch: u32,
         /// Whether to answer only when that is stable.
         stable: bool,
     },
@@ -171,6 +174,8 @@ pub struct Entry {
     pub count: u16,
     /// Whether it is a trim.
     pub is_trim: bool,
+    /// Whether the component was told that it is decided, and happened: it is told of for its tag alone.
+    pub has_happened: bool,
     /// The guest's request.
     pub tag: RequestTag,
 }

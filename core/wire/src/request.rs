@@ -139,11 +139,12 @@ impl Coded for Request {
                 w.u16(*count);
                 put_zeroes(w, 4);
             }
-            Request::Settle { component, epoch, watermark, stable } => {
+            Request::Settle { component, epoch, watermark, from_epoch, stable } => {
                 put_component(w, *component, *epoch);
                 put_id(w, *watermark);
                 w.u8(u8::from(*stable));
-                put_zeroes(w, 7);
+                put_zeroes(w, 3);
+                w.u32(*from_epoch);
             }
             Request::Changed { component, epoch, since, from_part } => {
                 put_component(w, *component, *epoch);
@@ -217,8 +218,8 @@ impl Coded for Request {
             RequestKind::Settle => {
                 let (component, epoch) = take_component(r);
                 let (watermark, stable) = (take_id(r), take_flag(r)?);
-                take_reserved(r, 7)?;
-                Request::Settle { component, epoch, watermark, stable }
+                take_reserved(r, 3)?;
+                Request::Settle { component, epoch, watermark, from_epoch: r.u32(), stable }
             }
             RequestKind::Changed => {
                 let (component, epoch) = take_component(r);

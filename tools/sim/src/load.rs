@@ -147,7 +147,8 @@ impl World {
         let Some(watermark) = self.ledger.watermark(self.components[&number].id) else { return };
         let mut out = Vec::new();
         let group = self.group.as_mut().expect("a group is open");
-        group.step(Instant(self.now), Input::Settle { op: None, component, watermark }, &mut out);
+        let settle = Input::Settle { op: None, component, watermark, from_epoch: watermark.epoch };
+        group.step(Instant(self.now), settle, &mut out);
         self.perform(out);
     }
 

@@ -58,12 +58,14 @@ impl Node {
                 self.groups[group.0 as usize].as_mut().expect("it is there").forget_window(key, through);
                 self.stored(op, Stored::Done { congestion: 0 });
             }
-            Store::Settle { watermark, stable: false } => {
-                self.ask_quietly(group, Input::Settle { op: None, component: key, watermark }, out);
+            Store::Settle { watermark, from_epoch, stable: false } => {
+                let settle = Input::Settle { op: None, component: key, watermark, from_epoch };
+                self.ask_quietly(group, settle, out);
                 self.stored(op, Stored::Done { congestion: 0 });
             }
-            Store::Settle { watermark, stable: true } => {
-                self.ask(group, waiter, |op| Input::Settle { op: Some(op), component: key, watermark }, out);
+            Store::Settle { watermark, from_epoch, stable: true } => {
+                let settle = |op| Input::Settle { op: Some(op), component: key, watermark, from_epoch };
+                self.ask(group, waiter, settle, out);
             }
             Store::Promise { epoch } => {
                 self.ask(group, waiter, |op| Input::Promise { op, component: key, epoch }, out);
@@ -126,15 +128,17 @@ impl Node {
             return Stored::Failed(Refusal::DeviceLost);
         }
         let record = group.component_state(key).expect("it is there").record;
-        let entry = |one: diskgroup::WindowEntry| Entry {
+        let entry = |one: diskgroup::WindowEntry, has_happened: bool| Entry {
             id: one.id,
             part: one.part,
             block: u16::from(one.block),
             count: one.count,
             is_trim: one.is_trim,
+            has_happened,
             tag: one.tag,
         };
-        let window = group.decided_lately(key).into_iter().chain(group.window(key)).map(entry).collect();
+        let lately = group.decided_lately(key).into_iter().map(|one| entry(one, true));
+        let window = lately.chain(group.window(key).into_iter().map(|one| entry(one, false))).collect();
         Stored::State { promised: record.promised, watermark: group.watermark(key), window }
     }
 

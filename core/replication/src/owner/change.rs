@@ -328,7 +328,8 @@ impl Owner {
                     member.told = watermark;
                     let (node, component) = (member.node, member.component);
                     let epoch = self.epoch;
-                    let request = Request::Settle { component, epoch, watermark, stable: false };
+                    let request =
+                        Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
                     self.send(node, Asked::Settle, request);
                 }
             }

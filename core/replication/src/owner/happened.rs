@@ -9,7 +9,7 @@ use super::Owner;
 use super::opening::decided;
 use crate::limits;
 use crate::mutant::Mutant;
-use base::{RequestTag, WriteId};
+use base::RequestTag;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, VecDeque};
 use wire::Entry;
@@ -78,11 +78,12 @@ impl Owner {
         for (place, state) in (0u16..).zip(&self.places) {
             let decided = decided(state);
             // Of an epoch before that, a component may have kept what a resync has undone.
-            let has_happened = |id: WriteId| id > decided || id.epoch == decided.epoch;
+            let has_happened =
+                |entry: &&Entry| entry.has_happened || entry.id > decided || entry.id.epoch == decided.epoch;
             let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != RequestTag::default();
             let told = state.active().filter_map(|(_, member)| member.opened.as_ref());
             let entries = told.flat_map(|opened| &opened.entries);
-            let entries = entries.filter(is_change).filter(|entry| has_happened(entry.id));
+            let entries = entries.filter(is_change).filter(has_happened);
             self.happened.taken_over.extend(entries.map(|entry| Known {
                 tag: entry.tag,
                 place,

@@ -192,7 +192,7 @@ impl Owner {
         member.trouble = None;
         let (node, component) = (member.node, member.component);
         if !self.places[at.place as usize].is_single() {
-            let request = Request::Settle { component, epoch, watermark, stable: false };
+            let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
             self.send(node, Asked::Settle, request);
         }
         self.send_in_flight(at, &opened.entries);
@@ -355,6 +355,7 @@ impl Owner {
             return;
         };
         let attempt = deciding.attempt;
+        let from_epoch = decided(place).epoch;
         let targets: Vec<(u8, base::NodeId, base::ComponentId)> =
             place.active().map(|(member, one)| (member, one.node, one.component)).collect();
         let deciding = self.places[index as usize].deciding.as_mut().expect("just seen");
@@ -362,7 +363,8 @@ impl Owner {
         let watermark = WriteId { epoch: self.epoch, sequence: 0 };
         for (member, node, component) in targets {
             let at = At { place: index, member };
-            let request = Request::Settle { component, epoch: self.epoch, watermark, stable: true };
+            let epoch = self.epoch;
+            let request = Request::Settle { component, epoch, watermark, from_epoch, stable: true };
             self.send(node, Asked::FirstSettle { at, attempt }, request);
         }
     }

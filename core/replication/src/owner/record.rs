@@ -296,7 +296,8 @@ impl Owner {
         let resync = member.resync.take();
         if member.is_open() {
             member.told = watermark;
-            let request = wire::Request::Settle { component, epoch, watermark, stable: false };
+            let request =
+                wire::Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
             self.send(node, super::Asked::Settle, request);
         }
         let (copied_bytes, began) = resync.map_or((0, now), |resync| (resync.copied_bytes, resync.began));

@@ -202,7 +202,7 @@ fn answers_that_make_no_sense_are_refused() {
     let at = |field: usize| HEADER_SIZE + field;
     let opened = answer_named("opened with entries");
     check_flaw::<Answer>(&opened, "opened", at(16), &[0xff; 4], "its entries are not in ascending order");
-    check_flaw::<Answer>(&opened, "opened", at(12), &4353u32.to_le_bytes(), "a list is longer than allowed");
+    check_flaw::<Answer>(&opened, "opened", at(12), &4609u32.to_le_bytes(), "a list is longer than allowed");
     check_flaw::<Answer>(
         &opened,
         "opened",

@@ -109,7 +109,7 @@ fn small_request() -> impl Strategy<Value = Request> {
             0 => Request::Heartbeat,
             1 => Request::Open { disk, component, epoch },
             2 => Request::Close { component, epoch },
-            3 => Request::Settle { component, epoch, watermark: id, stable },
+            3 => Request::Settle { component, epoch, watermark: id, from_epoch: epoch ^ 1, stable },
             4 => Request::Changed { component, epoch, since: id, from_part },
             5 => Request::Delete { component },
             _ => Request::Yield { disk },
@@ -133,13 +133,14 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
-    let entry = (write_id(), any::<u32>(), blocks(), any::<bool>(), tag());
-    let entry = entry.prop_map(|(id, part, (block, count), is_trim, tag)| Entry {
+    let entry = (write_id(), any::<u32>(), blocks(), any::<[bool; 2]>(), tag());
+    let entry = entry.prop_map(|(id, part, (block, count), [is_trim, has_happened], tag)| Entry {
         id,
         part,
         block,
         count,
         is_trim,
+        has_happened,
         tag,
     });
     vec(entry, 0..200).prop_map(|mut entries| {

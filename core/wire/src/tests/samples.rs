@@ -103,8 +103,8 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
             },
         ),
         ("read", Request::Read { component, epoch, part, block: 255, count: 1 }),
-        ("settle", Request::Settle { component, epoch, watermark, stable: false }),
-        ("stable settle", Request::Settle { component, epoch, watermark, stable: true }),
+        ("settle", Request::Settle { component, epoch, watermark, from_epoch: 7, stable: false }),
+        ("stable settle", Request::Settle { component, epoch, watermark, from_epoch: 7, stable: true }),
         ("changed", Request::Changed { component, epoch, since: watermark, from_part: part }),
         ("create", Request::Create(new_component())),
         ("change", Request::Change(NewComponent { disk_record: Vec::new(), ..new_component() })),
@@ -122,7 +122,8 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
 
 /// One answer of each kind and form, with its name.
 pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
-    let entry = Entry { id: ID, part: PART, block: 3, count: 253, is_trim: false, tag: TAG };
+    let entry =
+        Entry { id: ID, part: PART, block: 3, count: 253, is_trim: false, has_happened: true, tag: TAG };
     let later = WriteId { sequence: ID.sequence + 1, ..ID };
     let regions: [WriteId; 16] = std::array::from_fn(|region| WriteId { epoch: 1, sequence: region as u64 });
     let mut data = bytes(pool, 4096, 5);
@@ -148,7 +149,7 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
             "opened with entries",
             Answer::Opened {
                 watermark: WATERMARK,
-                entries: vec![entry, Entry { id: later, is_trim: true, ..entry }],
+                entries: vec![entry, Entry { id: later, is_trim: true, has_happened: false, ..entry }],
             },
         ),
         ("data", Answer::Data { pieces: data, checksums: smallvec![0xd1d2_d3d4, 0xd5d6_d7d8] }),
