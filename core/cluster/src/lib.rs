@@ -30,7 +30,7 @@ pub use health::{Code, Directory, Finding, Severity, Subject, Surroundings, find
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
-pub use orphans::orphans;
+pub use orphans::{Listed, Orphans, orphans};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
 pub use status::{Condition, condition, explain_disk};
 pub use view::{Ground, View};

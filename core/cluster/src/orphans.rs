@@ -4,7 +4,27 @@ use crate::disk::DiskRecord;
 use base::{ComponentId, DiskId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Those of the components that stand on `node` that are to be deleted.
+/// A component as the node that holds it tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// Its disk.
+    pub disk: DiskId,
+    /// The greatest epoch that it promised.
+    pub promised: u32,
+}
+
+/// Components of a node that the record of their disk does not name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// They are to be deleted.
+    pub to_delete: BTreeSet<ComponentId>,
+    /// They have promised an epoch that their disk's record does not know yet: the directory has lost changes, and they
+    /// are to be kept.
+    pub later_than_record: BTreeSet<ComponentId>,
+}
+
+/// Those of the components that stand on `node` that their disk's record does not name. What is of a disk without a record
+/// is left alone: it is all that may be left of it.
 ///
 /// The node must have listed them *before* the records were read: a record names a component before the component is
 /// made, so that none of the listed ones is still to be named. A directory that was lost is rebuilt from the devices
@@ -12,12 +32,20 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn orphans(
     disks: &BTreeMap<DiskId, DiskRecord>,
     node: NodeId,
-    listed: &BTreeSet<ComponentId>,
-) -> BTreeSet<ComponentId> {
+    listed: &BTreeMap<ComponentId, Listed>,
+) -> Orphans {
     let named = disks.values().flat_map(DiskRecord::components);
     let named: BTreeSet<ComponentId> =
         named.filter(|(at, _)| *at == node).map(|(_, component)| component.id).collect();
-    listed.difference(&named).copied().collect()
+    let mut orphans = Orphans::default();
+    for (id, one) in listed.iter().filter(|(id, _)| !named.contains(id)) {
+        let Some(disk) = disks.get(&one.disk) else { continue };
+        match one.promised > disk.roster.epoch {
+            true => orphans.later_than_record.insert(*id),
+            false => orphans.to_delete.insert(*id),
+        };
+    }
+    orphans
 }
 
 #[cfg(test)]
@@ -26,12 +54,27 @@ mod tests {
     use crate::testing::cluster;
 
     #[test]
-    fn only_what_a_record_places_on_the_node_stays() {
+    fn only_what_the_record_of_its_disk_places_elsewhere_is_deleted() {
         let mut view = cluster(2, 1);
         let disk = view.add_disk(1, "default,stripes=1");
         let [first, second] = [0, 1].map(|index| disk.roster.members[index].clone());
-        let listed = BTreeSet::from([first.component, second.component, ComponentId(9)]);
+        let of = |id: u128| Listed { disk: DiskId(id), promised: disk.roster.epoch };
+        let listed = [first.component, second.component, ComponentId(9)].map(|id| (id, of(1)));
+        let unknown = (ComponentId(8), of(77));
+        let listed: BTreeMap<ComponentId, Listed> = listed.into_iter().chain([unknown]).collect();
         let found = orphans(&view.disks, first.node, &listed);
-        assert_eq!(found, BTreeSet::from([second.component, ComponentId(9)]));
+        assert_eq!(found.to_delete, BTreeSet::from([second.component, ComponentId(9)]));
+        assert_eq!(found.later_than_record, BTreeSet::new());
+    }
+
+    #[test]
+    fn a_record_that_is_older_than_what_a_component_promised_deletes_nothing() {
+        let mut view = cluster(2, 1);
+        let disk = view.add_disk(1, "default,stripes=1");
+        let later = Listed { disk: disk.id, promised: disk.roster.epoch + 1 };
+        let listed = BTreeMap::from([(ComponentId(9), later)]);
+        let found = orphans(&view.disks, disk.roster.members[0].node, &listed);
+        assert_eq!(found.to_delete, BTreeSet::new());
+        assert_eq!(found.later_than_record, BTreeSet::from([ComponentId(9)]));
     }
 }

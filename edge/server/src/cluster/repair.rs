@@ -13,10 +13,10 @@ use crate::directory::shared::record::ClusterDisk;
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
 use crate::failure::{Code, Failure};
 use crate::limits::DELETION_RETRY;
-use ::cluster::{Action, Because, Coming, DiskRecord, DiskState, Objection, Step, Why, orphans};
+use ::cluster::{Action, Because, Coming, DiskRecord, DiskState, Listed, Objection, Step, Why, orphans};
 use base::{ComponentId, DiskId, NodeId};
 use replication::Standing;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 use wire::{NewComponent, Refusal};
 
@@ -160,24 +160,23 @@ impl Cluster {
     async fn delete_unnamed(&self, id: DiskId, state: &ClusterState) -> Result<(), Failure> {
         let Some(disk) = self.fetch_any(id).await? else { return Ok(()) };
         let of_disk = state.components.iter().filter(|(_, held)| held.disk == id);
-        let listed: BTreeSet<ComponentId> = {
+        let listed: BTreeMap<ComponentId, Listed> = {
             let keeper = self.keeper();
-            of_disk.map(|(id, _)| *id).filter(|id| !keeper.kept.contains_key(id)).collect()
+            let listed = of_disk.map(|(id, held)| (*id, Listed { disk: held.disk, promised: held.promised }));
+            listed.filter(|(id, _)| !keeper.kept.contains_key(id)).collect()
         };
         let records = Disks::from([(id, disk.record.clone())]);
-        for component in orphans(&records, self.me, &listed) {
-            let promised = state.components.get(&component).map_or(0, |held| held.promised);
-            if promised > disk.record.roster.epoch {
-                // The record is older than what the component was told by it: the directory lost changes.
-                tracing::error!(
-                    "component {component} of disk {} is in no record and has promised epoch {promised}, which is later \
-                     than the record's {}: it is kept",
-                    disk.record.name,
-                    disk.record.roster.epoch
-                );
-                self.keeper().kept.insert(component, Instant::now());
-                continue;
-            }
+        let found = orphans(&records, self.me, &listed);
+        for component in found.later_than_record {
+            tracing::error!(
+                "component {component} of disk {} is in no record and has promised a later epoch than the record's {}: it is \
+                 kept, for the directory has lost changes",
+                disk.record.name,
+                disk.record.roster.epoch
+            );
+            self.keeper().kept.insert(component, Instant::now());
+        }
+        for component in found.to_delete {
             match self.order(self.me, Order::Delete(component)).await? {
                 Ok(()) => self.log(id, "what stood here of it was replaced, and is deleted".to_owned()),
                 Err(why) => {
