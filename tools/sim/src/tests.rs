@@ -21,8 +21,11 @@ fn seeds_of_several_hosts_pass() {
 /// Each of these once found a fault; what it was stands beside it.
 #[test]
 fn seeds_of_several_hosts_that_once_failed_pass() {
-    let stories =
-        [(2305, "the record changed under an owner that had been released while it claimed the disk")];
+    let stories = [
+        (2305, "the record changed under an owner that had been released while it claimed the disk"),
+        (158, "a component in resync had room for a change that was refused for want of it, and joined"),
+        (10016, "a write was rolled forward, overwritten, and done again after two take-overs"),
+    ];
     for (seed, story) in stories {
         cluster::run_seed(seed, None).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
     }

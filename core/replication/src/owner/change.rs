@@ -228,6 +228,10 @@ impl Owner {
         }
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
         let has_it = |(member, _): &(u8, &super::state::Member)| in_flight.full >> member & 1 == 0;
+        let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
+        if joining.any(|one| has_it(&one)) && !state.active().any(|active| has_it(&active)) {
+            return; // Nobody knows whether it counts: that is told with the record.
+        }
         if state.active().any(|active| has_it(&active)) {
             let full = in_flight.full;
             for member in (0..8).filter(|member| full >> member & 1 == 1) {
@@ -238,15 +242,32 @@ impl Owner {
         self.turn_into_mark(place, sequence);
     }
 
+    /// The record has changed: what waits for nothing but whether a component counts is decided.
+    pub(crate) fn check_full_changes(&mut self) {
+        for place in 0..self.places.len() as u16 {
+            let full = self.places[place as usize].in_flight.iter().filter(|(_, one)| one.full != 0);
+            let sequences: Vec<u64> = full.map(|(sequence, _)| *sequence).collect();
+            sequences.into_iter().for_each(|sequence| self.check_change(place, sequence));
+        }
+    }
+
     /// Nobody has room: the guest is told, and the id becomes that of a change of nothing, so that none is missing.
     fn turn_into_mark(&mut self, place: u16, sequence: u64) {
         let state = &mut self.places[place as usize];
         let in_flight = state.in_flight.get_mut(&sequence).expect("it is in flight");
         state.in_flight_bytes -= in_flight.payload.bytes();
         in_flight.payload = Payload::Trim { count: 0 };
-        in_flight.full = 0;
+        let full = std::mem::take(&mut in_flight.full);
         let waiting = in_flight.waiting;
         let work = in_flight.work.take();
+        // One that is being brought up to date may have had room: what it holds now has never been.
+        let resyncing =
+            (0u8..).zip(&state.members).filter(|(_, one)| one.resync.is_some() && !one.is_active());
+        let has_it: SmallVec<[u8; 4]> =
+            resyncing.map(|(member, _)| member).filter(|member| full >> member & 1 == 0).collect();
+        for member in has_it {
+            self.abort_resync(At { place, member }, LeftBecause::Refused(Refusal::NoSpace));
+        }
         for member in (0..8).filter(|member| waiting >> member & 1 == 1) {
             if self.member(At { place, member }).is_open() {
                 self.send_change(At { place, member }, sequence);

@@ -93,6 +93,7 @@ impl Owner {
         if let Some((version, roster)) = heard.filter(|(version, _)| *version > self.recording.version) {
             self.adopt_heard(version, roster);
         }
+        self.check_full_changes();
     }
 
     /// What was heard while a transaction was under way is later than what that made. It may have led to another one.
@@ -132,7 +133,10 @@ impl Owner {
         self.recording.retry_at = None;
         match record {
             None => self.end(End::Deleted),
-            Some((version, roster)) => self.adopt(version, roster),
+            Some((version, roster)) => {
+                self.adopt(version, roster);
+                self.check_full_changes();
+            }
         }
     }
 

@@ -108,7 +108,7 @@ impl Owner {
     }
 
     /// A resync cannot go on now: it starts over in a while.
-    fn abort_resync(&mut self, at: At, why: LeftBecause) {
+    pub(crate) fn abort_resync(&mut self, at: At, why: LeftBecause) {
         let now = self.now;
         if self.member(at).resync.is_some() && !self.member(at).is_joining() {
             self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
