@@ -85,16 +85,20 @@ class Cluster:
 class Copies(System):
     """A disk of so many copies, used at a host that holds one of them. The cost is that of the whole cluster."""
 
-    def __init__(self, cluster: Cluster, copies: int, size: int):
+    def __init__(self, cluster: Cluster, copies: int, size: int, reads: str = "spread"):
         self.cluster = cluster
         self.copies = copies
         self.size = size
+        self.reads = reads
         self.name = f"drystone, {copies} {'copy' if copies == 1 else 'copies'}"
         self.disk = f"copies{copies}"
+        if reads != "spread":
+            self.name += f", read_locality={reads}"
+            self.disk += reads
         self.host = "a"
 
     def start(self) -> None:
-        policy = "single,stripes=1" if self.copies == 1 else f"failures_to_tolerate={self.copies - 1},stripes=1"
+        policy = f"failures_to_tolerate={self.copies - 1},stripes=1,read_locality={self.reads}"
         self.cluster.cli("disk", "create", self.disk, str(self.size), "--policy", policy)
         shown = self.cluster.cli("disk", "show", self.disk)
         self.host = shown["components"][0]["host"]

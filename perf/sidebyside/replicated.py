@@ -27,8 +27,8 @@ CASES = [
     Case("4k randwrite qd1", "randwrite", 4 * KIB, 1),
     Case("4k randread qd1", "randread", 4 * KIB, 1),
 ]
-#: Of what a medium must hold: the disks of 1, 2 and 3 copies, and Ceph's three OSDs.
-COPIES_OF_ALL = 6
+#: Of what a medium must hold: the disks of 1, 2, 3 and 3 copies, and Ceph's three OSDs (with log and metadata, twice).
+COPIES_OF_ALL = 9
 #: Each host's log, and what its devices need beside.
 HOST_OVERHEAD = 768 << 20
 
@@ -47,6 +47,8 @@ BUDGETS = [
     Budget("4k randwrite qd32", "drystone, 2 copies", 45),
     Budget("4k randread qd32", "drystone, 3 copies", 12),
     Budget("4k randread qd32", "drystone, 2 copies", 12),
+    Budget("4k randread qd32", "drystone, 3 copies, read_locality=local", 12),
+    Budget("4k randread qd32", "drystone, 1 copy", 12),
 ]
 
 #: Heading, figure, and how it is printed.
@@ -171,6 +173,7 @@ def main(arguments: list[str]) -> int:
             started.append(cluster)
             cluster.start()
             systems = [Copies(cluster, copies, options.size) for copies in options.copies]
+            systems += [Copies(cluster, 3, options.size, "local")] if 3 in options.copies else []
             systems += [ceph.Ceph(folder, options.size)] if with_ceph else []
             for system in systems:
                 started.append(system)

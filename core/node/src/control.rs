@@ -30,6 +30,8 @@ pub struct DiskSpec {
     pub read_only: bool,
     /// Whether what is read is compared with its checksum.
     pub verify_checksums: bool,
+    /// Whether guests read from the copy on the owner's node, if there is one, and not from all in turn.
+    pub reads_locally: bool,
     /// The policy's limit, in I/Os of up to 32 KiB a second.
     pub iops_limit: Option<u64>,
     /// Share of the size that is set aside.
@@ -484,6 +486,7 @@ impl Node {
                 epoch: 0,
                 read_only: record.read_only,
                 verify_checksums: true,
+                reads_locally: false,
                 iops_limit: None,
                 reservation_percent: 0,
                 policy: record.policy,

@@ -132,6 +132,7 @@ impl Bench {
             epoch: 1,
             read_only: false,
             verify_checksums: true,
+            reads_locally: false,
             iops_limit: None,
             reservation_percent: 0,
             policy: String::new(),

@@ -29,7 +29,9 @@ pub use device::{DeviceSpace, FULL, FaultDomain, Footprint, reservation};
 pub use disk::PlacedDisk;
 pub use explain::explain;
 pub use plan::{Debt, Plan, plan};
-pub use policy::{Method, Percent, Policy, PolicyError, RULES, Rule, Site, Stripes, Unsupported};
+pub use policy::{
+    Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, Site, Stripes, Unsupported,
+};
 pub use rebalance::{Balance, Move, Rebalance, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};
 pub use repair::{Addition, Departure, Leaving, Replacement, add_copies, evacuate, repair};

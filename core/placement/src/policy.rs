@@ -29,6 +29,8 @@ pub struct Policy {
     pub force_provisioning: bool,
     /// The site that the disk is bound to.
     pub site_locality: Option<Site>,
+    /// Which copies guests read from.
+    pub read_locality: ReadLocality,
 }
 
 /// How copies are kept.
@@ -47,6 +49,15 @@ pub enum Stripes {
     Auto,
     /// Exactly so many different ones, 1..=12.
     Exactly(u8),
+}
+
+/// Which copies guests read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadLocality {
+    /// All, by offset, so that every device does its share.
+    Spread,
+    /// The one on the host that owns the disk, if it has one: no network, but one device does it all.
+    Local,
 }
 
 /// A site of a stretched cluster.
@@ -100,7 +111,7 @@ const fn rule(name: &'static str, default: &'static str, range: &'static str, me
 }
 
 /// Every rule, in the order of the text form.
-pub const RULES: [Rule; 9] = [
+pub const RULES: [Rule; 10] = [
     rule("failures_to_tolerate", "1", "0..=3", "failures survived with no data lost"),
     rule("method", "mirror", "mirror, parity", "how copies are kept"),
     rule("stripes", "auto", "auto, 1..=12", "devices that each replica is spread over"),
@@ -120,6 +131,12 @@ pub const RULES: [Rule; 9] = [
         "create even if the policy cannot be met now, and show the debt",
     ),
     rule("site_locality", "none", "none, preferred, secondary", "the site that the disk is bound to"),
+    rule(
+        "read_locality",
+        "spread",
+        "spread, local",
+        "read from all copies, or from the one on the guest's host",
+    ),
 ];
 
 /// Why a text is not a policy.
@@ -181,6 +198,7 @@ impl Policy {
         iops_limit: None,
         force_provisioning: false,
         site_locality: None,
+        read_locality: ReadLocality::Spread,
     };
 
     /// [`Policy::DEFAULT`] with one copy only: what a single host can keep.
@@ -243,6 +261,10 @@ impl Policy {
             "iops_limit" => self.iops_limit.map_or("none".to_owned(), |limit| limit.to_string()),
             "force_provisioning" => on_off(self.force_provisioning),
             "site_locality" => self.site_locality.map_or("none", Site::name).to_owned(),
+            "read_locality" => match self.read_locality {
+                ReadLocality::Spread => "spread".to_owned(),
+                ReadLocality::Local => "local".to_owned(),
+            },
             _ => return None,
         })
     }
@@ -291,6 +313,13 @@ impl Policy {
                     "none" => None,
                     "preferred" => Some(Site::Preferred),
                     "secondary" => Some(Site::Secondary),
+                    _ => return None,
+                }
+            }
+            "read_locality" => {
+                self.read_locality = match value {
+                    "spread" => ReadLocality::Spread,
+                    "local" => ReadLocality::Local,
                     _ => return None,
                 }
             }

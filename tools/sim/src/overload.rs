@@ -178,6 +178,7 @@ impl Bed {
             epoch: 1,
             read_only: false,
             verify_checksums: true,
+            reads_locally: false,
             iops_limit: None,
             reservation_percent: 0,
             policy: String::new(),

@@ -34,11 +34,12 @@ impl Node {
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
         let fabric = self.fabric.as_mut().expect("only a node among others claims");
-        let id = self.disks[disk as usize].spec.id;
+        let (id, reads_locally) =
+            (self.disks[disk as usize].spec.id, self.disks[disk as usize].spec.reads_locally);
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         assert!(cluster.owner.is_none(), "a disk has one owner");
-        let settings =
-            owner::Settings { prefers_local: fabric.settings.prefers_local, mutant: fabric.settings.mutant };
+        let prefers_local = reads_locally || fabric.settings.prefers_local;
+        let settings = owner::Settings { prefers_local, mutant: fabric.settings.mutant };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();

@@ -37,9 +37,10 @@ impl Node {
             return self.store_create(op, new, out);
         }
         let Some((group, key)) = self.find_component(component) else {
-            let stored = match store {
-                Store::Delete => Stored::Done { congestion: 0 },
-                _ => Stored::Failed(self.why_missing()),
+            // What a group that is being opened may yet turn out to hold is not deleted.
+            let stored = match (store, self.why_missing()) {
+                (Store::Delete, Refusal::NoComponent) => Stored::Done { congestion: 0 },
+                (_, why) => Stored::Failed(why),
             };
             return self.stored(op, stored);
         };

@@ -61,8 +61,19 @@ fn policies() -> impl Strategy<Value = Policy> {
         0 => Stripes::Auto,
         _ => Stripes::Exactly(count),
     });
+    let reads = prop::sample::select(vec![ReadLocality::Spread, ReadLocality::Local]);
     let method = prop::sample::select(vec![Method::Mirror, Method::Parity]);
-    (0u8..=3, method, stripes, 0u8..=100, 0u8..=100, any::<bool>(), any::<u32>(), any::<bool>(), site)
+    (
+        0u8..=3,
+        method,
+        stripes,
+        0u8..=100,
+        0u8..=100,
+        any::<bool>(),
+        any::<u32>(),
+        any::<bool>(),
+        (site, reads),
+    )
         .prop_map(
             |(
                 failures_to_tolerate,
@@ -73,7 +84,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 checksum,
                 iops,
                 force_provisioning,
-                site,
+                (site_locality, read_locality),
             )| Policy {
                 failures_to_tolerate,
                 method,
@@ -83,7 +94,8 @@ fn policies() -> impl Strategy<Value = Policy> {
                 checksum,
                 iops_limit: NonZeroU32::new(iops),
                 force_provisioning,
-                site_locality: site,
+                site_locality,
+                read_locality,
             },
         )
 }

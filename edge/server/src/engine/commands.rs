@@ -609,6 +609,7 @@ pub(crate) fn spec_of(disk: &DiskRecord) -> DiskSpec {
         epoch: disk.epoch,
         read_only: disk.read_only,
         verify_checksums: disk.policy.checksum,
+        reads_locally: disk.policy.read_locality == placement::ReadLocality::Local,
         iops_limit: disk.policy.iops_limit.map(|limit| u64::from(limit.get())),
         reservation_percent: disk.space_reservation.get(),
         policy: disk.policy.to_string(),

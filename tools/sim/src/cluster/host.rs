@@ -147,6 +147,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         epoch: 0,
         read_only: false,
         verify_checksums: true,
+        reads_locally: number.is_multiple_of(2),
         iops_limit: None,
         reservation_percent: 0,
         policy: String::new(),
