@@ -67,7 +67,7 @@ impl Group {
         record: ComponentRecord,
         out: &mut Vec<Output>,
     ) {
-        if let Err(error) = self.check_component(component.0, 0) {
+        if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
         let current = &self.components[component.0 as usize];
@@ -82,7 +82,7 @@ impl Group {
     }
 
     pub(crate) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
-        if let Err(error) = self.check_component(component.0, 0) {
+        if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
         let current = &self.components[component.0 as usize];
@@ -93,7 +93,7 @@ impl Group {
     }
 
     pub(crate) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
-        if let Err(error) = self.check_component(component.0, 0) {
+        if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
         let current = &self.components[component.0 as usize];
@@ -101,6 +101,16 @@ impl Group {
         let (member, slot) = (current.member, current.slot);
         self.submit_record(Some(op), Record::Component { member, slot, record });
         self.deleting.push_back(component.0);
+    }
+
+    /// Whether a component can be used and nobody has asked to delete it: a record of it that comes after that of its
+    /// deletion would undo it, or find it gone.
+    fn check_stays(&self, component: ComponentKey) -> Result<(), GroupError> {
+        self.check_component(component.0, 0)?;
+        match self.deleting.contains(&component.0) {
+            true => Err(GroupError::NoComponent),
+            false => Ok(()),
+        }
     }
 
     /// Gives the extents of deleted components back, a few records at a time.
