@@ -204,7 +204,20 @@ impl Owner {
                 self.drop_resync(at, LeftBecause::Unreachable);
             }
         }
+        self.keep_last();
         self.take_in_new_members();
+    }
+
+    /// What is to leave stays if the record has taken out meanwhile what would make up for it.
+    fn keep_last(&mut self) {
+        for at in self.all() {
+            let is_leaving = |member: &Member| member.wanted.is_some() && !member.is_joining();
+            let place = &self.places[usize::from(at.place)];
+            let has_other = place.active().any(|(index, one)| index != at.member && !is_leaving(one));
+            if is_leaving(self.member(at)) && !has_other && !self.is_mutant(Mutant::StartAlone) {
+                self.member_mut(at).wanted = None;
+            }
+        }
     }
 
     /// The record names the component no more: it is as if it had left, and it does not come back.
