@@ -181,7 +181,9 @@ impl Owner {
     fn rejoined(&mut self, at: At) {
         let watermark = self.watermark(at.place);
         let opened = self.member_mut(at).opened.take().expect("it was just opened");
-        if !self.places[at.place as usize].is_single() && !is_contiguous(&opened, watermark) {
+        // One that was alone kept no window, and what it says is all there is.
+        let is_alone = self.places[at.place as usize].active().count() == 1;
+        if !is_alone && !is_contiguous(&opened, watermark) {
             let why = LeftBecause::LostWrites;
             self.member_mut(at).trouble = Some(why);
             return self.want_out(at, Standing::Stale, why);

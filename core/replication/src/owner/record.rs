@@ -343,6 +343,12 @@ impl Owner {
             recorded.standing = standing;
             if standing == Standing::Active {
                 recorded.base = watermark;
+                let mut active = self.places[usize::from(at.place)].active();
+                // One that was alone kept no window: from here on it must show what came after this.
+                if let (Some((_, alone)), None) = (active.next(), active.next()) {
+                    let alone = roster.members.iter_mut().find(|one| one.component == alone.component);
+                    alone.into_iter().for_each(|one| one.base = watermark);
+                }
             }
             has_changed = true;
         }
