@@ -9,6 +9,7 @@ mod faults;
 mod guest;
 mod guests;
 mod host;
+mod members;
 mod network;
 mod plan;
 mod register;

@@ -1,9 +1,14 @@
 //! A virtual directory: records with versions, compare-and-set, outcomes that get lost.
 
-use base::DiskId;
-use replication::Roster;
+use super::plan::MS;
+use super::world::{Event, World};
+use base::{DiskId, NodeId};
 use replication::owner::Committed;
+use replication::{Roster, Standing};
 use std::collections::BTreeMap;
+
+/// The incarnation of transactions that take effect late: nobody waits for their answers any more.
+const NOBODY: u64 = u64::MAX;
 
 /// All records.
 #[derive(Debug, Default)]
@@ -41,5 +46,94 @@ impl Directory {
     /// All disks.
     pub fn disks(&self) -> Vec<DiskId> {
         self.records.keys().copied().collect()
+    }
+}
+
+impl World {
+    /// Until when the directory hears nothing of a host.
+    fn unheard_until(&self, host: usize) -> u64 {
+        self.directory.away_until.max(self.hosts[host].cut_off_until)
+    }
+
+    pub(crate) fn fetch_arrives(&mut self, host: usize, incarnation: u64, disk: DiskId) {
+        let until = self.unheard_until(host);
+        if until > self.now {
+            return self.at(until, Event::Fetch { host, incarnation, disk });
+        }
+        let record = self.directory.get(disk);
+        let delay = 1 + self.random.below(self.plan.directory_ns);
+        self.later(delay, Event::Recorded { host, incarnation, disk, record });
+    }
+
+    pub(crate) fn commit_arrives(
+        &mut self,
+        (host, incarnation, number): (usize, u64, u64),
+        disk: DiskId,
+        expected: u64,
+        roster: Roster,
+    ) {
+        let is_late = incarnation == NOBODY;
+        let until = if is_late { self.directory.away_until } else { self.unheard_until(host) };
+        if until > self.now {
+            // The request is lost, or carried out late: its sender is told after a while that nobody knows.
+            if self.random.chance(1, 2) {
+                self.at(until, Event::Commit { host, incarnation: NOBODY, disk, number, expected, roster });
+            }
+            let committed = Committed::Unknown;
+            return self.later(500 * MS, Event::Committed { host, incarnation, disk, number, committed });
+        }
+        let has_faults = self.is_faulty && self.plan.directory_faults;
+        if has_faults && !is_late && self.random.chance(1, 16) {
+            return self.delay_commit((host, incarnation, number), disk, expected, roster);
+        }
+        let committed = self.directory.commit(disk, expected, roster);
+        let is_lost = has_faults && self.random.chance(1, 12);
+        let committed = if is_lost { Committed::Unknown } else { committed };
+        let delay = 1 + self.random.below(self.plan.directory_ns);
+        let delay = if is_lost { delay + 300 * MS } else { delay };
+        self.say(|| format!("host {host}: {disk:?} commit {committed:?}"));
+        self.later(delay, Event::Committed { host, incarnation, disk, number, committed });
+        self.push_record(disk);
+    }
+
+    /// A transaction takes effect long after its sender was told that nobody knows, and has read that nothing changed.
+    fn delay_commit(
+        &mut self,
+        (host, incarnation, number): (usize, u64, u64),
+        disk: DiskId,
+        expected: u64,
+        roster: Roster,
+    ) {
+        let at = self.now + 500 * MS + self.random.below(1500 * MS);
+        self.say(|| format!("host {host}: {disk:?} commit from {expected} is late until {}", at / MS));
+        if let Some(joining) = self.joining(disk, &roster).filter(|_| self.random.chance(1, 2)) {
+            // What holds it up is the network, which is not better elsewhere.
+            let until = at.saturating_sub(self.random.below(300 * MS));
+            let owner = self.hosts[host].id;
+            self.network.cut(owner, joining, until);
+            self.network.cut(joining, owner, until);
+        }
+        let committed = Committed::Unknown;
+        self.later(300 * MS, Event::Committed { host, incarnation, disk, number, committed });
+        self.at(at, Event::Commit { host, incarnation: NOBODY, disk, number, expected, roster });
+    }
+
+    /// The node of a component that a transaction is to make active.
+    fn joining(&self, disk: DiskId, roster: &Roster) -> Option<NodeId> {
+        let (_, before) = self.directory.get(disk)?;
+        let is_active =
+            |roster: &Roster, id| roster.member(id).is_some_and(|member| member.standing == Standing::Active);
+        let mut joining = roster.members.iter().filter(|one| one.standing == Standing::Active);
+        joining.find(|one| !is_active(&before, one.component)).map(|one| one.node)
+    }
+
+    /// Tells all hosts of a record, sooner or later.
+    pub(crate) fn push_record(&mut self, disk: DiskId) {
+        for host in 0..self.hosts.len() {
+            let delay = 1 + self.random.below(20 * self.plan.directory_ns);
+            let at = (self.now + delay).max(self.hosts[host].cut_off_until);
+            let (incarnation, record) = (self.hosts[host].incarnation, self.directory.get(disk));
+            self.at(at, Event::Recorded { host, incarnation, disk, record });
+        }
     }
 }

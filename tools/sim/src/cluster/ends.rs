@@ -19,7 +19,9 @@ impl World {
         for host in 0..self.hosts.len() {
             self.hosts[host].paused_until = self.hosts[host].paused_until.min(self.now);
             self.hosts[host].slow_until = 0;
+            self.hosts[host].cut_off_until = 0;
             self.start(host);
+            self.tend_later(host);
             self.with_node(host, |_, _, _| {});
         }
     }
@@ -37,7 +39,7 @@ impl World {
         while self.now < deadline {
             self.run_until(self.now + 500 * MS)?;
             let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
-            if is_quiet && self.is_whole() {
+            if is_quiet && self.is_whole() && self.is_tidy() {
                 return self.run_until(self.now + 3000 * MS);
             }
             if is_quiet && !self.must_heal() && self.now > deadline - 90_000 * MS {
@@ -50,7 +52,10 @@ impl World {
         let records: Vec<_> = self.directory.disks().iter().map(|disk| self.directory.get(*disk)).collect();
         let waiting: usize = self.guests.iter().map(Guest::outstanding).sum();
         let states: Vec<_> = self.hosts.iter().map(|host| self.states_of(host)).collect();
-        Err(format!("it does not heal: {waiting} requests wait; records {records:?}; hosts {states:?}"))
+        let is_tidy = self.is_tidy();
+        Err(format!(
+            "it does not heal: {waiting} requests wait, tidy: {is_tidy}; records {records:?}; hosts {states:?}"
+        ))
     }
 
     /// What a host says of the disks that it owns or uses.

@@ -20,6 +20,7 @@ impl World {
         let (pauses, cuts, partitions) = (is_due(plan.pauses), is_due(plan.cuts), is_due(plan.partitions));
         let (resets, moves, slow) = (is_due(plan.resets), is_due(plan.moves), is_due(plan.slow));
         let (rot, dead) = (is_due(plan.rot), is_due(plan.dead_devices));
+        let repairs = (is_due(plan.comings), is_due(plan.goings), is_due(plan.distrusts));
         let away = plan.directory_faults && is_due(120);
         let host = self.random.below(hosts) as usize;
         if kills {
@@ -40,6 +41,9 @@ impl World {
             self.cut_link(host);
         }
         if partitions {
+            // Where a guest runs there is more to be lost.
+            let guest = self.random.below(2 * self.guests.len() as u64) as usize;
+            let host = self.guests.get(guest).map_or(host, |guest| guest.host);
             self.partition(host);
         }
         if resets {
@@ -54,6 +58,9 @@ impl World {
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());
+        }
+        if plan.comings > 0 {
+            self.repair(repairs);
         }
         if rot {
             self.rot();
@@ -90,6 +97,9 @@ impl World {
             if !one_way {
                 self.network.cut(other, alone, until);
             }
+        }
+        if self.random.chance(1, 2) {
+            self.hosts[host].cut_off_until = until;
         }
         self.say(|| format!("host {host} is cut off until {}", until / MS));
         // Its guests are started elsewhere, as by a manager that takes the host for dead after a while, though it goes on.

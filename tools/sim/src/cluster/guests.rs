@@ -13,6 +13,8 @@ impl World {
     /// Somebody reads the guest's disk through another host: a former owner, perhaps.
     pub(crate) fn observe(&mut self, guest: usize) {
         let host = self.random.below(self.hosts.len() as u64) as usize;
+        let cut_off = (0..self.hosts.len()).find(|&host| self.hosts[host].cut_off_until > self.now);
+        let host = cut_off.filter(|_| self.random.chance(1, 2)).unwrap_or(host);
         let is_running = self.hosts[host].node.is_some() && self.hosts[host].paused_until <= self.now;
         if is_running && self.guests[guest].observers() < 4 {
             let (number, request) = self.guests[guest].observe(host, &mut self.random);

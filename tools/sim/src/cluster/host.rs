@@ -27,6 +27,8 @@ pub struct Host {
     clock_drift: i64,
     /// Until when it stands still.
     pub paused_until: u64,
+    /// Until when it does not reach the directory.
+    pub cut_off_until: u64,
     /// Until when its devices are slow.
     pub slow_until: u64,
     /// Whether its devices lost a bit, or failed.
@@ -56,6 +58,7 @@ impl Host {
             clock_offset: random.below(1000 * MS),
             clock_drift: drift,
             paused_until: 0,
+            cut_off_until: 0,
             slow_until: 0,
             is_damaged: false,
             alarm: u64::MAX,
@@ -66,6 +69,11 @@ impl Host {
     pub fn capacity_device(&self) -> DeviceId {
         let last = self.superblocks.last().expect("a group has devices");
         last.device
+    }
+
+    /// Components that this device has slots for.
+    pub fn component_slots(&self) -> u32 {
+        self.superblocks.last().expect("a group has devices").geometry.component_slots
     }
 
     /// Where the last device keeps data at rest.

@@ -48,6 +48,14 @@ pub struct Plan {
     pub mangled: u64,
     /// Whether the directory may leave outcomes unknown, and be away.
     pub directory_faults: bool,
+    /// Members that come, by far most of them to take the seat of another.
+    pub comings: u64,
+    /// Members that go without another in their place.
+    pub goings: u64,
+    /// Active members that are not to count any more.
+    pub distrusts: u64,
+    /// How long a host waits at most before it looks at what it holds; 0: it does so when it starts only.
+    pub tend_ns: u64,
     /// Guests that move to another host.
     pub moves: u64,
     /// Bits that flip at rest.
@@ -92,6 +100,15 @@ impl Plan {
         plan.mangled = rate(4);
         plan.moves = rate(700);
         plan.slow = rate(300);
+        plan.comings = rate(2000);
+        if plan.comings > 0 {
+            plan.goings = rate(400);
+            plan.distrusts = rate(200);
+            plan.tend_ns = [0, 300 * MS, 2000 * MS][random.below(3) as usize];
+            if plan.hosts == plan.copies {
+                plan.hosts += random.below(2);
+            }
+        }
         if random.chance(1, 6) {
             plan.rot = 1 + random.below(1500);
         }

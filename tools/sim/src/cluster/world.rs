@@ -3,6 +3,7 @@
 use super::directory::Directory;
 use super::guest::Guest;
 use super::host::{Host, disk_spec};
+use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
 use crate::device::joined;
@@ -40,6 +41,10 @@ pub struct Summary {
     pub copied_bytes: u64,
     /// Damaged ranges written again.
     pub repaired: u64,
+    /// Components that records began to name.
+    pub came: u64,
+    /// Components that they name no more.
+    pub went: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
     pub longest_ns: u64,
 }
@@ -55,6 +60,8 @@ impl Summary {
         self.joined += other.joined;
         self.copied_bytes += other.copied_bytes;
         self.repaired += other.repaired;
+        self.came += other.came;
+        self.went += other.went;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
@@ -64,7 +71,7 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left and {} joined \
-             ({} MiB copied), {} ranges repaired",
+             ({} MiB copied), {} came and {} went, {} ranges repaired",
             self.events,
             self.answered,
             self.take_overs,
@@ -72,6 +79,8 @@ impl std::fmt::Display for Summary {
             self.left,
             self.joined,
             self.copied_bytes >> 20,
+            self.came,
+            self.went,
             self.repaired
         )
     }
@@ -149,6 +158,7 @@ pub(crate) enum Event {
     Guest {
         guest: usize,
     },
+    Member(MemberEvent),
     Fault,
     Restart {
         host: usize,
@@ -210,6 +220,8 @@ pub struct World {
     pub(crate) has_load: bool,
     /// What inspections of the end found, by their token.
     pub(crate) inspected: BTreeMap<u64, Answer>,
+    /// Members that come and go.
+    pub(crate) members: Members,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -263,6 +275,7 @@ impl World {
             is_faulty: true,
             has_load: false,
             inspected: BTreeMap::new(),
+            members: Members::default(),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -372,6 +385,7 @@ impl World {
                 Some(self.index_of(if *at_acceptor { *to } else { *from }))
             }
             Event::Guest { guest } => Some(self.guests[*guest].host),
+            Event::Member(event) => event.host(),
             Event::Commit { .. }
             | Event::Fetch { .. }
             | Event::Fault
@@ -429,21 +443,14 @@ impl World {
                     self.with_node(host, |node, now, out| node.committed(now, disk, number, committed, out));
                 }
             }
-            Event::Fetch { host, incarnation, disk } => {
-                if self.directory.away_until > self.now {
-                    let until = self.directory.away_until;
-                    return self.at(until, Event::Fetch { host, incarnation, disk });
-                }
-                let record = self.directory.get(disk);
-                let delay = 1 + self.random.below(self.plan.directory_ns);
-                self.later(delay, Event::Recorded { host, incarnation, disk, record });
-            }
+            Event::Fetch { host, incarnation, disk } => self.fetch_arrives(host, incarnation, disk),
             Event::Recorded { host, incarnation, disk, record, .. } => {
                 if self.hosts[host].incarnation == incarnation {
                     self.with_node(host, |node, now, out| node.recorded(now, disk, record, out));
                 }
             }
             Event::Guest { guest } => self.guest_turn(guest),
+            Event::Member(event) => self.member_event(event),
             Event::Fault => self.fault_turn(),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
@@ -518,7 +525,7 @@ impl World {
                 self.later(delay, Event::Fetch { host, incarnation, disk });
             }
             FabricOutput::Component { token, answer } => {
-                self.inspected.extend(answer.map(|answer| (token.0, answer)));
+                self.component_answered(token.0, answer);
             }
             FabricOutput::Owner { disk, event } => self.owner_event(host, disk, event),
         }
@@ -544,41 +551,6 @@ impl World {
             }
             OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
-        }
-    }
-
-    fn commit_arrives(
-        &mut self,
-        (host, incarnation, number): (usize, u64, u64),
-        disk: DiskId,
-        expected: u64,
-        roster: Roster,
-    ) {
-        if self.directory.away_until > self.now {
-            // The request is lost, or carried out late: its sender is told after a while that nobody knows.
-            let until = self.directory.away_until;
-            if self.random.chance(1, 2) {
-                self.at(until, Event::Commit { host, incarnation: u64::MAX, disk, number, expected, roster });
-            }
-            let committed = Committed::Unknown;
-            return self.later(500 * MS, Event::Committed { host, incarnation, disk, number, committed });
-        }
-        let committed = self.directory.commit(disk, expected, roster);
-        let is_lost = self.is_faulty && self.plan.directory_faults && self.random.chance(1, 12);
-        let committed = if is_lost { Committed::Unknown } else { committed };
-        let delay = 1 + self.random.below(self.plan.directory_ns);
-        let delay = if is_lost { delay + 300 * MS } else { delay };
-        self.say(|| format!("host {host}: {disk:?} commit {committed:?}"));
-        self.later(delay, Event::Committed { host, incarnation, disk, number, committed });
-        self.push_record(disk);
-    }
-
-    /// Tells all hosts of a record, sooner or later.
-    fn push_record(&mut self, disk: DiskId) {
-        for host in 0..self.hosts.len() {
-            let delay = 1 + self.random.below(20 * self.plan.directory_ns);
-            let (incarnation, record) = (self.hosts[host].incarnation, self.directory.get(disk));
-            self.later(delay, Event::Recorded { host, incarnation, disk, record });
         }
     }
 
@@ -662,6 +634,7 @@ impl World {
         let (now, mutant, local) = (self.now, self.mutant, self.prefers_local);
         let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
         out.into_iter().for_each(|output| self.perform(host, output));
+        self.tend_later(host);
         for guest in 0..self.guests.len() {
             if self.guests[guest].host == host && self.has_load {
                 self.use_disk(guest, true);
