@@ -5,6 +5,7 @@ import unittest
 from .cases import BUDGETS, CASES
 from .measure import figures, fio_command, median_of
 from .report import table, verdicts
+from . import replicated, stages
 from .systems import Failed, Raw, process_cpu_seconds
 
 
@@ -62,6 +63,27 @@ class Arithmetic(unittest.TestCase):
         raw.folder, raw.size = "/x", 1
         stable = [case.name for case in CASES if "--sync=dsync" in fio_command(raw, case, 1)]
         self.assertEqual(stable, ["4k randwrite qd1"])
+
+    def test_budgets_of_copies_are_of_everything_and_name_what_is_measured(self):
+        figures = replicated.with_all({"server_cpu_us": 40.0, "client_cpu_us": 6.0})
+        [case] = {budget.case for budget in replicated.BUDGETS if budget.bound == 45}
+        [found] = replicated.verdicts({case: {"drystone, 2 copies": figures}})
+        self.assertEqual((found["reached"], found["met"]), (46.0, False))
+        self.assertEqual(len({budget.case for budget in replicated.BUDGETS} - {case.name for case in replicated.CASES}), 0)
+
+    def test_samples_are_summed_by_stage(self):
+        report = """
+    30.00%  node     [kernel.kallsyms]  [k] tcp_sendmsg_locked          -      -
+    20.00%  node     drystone           [.] diskgroup::read::look_up    -      -
+    10.00%  fio      [kernel.kallsyms]  [k] _copy_to_iter               -      -
+    20.00%  fio      fio                [.] fio_gettime                 -      -
+"""
+        found = stages.parse(report)
+        self.assertAlmostEqual(found["kernel: TCP between hosts"], 0.375)
+        self.assertAlmostEqual(found["disk group"], 0.25)
+        self.assertAlmostEqual(found["fio"], 0.25)
+        self.assertAlmostEqual(sum(found.values()), 1)
+        self.assertRaises(Failed, stages.parse, "no samples")
 
     def test_processor_time_is_read_of_any_process(self):
         self.assertGreaterEqual(process_cpu_seconds(1), 0)

@@ -91,10 +91,6 @@ fn strike(
     let away = Duration::from_millis(bench.random.range(AWAY_MS));
     let hosts = [victim.to_owned()];
     if let Some(other) = other {
-        if matches!(kind, Kind::Pause) {
-            // Its writes would be sent again when it wakes, which is right for a lone guest and not for two.
-            other.drain()?;
-        }
         other.may_break();
     }
     let fault = Fault { name, hosts: &hosts, limit_ms: Some(limit_ms) };
