@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use cluster::NamedLocal;
 pub use start::now_seconds;
 
 /// Everything that answers API requests.

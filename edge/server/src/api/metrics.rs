@@ -2,7 +2,7 @@
 //!
 //! Made anew for every scrape from the engine's own cumulative figures: no second set of counters is kept.
 
-use crate::control::Control;
+use crate::control::{Control, NamedLocal};
 use crate::failure::Failure;
 use axum::extract::State;
 use axum::http::header;
@@ -125,7 +125,45 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
     for (name, (size, state)) in control.named_states().await? {
         add_disk(&mut snapshot, &name, size, &state);
     }
+    if let Some(named) = control.named_local().await? {
+        add_cluster(&mut snapshot, &named);
+    }
     Ok(snapshot)
+}
+
+/// Other hosts, the directory, and the disks that this host owns.
+fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
+    let NamedLocal { local, disks, hosts } = named;
+    let peers = &local.peers;
+    for (reason, count) in [("refused", peers.refused), ("garbage", peers.garbage), ("slow", peers.slow)] {
+        let help = "Connections with other hosts that went wrong";
+        snapshot.add("peer_failures", help, &[("reason", reason)], Value::Counter(count));
+    }
+    for (host, is_up) in &local.links {
+        let name = hosts.get(host).unwrap_or(host);
+        let up = Value::Gauge(f64::from(u8::from(*is_up)));
+        snapshot.add("peer_reachable", "Whether the host can be reached", &[("host", name)], up);
+    }
+    let away = f64::from(u8::from(local.directory_away.is_some()));
+    snapshot.add("directory_away", "Whether the directory does not answer", &[], Value::Gauge(away));
+    for owned in &local.owned {
+        let disk = [("disk", disks.get(&owned.disk).unwrap_or(&owned.disk).as_str())];
+        let missing = owned.members.iter().filter(|one| !one.is_open || one.resync.is_some()).count();
+        let left: u64 =
+            owned.members.iter().filter_map(|one| Some(one.resync.as_ref()?.remaining_bytes)).sum();
+        for (name, help, value) in [
+            ("disk_components_not_current", "Components that are not up to date", missing as f64),
+            ("disk_resync_remaining_bytes", "Bytes still to be copied to components", left as f64),
+        ] {
+            snapshot.add(name, help, &disk, Value::Gauge(value));
+        }
+        for (name, help, value) in [
+            ("disk_resync_copied_bytes", "Bytes copied to components by this owner", owned.copied_bytes),
+            ("disk_repaired_blocks", "Damaged blocks written again by this owner", owned.repaired_blocks),
+        ] {
+            snapshot.add(name, help, &disk, Value::Counter(value));
+        }
+    }
 }
 
 fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {

@@ -26,6 +26,13 @@ pub(super) struct Gathered {
     told: BTreeMap<DiskId, (Condition, String)>,
 }
 
+/// What a host knows alone, with names by identity.
+pub struct NamedLocal {
+    pub local: LocalView,
+    pub disks: BTreeMap<String, String>,
+    pub hosts: BTreeMap<String, String>,
+}
+
 impl Control {
     pub(super) fn cluster(&self) -> Result<&Arc<Cluster>, Failure> {
         self.cluster.as_ref().ok_or_else(|| {
@@ -59,6 +66,23 @@ impl Control {
     pub async fn local(&self) -> Result<LocalView, Failure> {
         let cluster = self.cluster()?;
         Ok(cluster.local(&cluster.state().await?))
+    }
+
+    /// The same for `/metrics`, with the names of the disks that it owns and of the hosts that it knows; nothing on a host
+    /// alone.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn named_local(&self) -> Result<Option<NamedLocal>, Failure> {
+        let Some(cluster) = &self.cluster else { return Ok(None) };
+        let local = cluster.local(&cluster.state().await?);
+        let view = cluster.view();
+        let disks = view.disks.values().map(|disk| (disk.record.id.to_string(), disk.record.name.clone()));
+        let hosts = view.hosts.values().map(|one| {
+            let record = &one.host.record;
+            (record.id.to_string(), record.name.clone())
+        });
+        Ok(Some(NamedLocal { local, disks: disks.collect(), hosts: hosts.collect() }))
     }
 
     /// What happened to the disks that this host owned.

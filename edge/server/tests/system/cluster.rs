@@ -306,6 +306,15 @@ fn garbage_at_the_door_of_other_hosts_costs_nothing_but_that_connection() {
         let is_counted = peers["garbage"].as_u64() >= Some(1) && peers["refused"].as_u64() >= Some(1);
         is_counted.then_some(())
     });
+    let socket = text(&cluster.path("a").join("d/api.sock")).to_owned();
+    let metrics = run("curl", &["-sS", "--unix-socket", &socket, "http://localhost/metrics"]);
+    for line in [
+        "drystone_peer_failures_total{reason=\"garbage\"} 1",
+        "drystone_peer_reachable{host=\"b\"} 1.0",
+        "drystone_disk_components_not_current{disk=\"web\"} 0.0",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in {metrics}");
+    }
     client.write(4096, &[2; 4096]).expect("it still writes");
     assert_eq!(client.read(0, 8192), Ok([[1; 4096], [2; 4096]].concat()));
     cluster.wait_until_whole("a", "web");
