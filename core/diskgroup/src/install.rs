@@ -26,7 +26,10 @@ impl Group {
                     checksums.iter().enumerate().map(|(index, &sum)| entry(index, sum)),
                 );
             }
-            Record::Trim { place, block, count_less_one, id, .. } => {
+            Record::Trim { component, part, place, block, count_less_one, id, .. } => {
+                // In a log that has let go of the write before it, it alone tells whose extent that was, and since when
+                // there is nothing in it.
+                self.own(*place, *component, *part);
                 let entry = |index: u8| Entry {
                     id: *id,
                     position: batch_position,
