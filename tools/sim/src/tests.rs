@@ -64,6 +64,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::DeltaByNewer, 1),
     (replication::Mutant::SettleUndecided, 44),
     (replication::Mutant::AskOpeningGroup, 69),
+    (replication::Mutant::ApplyTwice, 233),
 ];
 
 #[test]
