@@ -277,3 +277,45 @@ fn a_record_that_is_heard_of_during_a_transaction_is_taken_over_after_it() {
     bench.step(Input::Committed(Committed::Done { version: committed }));
     assert_eq!(bench.components().last(), Some(&(3, Standing::Active)));
 }
+
+/// Takes an input and gives what the owner wants done, without doing it.
+fn wishes(bench: &mut Bench, input: Input) -> Vec<Output> {
+    let mut out = Vec::new();
+    bench.owner.step(bench.now, input, &bench.leases, &mut out);
+    bench.owner.advance(bench.now, &bench.leases, &mut out);
+    out
+}
+
+fn commit_of(out: &[Output]) -> Option<u64> {
+    out.iter().find_map(|output| match output {
+        Output::Commit { expected, .. } => Some(*expected),
+        _ => None,
+    })
+}
+
+/// As long as the record has the version that a transaction of unknown outcome expects, it may still take effect: another one
+/// from the same version rules it out, even if nothing is wished any more.
+#[test]
+fn a_record_found_unchanged_does_not_tell_that_a_transaction_failed() {
+    assert!(asks_again(None));
+    if cfg!(feature = "mutants") {
+        assert!(!asks_again(Some(Mutant::TrustUnchangedRecord)));
+    }
+}
+
+fn asks_again(mutant: Option<Mutant>) -> bool {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.owner.settings.mutant = mutant;
+    let (version, roster) = (bench.version, bench.owner.record().1.clone());
+    let at = At { place: 0, member: 1 };
+    bench.owner.want_out(at, Standing::Absent, LeftBecause::Unreachable);
+    let mut out = Vec::new();
+    bench.owner.advance(bench.now, &bench.leases, &mut out);
+    assert_eq!(commit_of(&out), Some(version), "one is to be taken out");
+    let out = wishes(&mut bench, Input::Committed(Committed::Unknown));
+    assert!(out.iter().any(|output| matches!(output, Output::Fetch)), "the record tells");
+    bench.owner.member_mut(at).wanted = None; // It is well again.
+    let out = wishes(&mut bench, Input::Recorded { record: Some((version, roster)) });
+    assert_eq!(commit_of(&out).unwrap_or(version), version, "from the same version, if at all");
+    commit_of(&out).is_some()
+}
