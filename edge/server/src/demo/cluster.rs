@@ -35,6 +35,9 @@ const LOAD_AREA: u64 = 256 * MIB;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often that is looked at.
 const POLL: Duration = Duration::from_millis(100);
+/// Where hosts listen for clients: below the ports that the kernel gives to outgoing connections, one of which might have a
+/// host's port while the host is down.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
 /// Parts of the load's time: the host dies after one, and returns after two.
 const PARTS: u64 = 4;
 
@@ -61,7 +64,9 @@ pub async fn run(folder: &Path, count: usize, options: &DemoOptions, is_json: bo
     let _lock = lock::take(folder)?;
     let store = Arc::new(Store::open(&folder.join("directory.redb"), ClusterId(random_bits()?))?);
     let names: Vec<String> = (0..count).map(name_of).collect();
-    let configs = names.iter().map(|name| Ok((name.clone(), write_config(folder, name)?)));
+    let ports = free_ports(count)?;
+    let configs =
+        names.iter().zip(ports).map(|(name, port)| Ok((name.clone(), write_config(folder, name, port)?)));
     let hosts = Hosts::new(configs.collect::<Result<_, Failure>>()?)?;
     let listener = host::bind_unix(&socket(folder))
         .await
@@ -100,7 +105,7 @@ fn name_of(index: usize) -> String {
 }
 
 /// A host's folder with its configuration; one that is there stays, and with it the port.
-fn write_config(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+fn write_config(folder: &Path, name: &str, port: u16) -> Result<PathBuf, Failure> {
     let own = folder.join(name);
     let path = own.join("host.toml");
     if path.exists() {
@@ -108,8 +113,6 @@ fn write_config(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     }
     let failed = |error: std::io::Error| Failure::failed(format!("make {}", path.display()), error);
     std::fs::create_dir_all(&own).map_err(failed)?;
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    let port = free.map_err(failed)?.port();
     let text = format!(
         "name = {name:?}\n\
          data_dir = \"d\"\n\
@@ -130,6 +133,24 @@ fn write_config(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     );
     std::fs::write(&path, text).map_err(failed)?;
     Ok(path)
+}
+
+/// Ports that nobody has.
+fn free_ports(count: usize) -> Result<Vec<u16>, Failure> {
+    let room = PORTS.end - PORTS.start;
+    let first = (random_bits()? % u128::from(room)) as u16;
+    let ports = (0..room).map(|index| PORTS.start + (first + index) % room);
+    let free: Vec<u16> =
+        ports.filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).take(count).collect();
+    match free.len() == count {
+        true => Ok(free),
+        false => Err(Failure::refused(format!(
+            "{count} ports of 127.0.0.1 from {} to {} are needed, and {} are free",
+            PORTS.start,
+            PORTS.end,
+            free.len()
+        ))),
+    }
 }
 
 struct Demo {
