@@ -23,6 +23,7 @@ fn seeds_of_several_hosts_pass() {
 fn seeds_of_several_hosts_that_once_failed_pass() {
     let stories = [
         (2305, "the record changed under an owner that had been released while it claimed the disk"),
+        (2693, "a component that was about to count had no room, and was not waited for though it did count"),
         (158, "a component in resync had room for a change that was refused for want of it, and joined"),
         (10016, "a write was rolled forward, overwritten, and done again after two take-overs"),
         (83, "the last active component was asked out after the record had taken the other out"),

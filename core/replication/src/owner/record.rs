@@ -197,24 +197,45 @@ impl Owner {
                 (false, true) => self.member_joined(at),
                 (true, true) | (false, false) => {}
             }
-            let may_drop = !self.recording.is_unsettled;
-            let member = self.member_mut(at);
-            if may_drop && member.is_joining() && !member.is_active() && !member.is_open() {
-                member.wanted = None;
-                self.drop_resync(at, LeftBecause::Unreachable);
+            if !self.recording.is_unsettled {
+                self.settle_join(at);
             }
         }
         self.keep_last();
         self.take_in_new_members();
     }
 
+    /// It is known whether the record counts the member as active. If it does not, one that has failed since, or that cannot
+    /// be reached, need not be waited for any more.
+    fn settle_join(&mut self, at: At) {
+        let now = self.now;
+        let member = self.member_mut(at);
+        member.may_join = false;
+        if member.is_active() {
+            return;
+        }
+        match member.wanted {
+            Some((Standing::Active, _)) if !member.is_open() => {
+                member.wanted = None;
+                self.drop_resync(at, LeftBecause::Unreachable);
+            }
+            Some((Standing::Absent | Standing::Stale, why)) => {
+                member.wanted = None;
+                if member.resync.is_some() {
+                    member.down(now, now + limits::RESYNC_RETRY);
+                    self.drop_resync(at, why);
+                }
+            }
+            Some((Standing::Active, _)) | None => {}
+        }
+    }
+
     /// What is to leave stays if the record has taken out meanwhile what would make up for it.
     fn keep_last(&mut self) {
         for at in self.all() {
-            let is_leaving = |member: &Member| member.wanted.is_some() && !member.is_joining();
             let place = &self.places[usize::from(at.place)];
-            let has_other = place.active().any(|(index, one)| index != at.member && !is_leaving(one));
-            if is_leaving(self.member(at)) && !has_other && !self.is_mutant(Mutant::StartAlone) {
+            let has_other = place.active().any(|(index, one)| index != at.member && !one.is_leaving());
+            if self.member(at).is_leaving() && !has_other && !self.is_mutant(Mutant::StartAlone) {
                 self.member_mut(at).wanted = None;
             }
         }
@@ -333,7 +354,7 @@ impl Owner {
             return;
         }
         let mut roster = self.recording.roster.clone();
-        let mut has_changed = self.recording.is_unsettled;
+        let (mut has_changed, mut joining) = (self.recording.is_unsettled, Vec::new());
         for at in self.all() {
             let watermark = self.watermark(at.place);
             let member = self.member(at);
@@ -342,6 +363,7 @@ impl Owner {
             let Some(recorded) = recorded else { continue };
             recorded.standing = standing;
             if standing == Standing::Active {
+                joining.push(at);
                 recorded.base = watermark;
                 let mut active = self.places[usize::from(at.place)].active();
                 // One that was alone kept no window: from here on it must show what came after this.
@@ -353,6 +375,7 @@ impl Owner {
             has_changed = true;
         }
         if has_changed {
+            joining.into_iter().for_each(|at| self.member_mut(at).may_join = true);
             self.commit(roster);
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct Member {
     pub(crate) base: WriteId,
     /// What the record shall say.
     pub(crate) wanted: Option<(Standing, LeftBecause)>,
+    /// Whether a transaction that counts it as active was begun, of which it is not known what came of it.
+    pub(crate) may_join: bool,
     pub(crate) link: Link,
     pub(crate) opened: Option<Opened>,
     pub(crate) resync: Option<Resync>,
@@ -68,6 +70,7 @@ impl Member {
             standing: member.standing,
             base: member.base,
             wanted: None,
+            may_join: false,
             link: Link::Down { since: now, retry_at: now },
             opened: None,
             resync: None,
@@ -89,9 +92,14 @@ impl Member {
         self.is_active() || self.is_joining()
     }
 
-    /// Whether it was asked of the record that it counts as active.
+    /// Whether it is, or was, asked of the record that it counts as active, and the answer is not known.
     pub(crate) fn is_joining(&self) -> bool {
-        matches!(self.wanted, Some((Standing::Active, _)))
+        self.may_join || matches!(self.wanted, Some((Standing::Active, _)))
+    }
+
+    /// Whether the record shall count it out.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.wanted.is_some_and(|(standing, _)| standing != Standing::Active)
     }
 
     /// Whether changes go to it: it is active, or is being brought up to date.
