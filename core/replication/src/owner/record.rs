@@ -246,6 +246,7 @@ impl Owner {
         let now = self.now;
         let member = self.member_mut(at);
         member.is_gone = true;
+        member.may_join = false;
         member.resync = None;
         if member.is_active() {
             member.standing = Standing::Absent;
