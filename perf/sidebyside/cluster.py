@@ -1,14 +1,13 @@
 """A cluster of several `drystone host` processes on this machine, and its disks as systems to be measured."""
 
 import json
-import signal
 import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import Optional
 
-from .systems import START_WAIT, STOP_WAIT, Failed, System, process_cpu_seconds
+from .systems import START_WAIT, Failed, System, end, process_cpu_seconds
 
 #: Hosts, and with them the most copies.
 HOSTS = 3
@@ -72,12 +71,7 @@ class Cluster:
     def stop(self) -> None:
         if self.process is None:
             return
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(STOP_WAIT)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
         self.process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -24,6 +24,16 @@ def flush_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def end(process: subprocess.Popen) -> None:
+    """Tells a process to end, and sees to it."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_WAIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class System:
     """Something that fio measures. Subclasses say how it is started, reached, and which processes' time it costs."""
 
@@ -73,12 +83,7 @@ class Server(System):
     def stop(self) -> None:
         if self.process is None:
             return
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(STOP_WAIT)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
         self.process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
