@@ -6,7 +6,8 @@ use crate::format::page::ComponentRecord;
 use crate::group::Group;
 use crate::index::{Direct, Entry, Newest};
 use crate::member::Owner;
-use base::ComponentId;
+use crate::mutant::Mutant;
+use base::{ComponentId, WriteId};
 
 impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
@@ -14,8 +15,9 @@ impl Group {
         match record {
             Record::Write { component, part, place, block, id, checksums, .. } => {
                 self.own(*place, *component, *part);
+                let id = self.version_over_hole(*component, *part, *id);
                 let entry = |index: usize, checksum: u32| Entry {
-                    id: *id,
+                    id,
                     position: data_position + index as u64,
                     checksum,
                     block: *block + index as u8,
@@ -30,8 +32,9 @@ impl Group {
                 // In a log that has let go of the write before it, it alone tells whose extent that was, and since when
                 // there is nothing in it.
                 self.own(*place, *component, *part);
+                let id = self.version_over_hole(*component, *part, *id);
                 let entry = |index: u8| Entry {
-                    id: *id,
+                    id,
                     position: batch_position,
                     checksum: 0,
                     block: *block + index,
@@ -45,32 +48,45 @@ impl Group {
                 }
                 self.own(*place, *component, *part);
                 let key = self.reset(*place, batch_position);
-                let direct = Direct { checksums: checksums.clone(), id: *id, position: batch_position };
+                let id = self.version_over_hole(*component, *part, *id);
+                let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
                 self.dirty[key as usize].direct = Some(direct);
             }
             Record::Free { component, part, place, id, .. } => {
                 self.disown(*place, batch_position);
-                if let Some(&key) = self.keys.get(component) {
-                    let component = &mut self.components[key as usize];
-                    component.note_hole(*part, *id);
-                    self.members[component.member as usize].dirty_pages.insert(component.slot);
-                }
+                self.note_hole(*component, *part, *id);
             }
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
             Record::ComponentGone { member, slot } => self.install_component_gone(*member, *slot),
             Record::Watermark { component, id, .. } => self.install_watermark(*component, *id),
-            Record::Hole { component, part, id, .. } => {
-                if let Some(&key) = self.keys.get(component) {
-                    let component = &mut self.components[key as usize];
-                    component.note_hole(*part, *id);
-                    self.members[component.member as usize].dirty_pages.insert(component.slot);
-                }
+            Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
+            Record::Entry { component, entry, .. } if entry.is_trim => {
+                self.note_hole(*component, entry.part, entry.id);
             }
             Record::PageIntent { .. } | Record::Entry { .. } => {}
         }
         if let Some((component, entry)) = record.window_entry() {
             self.remember(component, entry, batch_position);
         }
+    }
+
+    /// The version of what a change brings: no less than that of what made, or found, a hole there. A copy may bring a lesser
+    /// id than a trim that it comes upon, and a write that had to wait may be older than a trim beside it.
+    fn version_over_hole(&self, component: ComponentId, part: u32, id: WriteId) -> WriteId {
+        match self.keys.get(&component) {
+            Some(&key) if !self.is_mutant(Mutant::ForgetHole) => {
+                id.max(self.components[key as usize].hole(part))
+            }
+            Some(_) | None => id,
+        }
+    }
+
+    /// Nothing stands in a part since that change, or stood there already.
+    fn note_hole(&mut self, component: ComponentId, part: u32, id: WriteId) {
+        let Some(&key) = self.keys.get(&component) else { return };
+        let component = &mut self.components[key as usize];
+        component.note_hole(part, id);
+        self.members[component.member as usize].dirty_pages.insert(component.slot);
     }
 
     fn own(&mut self, place: ExtentPlace, component: ComponentId, part: u32) {

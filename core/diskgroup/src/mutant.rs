@@ -27,11 +27,13 @@ pub enum Mutant {
     ForgetWindow,
     /// A copy's record has the copy's id, whatever it replaces in the log.
     ForgetReplacedId,
+    /// What is written where there was nothing goes by its own id, whatever was trimmed there.
+    ForgetHole,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 11] = [
+    pub const ALL: [Mutant; 12] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -43,6 +45,7 @@ impl Mutant {
         Mutant::ForgetAwayMember,
         Mutant::ForgetWindow,
         Mutant::ForgetReplacedId,
+        Mutant::ForgetHole,
     ];
 }
 

@@ -205,6 +205,7 @@ impl Group {
         checksums: SmallVec<[u32; 2]>,
         out: &mut Vec<Output>,
     ) -> Option<Work> {
+        let change = self.not_lessened(change, checksums.len() as u16);
         let Change { op, component, part, block, id, origin } = change;
         let blocks = checksums.len();
         let mapped = self.components[component as usize].extent_of(part);
@@ -234,10 +235,6 @@ impl Group {
             },
         };
         let place = ExtentPlace { member: self.components[component as usize].member, extent };
-        let id = match origin {
-            Origin::Copy => id.max(self.greatest_replaced(place, block, blocks as u16)),
-            Origin::Guest(_) | Origin::Alone => id,
-        };
         self.gather.data.extend(data.iter().cloned());
         let component = self.components[component as usize].record.id;
         let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
@@ -248,6 +245,7 @@ impl Group {
     }
 
     fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
+        let change = self.not_lessened(change, count);
         let Change { op, component: key, part, block, id, origin } = change;
         let Component { member, ref record, .. } = self.components[key as usize];
         let component = record.id;
@@ -265,7 +263,7 @@ impl Group {
                 return None;
             }
             None if origin == Origin::Copy => Record::Hole { member, component, part, id },
-            // Nothing changes, but that there was such a trim may be asked for.
+            // Nothing changes, but that there was such a trim may be asked for, and what is copied over it counts as it does.
             None => {
                 let Origin::Guest(tag) = origin else {
                     unreachable!("copies and disks without an owner are done")
@@ -283,10 +281,6 @@ impl Group {
             }
             Some(place) => {
                 self.take_pending(place);
-                let id = match origin {
-                    Origin::Copy => id.max(self.greatest_replaced(place, block, count)),
-                    Origin::Guest(_) | Origin::Alone => id,
-                };
                 let count_less_one = (count - 1) as u8;
                 Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }
             }
@@ -296,11 +290,23 @@ impl Group {
         None
     }
 
-    /// The greatest id of the changes in the log that a change of these blocks takes the place of. A copy that brings a
-    /// lesser one goes by that: the record of what it replaces may leave the log before its own.
+    /// A copy with an id that is no less than that of anything in the log that it takes the place of: the record of that may
+    /// leave the log before the copy's own.
+    fn not_lessened(&self, change: Change, count: u16) -> Change {
+        let Change { component, part, block, id, origin, .. } = change;
+        if origin != Origin::Copy || self.is_mutant(Mutant::ForgetReplacedId) {
+            return change;
+        }
+        let component = &self.components[component as usize];
+        let Some(extent) = component.extent_of(part) else { return change };
+        let place = ExtentPlace { member: component.member, extent };
+        Change { id: id.max(self.greatest_replaced(place, block, count)), ..change }
+    }
+
+    /// The greatest id of the changes in the log that a change of these blocks takes the place of.
     fn greatest_replaced(&self, place: ExtentPlace, block: u16, count: u16) -> WriteId {
         let key = self.members[place.member as usize].dirty_of[place.extent as usize];
-        if key == CLEAN || self.is_mutant(Mutant::ForgetReplacedId) {
+        if key == CLEAN {
             return WriteId::default();
         }
         let dirty = &self.dirty[key as usize];

@@ -14,7 +14,7 @@ struct Account {
     changes: BTreeMap<WriteId, bool>,
     /// The greatest watermark that the group was told.
     settled: WriteId,
-    /// The last write of each region (part, region), while no trim has followed.
+    /// The greatest id of a change of each region (part, region), trims and copies included.
     regions: BTreeMap<(u32, usize), WriteId>,
 }
 
@@ -30,26 +30,22 @@ impl Ledger {
         self.accounts.entry(component).or_default().changes.insert(id, false);
     }
 
-    /// A change was answered: it is stable. `blocks` of `part` were written, or trimmed.
+    /// A change was answered: it is stable. `blocks` of `part` were written, or trimmed, which counts as much: a copy that
+    /// was away while blocks were trimmed must hear of it.
     pub fn end(
         &mut self,
         component: ComponentId,
         id: WriteId,
         origin: Origin,
-        (part, blocks, is_trim): (u32, std::ops::Range<u16>, bool),
+        (part, blocks): (u32, std::ops::Range<u16>),
     ) {
         let account = self.accounts.entry(component).or_default();
         if let Origin::Guest(_) = origin {
             account.changes.insert(id, true);
         }
         for region in blocks.map(|block| block as usize / BLOCKS_PER_REGION) {
-            match is_trim {
-                true => drop(account.regions.remove(&(part, region))),
-                false => {
-                    let last = account.regions.entry((part, region)).or_default();
-                    *last = id.max(*last);
-                }
-            }
+            let last = account.regions.entry((part, region)).or_default();
+            *last = id.max(*last);
         }
     }
 
@@ -118,7 +114,7 @@ impl Ledger {
             });
             if found.is_none_or(|found| found < *id) {
                 return Err(format!(
-                    "region {region} of part {part} was written by {id:?}; told is {found:?}"
+                    "region {region} of part {part} was changed by {id:?}; told is {found:?}"
                 ));
             }
         }

@@ -4,7 +4,7 @@ use crate::model::{Key, Value, fill};
 use crate::world::{Component, Operation, World};
 use base::checksum::crc32c;
 use base::request::Buffers;
-use base::units::{BLOCK_SIZE, MIB};
+use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, MIB};
 use base::{ComponentId, DiskId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
 use diskgroup::{Input, Origin};
@@ -59,19 +59,32 @@ impl World {
         self.submit(Operation::Create { component: number }, |op| Input::Create { op, device, record });
     }
 
-    /// A range of a component without a write under way in it, small or a whole part at times.
-    fn pick_range(&mut self, number: u32, may_be_whole: bool) -> Option<(u32, u16, u16)> {
+    /// A range of a component without a write under way in it, small or a whole part at times. A copy has its regions to
+    /// itself, as a resync has them locked.
+    fn pick_range(&mut self, number: u32, is_copy: bool) -> Option<(u32, u16, u16)> {
         let parts = u64::from(self.components[&number].parts);
         // Half of the load goes to one part, so that blocks are written again and again.
         let part = if self.random.chance(1, 2) { 0 } else { self.random.below(parts) as u32 };
-        let (block, count) = if may_be_whole && self.random.chance(1, 12) {
+        let (block, count) = if self.random.chance(1, 12) {
             (0, 256)
         } else {
             let count = [1, 1, 1, 2, 4, 16, 64][self.random.below(7) as usize];
             (self.random.below(257 - count) as u16 / 2, count as u16)
         };
         let is_free = (block..block + count).all(|block| !self.model.is_busy((number, part, block)));
-        is_free.then_some((part, block, count))
+        let regions =
+            |first: u16, last: u16| first as usize / BLOCKS_PER_REGION..=last as usize / BLOCKS_PER_REGION;
+        let mine = regions(block, block + count - 1);
+        let is_in_the_way = |operation: &Operation| match operation {
+            Operation::Write { keys, origin, .. } if is_copy || *origin == Origin::Copy => {
+                let theirs = regions(keys[0].2, keys[keys.len() - 1].2);
+                (keys[0].0, keys[0].1) == (number, part)
+                    && mine.start() <= theirs.end()
+                    && theirs.start() <= mine.end()
+            }
+            _ => false,
+        };
+        (is_free && !self.operations.values().any(is_in_the_way)).then_some((part, block, count))
     }
 
     fn next_id(&mut self) -> WriteId {
@@ -86,7 +99,9 @@ impl World {
     }
 
     fn begin_write(&mut self, number: u32) {
-        let Some((part, block, count)) = self.pick_range(number, true) else { return };
+        // Some are copies, as of a resync: with an id that may be less than what stands there.
+        let is_copy = self.random.chance(1, 6);
+        let Some((part, block, count)) = self.pick_range(number, is_copy) else { return };
         let mut data = Buffers::new();
         let mut keys = Vec::new();
         let len = count as usize * BLOCK_SIZE as usize;
@@ -101,8 +116,6 @@ impl World {
             keys.push(key);
         }
         data.push(buffer);
-        // Some are copies, as of a resync: with an id that may be less than what stands there.
-        let is_copy = self.random.chance(1, 6);
         let id = if is_copy { self.earlier_id() } else { self.next_id() };
         let component = self.components[&number].key.expect("only live components are used");
         let checksums = data.iter().flat_map(|buffer| buffer.chunks_exact(4096)).map(crc32c).collect();
@@ -110,7 +123,7 @@ impl World {
         if !is_copy {
             self.ledger.begin(self.components[&number].id, id);
         }
-        self.submit(Operation::Write { keys, id, is_trim: false, origin }, |op| Input::Write {
+        self.submit(Operation::Write { keys, id, origin }, |op| Input::Write {
             op,
             component,
             part,
@@ -123,14 +136,17 @@ impl World {
     }
 
     fn begin_trim(&mut self, number: u32) {
-        let Some((part, block, count)) = self.pick_range(number, true) else { return };
+        let is_copy = self.random.chance(1, 6);
+        let Some((part, block, count)) = self.pick_range(number, is_copy) else { return };
         let keys: Vec<Key> = (block..block + count).map(|block| (number, part, block)).collect();
         keys.iter().for_each(|key| self.model.begin(*key, 0));
-        let id = self.next_id();
+        let id = if is_copy { self.earlier_id() } else { self.next_id() };
         let component = self.components[&number].key.expect("only live components are used");
-        self.ledger.begin(self.components[&number].id, id);
-        let origin = Origin::Guest(tag_of(id));
-        self.submit(Operation::Write { keys, id, is_trim: true, origin }, |op| Input::Trim {
+        let origin = if is_copy { Origin::Copy } else { Origin::Guest(tag_of(id)) };
+        if !is_copy {
+            self.ledger.begin(self.components[&number].id, id);
+        }
+        self.submit(Operation::Write { keys, id, origin }, |op| Input::Trim {
             op,
             component,
             part,

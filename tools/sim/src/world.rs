@@ -91,7 +91,6 @@ pub(crate) enum Operation {
     Write {
         keys: Vec<Key>,
         id: WriteId,
-        is_trim: bool,
         origin: Origin,
     },
     /// A question for what was changed, and what the answer must tell.
@@ -400,12 +399,11 @@ impl World {
         }
         self.note("done", op.0 << 1 | u64::from(result.is_ok()));
         match (operation, result) {
-            (Operation::Write { keys, id, is_trim, origin }, Ok(_)) => {
+            (Operation::Write { keys, id, origin }, Ok(_)) => {
                 keys.iter().for_each(|key| self.model.acknowledge(*key));
                 let (component, part, first) = keys[0];
                 let blocks = first..first + keys.len() as u16;
-                let change = (part, blocks, is_trim);
-                self.ledger.end(ComponentId(u64::from(component)), id, origin, change);
+                self.ledger.end(ComponentId(u64::from(component)), id, origin, (part, blocks));
             }
             (Operation::Write { keys, id, origin, .. }, Err(error)) => {
                 self.check_error(keys[0].0, error);
