@@ -275,6 +275,7 @@ impl Node {
                     fabric.accepted.remove(&caller.node);
                 }
                 let Caller { node: peer, session } = caller;
+                self.abandon_forwarded(peer, session, out);
                 out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
             }
         }

@@ -63,7 +63,7 @@ pub(crate) struct RequestState {
     /// When it was begun the last time.
     began: base::Instant,
     stage: Stage,
-    outstanding: u32,
+    pub(crate) outstanding: u32,
     answers: SmallVec<[Pieces; 1]>,
     error: Option<RequestError>,
     /// Whether the disk is owned here no more: the request goes to whoever owns it.
@@ -364,6 +364,7 @@ impl Node {
             Err(owner::Failure::NoSpace) => state.error = Some(RequestError::NoSpace),
             Err(owner::Failure::Damaged) => state.error = Some(RequestError::Damaged),
             Err(owner::Failure::Unowned) => state.is_returned = true,
+            Err(owner::Failure::Abandoned) => state.error = Some(RequestError::Stopping),
         }
         self.piece_ended(key, out);
     }
@@ -375,6 +376,9 @@ impl Node {
         }
         if state.is_returned {
             return self.return_request(key, out);
+        }
+        if state.is_abandoned {
+            state.error = Some(RequestError::Stopping); // What of it has not begun does not begin.
         }
         let has_failed = state.error.is_some();
         match state.stage {
@@ -723,25 +727,6 @@ impl Node {
         self.disks[self.requests[key as usize].disk as usize].cluster.is_some()
     }
 
-    /// Has the owner on this node read a piece.
-    fn read_from_owner(&mut self, key: u32, piece: u32, place: u16, range: (u32, u16, u16)) {
-        let (part, block, count) = range;
-        let token = owner::Token(u64::from(key) << 32 | u64::from(piece));
-        let disk = self.requests[key as usize].disk;
-        self.step_owner(disk, owner::Input::Read { token, place, part, block, count });
-    }
-
-    /// Has the owner on this node change a piece.
-    fn change_by_owner(&mut self, key: u32, span: Span, payload: owner::Payload) {
-        let state = &mut self.requests[key as usize];
-        state.outstanding += 1;
-        let (disk, tag) = (state.disk, state.tag);
-        let (part, block) = part_and_block(span.offset);
-        let token = owner::Token(u64::from(key) << 32);
-        let place = span.place as u16;
-        self.step_owner(disk, owner::Input::Change { token, place, part, block, tag, payload });
-    }
-
     /// A change has ended: those that waited for it may begin.
     fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
         let mut index = 0;
@@ -752,6 +737,11 @@ impl Node {
             }
             let state = &mut self.disks[disk as usize];
             state.blocked.remove(index);
+            if self.requests[change.request as usize].is_abandoned {
+                self.requests[change.request as usize].error = Some(RequestError::Stopping);
+                self.end_request(change.request, out);
+                continue;
+            }
             state.changes.push(change);
             self.start_change(change.request, change, out);
         }

@@ -300,7 +300,7 @@ impl Components {
         true
     }
 
-    /// A request arrives. [`Request::Guest`], [`Request::Yield`] and [`Request::Heartbeat`] are not for components.
+    /// A request arrives. [`Request::Guest`], [`Request::GuestGone`], [`Request::Yield`] and [`Request::Heartbeat`] are not for components.
     pub fn request(
         &mut self,
         now: Instant,
@@ -346,7 +346,10 @@ impl Components {
             Request::Create(new) => self.store(caller, token, new.id, Store::Create(new), out),
             Request::Change(new) => self.store(caller, token, new.id, Store::Change(new), out),
             Request::Delete { component } => self.store(caller, token, component, Store::Delete, out),
-            Request::Heartbeat | Request::Guest { .. } | Request::Yield { .. } => {
+            Request::Heartbeat
+            | Request::Guest { .. }
+            | Request::GuestGone { .. }
+            | Request::Yield { .. } => {
                 unreachable!("the node keeps what is not for components")
             }
         }

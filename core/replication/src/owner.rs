@@ -182,6 +182,11 @@ pub enum Input {
         /// Bytes.
         bytes: u64,
     },
+    /// Whoever asked for these changes is gone: those that have not begun are not to happen any more.
+    Abandon {
+        /// Which.
+        token: Token,
+    },
     /// Let go of the disk.
     Release,
 }
@@ -236,6 +241,8 @@ pub enum Failure {
     Damaged,
     /// This node owns the disk no more: to be asked of the owner then. It may have happened.
     Unowned,
+    /// Whoever asked is gone. It has not happened.
+    Abandoned,
 }
 
 /// Why an owner ended.
@@ -494,6 +501,7 @@ impl Owner {
             Input::Recorded { record } => self.recorded(record),
             Input::FetchFailed => self.fetch_failed(),
             Input::Pace { bytes } => self.paced(bytes),
+            Input::Abandon { token } => self.abandon(token),
             Input::Release => self.release(),
         }
         out.append(&mut self.out);

@@ -51,6 +51,7 @@ pub enum RequestKind {
     GuestWriteZeroes,
     GuestStatus,
     Yield,
+    GuestGone,
 }
 
 /// What an acceptor sends.
@@ -69,7 +70,7 @@ pub enum AnswerKind {
     Revoke,
 }
 
-const REQUEST_KINDS: [RequestKind; 18] = [
+const REQUEST_KINDS: [RequestKind; 19] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -88,6 +89,7 @@ const REQUEST_KINDS: [RequestKind; 18] = [
     RequestKind::GuestWriteZeroes,
     RequestKind::GuestStatus,
     RequestKind::Yield,
+    RequestKind::GuestGone,
 ];
 
 const ANSWER_KINDS: [AnswerKind; 10] = [
@@ -142,6 +144,7 @@ impl Kind for RequestKind {
             RequestKind::GuestWriteZeroes => shape("guest zero-write", 48, 0),
             RequestKind::GuestStatus => shape("guest status request", 40, 0),
             RequestKind::Yield => shape("yield", 16, 0),
+            RequestKind::GuestGone => shape("guest gone", 8, 0),
         }
     }
 }

@@ -142,6 +142,11 @@ pub enum Request {
         /// The disk.
         disk: DiskId,
     },
+    /// The guest of a request that the sender forwarded is gone: what of it has not begun is not to happen any more.
+    GuestGone {
+        /// Of the request.
+        tag: RequestTag,
+    },
 }
 
 /// All that a node needs to make a component.

@@ -81,6 +81,7 @@ impl Coded for Request {
                 GuestRequest::Status { .. } => RequestKind::GuestStatus,
             },
             Request::Yield { .. } => RequestKind::Yield,
+            Request::GuestGone { .. } => RequestKind::GuestGone,
         }
     }
 
@@ -98,7 +99,8 @@ impl Coded for Request {
             | Request::Settle { .. }
             | Request::Changed { .. }
             | Request::Delete { .. }
-            | Request::Yield { .. } => Ok(()),
+            | Request::Yield { .. }
+            | Request::GuestGone { .. } => Ok(()),
         }
     }
 
@@ -160,6 +162,7 @@ impl Coded for Request {
                 encode_guest(w, request);
             }
             Request::Yield { disk } => w.u128(disk.0),
+            Request::GuestGone { tag } => w.u64(tag.0),
         }
     }
 
@@ -186,7 +189,8 @@ impl Coded for Request {
             | Request::Create(_)
             | Request::Change(_)
             | Request::Delete { .. }
-            | Request::Yield { .. } => Payload::None,
+            | Request::Yield { .. }
+            | Request::GuestGone { .. } => Payload::None,
         }
     }
 
@@ -239,6 +243,7 @@ impl Coded for Request {
                 guest(r, |r| Ok(GuestRequest::Status { offset: r.u64(), len: r.u64() }))?
             }
             RequestKind::Yield => Request::Yield { disk: DiskId(r.u128()) },
+            RequestKind::GuestGone => Request::GuestGone { tag: RequestTag(r.u64()) },
         })
     }
 }

@@ -158,6 +158,7 @@ impl Node {
         let before = self.fabric().accepted.insert(peer, accepted);
         if let Some(before) = before.filter(|before| before.session != session) {
             out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session: before.session }));
+            self.abandon_forwarded(peer, before.session, out);
         }
         self.fabric().components.session_began(Caller { node: peer, session });
         self.pump(out);
@@ -166,15 +167,16 @@ impl Node {
     /// A connection that another node began is over.
     pub fn accepted_ended(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         self.now = now;
-        self.drop_accepted(peer, session);
+        self.drop_accepted(peer, session, out);
         self.pump(out);
     }
 
-    fn drop_accepted(&mut self, peer: NodeId, session: u64) {
+    fn drop_accepted(&mut self, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         let fabric = self.fabric();
         if fabric.accepted.get(&peer).is_some_and(|one| one.session == session) {
             fabric.accepted.remove(&peer);
             fabric.components.session_ended(peer);
+            self.abandon_forwarded(peer, session, out);
         }
     }
 
@@ -196,7 +198,7 @@ impl Node {
             // what still comes in it may have been asked anew elsewhere, and followed by more.
             let is_stale = now.since(accepted.heard) >= replication::limits::SILENCE;
             if sequence != accepted.received + 1 || is_stale {
-                self.drop_accepted(peer, session);
+                self.drop_accepted(peer, session, out);
                 out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
                 return self.pump(out);
             }
@@ -211,6 +213,10 @@ impl Node {
             Request::Heartbeat => self.answer(caller, token, Answer::Done { congestion: 0 }, out),
             Request::Guest { disk, tag, request } => {
                 self.guest_of_peer((caller, token), disk, tag, request, out);
+            }
+            Request::GuestGone { tag } => {
+                self.forget_forwarded(peer, tag, out);
+                self.answer(caller, token, Answer::Done { congestion: 0 }, out);
             }
             Request::Yield { disk } => self.yield_disk(caller, token, disk, out),
             body => self.serve_component(caller, token, body),

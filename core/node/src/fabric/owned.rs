@@ -2,8 +2,10 @@
 
 use super::{FabricOutput, For, Job};
 use crate::node::{Node, Output};
+use crate::range::part_and_block;
 use base::{DiskId, Instant};
-use replication::owner::{Committed, Event, Failure, Input, LinkChange, Phase, Reply, Token};
+use layout::Span;
+use replication::owner::{Committed, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
 use std::cmp::Reverse;
 
@@ -28,6 +30,25 @@ impl Node {
         owner.step(now, input, &fabric.leases, &mut outputs);
         fabric.touched.insert(disk);
         fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+    }
+
+    /// Has the owner on this node read a piece.
+    pub(crate) fn read_from_owner(&mut self, key: u32, piece: u32, place: u16, range: (u32, u16, u16)) {
+        let (part, block, count) = range;
+        let token = Token(u64::from(key) << 32 | u64::from(piece));
+        let disk = self.requests[key as usize].disk();
+        self.step_owner(disk, Input::Read { token, place, part, block, count });
+    }
+
+    /// Has the owner on this node change a piece.
+    pub(crate) fn change_by_owner(&mut self, key: u32, span: Span, payload: Payload) {
+        let state = &mut self.requests[key as usize];
+        state.outstanding += 1;
+        let (disk, tag) = (state.disk(), state.tag);
+        let (part, block) = part_and_block(span.offset);
+        let token = change_token(key);
+        let place = span.place as u16;
+        self.step_owner(disk, Input::Change { token, place, part, block, tag, payload });
     }
 
     /// Begins to own a disk: the record is to name this node.
@@ -219,4 +240,9 @@ impl Node {
     pub(crate) fn is_serving(&self, disk: u32) -> bool {
         self.owner(disk).is_some_and(|owner| owner.phase() == Phase::Serving)
     }
+}
+
+/// The owner's name for the changes of a request.
+pub(crate) fn change_token(key: u32) -> Token {
+    Token(u64::from(key) << 32)
 }

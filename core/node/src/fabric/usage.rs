@@ -5,10 +5,11 @@
 //! by one of the nodes that hold it when it is not whole.
 
 use super::For;
+use super::owned::change_token;
 use crate::disk::Home;
 use crate::limits;
 use crate::node::{Node, Output, Token};
-use crate::request::Requester;
+use crate::request::{RequestState, Requester};
 use base::request::{Request as GuestRequest, RequestError};
 use base::{DiskId, Instant, NodeId, RequestTag};
 use replication::components::Caller;
@@ -301,17 +302,48 @@ impl Node {
     /// only now: applied after the guest was started elsewhere, it would undo what that does.
     pub fn abandon(&mut self, now: Instant, token: Token, out: &mut Vec<Output>) {
         self.now = now;
-        let is_it = |state: &crate::request::RequestState| matches!(state.requester, Requester::Guest(of) if of == token);
+        let is_it = |state: &RequestState| matches!(state.requester, Requester::Guest(of) if of == token);
         let Some((key, _)) = self.requests.iter().find(|(_, state)| is_it(state)) else { return };
-        let key = key as u32;
+        self.abandon_request(key as u32, out);
+        self.pump(out);
+    }
+
+    fn abandon_request(&mut self, key: u32, out: &mut Vec<Output>) {
         self.requests[key as usize].is_abandoned = true;
-        let disk = self.requests[key as usize].disk();
+        let (disk, tag) = (self.requests[key as usize].disk(), self.requests[key as usize].tag);
         let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
         if let Some(index) = cluster.held.iter().position(|held| *held == key) {
             cluster.held.remove(index);
-            self.end_forwarded(key, Err(RequestError::Stopping), out);
+            return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
-        self.pump(out);
+        self.step_owner(disk, Input::Abandon { token: change_token(key) });
+        let is_it =
+            |pending: &super::Pending| matches!(pending.whom, For::Guest { request } if request == key);
+        let found = self.fabric().pending.iter().find(|(_, pending)| is_it(pending));
+        if let Some(node) = found.map(|(_, pending)| pending.node) {
+            self.ask_node(node, For::Nobody, Request::GuestGone { tag }, out);
+        }
+    }
+
+    /// The session of a node is over: it sends anew what its guests still want. What waits here of it must not happen after
+    /// that, or after what a guest did that was started elsewhere.
+    pub(crate) fn abandon_forwarded(&mut self, peer: NodeId, session: u64, out: &mut Vec<Output>) {
+        self.abandon_where(|caller, _| *caller == Caller { node: peer, session }, out);
+    }
+
+    /// A guest of another node is gone, and with it its interest in a request.
+    pub(crate) fn forget_forwarded(&mut self, peer: NodeId, tag: RequestTag, out: &mut Vec<Output>) {
+        self.abandon_where(|caller, state| caller.node == peer && state.tag == tag, out);
+    }
+
+    /// Abandons requests of other nodes' guests.
+    fn abandon_where(&mut self, is_it: impl Fn(&Caller, &RequestState) -> bool, out: &mut Vec<Output>) {
+        let chosen = |(key, state): (usize, &RequestState)| match &state.requester {
+            Requester::Peer { caller, .. } => is_it(caller, state).then_some(key as u32),
+            Requester::Guest(_) | Requester::Control { .. } => None,
+        };
+        let keys: Vec<u32> = self.requests.iter().filter_map(chosen).collect();
+        keys.into_iter().for_each(|key| self.abandon_request(key, out));
     }
 
     /// The disk goes: everything that waits for an owner is refused.

@@ -3,7 +3,7 @@
 use super::happened::Known;
 use super::state::At;
 use super::work::Work;
-use super::{Asked, Failure, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
+use super::{Asked, Failure, Input, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
 use crate::lanes::{Hold, Range};
 use crate::limits;
 use crate::mutant::Mutant;
@@ -56,9 +56,26 @@ impl Owner {
         let Known { tag, place, part, block } = change;
         let range = Range { part, block, count: payload.blocks() };
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
-        let key = self.works.insert(Work::Change { token, place, range, tag, payload }) as u32;
+        let key =
+            self.works.insert(Work::Change { token, place, range, tag, payload, is_abandoned: false }) as u32;
         if self.places[place as usize].lanes.lock(range, Hold::Exclusive, key) {
             self.begin_work(key);
+        }
+    }
+
+    /// Whoever asked for changes is gone, and may ask for others elsewhere by now: what of these has not begun is not begun
+    /// later. What has begun holds its range until it is decided, so that nothing overtakes it.
+    pub(crate) fn abandon(&mut self, token: Token) {
+        for (_, work) in &mut self.works {
+            if let Work::Change { token: of, is_abandoned, .. } = work {
+                *is_abandoned |= *of == token;
+            }
+        }
+        let is_it = |input: &Input| matches!(input, Input::Change { token: of, .. } if *of == token);
+        let held = self.held.len();
+        self.held.retain(|input| !is_it(input));
+        for _ in self.held.len()..held {
+            self.out.push(Output::Done { token, result: Err(Failure::Abandoned) });
         }
     }
 
@@ -91,9 +108,12 @@ impl Owner {
     }
 
     fn begin_change(&mut self, key: u32) {
-        let Work::Change { place, range, tag, payload, .. } = &self.works[key as usize] else {
+        let Work::Change { place, range, tag, payload, is_abandoned, .. } = &self.works[key as usize] else {
             unreachable!("only changes wait for the window")
         };
+        if *is_abandoned && !self.is_mutant(Mutant::BeginAbandoned) {
+            return self.end_work(key, Err(Failure::Abandoned));
+        }
         let (place, range, tag, payload) = (*place, *range, *tag, payload.clone());
         // Looked up when its range is its own: it may have been under way when it was submitted again.
         if self.has_happened(&Known { tag, place, part: range.part, block: range.block }) {

@@ -14,6 +14,8 @@ pub(crate) enum Work {
         range: Range,
         tag: RequestTag,
         payload: Payload,
+        /// Whether whoever asked is gone: it is not begun any more.
+        is_abandoned: bool,
     },
     Read {
         token: Token,

@@ -103,7 +103,7 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
 
 fn small_request() -> impl Strategy<Value = Request> {
     let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
-    (0..7, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+    (0..8, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
         let (component, disk) = (ComponentId(component), DiskId(disk));
         match kind {
             0 => Request::Heartbeat,
@@ -112,6 +112,7 @@ fn small_request() -> impl Strategy<Value = Request> {
             3 => Request::Settle { component, epoch, watermark: id, from_epoch: epoch ^ 1, stable },
             4 => Request::Changed { component, epoch, since: id, from_part },
             5 => Request::Delete { component },
+            6 => Request::GuestGone { tag: base::RequestTag(component.0) },
             _ => Request::Yield { disk },
         }
     })

@@ -117,6 +117,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("guest full zero-write", guest(GuestRequest::WriteZeroes { offset: 0, len: 4096, allocate: true })),
         ("guest status", guest(GuestRequest::Status { offset: 1 << 40, len: 1 << 32 })),
         ("yield", Request::Yield { disk: DISK }),
+        ("guest gone", Request::GuestGone { tag: RequestTag(0x0102_0304_0506_0708) }),
     ]
 }
 
