@@ -94,6 +94,9 @@ pub struct DemoOptions {
     /// So many hosts on this machine, a mirrored disk, and a host that is killed under load.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
     pub hosts: Option<u8>,
+    /// So many nodes on each host, each with a thread and a disk group of its own.
+    #[arg(long, value_name = "N", requires = "hosts", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub shards: u8,
     /// Start the hosts and nothing else.
     #[arg(long, requires = "hosts")]
     pub bare: bool,

@@ -31,10 +31,11 @@ use crate::engine::{
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
-use base::{ComponentId, DiskId, NodeId};
+use base::{ComponentId, DiskId, GroupId, HostId, NodeId};
 use keeper::Keeper;
 use placement::DeviceSpace;
 use progress::Progress;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
@@ -43,12 +44,12 @@ use tokio::sync::watch;
 
 /// The cluster as one of its hosts knows it.
 pub struct Cluster {
-    /// This host's node.
-    pub me: NodeId,
+    /// This host.
+    pub me: HostId,
     /// This start of it.
     pub incarnation: u64,
-    /// Where other hosts connect to this one.
-    pub peers: SocketAddr,
+    /// Where other hosts connect to this one's nodes.
+    pub peers: Vec<SocketAddr>,
     /// What happened to the disks that this host owned.
     pub events: EventLog,
     directory: Shared,
@@ -108,15 +109,16 @@ impl Cluster {
         own: &Directory,
         engine: EngineHandle,
     ) -> Result<(Arc<Cluster>, UnboundedReceiver<Notice>), Failure> {
-        let me = NodeId { host: own.host, shard: 0 };
+        let me = own.host;
         let incarnation = own.next_incarnation()?;
         let fabric = Fabric {
             cluster: cluster_of(&found.changes)?,
-            node: me,
+            node: NodeId { host: me, shard: 0 },
             incarnation,
             listen: settings.peers,
             buffer_bytes: config.peer_buffer_bytes(),
             prefers_local: settings.prefers_local,
+            groups: groups_of(&found.changes, me),
         };
         let (notices, inbox) = unbounded_channel();
         let join = |answer| Command::cluster(ClusterCommand::Join { fabric, notices, answer });
@@ -145,7 +147,7 @@ impl Cluster {
     fn check_name(&self, changes: &Changes) -> Result<(), Failure> {
         let hosts = changes.entries.iter().filter(|entry| entry.key.starts_with(HOSTS));
         let mut hosts = hosts.filter_map(|entry| ClusterHost::read(entry).ok()).map(|host| host.record);
-        match hosts.find(|host| host.name == self.config.name && host.id != self.me.host) {
+        match hosts.find(|host| host.name == self.config.name && host.id != self.me) {
             None => Ok(()),
             Some(other) => Err(Failure::new(
                 Code::Conflict,
@@ -225,10 +227,19 @@ impl Cluster {
     /// When the engine is gone.
     pub async fn spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
         let state = self.state().await?;
-        let is_reachable = |node: NodeId| node == self.me || state.links.get(&node) == Some(&true);
         let takes =
-            |host: &ClusterHost| is_reachable(host.node()) && host.record.maintenance == Maintenance::Off;
+            |host: &ClusterHost| self.reaches(&state, host) && host.record.maintenance == Maintenance::Off;
         Ok(self.view().spaces(takes))
+    }
+
+    /// Whether this host reaches a node, as one of its own at any rate.
+    pub fn is_up(&self, state: &ClusterState, node: NodeId) -> bool {
+        node.host == self.me || state.links.get(&node) == Some(&true)
+    }
+
+    /// Whether this host reaches all nodes of another.
+    pub fn reaches(&self, state: &ClusterState, host: &ClusterHost) -> bool {
+        host.record.nodes.iter().all(|node| self.is_up(state, node.id))
     }
 
     /// Takes records in, and says which disks they change or remove.
@@ -255,10 +266,10 @@ impl Cluster {
     async fn put_host(&self) -> Result<(), Failure> {
         let state = self.engine.call(|answer| Command::Host { answer }).await?;
         for attempt in 0..3 {
-            let known = self.view().hosts.get(&self.me.host).cloned();
+            let known = self.view().hosts.get(&self.me).cloned();
             let known = match known.filter(|_| attempt == 0) {
                 Some(known) => Some((known.version, ClusterHost::clone(&known.host))),
-                None => self.fetch_host(self.me.host).await?,
+                None => self.fetch_host(self.me).await?,
             };
             let host = self.own_record(&state, known.as_ref().map(|(_, host)| host));
             if known.as_ref().is_some_and(|(_, known)| *known == host) {
@@ -300,7 +311,7 @@ impl Cluster {
             id: device.id,
             name: device.path.display().to_string(),
             group: device.group,
-            node: self.me,
+            node: NodeId { host: self.me, shard: device.shard },
             capacity_bytes: device.capacity_bytes,
             free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),
             reserved_bytes: device.reserved_bytes,
@@ -308,16 +319,17 @@ impl Cluster {
             component_count_max: device.component_count_max,
             state: device_state(device, former(device.id).map(|former| &former.state), now),
         };
+        let node = |(shard, address): (u8, &SocketAddr)| NodeRecord {
+            id: NodeId { host: self.me, shard },
+            peer_addresses: vec![address.to_string()],
+            incarnation: self.incarnation,
+        };
         let api: Vec<String> = self.config.http.iter().map(listen_text).collect();
         ClusterHost {
             record: HostRecord {
-                id: self.me.host,
+                id: self.me,
                 name: self.config.name.clone(),
-                nodes: vec![NodeRecord {
-                    id: self.me,
-                    peer_addresses: vec![self.peers.to_string()],
-                    incarnation: self.incarnation,
-                }],
+                nodes: (0u8..).zip(&self.peers).map(node).collect(),
                 api_address: api.first().cloned().unwrap_or_default(),
                 fault_domain: self.fault_domain.clone(),
                 maintenance: known.map_or(Maintenance::Off, |known| known.record.maintenance),
@@ -331,6 +343,13 @@ impl Cluster {
             nbd_tls: self.config.tls.as_ref().is_some_and(|tls| tls.required),
         }
     }
+}
+
+/// The nodes of a host's groups, as its record tells.
+fn groups_of(changes: &Changes, host: HostId) -> BTreeMap<GroupId, u8> {
+    let mine = changes.entries.iter().find(|entry| entry.key == ClusterHost::key(host));
+    let devices = mine.and_then(|entry| ClusterHost::read(entry).ok()).map(|host| host.record.devices);
+    devices.into_iter().flatten().map(|device| (device.group, device.node.shard)).collect()
 }
 
 /// How a device is, and since when: it counts from when that was first said.

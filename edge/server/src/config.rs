@@ -2,7 +2,7 @@
 //!
 //! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
 
-use crate::engine::{Create, GroupSpec, Listen, Settings, TlsFiles};
+use crate::engine::{Create, GroupSpec, Listen, SHARDS_MAX, Settings, TlsFiles};
 use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, parse_bytes};
@@ -53,6 +53,8 @@ pub struct ClusterConfig {
     pub fault_domain: Option<String>,
     /// Whether reads of a disk that is owned here go to a component of this host when there is one.
     pub prefers_local: bool,
+    /// Nodes of this host, each with a thread of its own.
+    pub shards: u8,
 }
 
 /// The file as it is written.
@@ -82,6 +84,12 @@ struct ClusterSection {
     fault_domain: Option<String>,
     #[serde(default)]
     prefers_local: bool,
+    #[serde(default = "one_shard")]
+    shards: u8,
+}
+
+fn one_shard() -> u8 {
+    1
 }
 
 fn any_loopback_port() -> SocketAddr {
@@ -299,11 +307,19 @@ impl Config {
             ))
             .hint("use a loopback address"));
         }
-        if self.buffer_bytes < 2 * BUFFER_BYTES_MIN {
+        if !(1..=SHARDS_MAX).contains(&cluster.shards) {
             return Err(Failure::usage(format!(
-                "[memory] buffers = {} bytes is too little for a host among others: at least {} MiB",
+                "[cluster] shards = {} is not possible: from 1 to {SHARDS_MAX}",
+                cluster.shards
+            )));
+        }
+        let least = 2 * BUFFER_BYTES_MIN * u64::from(cluster.shards);
+        if self.buffer_bytes < least {
+            return Err(Failure::usage(format!(
+                "[memory] buffers = {} bytes is too little for a host among others with {} shards: at least {} MiB",
                 self.buffer_bytes,
-                2 * BUFFER_BYTES_MIN / MIB
+                cluster.shards,
+                least / MIB
             )));
         }
         match &cluster.fault_domain {
@@ -328,6 +344,7 @@ impl Config {
             buffer_bytes: self.buffer_bytes - self.peer_buffer_bytes(),
             table_bytes: self.table_bytes,
             scrub_bytes_per_second: self.scrub_bytes_per_second,
+            shards: self.cluster.as_ref().map_or(1, |cluster| cluster.shards),
         }
     }
 }
@@ -340,8 +357,8 @@ impl ClusterSection {
                 self.directory
             )));
         };
-        let ClusterSection { peers, fault_domain, prefers_local, .. } = self;
-        Ok(ClusterConfig { directory, peers, fault_domain, prefers_local })
+        let ClusterSection { peers, fault_domain, prefers_local, shards, .. } = self;
+        Ok(ClusterConfig { directory, peers, fault_domain, prefers_local, shards })
     }
 }
 

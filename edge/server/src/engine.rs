@@ -12,12 +12,13 @@ mod listener;
 mod peers;
 mod ring;
 mod run;
+mod shards;
 
 #[cfg(test)]
 mod tests;
 
-pub use cluster::{ClusterCommand, ClusterState, Fabric, Notice, Order, OrderFailure};
-pub use run::start;
+pub use cluster::{ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure};
+pub use shards::{SHARDS_MAX, start};
 
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 use layout::Layout;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub table_bytes: u64,
     /// Pace of scrubbing in bytes per second and group; zero: off.
     pub scrub_bytes_per_second: u64,
+    /// Engines, each a node with a thread of its own. More than one only on a host among others.
+    pub shards: u8,
 }
 
 /// A place where clients connect.
@@ -139,6 +142,8 @@ pub struct DeviceState {
     pub path: PathBuf,
     /// Its disk group.
     pub group: GroupId,
+    /// The engine of that.
+    pub shard: u8,
     /// Whether it holds the group's log.
     pub is_log: bool,
     /// Whether it holds data at rest.

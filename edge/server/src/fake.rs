@@ -142,6 +142,7 @@ impl Fake {
             id: found.0,
             path: found.1.clone(),
             group,
+            shard: 0,
             is_log: found.2,
             is_capacity: found.3,
             size: DEVICE_SIZE,

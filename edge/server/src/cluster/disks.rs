@@ -28,7 +28,7 @@ impl Cluster {
         let spaces = self.spaces().await?;
         let mut ids = component_ids(blocking_seed()?);
         let plan = placement::plan(&policy, request.size, &spaces, &mut ids, blocking_seed()?)?;
-        let nodes = spaces.iter().map(|space| (space.id, NodeId { host: space.host, shard: 0 })).collect();
+        let nodes = self.view().nodes_of_devices();
         let new = NewDisk {
             id: DiskId(random_bits()?),
             name: request.name,
@@ -40,7 +40,7 @@ impl Cluster {
         let mut disk = ClusterDisk {
             record: DiskRecord { version: 0, ..made.record },
             created: now_seconds(),
-            maker: (self.me.host, self.incarnation),
+            maker: (self.me, self.incarnation),
             gone: BTreeSet::new(),
         };
         disk.record.version = self.record_new(&disk).await?;
@@ -147,8 +147,7 @@ impl Cluster {
             let view = self.view();
             let Some(disk) = view.disks.get(&id) else { return Ok(()) };
             let state = self.state().await?;
-            let is_up = |node: NodeId| node == self.me || state.links.get(&node) == Some(&true);
-            if !disk.deletions_left().iter().any(|(node, _)| is_up(*node)) {
+            if !disk.deletions_left().iter().any(|(node, _)| self.is_up(&state, *node)) {
                 return Ok(()); // The others do it when they come back.
             }
             tokio::time::sleep(DELETION_POLL).await;

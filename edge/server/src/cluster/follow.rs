@@ -8,7 +8,7 @@ use crate::directory::shared::{Change, Changes, Outcome};
 use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
 use crate::failure::Failure;
 use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
-use ::cluster::DiskState;
+use ::cluster::{DiskState, NodeRecord};
 use base::DiskId;
 use replication::Roster;
 use replication::owner::{Committed, End, Event};
@@ -64,9 +64,9 @@ impl Cluster {
 
     /// Tells the engine which nodes there are.
     pub(super) fn tell_nodes(&self, view: &View) -> Result<(), EngineError> {
-        let of_host =
-            |known: &super::view::KnownHost| Some((known.host.node(), known.host.peers().parse().ok()?));
-        let nodes = view.hosts.values().filter_map(of_host).collect();
+        let address = |node: &NodeRecord| Some((node.id, node.peer_addresses.first()?.parse().ok()?));
+        let nodes =
+            view.hosts.values().flat_map(|known| &known.host.record.nodes).filter_map(address).collect();
         self.engine.tell(Command::cluster(ClusterCommand::Nodes { nodes }))
     }
 
@@ -102,11 +102,11 @@ impl Cluster {
         while let Some(notice) = notices.recv().await {
             match notice {
                 Notice::Owner { disk, event, at } => self.log_event(disk, &event, at),
-                Notice::Commit { disk, number, expected, roster } => {
+                Notice::Commit { shard, disk, number, expected, roster } => {
                     let cluster = Arc::clone(&self);
                     tokio::spawn(async move {
                         let committed = cluster.commit_roster(disk, expected, roster).await;
-                        let command = ClusterCommand::Committed { disk, number, committed };
+                        let command = ClusterCommand::Committed { shard, disk, number, committed };
                         let _ = cluster.engine.tell(Command::cluster(command));
                     });
                 }
@@ -265,14 +265,14 @@ impl Cluster {
 
     async fn clean(&self, disk: &ClusterDisk) -> Result<(), Failure> {
         let left = disk.deletions_left();
-        let mine: Vec<_> = left.iter().filter(|(node, _)| *node == self.me).map(|(_, id)| *id).collect();
-        for component in &mine {
-            self.order(self.me, Order::Delete(*component))
+        let mine: Vec<_> = left.iter().filter(|(node, _)| node.host == self.me).collect();
+        for (node, component) in &mine {
+            self.order(*node, Order::Delete(*component))
                 .await?
                 .map_err(|why| Failure::failed(format!("delete component {component}"), why))?;
         }
         let mut rest = disk.clone();
-        rest.gone.extend(&mine);
+        rest.gone.extend(mine.iter().map(|(_, component)| component));
         if !rest.deletions_left().is_empty() {
             if mine.is_empty() {
                 return Ok(());
@@ -297,7 +297,7 @@ impl Cluster {
     async fn undo_own_creations(&self) {
         for disk in self.view().disks.values() {
             let is_left = disk.record.state == DiskState::Creating
-                && disk.maker.0 == self.me.host
+                && disk.maker.0 == self.me
                 && disk.maker.1 != self.incarnation;
             if !is_left {
                 continue;

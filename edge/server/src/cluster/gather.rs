@@ -24,10 +24,10 @@ impl Cluster {
             .filter_map(|(id, disk)| disk.owner.as_ref().map(|owner| self.replication_view(*id, owner)));
         let counters = state.counters;
         LocalView {
-            host: self.me.host.to_string(),
+            host: self.me.to_string(),
             owned: owned.collect(),
             used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
-            links: state.links.iter().map(|(node, is_up)| (node.host.to_string(), *is_up)).collect(),
+            links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             directory_away: self.directory_away(),
             peers: PeerCountersView {
                 refused: counters.refused,
@@ -41,11 +41,12 @@ impl Cluster {
     pub async fn locals(&self, state: &ClusterState) -> Locals {
         let view = self.view();
         let mut asked = Vec::new();
-        for known in view.hosts.values().filter(|known| state.links.get(&known.host.node()) == Some(&true)) {
+        let others = view.hosts.values().filter(|known| known.host.record.id != self.me);
+        for known in others.filter(|known| self.reaches(state, &known.host)) {
             let host = Arc::clone(&known.host);
             asked.push((host.record.id, tokio::spawn(async move { ask_host(&host).await })));
         }
-        let mut locals = BTreeMap::from([(self.me.host, self.local(state))]);
+        let mut locals = BTreeMap::from([(self.me, self.local(state))]);
         for (id, answer) in asked {
             if let Ok(Ok(local)) = answer.await {
                 locals.insert(id, local);

@@ -110,7 +110,7 @@ impl Cluster {
     async fn check_gone(&self, host: &ClusterHost) -> Result<(), Failure> {
         let state = self.state().await?;
         self.refresh(&state);
-        let is_linked = host.node() == self.me || state.links.get(&host.node()) == Some(&true);
+        let is_linked = host.record.nodes.iter().any(|node| self.is_up(&state, node.id));
         let liveness = self.keeper().facts.liveness(host.record.id);
         let name = &host.record.name;
         match (is_linked, liveness) {

@@ -75,8 +75,8 @@ impl Keeper {
         }
         // What this host does not reach, it does not count on, whatever others say.
         let now = self.now();
-        for (node, is_up) in &state.links {
-            let liveness = self.facts.liveness.get_mut(&node.host);
+        for (host, is_up) in state.links_of_hosts(me) {
+            let liveness = self.facts.liveness.get_mut(&host);
             if let Some(liveness) = liveness.filter(|liveness| !is_up && **liveness == Liveness::Alive) {
                 *liveness = Liveness::Suspect { since: now };
             }
@@ -213,7 +213,7 @@ impl Cluster {
         let view = self.view();
         let (actions, serviced) = {
             let mut keeper = self.keeper();
-            (keeper.decide(self.me.host, &view, seed), keeper.serviced(self.me.host))
+            (keeper.decide(self.me, &view, seed), keeper.serviced(self.me))
         };
         for action in actions {
             self.carry_out(action).await;
@@ -227,7 +227,7 @@ impl Cluster {
     /// Takes over what is known now.
     pub(super) fn refresh(&self, state: &ClusterState) {
         let view = self.view();
-        self.keeper().refresh(&view, self.me.host, state);
+        self.keeper().refresh(&view, self.me, state);
     }
 
     /// Asks all hosts how much data components have, if that matters and is not known, or `always`.
@@ -235,7 +235,7 @@ impl Cluster {
         let is_due = {
             let keeper = self.keeper();
             let is_old = keeper.sized.is_none_or(|at| at.elapsed() >= SIZES_LIFE);
-            always || (is_old && keeper.needs_sizes(self.me.host))
+            always || (is_old && keeper.needs_sizes(self.me))
         };
         if is_due {
             let locals = self.locals(state).await;
@@ -249,8 +249,8 @@ impl Cluster {
     /// Tells the directory that this host is there, and hears who else is.
     pub(super) async fn beat(&self, state: &ClusterState) {
         let beat = Beat {
-            host: self.me.host.to_string(),
-            links: state.links.iter().map(|(node, is_up)| (node.host.to_string(), *is_up)).collect(),
+            host: self.me.to_string(),
+            links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             clock_ahead_ns: self.clock_ahead_ns(),
             owned: self.owned_to_tell(state),
         };

@@ -10,11 +10,11 @@ use crate::api::types::EventView;
 use crate::control::now_seconds;
 use crate::directory::shared::Outcome;
 use crate::directory::shared::record::ClusterDisk;
-use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
+use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, HeldComponent, Order, OrderFailure};
 use crate::failure::{Code, Failure};
 use crate::limits::DELETION_RETRY;
 use ::cluster::{Action, Because, Coming, DiskRecord, DiskState, Listed, Objection, Step, Why, orphans};
-use base::{ComponentId, DiskId, NodeId};
+use base::{ComponentId, DiskId, HostId, NodeId};
 use replication::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -135,16 +135,16 @@ impl Cluster {
         let view = self.view();
         let listed = &state.components;
         for disk in view.disks.values().filter(|disk| disk.record.state == DiskState::Active) {
-            for new in missing_here(&disk.record, self.me, |id| listed.contains_key(&id)) {
+            for (node, new) in missing_here(&disk.record, self.me, |id| listed.contains_key(&id)) {
                 // That it was made since, or has no place, is no news: the owner tells what it lacks.
-                let _ = self.order(self.me, Order::Create(new)).await?;
+                let _ = self.order(node, Order::Create(new)).await?;
             }
         }
-        let is_named = |id: &ComponentId, disk: &DiskId| {
-            let disk = view.disks.get(disk);
-            disk.is_none_or(|disk| names(&disk.record, self.me, *id))
+        let is_named = |id: &ComponentId, held: &HeldComponent| {
+            let disk = view.disks.get(&held.disk);
+            disk.is_none_or(|disk| names(&disk.record, self.node(held.shard), *id))
         };
-        let unnamed = listed.iter().filter(|(id, held)| !is_named(id, &held.disk));
+        let unnamed = listed.iter().filter(|(id, held)| !is_named(id, held));
         let disks: BTreeSet<DiskId> = {
             let mut keeper = self.keeper();
             keeper.kept.retain(|_, since| since.elapsed() < DELETION_RETRY);
@@ -159,14 +159,29 @@ impl Cluster {
     /// Deletes components of a disk that its record, read after they were listed, names no more.
     async fn delete_unnamed(&self, id: DiskId, state: &ClusterState) -> Result<(), Failure> {
         let Some(disk) = self.fetch_any(id).await? else { return Ok(()) };
-        let of_disk = state.components.iter().filter(|(_, held)| held.disk == id);
+        let shards: BTreeSet<u8> = state.components.values().map(|held| held.shard).collect();
+        for shard in shards {
+            self.delete_unnamed_of(self.node(shard), &disk, state).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_unnamed_of(
+        &self,
+        node: NodeId,
+        disk: &ClusterDisk,
+        state: &ClusterState,
+    ) -> Result<(), Failure> {
+        let id = disk.record.id;
+        let of_node = |held: &HeldComponent| held.disk == id && held.shard == node.shard;
         let listed: BTreeMap<ComponentId, Listed> = {
             let keeper = self.keeper();
-            let listed = of_disk.map(|(id, held)| (*id, Listed { disk: held.disk, promised: held.promised }));
+            let listed = state.components.iter().filter(|(_, held)| of_node(held));
+            let listed = listed.map(|(id, held)| (*id, Listed { disk: held.disk, promised: held.promised }));
             listed.filter(|(id, _)| !keeper.kept.contains_key(id)).collect()
         };
         let records = Disks::from([(id, disk.record.clone())]);
-        let found = orphans(&records, self.me, &listed);
+        let found = orphans(&records, node, &listed);
         for component in found.later_than_record {
             tracing::error!(
                 "component {component} of disk {} is in no record and has promised a later epoch than the record's {}: it is \
@@ -177,7 +192,7 @@ impl Cluster {
             self.keeper().kept.insert(component, Instant::now());
         }
         for component in found.to_delete {
-            match self.order(self.me, Order::Delete(component)).await? {
+            match self.order(node, Order::Delete(component)).await? {
                 Ok(()) => self.log(id, "what stood here of it was replaced, and is deleted".to_owned()),
                 Err(why) => {
                     tracing::warn!(
@@ -189,6 +204,11 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// A node of this host.
+    fn node(&self, shard: u8) -> NodeId {
+        NodeId { host: self.me, shard }
     }
 
     fn disk_name(&self, id: DiskId) -> String {
@@ -243,23 +263,23 @@ fn names(record: &DiskRecord, node: NodeId, id: ComponentId) -> bool {
     member.or(grows) == Some(&node)
 }
 
-/// Components that come to a node, have never counted, and are not there.
+/// Components that come to nodes of a host, have never counted, and are not there.
 fn missing_here(
     record: &DiskRecord,
-    node: NodeId,
+    host: HostId,
     is_here: impl Fn(ComponentId) -> bool,
-) -> Vec<NewComponent> {
+) -> Vec<(NodeId, NewComponent)> {
     let comes = |id: ComponentId| {
-        let member = record.roster.member(id);
-        record.incoming.iter().any(|one| one.component.id == id)
-            && member.is_some_and(|member| member.node == node && member.standing == Standing::Absent)
+        let member = record.roster.member(id).filter(|member| member.node.host == host)?;
+        let is_incoming = record.incoming.iter().any(|one| one.component.id == id);
+        (is_incoming && member.standing == Standing::Absent).then_some(member.node)
     };
     if record.incoming.is_empty() {
         return Vec::new();
     }
     let components = record.components().into_iter().map(|(_, new)| new);
-    let missing = components.filter(|new| comes(new.id) && !is_here(new.id));
-    missing.filter_map(|new| described(record, new)).collect()
+    let missing = components.filter(|new| !is_here(new.id));
+    missing.filter_map(|new| Some((comes(new.id)?, described(record, new)?))).collect()
 }
 
 /// A component with what it tells of its disk when the directory is lost; nothing when that is too long.

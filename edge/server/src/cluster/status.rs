@@ -77,7 +77,7 @@ impl Cluster {
         let keeper = self.keeper();
         let incoming = keeper.facts.disks.values().flat_map(|disk| &disk.incoming);
         let decided_by = keeper.coordinator();
-        let knows = decided_by == Some(self.me.host) && keeper.has_balanced();
+        let knows = decided_by == Some(self.me) && keeper.has_balanced();
         BalanceView {
             mode,
             state: match keeper.balancer.balance() {

@@ -6,7 +6,7 @@ use crate::directory::shared::record::{
 };
 use crate::directory::shared::{Changes, Entry};
 use ::cluster::{DeviceRecord, DeviceState, DiskState};
-use base::{DiskId, HostId};
+use base::{DeviceId, DiskId, HostId, NodeId};
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,6 +84,12 @@ impl View {
         self.hosts.values().flat_map(of_host).collect()
     }
 
+    /// The nodes that the capacity devices belong to.
+    pub fn nodes_of_devices(&self) -> BTreeMap<DeviceId, NodeId> {
+        let devices = self.hosts.values().flat_map(|known| &known.host.record.devices);
+        devices.map(|device| (device.id, device.node)).collect()
+    }
+
     /// Takes changes in.
     pub fn take(&mut self, changes: Changes) -> Difference {
         let mut difference = Difference::default();
@@ -116,7 +122,8 @@ impl View {
     fn put(&mut self, entry: &Entry, difference: &mut Difference) -> Result<(), String> {
         if entry.key.starts_with(HOSTS) {
             let host = ClusterHost::read(entry)?;
-            difference.hosts |= self.host(host.record.id).is_none_or(|known| known.peers() != host.peers());
+            difference.hosts |=
+                self.host(host.record.id).is_none_or(|known| known.record.nodes != host.record.nodes);
             self.note_host(entry.version, host);
         } else if entry.key.starts_with(DISKS) {
             let disk = ClusterDisk::read(entry)?;

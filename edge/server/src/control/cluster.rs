@@ -11,7 +11,7 @@ use crate::engine::ClusterState;
 use crate::failure::Failure;
 use ::cluster::{Condition, DeviceState};
 use base::units::format_bytes;
-use base::{ComponentId, DiskId, NodeId};
+use base::{ComponentId, DiskId, HostId, NodeId};
 use replication::{Member, Standing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// What the hosts that answer know.
 pub(super) struct Gathered {
     pub(super) view: Arc<View>,
-    me: NodeId,
+    me: HostId,
     state: ClusterState,
     locals: Locals,
     /// In words, of disks that are not whole or move: which copies do not count, why, and what comes next.
@@ -50,8 +50,8 @@ impl Control {
         let view = cluster.view();
         let conditions = cluster.host_conditions(&state);
         let summary = |host: &Arc<ClusterHost>| {
-            let is_this = host.node() == cluster.me;
-            let is_reachable = is_this || state.links.get(&host.node()) == Some(&true);
+            let is_this = host.record.id == cluster.me;
+            let is_reachable = cluster.reaches(&state, host);
             host_summary(host, is_this, is_reachable, conditions.get(&host.record.id))
         };
         let mut hosts: Vec<HostSummary> = view.hosts.values().map(|known| summary(&known.host)).collect();
@@ -106,7 +106,7 @@ impl Control {
 
 impl Gathered {
     fn is_up(&self, node: NodeId) -> bool {
-        node == self.me || self.state.links.get(&node) == Some(&true)
+        node.host == self.me || self.state.links.get(&node) == Some(&true)
     }
 
     /// The disk's record.
@@ -254,7 +254,7 @@ fn host_summary(
         is_reachable,
         liveness: condition.map_or_else(String::new, |condition| condition.liveness.clone()),
         maintenance: condition.and_then(|condition| condition.maintenance.clone()),
-        peers: host.peers().to_owned(),
+        peers: host.peers().collect::<Vec<_>>().join(" "),
         api: host.api.clone(),
         nbd: host.nbd.clone(),
         fault_domain: record.fault_domain.clone(),

@@ -65,8 +65,10 @@ pub async fn run(folder: &Path, count: usize, options: &DemoOptions, is_json: bo
     let store = Arc::new(Store::open(&folder.join("directory.redb"), ClusterId(random_bits()?))?);
     let names: Vec<String> = (0..count).map(name_of).collect();
     let ports = free_ports(count)?;
-    let configs =
-        names.iter().zip(ports).map(|(name, port)| Ok((name.clone(), write_config(folder, name, port)?)));
+    let configs = names
+        .iter()
+        .zip(ports)
+        .map(|(name, port)| Ok((name.clone(), write_config(folder, name, port, options.shards)?)));
     let hosts = Hosts::new(configs.collect::<Result<_, Failure>>()?)?;
     let listener = host::bind_unix(&socket(folder))
         .await
@@ -105,7 +107,7 @@ fn name_of(index: usize) -> String {
 }
 
 /// A host's folder with its configuration; one that is there stays, and with it the port.
-fn write_config(folder: &Path, name: &str, port: u16) -> Result<PathBuf, Failure> {
+fn write_config(folder: &Path, name: &str, port: u16, shards: u8) -> Result<PathBuf, Failure> {
     let own = folder.join(name);
     let path = own.join("host.toml");
     if path.exists() {
@@ -113,26 +115,36 @@ fn write_config(folder: &Path, name: &str, port: u16) -> Result<PathBuf, Failure
     }
     let failed = |error: std::io::Error| Failure::failed(format!("make {}", path.display()), error);
     std::fs::create_dir_all(&own).map_err(failed)?;
-    let text = format!(
+    let text: String = std::iter::once(format!(
         "name = {name:?}\n\
          data_dir = \"d\"\n\
          [listen]\n\
          nbd = [\"127.0.0.1:{port}\", \"unix:nbd.sock\"]\n\
          [cluster]\n\
          directory = \"unix:{}\"\n\
+         shards = {shards}\n\
          [memory]\n\
          buffers = \"256MiB\"\n\
-         tables = \"128MiB\"\n\
-         [[group]]\n\
-         log = \"log.img\"\n\
-         capacity = [\"capacity.img\"]\n\
-         log_size = \"512MiB\"\n\
-         file_size = \"8GiB\"\n\
-         create = \"if-blank\"\n",
+         tables = \"128MiB\"\n",
         socket(folder).display()
-    );
+    ))
+    .chain((1..=shards).map(group_config))
+    .collect();
     std::fs::write(&path, text).map_err(failed)?;
     Ok(path)
+}
+
+/// One of a host's groups.
+fn group_config(number: u8) -> String {
+    let number = if number == 1 { String::new() } else { format!("-{number}") };
+    format!(
+        "[[group]]\n\
+         log = \"log{number}.img\"\n\
+         capacity = [\"capacity{number}.img\"]\n\
+         log_size = \"512MiB\"\n\
+         file_size = \"8GiB\"\n\
+         create = \"if-blank\"\n"
+    )
 }
 
 /// Ports that nobody has.

@@ -7,7 +7,7 @@ use super::peers::Peers;
 use super::ring::Door;
 use super::run::{Engine, Target};
 use super::{Answer, DiskRecord, EngineError};
-use base::{ClusterId, ComponentId, DiskId, NodeId, Pool};
+use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId, Pool};
 use node::{ClusterDiskState, FabricOutput, FabricSettings, LinkState, Token};
 use replication::owner::{Committed, Event};
 use replication::{OwnedBy, Roster};
@@ -25,12 +25,14 @@ pub struct Fabric {
     pub node: NodeId,
     /// This start of it: greater than any before.
     pub incarnation: u64,
-    /// Where it listens for other nodes.
+    /// Where it listens for other nodes; a further shard at the next port.
     pub listen: SocketAddr,
     /// Most bytes of memory in buffers for what other nodes send.
     pub buffer_bytes: u64,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
+    /// The shards of this host's groups, as far as they were opened before.
+    pub groups: BTreeMap<GroupId, u8>,
 }
 
 /// What the engine tells the control plane unasked. At most one commit of a disk is under way, and fetches are repeated only
@@ -38,7 +40,7 @@ pub struct Fabric {
 #[derive(Debug)]
 pub enum Notice {
     /// A disk's record is to say that, if it still has that version.
-    Commit { disk: DiskId, number: u64, expected: u64, roster: Roster },
+    Commit { shard: u8, disk: DiskId, number: u64, expected: u64, roster: Roster },
     /// A disk's record is to be read.
     Fetch { disk: DiskId },
     /// Something happened to a disk that this host owns, so long after the engine's start.
@@ -48,8 +50,12 @@ pub enum Notice {
 /// What the control plane of a host among others may ask.
 #[derive(Debug)]
 pub enum ClusterCommand {
-    /// Becomes one of several; before any disk is opened. Tells where it listens.
-    Join { fabric: Fabric, notices: UnboundedSender<Notice>, answer: Answer<Result<SocketAddr, EngineError>> },
+    /// Becomes one of several; before any disk is opened. Tells where each shard listens.
+    Join {
+        fabric: Fabric,
+        notices: UnboundedSender<Notice>,
+        answer: Answer<Result<Vec<SocketAddr>, EngineError>>,
+    },
     /// The nodes of the cluster, and where they listen.
     Nodes { nodes: Vec<(NodeId, SocketAddr)> },
     /// Begins to serve a disk of the cluster, or takes over its changed name.
@@ -60,8 +66,8 @@ pub enum ClusterCommand {
     Recorded { disk: DiskId, record: Option<(u64, Roster)> },
     /// A disk's record could not be read.
     FetchFailed { disk: DiskId },
-    /// A commit ended.
-    Committed { disk: DiskId, number: u64, committed: Committed },
+    /// A commit of a shard ended.
+    Committed { shard: u8, disk: DiskId, number: u64, committed: Committed },
     /// Owns a disk that nobody owns, or whose owner is gone.
     Claim { disk: DiskId },
     /// A request to a node about a component.
@@ -103,11 +109,24 @@ pub struct ClusterState {
     pub counters: PeerCounters,
 }
 
+impl ClusterState {
+    /// Other hosts, and whether all their nodes can be reached from all of this one's.
+    pub fn links_of_hosts(&self, me: HostId) -> impl Iterator<Item = (HostId, bool)> {
+        let mut hosts = BTreeMap::new();
+        for (node, is_up) in self.links.iter().filter(|(node, _)| node.host != me) {
+            *hosts.entry(node.host).or_insert(true) &= *is_up;
+        }
+        hosts.into_iter()
+    }
+}
+
 /// A component that stands on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldComponent {
     /// Its disk.
     pub disk: DiskId,
+    /// The shard that it stands on.
+    pub shard: u8,
     /// The greatest epoch that it promised.
     pub promised: u32,
     /// Bytes that it has taken.
@@ -130,7 +149,7 @@ impl Engine {
         let now = self.now();
         match command {
             ClusterCommand::Join { fabric, notices, answer } => {
-                drop(answer.send(self.join(&fabric, notices)));
+                drop(answer.send(self.join(&fabric, notices).map(|address| vec![address])));
             }
             ClusterCommand::Nodes { nodes } => {
                 if let Some(peers) = self.peers.as_mut() {
@@ -150,7 +169,7 @@ impl Engine {
                 self.node.recorded(now, disk, record, &mut self.outputs);
             }
             ClusterCommand::FetchFailed { disk } => self.node.fetch_failed(now, disk, &mut self.outputs),
-            ClusterCommand::Committed { disk, number, committed } => {
+            ClusterCommand::Committed { disk, number, committed, .. } => {
                 self.node.committed(now, disk, number, committed, &mut self.outputs);
             }
             ClusterCommand::Claim { disk } => self.node.own_disk(now, disk, &mut self.outputs),
@@ -201,7 +220,7 @@ impl Engine {
             FabricOutput::Request { peer, message } => self.send_request(peer, &message),
             FabricOutput::Answer { peer, message } => self.send_answer(peer, &message),
             FabricOutput::Commit { disk, number, expected, roster } => {
-                self.notify(Notice::Commit { disk, number, expected, roster });
+                self.notify(Notice::Commit { shard: self.shard, disk, number, expected, roster });
             }
             FabricOutput::Fetch { disk } => self.notify(Notice::Fetch { disk }),
             FabricOutput::Component { token, answer: found } => {
@@ -240,7 +259,7 @@ impl Engine {
         ClusterState {
             links: links.collect(),
             disks: disks.collect(),
-            components: components.map(|(_, state)| (state.record.id, held(&state))).collect(),
+            components: components.map(|(_, state)| (state.record.id, held(self.shard, &state))).collect(),
             counters: peers.counters,
         }
     }
@@ -273,6 +292,7 @@ impl Engine {
     }
 }
 
-fn held(state: &diskgroup::ComponentState) -> HeldComponent {
-    HeldComponent { disk: state.record.disk, promised: state.record.promised, used_bytes: state.used_bytes }
+fn held(shard: u8, state: &diskgroup::ComponentState) -> HeldComponent {
+    let record = &state.record;
+    HeldComponent { disk: record.disk, shard, promised: record.promised, used_bytes: state.used_bytes }
 }

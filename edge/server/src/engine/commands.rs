@@ -1,7 +1,7 @@
 //! What the control plane asks of the engine: groups, devices, disks, states.
 
 use super::devices::{self, Belonging, OpenDevice};
-use super::run::{Device, Engine, Mailbox, Message, Target};
+use super::run::{Device, Engine, Message, Target};
 use super::{
     Answer, ClientState, Command, Create, DeviceState, DiskRecord, DiskState, EngineError, GroupSpec,
     GroupState, HostState,
@@ -159,9 +159,12 @@ impl Engine {
     /// Opening reads and formatting writes: that happens on a thread of its own.
     fn open_group(&mut self, spec: GroupSpec, answer: Answer<Result<GroupId, EngineError>>) {
         let belonging = self.belonging();
-        in_background(&self.mailbox, move || Prepared::Group {
-            result: devices::open_group(&spec, belonging),
-            answer,
+        let siblings = Arc::clone(&self.siblings);
+        in_background(move || {
+            let result = devices::open_group(&spec, belonging);
+            // The same engine as ever opens it.
+            let home = result.as_ref().map_or(0, |open| siblings.home_of(open[0].superblock.group));
+            let _ = siblings.send(home, Message::Prepared(Box::new(Prepared::Group { result, answer })));
         });
     }
 
@@ -186,10 +189,12 @@ impl Engine {
         };
         let members: Vec<Superblock> = state.superblocks().to_vec();
         let belonging = self.belonging();
-        in_background(&self.mailbox, move || {
+        let mailbox = self.mailbox.clone();
+        in_background(move || {
             let result =
                 devices::open_capacity(&path, file_size, create, belonging, &members, place).map(Box::new);
-            Prepared::Capacity { group: key, result, answer }
+            let prepared = Prepared::Capacity { group: key, result, answer };
+            let _ = mailbox.send(Message::Prepared(Box::new(prepared)));
         });
     }
 
@@ -248,6 +253,7 @@ impl Engine {
     fn add_device(&mut self, open: OpenDevice) -> Result<Device, EngineError> {
         use std::os::fd::AsRawFd;
         let failed = |error| EngineError::Device(format!("register {}: {error}", open.path.display()));
+        self.siblings.note_device(open.superblock.device, self.shard);
         let slot = match &open.file {
             Some(file) => Some(self.ring.add_file(file.as_raw_fd()).map_err(failed)?),
             None => None,
@@ -476,6 +482,7 @@ impl Engine {
                     id: member.device,
                     path: device.open.path.clone(),
                     group: group.id(),
+                    shard: self.shard,
                     is_log: place == 0,
                     is_capacity: place > 0 || member.capacity_bytes > 0,
                     size: device.open.superblock.size,
@@ -588,12 +595,9 @@ fn erase(open: &OpenDevice) -> Result<(), EngineError> {
     })
 }
 
-fn in_background(mailbox: &Mailbox, prepare: impl FnOnce() -> Prepared + Send + 'static) {
-    let mailbox = mailbox.clone();
+fn in_background(prepare: impl FnOnce() + Send + 'static) {
     // A thread that does not start drops the answer, which its receiver sees as a stopped engine.
-    let _ = std::thread::Builder::new().name("devices".to_owned()).spawn(move || {
-        let _ = mailbox.send(Message::Prepared(Box::new(prepare())));
-    });
+    let _ = std::thread::Builder::new().name("devices".to_owned()).spawn(prepare);
 }
 
 fn refusal(error: ControlError) -> EngineError {

@@ -1,4 +1,4 @@
-//! The engine's thread: takes completions and commands in batches, tells the node, performs what it asks for.
+//! An engine's thread: takes completions and commands in batches, tells the node, performs what it asks for.
 
 use super::client::{self, Client};
 use super::commands::{Pending, Registry};
@@ -6,7 +6,8 @@ use super::devices::OpenDevice;
 use super::listener::Listener;
 use super::peers::Peers;
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
-use super::{Command, EngineError, EngineHandle, Notice, Settings};
+use super::shards::Siblings;
+use super::{Command, EngineError, Notice, Settings};
 use base::request::{Buffers, Outcome};
 use base::{Buffer, Instant, Pool};
 use diskgroup::{Event as GroupEvent, IoFailure};
@@ -31,10 +32,12 @@ pub(crate) enum Message {
     Command(Command),
     /// From a thread that prepared devices.
     Prepared(Box<super::commands::Prepared>),
+    /// From the shard that listens: somebody connected.
+    Client(OwnedFd, String),
 }
 
 /// The way to the engine's thread from others.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Mailbox {
     sender: Sender<Message>,
     event: Arc<OwnedFd>,
@@ -68,6 +71,9 @@ pub(crate) struct Device {
 /// The engine.
 pub(crate) struct Engine {
     pub(crate) settings: Settings,
+    /// Which of the host's engines it is.
+    pub(crate) shard: u8,
+    pub(crate) siblings: Arc<Siblings>,
     pub(crate) ring: Ring,
     pub(crate) node: Node,
     pub(crate) pool: Pool,
@@ -93,39 +99,40 @@ pub(crate) struct Engine {
     client_events: Vec<Event>,
 }
 
-/// Opens the listeners and starts the engine's thread.
+/// Starts an engine's thread; the first shard opens the listeners.
 ///
 /// # Errors
 /// When a listener or the certificates cannot be opened.
-pub fn start(settings: Settings) -> Result<(EngineHandle, JoinHandle<()>), EngineError> {
+pub(crate) fn start(
+    mut settings: Settings,
+    shard: u8,
+    started: std::time::Instant,
+    siblings: Arc<Siblings>,
+) -> Result<(Mailbox, JoinHandle<()>), EngineError> {
     if !base::checksum::self_test() {
         return Err(EngineError::Refused(
             "the checksum code gives wrong results on this processor".to_owned(),
         ));
     }
-    let listeners = settings.nbd.iter().map(Listener::open).collect::<Result<Vec<_>, _>>()?;
+    let doors = settings.nbd.iter().filter(|_| shard == 0);
+    let listeners = doors.map(Listener::open).collect::<Result<Vec<_>, _>>()?;
+    settings.buffer_bytes /= u64::from(settings.shards.max(1));
     let tls = load_tls(&settings)?;
     // SAFETY: a fresh descriptor that nobody else has.
     let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
     let event = Arc::new(event);
     let (sender, inbox) = channel();
     let mailbox = Mailbox { sender, event: Arc::clone(&event) };
-    let handle = {
-        // `Sender` is shared by all the control plane's threads.
-        let mailbox = std::sync::Mutex::new(mailbox.clone());
-        EngineHandle::new(move |command| {
-            let mailbox = mailbox.lock().map_err(|_| EngineError::Stopped)?.clone();
-            mailbox.send(Message::Command(command))
-        })
-    };
-    let run = move || match Engine::new(settings, tls, listeners, event, inbox, mailbox) {
+    let own = mailbox.clone();
+    let place = (shard, started, siblings);
+    let run = move || match Engine::new(settings, place, tls, listeners, event, inbox, own) {
         Ok(mut engine) => engine.run(),
         Err(error) => tracing::error!("the storage engine did not start: {error}"),
     };
-    let thread = std::thread::Builder::new().name("node".to_owned()).spawn(run);
+    let thread = std::thread::Builder::new().name(format!("node-{shard}")).spawn(run);
     let thread =
         thread.map_err(|error| EngineError::Device(format!("start the engine's thread: {error}")))?;
-    Ok((handle, thread))
+    Ok((mailbox, thread))
 }
 
 fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineError> {
@@ -143,6 +150,7 @@ fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineEr
 impl Engine {
     fn new(
         settings: Settings,
+        (shard, started, siblings): (u8, std::time::Instant, Arc<Siblings>),
         tls: Option<(TlsIdentity, bool)>,
         listeners: Vec<Listener>,
         event: Arc<OwnedFd>,
@@ -150,7 +158,6 @@ impl Engine {
         mailbox: Mailbox,
     ) -> io::Result<Engine> {
         let pool = Pool::new(settings.buffer_bytes as usize);
-        let started = std::time::Instant::now();
         let tcp = match tls {
             None => TlsPolicy::Off,
             Some((identity, true)) => TlsPolicy::Required(identity),
@@ -161,6 +168,8 @@ impl Engine {
         Ok(Engine {
             registry: Registry::new(settings.cluster),
             settings,
+            shard,
+            siblings,
             ring: Ring::new()?,
             node: Node::new(pool.clone(), Instant(1)),
             pool,
@@ -260,6 +269,7 @@ impl Engine {
                     match message {
                         Message::Command(command) => self.command(command),
                         Message::Prepared(prepared) => self.prepared(*prepared),
+                        Message::Client(socket, peer) => self.seated(socket, peer),
                     }
                 }
                 self.ring.wait_event(self.event.as_raw_fd());
@@ -397,6 +407,7 @@ impl Engine {
 
     fn detach(&mut self, client: u32) {
         let gone = self.clients.remove(client as usize);
+        self.siblings.left(self.shard);
         tracing::debug!(peer = gone.peer, "client left");
         if let Some((disk, _)) = gone.disk {
             self.note_use(disk);
@@ -453,16 +464,10 @@ impl Engine {
     fn accepted(&mut self, listener: usize, result: io::Result<i32>) {
         match result {
             Ok(fd) => {
-                let (socket, peer) = self.listeners[listener].accepted(fd);
-                if self.clients.len() >= CLIENTS_MAX || self.is_stopping {
-                    tracing::warn!(peer, "connection refused: {} clients are connected", self.clients.len());
-                    return;
+                let client = self.listeners[listener].accepted(fd);
+                if let Some((socket, peer)) = self.siblings.seat(self.shard, client) {
+                    self.seated(socket, peer);
                 }
-                tracing::debug!(peer, "client connected");
-                let is_tcp = usize::from(peer.starts_with("tcp"));
-                let session = Session::new(Rc::clone(&self.session_settings[is_tcp]), self.pool.clone());
-                let client = self.clients.insert(Client::new(session, socket, peer)) as u32;
-                self.touch(client);
             }
             Err(error) if self.is_stopping => drop(error),
             Err(error) => {
@@ -470,6 +475,19 @@ impl Engine {
                 self.ring.accept(self.listeners[listener].fd(), Door::Clients(listener));
             }
         }
+    }
+
+    /// A client is this engine's from now on.
+    fn seated(&mut self, socket: OwnedFd, peer: String) {
+        if self.clients.len() >= CLIENTS_MAX || self.is_stopping {
+            tracing::warn!(peer, "connection refused: {} clients are connected", self.clients.len());
+            return self.siblings.left(self.shard);
+        }
+        tracing::debug!(peer, shard = self.shard, "client connected");
+        let is_tcp = usize::from(peer.starts_with("tcp"));
+        let session = Session::new(Rc::clone(&self.session_settings[is_tcp]), self.pool.clone());
+        let client = self.clients.insert(Client::new(session, socket, peer)) as u32;
+        self.touch(client);
     }
 
     fn group_event(&mut self, group: GroupKey, event: GroupEvent) {

@@ -24,6 +24,7 @@ impl Running {
             buffer_bytes: 64 << 20,
             table_bytes: 64 << 20,
             scrub_bytes_per_second: 0,
+            shards: 1,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let (handle, thread) = start(settings).expect("the engine starts");

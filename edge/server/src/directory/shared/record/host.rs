@@ -29,6 +29,9 @@ struct StoredHost {
     version: String,
     incarnation: u64,
     peers: String,
+    /// Where other hosts connect to the nodes beyond the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    more_peers: Vec<String>,
     api: Vec<String>,
     nbd: Vec<String>,
     nbd_tls: bool,
@@ -60,6 +63,8 @@ struct StoredDevice {
     id: String,
     path: String,
     group: String,
+    #[serde(default, skip_serializing_if = "is_first")]
+    shard: u8,
     capacity_bytes: u64,
     free_bytes: u64,
     reserved_bytes: u64,
@@ -71,21 +76,19 @@ struct StoredDevice {
     failed: Option<(u64, String)>,
 }
 
+fn is_first(shard: &u8) -> bool {
+    *shard == 0
+}
+
 impl ClusterHost {
     /// The key of its record.
     pub fn key(id: HostId) -> String {
         format!("{HOSTS}{id}")
     }
 
-    /// Its node. A host has one.
-    pub fn node(&self) -> NodeId {
-        NodeId { host: self.record.id, shard: 0 }
-    }
-
-    /// Where other hosts connect.
-    pub fn peers(&self) -> &str {
-        let first = self.record.nodes.first().and_then(|node| node.peer_addresses.first());
-        first.map_or("", String::as_str)
+    /// Where other hosts connect to its nodes, in their order.
+    pub fn peers(&self) -> impl Iterator<Item = &str> {
+        self.record.nodes.iter().map(|node| node.peer_addresses.first().map_or("", String::as_str))
     }
 
     /// The change that makes this the record, if it has version `expected` still.
@@ -126,7 +129,8 @@ impl From<&ClusterHost> for StoredHost {
             name: record.name.clone(),
             version: record.release.clone(),
             incarnation: record.nodes.first().map_or(0, |node| node.incarnation),
-            peers: host.peers().to_owned(),
+            peers: host.peers().next().unwrap_or_default().to_owned(),
+            more_peers: host.peers().skip(1).map(str::to_owned).collect(),
             api: host.api.clone(),
             nbd: host.nbd.clone(),
             nbd_tls: host.nbd_tls,
@@ -144,7 +148,13 @@ impl From<&ClusterHost> for StoredHost {
 impl StoredHost {
     fn host(self) -> Result<ClusterHost, String> {
         let id: HostId = parsed(&self.id)?;
-        let node = NodeId { host: id, shard: 0 };
+        let incarnation = self.incarnation;
+        let node = |(shard, address): (u8, String)| NodeRecord {
+            id: NodeId { host: id, shard },
+            peer_addresses: vec![address],
+            incarnation,
+        };
+        let peers = std::iter::once(self.peers).chain(self.more_peers);
         let maintenance = match self.maintenance {
             None => Maintenance::Off,
             Some(StoredMaintenance { mode, is_on, since_ns }) => {
@@ -161,15 +171,11 @@ impl StoredHost {
             record: HostRecord {
                 id,
                 name: self.name,
-                nodes: vec![NodeRecord {
-                    id: node,
-                    peer_addresses: vec![self.peers],
-                    incarnation: self.incarnation,
-                }],
+                nodes: (0u8..).zip(peers).map(node).collect(),
                 api_address: self.api.first().cloned().unwrap_or_default(),
                 fault_domain: self.fault_domain,
                 maintenance,
-                devices: self.devices.into_iter().map(|one| one.device(node)).collect::<Result<_, _>>()?,
+                devices: self.devices.into_iter().map(|one| one.device(id)).collect::<Result<_, _>>()?,
                 release: self.version,
                 clock_ahead_ns: 0,
                 heard: Instant(0),
@@ -192,6 +198,7 @@ impl From<&DeviceRecord> for StoredDevice {
             id: device.id.to_string(),
             path: device.name.clone(),
             group: device.group.to_string(),
+            shard: device.node.shard,
             capacity_bytes: device.capacity_bytes,
             free_bytes: device.free_bytes,
             reserved_bytes: device.reserved_bytes,
@@ -204,12 +211,12 @@ impl From<&DeviceRecord> for StoredDevice {
 }
 
 impl StoredDevice {
-    fn device(self, node: NodeId) -> Result<DeviceRecord, String> {
+    fn device(self, host: HostId) -> Result<DeviceRecord, String> {
         Ok(DeviceRecord {
             id: parsed(&self.id)?,
             name: self.path,
             group: parsed(&self.group)?,
-            node,
+            node: NodeId { host, shard: self.shard },
             capacity_bytes: self.capacity_bytes,
             free_bytes: self.free_bytes,
             reserved_bytes: self.reserved_bytes,

@@ -1,0 +1,389 @@
+//! Several engines on one host: each a node of the cluster with a thread, a ring, disk groups and clients of its own.
+//!
+//! They are nodes to each other as to those of other hosts, and share no state that I/O goes through. What is here belongs
+//! to the control plane's side: which engine a command is for, one answer out of several, and who takes a new client. A
+//! group belongs to the same engine always, for the records of disks name the node of each component.
+
+use super::run::{self, Mailbox, Message};
+use super::{
+    Answer, ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Settings,
+};
+use base::{DeviceId, DiskId, GroupId, NodeId};
+use replication::owner::OwnerState;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Most engines of one host.
+pub const SHARDS_MAX: u8 = 16;
+
+/// How often it is looked whether an engine has ended by itself.
+const WATCH_PERIOD: Duration = Duration::from_millis(50);
+
+/// What the engines of a host know of each other.
+#[derive(Debug)]
+pub(crate) struct Siblings {
+    mailboxes: OnceLock<Vec<Mailbox>>,
+    /// Clients that each has.
+    clients: Vec<AtomicUsize>,
+    homes: Mutex<Homes>,
+    is_stopping: AtomicBool,
+}
+
+/// Which engine has what.
+#[derive(Debug, Default)]
+struct Homes {
+    groups: BTreeMap<GroupId, u8>,
+    devices: BTreeMap<DeviceId, u8>,
+}
+
+impl Siblings {
+    fn new(count: u8) -> Siblings {
+        Siblings {
+            mailboxes: OnceLock::new(),
+            clients: (0..count).map(|_| AtomicUsize::new(0)).collect(),
+            homes: Mutex::default(),
+            is_stopping: AtomicBool::new(false),
+        }
+    }
+
+    fn homes(&self) -> MutexGuard<'_, Homes> {
+        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The engine of a group; a group that none has yet goes to the one that has fewest.
+    pub(crate) fn home_of(&self, group: GroupId) -> u8 {
+        let mut homes = self.homes();
+        if let Some(home) = homes.groups.get(&group) {
+            return *home;
+        }
+        let count = |shard: u8| homes.groups.values().filter(|home| **home == shard).count();
+        let home = (0..self.clients.len() as u8).min_by_key(|shard| count(*shard)).unwrap_or(0);
+        homes.groups.insert(group, home);
+        home
+    }
+
+    /// Notes whose a device is.
+    pub(crate) fn note_device(&self, device: DeviceId, shard: u8) {
+        self.homes().devices.insert(device, shard);
+    }
+
+    /// Delivers a message to one of the engines.
+    pub(crate) fn send(&self, shard: u8, message: Message) -> Result<(), EngineError> {
+        let mailbox = self.mailboxes.get().and_then(|all| all.get(usize::from(shard)));
+        mailbox.ok_or(EngineError::Stopped)?.send(message)
+    }
+
+    /// Gives a new client to the engine that has fewest: to `shard` itself by giving it back.
+    pub(crate) fn seat(&self, shard: u8, client: (OwnedFd, String)) -> Option<(OwnedFd, String)> {
+        let fewest = (0u8..).zip(&self.clients).min_by_key(|(_, count)| count.load(Ordering::Relaxed));
+        let to = fewest.map_or(shard, |(to, _)| to);
+        self.clients[usize::from(to)].fetch_add(1, Ordering::Relaxed);
+        if to == shard {
+            return Some(client);
+        }
+        // An engine that is gone ends the host.
+        let _ = self.send(to, Message::Client(client.0, client.1));
+        None
+    }
+
+    /// A client of an engine has left.
+    pub(crate) fn left(&self, shard: u8) {
+        self.clients[usize::from(shard)].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Starts the engines of a host: as many as its settings say.
+///
+/// # Errors
+/// When a listener or the certificates cannot be opened.
+pub fn start(settings: Settings) -> Result<(EngineHandle, JoinHandle<()>), EngineError> {
+    let count = settings.shards.max(1);
+    let siblings = Arc::new(Siblings::new(count));
+    let started = std::time::Instant::now();
+    let mut engines = Vec::new();
+    let mut mailboxes = Vec::new();
+    for shard in 0..count {
+        let (mailbox, thread) = run::start(settings.clone(), shard, started, Arc::clone(&siblings))?;
+        mailboxes.push(mailbox);
+        engines.push(thread);
+    }
+    // Nothing is sent before this: no engine has a client or a command yet.
+    let _ = siblings.mailboxes.set(mailboxes);
+    let router = Router {
+        count,
+        siblings: Arc::clone(&siblings),
+        runtime: tokio::runtime::Handle::try_current().ok(),
+    };
+    let handle = EngineHandle::new(move |command| router.route(command));
+    let watch = move || watch(engines, &siblings);
+    let watch = std::thread::Builder::new().name("engines".to_owned()).spawn(watch);
+    let watch = watch.map_err(|error| EngineError::Device(format!("start the engines' thread: {error}")))?;
+    Ok((handle, watch))
+}
+
+/// Waits until all engines have ended as they were told; or one has by itself, which is the end of the host.
+fn watch(mut engines: Vec<JoinHandle<()>>, siblings: &Siblings) {
+    while !engines.is_empty() {
+        if let Some(index) = engines.iter().position(JoinHandle::is_finished) {
+            if let Err(panic) = engines.swap_remove(index).join() {
+                std::panic::resume_unwind(panic);
+            }
+            if !siblings.is_stopping.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+        std::thread::sleep(WATCH_PERIOD);
+    }
+}
+
+/// Delivers commands.
+struct Router {
+    count: u8,
+    siblings: Arc<Siblings>,
+    /// Where answers of several engines are made one.
+    runtime: Option<tokio::runtime::Handle>,
+}
+
+impl Router {
+    fn route(&self, command: Command) -> Result<(), EngineError> {
+        if let Command::Stop { .. } = &command {
+            self.siblings.is_stopping.store(true, Ordering::Relaxed);
+        }
+        if self.count == 1 {
+            return match command {
+                Command::Cluster(command) => self.route_cluster(*command),
+                command => self.to(0, command),
+            };
+        }
+        match command {
+            // What is opened finds its home by itself.
+            command @ Command::OpenGroup { .. } => self.to(0, command),
+            Command::AddCapacity { group, .. } => self.to(self.siblings.home_of(group), command),
+            Command::RemoveDevice { device, .. } => {
+                let home = self.siblings.homes().devices.get(&device).copied();
+                self.to(home.unwrap_or(0), command)
+            }
+            Command::Host { answer } => {
+                self.ask_all(answer, |answer| Command::Host { answer }, HostState::merged)
+            }
+            Command::Disks { only, answer } => {
+                self.ask_all(answer, |answer| Command::Disks { only, answer }, super::DiskState::merged)
+            }
+            Command::Stop { answer } => self.ask_all(answer, |answer| Command::Stop { answer }, drop),
+            Command::Cluster(command) => self.route_cluster(*command),
+            // These are for a host alone, which has one engine.
+            command @ (Command::CreateDisk { .. }
+            | Command::OpenDisk { .. }
+            | Command::UpdateDisk { .. }
+            | Command::DeleteDisk { .. }
+            | Command::Found { .. }) => self.to(0, command),
+        }
+    }
+
+    fn route_cluster(&self, command: ClusterCommand) -> Result<(), EngineError> {
+        match command {
+            ClusterCommand::Join { fabric, notices, answer } => match self.fabrics(&fabric) {
+                Ok(fabrics) => {
+                    let mut fabrics = fabrics.into_iter();
+                    let mut join = |answer| {
+                        let fabric = fabrics.next().expect("each engine has its own");
+                        Command::cluster(ClusterCommand::Join { fabric, notices: notices.clone(), answer })
+                    };
+                    let merge = |all: Vec<Result<Vec<SocketAddr>, EngineError>>| {
+                        all.into_iter().collect::<Result<Vec<_>, _>>().map(|all| all.concat())
+                    };
+                    self.ask_all(answer, &mut join, merge)
+                }
+                Err(error) => {
+                    drop(answer.send(Err(error)));
+                    Ok(())
+                }
+            },
+            ClusterCommand::Nodes { nodes } => {
+                self.tell_all(|| ClusterCommand::Nodes { nodes: nodes.clone() })
+            }
+            ClusterCommand::Open { disk, record, answer } => {
+                let open =
+                    |answer| ClusterCommand::Open { disk: disk.clone(), record: record.clone(), answer };
+                self.ask_all(answer, |answer| Command::cluster(open(answer)), first_error)
+            }
+            ClusterCommand::Forget { disk, answer } => {
+                let forget = |answer| Command::cluster(ClusterCommand::Forget { disk, answer });
+                self.ask_all(answer, forget, first_error)
+            }
+            ClusterCommand::Recorded { disk, record } => {
+                self.tell_all(|| ClusterCommand::Recorded { disk, record: record.clone() })
+            }
+            ClusterCommand::FetchFailed { disk } => self.tell_all(|| ClusterCommand::FetchFailed { disk }),
+            ClusterCommand::State { answer } => {
+                let state = |answer| Command::cluster(ClusterCommand::State { answer });
+                self.ask_all(answer, state, ClusterState::merged)
+            }
+            command => {
+                let shard = match &command {
+                    ClusterCommand::Committed { shard, .. } => *shard,
+                    ClusterCommand::Claim { disk } => self.claimant(*disk),
+                    // Each reaches every node; its own at no cost.
+                    ClusterCommand::Component { node, .. } if node.shard < self.count => node.shard,
+                    _ => 0,
+                };
+                self.to(shard, Command::cluster(command))
+            }
+        }
+    }
+
+    /// Disks that nobody uses are shared out among the engines.
+    fn claimant(&self, disk: DiskId) -> u8 {
+        (disk.0 % u128::from(self.count)) as u8
+    }
+
+    /// What each engine joins the cluster with.
+    fn fabrics(&self, fabric: &Fabric) -> Result<Vec<Fabric>, EngineError> {
+        if let Some((group, shard)) = fabric.groups.iter().find(|(_, shard)| **shard >= self.count) {
+            return Err(EngineError::Refused(format!(
+                "disk group {group} belongs to shard {shard} of this host, and it has only {} now: set [cluster] shards to \
+                 at least {}",
+                self.count,
+                shard + 1
+            )));
+        }
+        self.siblings.homes().groups = fabric.groups.clone();
+        let of_shard = |shard: u8| {
+            let mut listen = fabric.listen;
+            if listen.port() != 0 {
+                let port = listen.port().checked_add(u16::from(shard)).ok_or_else(|| {
+                    EngineError::Refused(format!(
+                        "there is no port for shard {shard} beyond {}",
+                        fabric.listen
+                    ))
+                })?;
+                listen.set_port(port);
+            }
+            Ok(Fabric {
+                node: NodeId { shard, ..fabric.node },
+                listen,
+                buffer_bytes: fabric.buffer_bytes / u64::from(self.count),
+                ..fabric.clone()
+            })
+        };
+        (0..self.count).map(of_shard).collect()
+    }
+
+    fn to(&self, shard: u8, command: Command) -> Result<(), EngineError> {
+        self.siblings.send(shard, Message::Command(command))
+    }
+
+    fn tell_all(&self, make: impl Fn() -> ClusterCommand) -> Result<(), EngineError> {
+        (0..self.count).try_for_each(|shard| self.to(shard, Command::cluster(make())))
+    }
+
+    /// Asks all engines, and answers with what their answers make together.
+    fn ask_all<T: Send + 'static, R: Send + 'static>(
+        &self,
+        answer: Answer<R>,
+        mut make: impl FnMut(Answer<T>) -> Command,
+        merge: impl FnOnce(Vec<T>) -> R + Send + 'static,
+    ) -> Result<(), EngineError> {
+        let mut waits = Vec::new();
+        for shard in 0..self.count {
+            let (send, wait) = oneshot::channel();
+            self.to(shard, make(send))?;
+            waits.push(wait);
+        }
+        let gather = async move {
+            let mut all = Vec::new();
+            for wait in waits {
+                // Without an answer of one there is none of all: its asker sees a stopped engine.
+                let Ok(one) = wait.await else { return };
+                all.push(one);
+            }
+            drop(answer.send(merge(all)));
+        };
+        self.runtime.as_ref().ok_or(EngineError::Stopped)?.spawn(gather);
+        Ok(())
+    }
+}
+
+fn first_error(all: Vec<Result<(), EngineError>>) -> Result<(), EngineError> {
+    all.into_iter().collect()
+}
+
+impl HostState {
+    /// One host out of its engines.
+    fn merged(all: Vec<HostState>) -> HostState {
+        let mut merged = HostState {
+            cluster: all.first().map_or_else(Default::default, |first| first.cluster),
+            uptime: all.iter().map(|one| one.uptime).max().unwrap_or_default(),
+            groups: Vec::new(),
+            devices: Vec::new(),
+            buffer_bytes: (0, 0),
+        };
+        for one in all {
+            merged.groups.extend(one.groups);
+            merged.devices.extend(one.devices);
+            merged.buffer_bytes.0 += one.buffer_bytes.0;
+            merged.buffer_bytes.1 += one.buffer_bytes.1;
+        }
+        merged
+    }
+}
+
+impl super::DiskState {
+    /// The disks of a host out of those of its engines, each of which has them all.
+    fn merged(all: Vec<Vec<super::DiskState>>) -> Vec<super::DiskState> {
+        let mut merged: BTreeMap<DiskId, super::DiskState> = BTreeMap::new();
+        for one in all.into_iter().flatten() {
+            match merged.get_mut(&one.id) {
+                None => drop(merged.insert(one.id, one)),
+                Some(whole) => {
+                    whole.allocated_bytes += one.allocated_bytes;
+                    whole.clients.extend(one.clients);
+                    whole.outstanding += one.outstanding;
+                    whole.unavailable = whole.unavailable.take().or(one.unavailable);
+                    Arc::make_mut(&mut whole.statistics).merge(&one.statistics);
+                }
+            }
+        }
+        merged.into_values().collect()
+    }
+}
+
+impl ClusterState {
+    /// What a host knows out of what its engines know.
+    fn merged(all: Vec<ClusterState>) -> ClusterState {
+        let mut merged = ClusterState::default();
+        for one in all {
+            for (node, is_up) in one.links {
+                *merged.links.entry(node).or_insert(true) &= is_up;
+            }
+            for (id, disk) in one.disks {
+                match merged.disks.get_mut(&id) {
+                    None => drop(merged.disks.insert(id, disk)),
+                    Some(whole) => {
+                        whole.is_used |= disk.is_used;
+                        whole.held += disk.held;
+                        if disk.version > whole.version {
+                            (whole.version, whole.roster) = (disk.version, disk.roster);
+                        }
+                        // Of two, one has been taken over and does not know it yet.
+                        let epoch = |owner: &Option<OwnerState>| owner.as_ref().map(|owner| owner.epoch);
+                        if epoch(&disk.owner) > epoch(&whole.owner) {
+                            whole.owner = disk.owner;
+                        }
+                    }
+                }
+            }
+            merged.components.extend(one.components);
+            merged.counters.refused += one.counters.refused;
+            merged.counters.garbage += one.counters.garbage;
+            merged.counters.slow += one.counters.slow;
+        }
+        merged
+    }
+}
