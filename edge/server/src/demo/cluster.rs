@@ -124,9 +124,10 @@ fn write_config(folder: &Path, name: &str, port: u16, shards: u8) -> Result<Path
          directory = \"unix:{}\"\n\
          shards = {shards}\n\
          [memory]\n\
-         buffers = \"256MiB\"\n\
+         buffers = \"{}MiB\"\n\
          tables = \"128MiB\"\n",
-        socket(folder).display()
+        socket(folder).display(),
+        256 * u16::from(shards)
     ))
     .chain((1..=shards).map(group_config))
     .collect();

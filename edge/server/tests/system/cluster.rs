@@ -40,17 +40,25 @@ impl Drop for Cluster {
 impl Cluster {
     /// Starts so many hosts: `a`, `b`, ….
     pub fn start(hosts: usize) -> Cluster {
-        Cluster::start_in(
-            tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder"),
-            hosts,
-        )
+        Cluster::start_with(hosts, &[])
+    }
+
+    /// The same with more options of the demo.
+    pub fn start_with(hosts: usize, options: &[&str]) -> Cluster {
+        let folder = tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder");
+        Cluster::spawn(folder, hosts, options)
     }
 
     /// Starts so many hosts in a folder, where the configuration of some may stand already.
     pub fn start_in(folder: tempfile::TempDir, hosts: usize) -> Cluster {
+        Cluster::spawn(folder, hosts, &[])
+    }
+
+    fn spawn(folder: tempfile::TempDir, hosts: usize, options: &[&str]) -> Cluster {
         let log = File::create(folder.path().join("demo.log")).expect("room for a log");
         let mut demo = Command::new(PROGRAM);
         demo.args(["demo", "--bare", "--hosts", &hosts.to_string(), "--dir"]).arg(folder.path().join("d"));
+        demo.args(options);
         demo.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
         // SAFETY: between fork and exec only `prctl` is called, which is async-signal-safe.
         unsafe {
@@ -97,9 +105,14 @@ impl Cluster {
 
     /// Starts, stops, pauses or kills a host.
     pub fn order(&self, action: &str, host: &str) {
-        let folder = self.folder.path().join("d");
-        let done = output(command(PROGRAM).args(["host", action, host, "--demo", text(&folder)]));
+        let done = self.try_order(action, host);
         assert!(done.status.success(), "{action} {host}: {}", said(&done));
+    }
+
+    /// The same, which may be refused.
+    pub fn try_order(&self, action: &str, host: &str) -> Output {
+        let folder = self.folder.path().join("d");
+        output(command(PROGRAM).args(["host", action, host, "--demo", text(&folder)]))
     }
 
     /// Makes a mirrored disk of one place; gives the hosts that hold it.

@@ -16,4 +16,5 @@ mod host;
 mod limits;
 mod nbd;
 mod repair;
+mod shards;
 mod tools;

@@ -1,0 +1,74 @@
+//! Several nodes on each host: threads with groups and clients of their own, which are one host to people.
+
+use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
+use super::tools::{run, wait_for};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Host and device of each component of a disk.
+fn places(disk: &Value) -> Vec<(String, String)> {
+    let component = |one: &Value| {
+        let text = |key: &str| one[key].as_str().unwrap_or_else(|| panic!("{key} of {one}")).to_owned();
+        (text("host"), text("device"))
+    };
+    disk["components"].as_array().expect("components").iter().map(component).collect()
+}
+
+#[test]
+fn disks_on_all_nodes_of_a_host_survive_its_death_under_load() {
+    let cluster = Cluster::start_with(3, &["--shards", "2"]);
+    let names = ["one", "two", "three", "four"];
+    let mut devices = BTreeSet::new();
+    for name in names {
+        cluster.mirrored(name, "64MiB");
+        devices.extend(places(&cluster.json("a", &["disk", "show", name])));
+    }
+    assert!(devices.len() > 3, "a host has components on both of its nodes: {devices:?}");
+    // More clients than nodes: each node has some.
+    let loads: Vec<_> = names.iter().map(|name| verified_load(&cluster.uri("a", name), 5)).collect();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    cluster.order("kill", "b");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    cluster.order("start", "b");
+    loads.into_iter().for_each(assert_verified);
+    for name in names {
+        cluster.wait_until_whole("a", name);
+        let (here, there) = (cluster.uri("a", name), cluster.uri("c", name));
+        run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &here, &there]);
+    }
+    let top = cluster.json("a", &["disk", "show", "one"]);
+    assert!(top["clients"].is_array(), "{top}");
+    // A host that leaves and a disk that goes: all nodes take part.
+    cluster.json("c", &["disk", "delete", "one", "--confirm", "one"]);
+    wait_for("its components are gone", SECONDS, || {
+        let hosts = cluster.json("a", &["host", "list"]);
+        let count = |host: &Value| host["component_count"].as_u64().expect("a number");
+        (hosts.as_array().expect("hosts").iter().map(count).sum::<u64>() == 6).then_some(())
+    });
+}
+
+#[test]
+fn a_group_stays_with_its_node() {
+    let cluster = Cluster::start_with(3, &["--shards", "2"]);
+    let mut client = cluster.attach(&cluster.mirrored("web", "64MiB")[0], "web");
+    client.write(0, &[1; 4096]).expect("it writes");
+    let config = cluster.path("b").join("host.toml");
+    let text = std::fs::read_to_string(&config).expect("the demo wrote it");
+    let set = |shards: u8| {
+        std::fs::write(&config, text.replace("shards = 2", &format!("shards = {shards}"))).expect("room");
+    };
+    let log = || std::fs::read_to_string(cluster.path("b").join("log")).unwrap_or_default();
+    cluster.order("stop", "b");
+    set(1);
+    cluster.order("start", "b");
+    wait_for("it says what is wrong", SECONDS, || {
+        log().contains("set [cluster] shards to at least 2").then_some(())
+    });
+    set(3);
+    wait_for("it has ended, and starts", SECONDS, || {
+        cluster.try_order("start", "b").status.success().then_some(())
+    });
+    cluster.wait_until_whole("a", "web");
+    cluster.mirrored("more", "64MiB");
+    assert_eq!(cluster.attach_soon("b", "web").read(0, 4096), Ok(vec![1; 4096]));
+}
