@@ -13,6 +13,7 @@ mod members;
 mod network;
 mod plan;
 mod register;
+mod scenes;
 mod traffic;
 mod world;
 

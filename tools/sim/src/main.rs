@@ -33,7 +33,8 @@ struct Arguments {
     /// With `--mutants`: only those whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Removes each safety rule in turn and reports the seeds needed to notice.
+    /// Removes each safety rule in turn and reports the seeds needed to notice. With `--cluster --trace`: tells the one seed
+    /// without the first of `--only`.
     #[arg(long)]
     mutants: bool,
     /// Instead of faults: this many writers against a capacity device that takes 2,000 random writes a second.
@@ -95,13 +96,14 @@ fn seeds(arguments: &Arguments) -> bool {
 /// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
 fn cluster(arguments: &Arguments) -> bool {
     use sim::cluster::{World, hunt, run_seed};
+    let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
-        let result = World::new(arguments.seed, None).verbose().run();
+        let mutant = replication::Mutant::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
+        let result = World::new(arguments.seed, mutant).verbose().run();
         println!("{result:?}");
         return result.is_ok();
     }
     if arguments.mutants {
-        let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
         let caught = replication::Mutant::ALL.into_iter().filter(chosen).map(|mutant| {
             let found = hunt(mutant, arguments.seed, arguments.seeds);
             match &found {

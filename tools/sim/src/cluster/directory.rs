@@ -83,15 +83,21 @@ impl World {
             return self.later(500 * MS, Event::Committed { host, incarnation, disk, number, committed });
         }
         let has_faults = self.is_faulty && self.plan.directory_faults;
-        if has_faults && !is_late && self.random.chance(1, 16) {
+        let is_late_join = self.plan.late_joins && self.joining(disk, &roster).is_some();
+        let rate = if is_late_join { 6 } else { 1 };
+        if has_faults && !is_late && self.random.chance(rate, 16) {
             return self.delay_commit((host, incarnation, number), disk, expected, roster);
         }
+        let is_claim = self.directory.get(disk).is_some_and(|(_, before)| before.epoch < roster.epoch);
         let committed = self.directory.commit(disk, expected, roster);
         let is_lost = has_faults && self.random.chance(1, 12);
         let committed = if is_lost { Committed::Unknown } else { committed };
         let delay = 1 + self.random.below(self.plan.directory_ns);
         let delay = if is_lost { delay + 300 * MS } else { delay };
         self.say(|| format!("host {host}: {disk:?} commit {committed:?}"));
+        if is_claim && self.plan.shaky_openings {
+            self.shaky_opening(host, disk);
+        }
         self.later(delay, Event::Committed { host, incarnation, disk, number, committed });
         self.push_record(disk);
     }
@@ -106,7 +112,9 @@ impl World {
     ) {
         let at = self.now + 500 * MS + self.random.below(1500 * MS);
         self.say(|| format!("host {host}: {disk:?} commit from {expected} is late until {}", at / MS));
-        if let Some(joining) = self.joining(disk, &roster).filter(|_| self.random.chance(1, 2)) {
+        if let Some(joining) = self.joining(disk, &roster).filter(|_| self.plan.late_joins) {
+            self.late_join(host, joining, at);
+        } else if let Some(joining) = self.joining(disk, &roster).filter(|_| self.random.chance(1, 2)) {
             // What holds it up is the network, which is not better elsewhere.
             let until = at.saturating_sub(self.random.below(300 * MS));
             let owner = self.hosts[host].id;

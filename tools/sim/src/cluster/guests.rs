@@ -1,5 +1,6 @@
 //! What the guests of a run do next, and where: they ask, move, and start again elsewhere.
 
+use super::plan::MS;
 use super::world::{Event, World};
 use node::Token;
 
@@ -35,7 +36,8 @@ impl World {
     }
 
     pub(crate) fn guest_turn(&mut self, guest: usize) {
-        let pause = 1 + self.random.below(self.plan.think_ns);
+        let think_ns = if self.now < self.rush_until { MS } else { self.plan.think_ns };
+        let pause = 1 + self.random.below(think_ns);
         self.later(pause, Event::Guest { guest });
         if self.has_load && self.random.chance(1, 8) {
             self.observe(guest);

@@ -66,6 +66,10 @@ pub struct Plan {
     pub slow: u64,
     /// Whether clocks run at different speeds.
     pub drift: bool,
+    /// Whether transactions that make a component count are often late, and its node lost to the owner meanwhile (`scenes`).
+    pub late_joins: bool,
+    /// Whether connections break while disks are opened (`scenes`).
+    pub shaky_openings: bool,
 }
 
 impl Plan {
@@ -116,5 +120,26 @@ impl Plan {
             plan.dead_devices = 60;
         }
         plan
+    }
+
+    /// Draws whether one of the scenes is played: each in some seeds only, in most of them none.
+    pub fn stage(&mut self, random: &mut Random) {
+        match random.below(8) {
+            0 => {
+                self.late_joins = true;
+                self.directory_faults = true;
+                self.resets = self.resets.max(1 + random.below(1000));
+                self.kills = self.kills.max(1 + random.below(400));
+            }
+            1 => {
+                self.shaky_openings = true;
+                self.places = 2;
+                self.hosts = self.copies + 2;
+                self.moves = self.moves.max(1 + random.below(1500));
+                // Guests are answered quickly, so that they ask for much in a short time.
+                (self.network_ns, self.device_ns, self.depth) = (MS / 20, MS / 10, 12);
+            }
+            _ => {}
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::host::{Host, disk_spec};
 use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
+use super::scenes::SceneEvent;
 use crate::device::joined;
 use base::checksum::crc32c;
 use base::request::Outcome;
@@ -19,6 +20,10 @@ use wire::{Answer, Message, Request};
 
 /// Far more events than any run needs: beyond, something goes round in circles.
 const EVENTS_MAX: u64 = 3_000_000;
+
+/// Scenes come of a stream of their own, so that seeds without one are as they were before there were scenes; of such streams
+/// one in which the seeds that once found a fault have none.
+const SCENES: u64 = 0x5ce7_e000_4c91_0000;
 
 /// How a run ended well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -159,6 +164,7 @@ pub(crate) enum Event {
         guest: usize,
     },
     Member(MemberEvent),
+    Scene(SceneEvent),
     Fault,
     Restart {
         host: usize,
@@ -218,6 +224,8 @@ pub struct World {
     pub(crate) is_faulty: bool,
     /// Whether guests still ask for something new.
     pub(crate) has_load: bool,
+    /// Until when guests ask as fast as they can.
+    pub(crate) rush_until: u64,
     /// What inspections of the end found, by their token.
     pub(crate) inspected: BTreeMap<u64, Answer>,
     /// Members that come and go.
@@ -231,7 +239,8 @@ impl World {
     /// The world of `seed`.
     pub fn new(seed: u64, mutant: Option<Mutant>) -> World {
         let mut random = Random::new(seed ^ 0x5eed_c105_7e12_0000);
-        let plan = Plan::draw(&mut random);
+        let mut plan = Plan::draw(&mut random);
+        plan.stage(&mut Random::new(seed ^ SCENES));
         let mut hosts: Vec<Host> =
             (0..plan.hosts).map(|number| Host::new(number, &plan, &mut random)).collect();
         let mut directory = Directory::default();
@@ -274,6 +283,7 @@ impl World {
             queue: BinaryHeap::new(),
             is_faulty: true,
             has_load: false,
+            rush_until: 0,
             inspected: BTreeMap::new(),
             members: Members::default(),
             summary: Summary::default(),
@@ -388,6 +398,7 @@ impl World {
             Event::Member(event) => event.host(),
             Event::Commit { .. }
             | Event::Fetch { .. }
+            | Event::Scene(_)
             | Event::Fault
             | Event::Start { .. }
             | Event::Restart { .. } => None,
@@ -451,6 +462,7 @@ impl World {
             }
             Event::Guest { guest } => self.guest_turn(guest),
             Event::Member(event) => self.member_event(event),
+            Event::Scene(event) => self.scene_event(event),
             Event::Fault => self.fault_turn(),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
