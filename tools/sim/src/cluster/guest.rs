@@ -149,7 +149,17 @@ impl Guest {
             |asked: &&Asked| matches!(asked, Asked::Write { blocks, via: None } if blocks.len() == 1);
         let found = self.asked.values().find(|asked| is_single(asked) && self.has_no_rival(asked))?;
         let Asked::Write { blocks, .. } = found else { return None };
-        let block = blocks[0].0;
+        self.write_via(host, blocks[0].0, random, pool)
+    }
+
+    /// Somebody at another host writes a block.
+    pub fn write_via(
+        &mut self,
+        host: usize,
+        block: Block,
+        random: &mut Random,
+        pool: &Pool,
+    ) -> Option<(u64, Request)> {
         let (data, blocks) = self.data(block, 1, random, pool)?;
         let token = self.next_token;
         self.next_token += 1;
@@ -195,9 +205,14 @@ impl Guest {
 
     /// What somebody reads through another host.
     pub fn observe(&mut self, host: usize, random: &mut Random) -> (u64, Request) {
+        let first = random.below(24.min(self.size_blocks));
+        self.read_via(host, first)
+    }
+
+    /// Somebody reads a block through a host.
+    pub fn read_via(&mut self, host: usize, first: Block) -> (u64, Request) {
         let token = self.next_token;
         self.next_token += 1;
-        let first = random.below(24.min(self.size_blocks));
         let asked = Asked::Read { first, count: 1, began: self.registers.clock(), via: Some(host) };
         self.asked.insert(token, asked);
         (token, Request::Read { offset: first * BLOCK_SIZE, len: BLOCK_SIZE as u32 })

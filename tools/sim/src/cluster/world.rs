@@ -23,7 +23,7 @@ const EVENTS_MAX: u64 = 3_000_000;
 
 /// Scenes come of a stream of their own, so that seeds without one are as they were before there were scenes; of such streams
 /// one in which the seeds that once found a fault have none.
-const SCENES: u64 = 0x5ce7_e000_4c91_0000;
+const SCENES: u64 = 0x5ce7_e000_00a5_0000;
 
 /// How a run ended well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -311,6 +311,9 @@ impl World {
             self.later(MS, Event::Guest { guest });
         }
         self.later(50 * MS, Event::Fault);
+        if self.plan.departures {
+            self.watch_departures();
+        }
         let until = self.now + self.plan.faulty_ns;
         self.run_until(until)?;
         self.summary.longest_ns = self.guests.iter().map(|guest| guest.longest_ns).max().unwrap_or(0);
