@@ -29,7 +29,7 @@ use wire::{Answer, Message, Refusal, Request};
 pub struct FabricSettings {
     /// This node, and this start of its process: greater than at any start before.
     pub me: OwnedBy,
-    /// Whether reads go to a component on the owner's own node when there is one.
+    /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<replication::Mutant>,

@@ -81,7 +81,7 @@ pub enum Payload {
 /// What an owner is run with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whether reads go to a component on the owner's own node when there is one.
+    /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<Mutant>,

@@ -73,11 +73,15 @@ impl Owner {
 
     /// The component to read from.
     fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
-        let nearest = self.settings.prefers_local.then_some(self.me.node);
+        let nearest = self.settings.prefers_local.then_some(self.me.node.host);
         let place: &Place = &self.places[place as usize];
         let fit = place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
         let readable: SmallVec<[Readable; 4]> = fit
-            .map(|(index, one)| Readable { index, is_near: nearest == Some(one.node), read_ns: one.read_ns })
+            .map(|(index, one)| Readable {
+                index,
+                is_near: nearest == Some(one.node.host),
+                read_ns: one.read_ns,
+            })
             .collect();
         let (chosen, is_passed_over) = spread(&readable, part)?;
         if !is_passed_over {

@@ -138,4 +138,10 @@ fn a_cluster_that_would_let_everybody_in_or_has_no_directory_is_refused() {
     check("directory = \"127.0.0.1:1\"", "is not the socket of a directory");
     check("peers = \"127.0.0.1:0\"", "missing field `directory`");
     check("directory = \"unix:s\"\n[memory]\nbuffers = \"64MiB\"", "at least 128 MiB");
+    check("directory = \"unix:s\"\nshards = 0", "from 1 to 16");
+    check("directory = \"unix:s\"\nshards = 17", "from 1 to 16");
+    check(
+        "directory = \"unix:s\"\nshards = 5\n[memory]\nbuffers = \"512MiB\"",
+        "with 5 shards: at least 640 MiB",
+    );
 }
