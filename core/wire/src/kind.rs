@@ -3,8 +3,8 @@
 //! A code is never given a second meaning. Requests have codes below 128, answers above.
 
 use crate::limits::{
-    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX,
+    ALLOCATION_RUNS_MAX, BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX,
+    ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
@@ -51,6 +51,7 @@ pub enum RequestKind {
     GuestWriteZeroes,
     GuestStatus,
     Yield,
+    Allocation,
 }
 
 /// What an acceptor sends.
@@ -67,9 +68,10 @@ pub enum AnswerKind {
     GuestFailed,
     Refused,
     Revoke,
+    Allocation,
 }
 
-const REQUEST_KINDS: [RequestKind; 18] = [
+const REQUEST_KINDS: [RequestKind; 19] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -88,9 +90,10 @@ const REQUEST_KINDS: [RequestKind; 18] = [
     RequestKind::GuestWriteZeroes,
     RequestKind::GuestStatus,
     RequestKind::Yield,
+    RequestKind::Allocation,
 ];
 
-const ANSWER_KINDS: [AnswerKind; 10] = [
+const ANSWER_KINDS: [AnswerKind; 11] = [
     AnswerKind::Done,
     AnswerKind::Opened,
     AnswerKind::Data,
@@ -101,6 +104,7 @@ const ANSWER_KINDS: [AnswerKind; 10] = [
     AnswerKind::GuestFailed,
     AnswerKind::Refused,
     AnswerKind::Revoke,
+    AnswerKind::Allocation,
 ];
 
 const COMPONENT_PAYLOAD: usize = COMPONENT_PAYLOAD_SIZE_MAX;
@@ -142,6 +146,7 @@ impl Kind for RequestKind {
             RequestKind::GuestWriteZeroes => shape("guest zero-write", 48, 0),
             RequestKind::GuestStatus => shape("guest status request", 40, 0),
             RequestKind::Yield => shape("yield", 16, 0),
+            RequestKind::Allocation => shape("allocation request", 24, 0),
         }
     }
 }
@@ -167,6 +172,7 @@ impl Kind for AnswerKind {
             AnswerKind::GuestFailed => shape("guest failure", 8, 0),
             AnswerKind::Refused => shape("refused", 8, 0),
             AnswerKind::Revoke => shape("revoke", 16, 0),
+            AnswerKind::Allocation => shape("allocation", 8 + 8 * ALLOCATION_RUNS_MAX, 0),
         }
     }
 }

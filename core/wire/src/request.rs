@@ -81,6 +81,7 @@ impl Coded for Request {
                 GuestRequest::Status { .. } => RequestKind::GuestStatus,
             },
             Request::Yield { .. } => RequestKind::Yield,
+            Request::Allocation { .. } => RequestKind::Allocation,
         }
     }
 
@@ -92,6 +93,7 @@ impl Coded for Request {
             }
             Request::Create(new) | Request::Change(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
+            Request::Allocation { part, count, .. } => check::parts(*part, *count),
             Request::Heartbeat
             | Request::Open { .. }
             | Request::Close { .. }
@@ -152,6 +154,12 @@ impl Coded for Request {
                 w.u32(*from_part);
                 put_zeroes(w, 4);
             }
+            Request::Allocation { component, epoch, part, count } => {
+                put_component(w, *component, *epoch);
+                w.u32(*part);
+                w.u16(*count);
+                put_zeroes(w, 6);
+            }
             Request::Create(new) | Request::Change(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -183,6 +191,7 @@ impl Coded for Request {
             | Request::Read { .. }
             | Request::Settle { .. }
             | Request::Changed { .. }
+            | Request::Allocation { .. }
             | Request::Create(_)
             | Request::Change(_)
             | Request::Delete { .. }
@@ -239,6 +248,12 @@ impl Coded for Request {
                 guest(r, |r| Ok(GuestRequest::Status { offset: r.u64(), len: r.u64() }))?
             }
             RequestKind::Yield => Request::Yield { disk: DiskId(r.u128()) },
+            RequestKind::Allocation => {
+                let (component, epoch) = take_component(r);
+                let (part, count) = (r.u32(), r.u16());
+                take_reserved(r, 6)?;
+                Request::Allocation { component, epoch, part, count }
+            }
         })
     }
 }

@@ -132,7 +132,8 @@ impl DiskRecord {
             return Err(Objection::Roster("a place has no active component"));
         }
         let joins = |new: &NewComponent| next.is_active(new.id) && !self.is_active(new.id);
-        let mut update = if next.roster.members == self.roster.members { Vec::new() } else { self.components() };
+        let mut update =
+            if next.roster.members == self.roster.members { Vec::new() } else { self.components() };
         update.retain(|(_, new)| joins(new));
         Ok(Change { update, ..self.changed(next.clone()) })
     }

@@ -6,7 +6,7 @@
 
 use super::{Change, DiskRecord, Growth, Nodes, Objection, node_of};
 use base::units::SECTOR_SIZE;
-use base::{ComponentId, NodeId, WriteId};
+use base::{ComponentId, WriteId};
 use layout::Component;
 use placement::DeviceSpace;
 use replication::{Member, Standing};
