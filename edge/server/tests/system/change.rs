@@ -2,7 +2,6 @@
 //! their holes.
 
 use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
-use super::host::PROGRAM;
 use super::repair::{stamped, third};
 use super::tools::{command, run, said, text, wait_for};
 use base::units::{GIB, MIB};
@@ -26,12 +25,14 @@ impl Cluster {
         });
     }
 
-    /// Begins a command at a host and does not wait for it.
-    fn begin(&self, host: &str, arguments: &[&str]) -> Child {
-        let api = format!("unix:{}", text(&self.path(host).join("d/api.sock")));
-        let mut child = command(PROGRAM);
-        child.env("DRYSTONE_API", api).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-        child.spawn().expect("the program is there")
+    /// Asks a host's API for another size, and does not wait for the answer.
+    fn begin_resize(&self, host: &str, disk: &str, size: u64) -> Child {
+        let mut curl = command("curl");
+        curl.args(["-sS", "--unix-socket", text(&self.path(host).join("d/api.sock")), "-X", "PATCH"]);
+        curl.args(["-H", "content-type: application/json", "-d"]);
+        curl.arg(format!("{{\"size\": {size}, \"confirm\": \"{disk}\"}}"));
+        curl.arg(format!("http://localhost/api/v1/disks/{disk}"));
+        curl.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("curl, of the Debian package curl")
     }
 
     /// Runs of a disk as a client at a host sees them: where, how long, and whether it is a hole.
@@ -175,8 +176,8 @@ fn what_a_host_that_ends_has_begun_is_ended_by_others() {
     client.write(48 * MIB, &stamped(1)).expect("it writes");
     // The growth waits for the copy that stands still when its host ends.
     cluster.order("pause", paused);
-    let mut growth = cluster.begin(third, &["disk", "resize", "web", "128MiB"]);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut growth = cluster.begin_resize(third, "web", 128 * MIB);
+    std::thread::sleep(std::time::Duration::from_millis(400));
     cluster.order("kill", third);
     let _ = growth.wait();
     cluster.order("start", paused);
@@ -187,7 +188,7 @@ fn what_a_host_that_ends_has_begun_is_ended_by_others() {
     client.write(127 * MIB, &stamped(2)).expect("it writes");
 
     // The owner's host ends while it gives back.
-    let mut shrinking = cluster.begin(third, &["disk", "resize", "web", "16MiB", "--confirm", "web"]);
+    let mut shrinking = cluster.begin_resize(third, "web", 16 * MIB);
     cluster.wait_for_size(third, "web", 16 * MIB);
     cluster.order("kill", user);
     let _ = shrinking.wait();
