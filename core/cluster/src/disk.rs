@@ -102,6 +102,8 @@ pub struct DiskRecord {
     pub incoming: Vec<Incoming>,
     /// The size that it is getting.
     pub growth: Option<Growth>,
+    /// The size that it had: what stands between its end and there is still to be given back.
+    pub surplus: Option<u64>,
     /// What the policy asks for and the disk does not have yet.
     pub debts: Vec<Debt>,
 }
@@ -182,8 +184,8 @@ pub enum Disagreement {
     /// The layout is none, now or with what comes.
     #[error("the layout is not valid: {0}")]
     Layout(#[from] Invalid),
-    /// The layout is smaller than the disk.
-    #[error("the layout holds less than the disk's size")]
+    /// The layout is smaller than the disk, or what is to be given back is none.
+    #[error("the layout holds less than the disk's size, or the disk had no larger one")]
     Size,
     /// Roster and layout name other components or places.
     #[error("the roster does not name what stands in the layout and what comes, by place")]
@@ -237,14 +239,15 @@ impl DiskRecord {
     /// All components with their places, and their nodes: what a node has to have, whatever it missed. Before a component
     /// that was away is opened again, its node is told this of it.
     pub fn components(&self) -> Vec<(NodeId, NewComponent)> {
-        let standing = self.all_components();
+        let (standing, fitted) = (self.all_components(), self.fitted());
+        let new = |place, one: &Component| self.new_component(place, one, &fitted);
         let mut components: Vec<(NodeId, NewComponent)> =
-            standing.map(|(place, one)| (self.node(one.id), self.new_component(place, &one))).collect();
+            standing.map(|(place, one)| (self.node(one.id), new(place, &one))).collect();
         if let Some(growth) = &self.growth {
             for (place, copies) in growth.layout.places() {
                 for copy in copies {
                     let node = growth.nodes.get(&copy.id);
-                    components.extend(node.map(|node| (*node, self.new_component(place, copy))));
+                    components.extend(node.map(|node| (*node, new(place, copy))));
                 }
             }
         }
@@ -268,7 +271,7 @@ impl DiskRecord {
     /// The first thing that does not.
     pub fn check(&self) -> Result<(), Disagreement> {
         self.layout.validate()?;
-        if self.layout.size() < self.size {
+        if self.layout.size() < self.size || self.surplus.is_some_and(|end| end <= self.size) {
             return Err(Disagreement::Size);
         }
         self.check_incoming()?;
@@ -342,16 +345,26 @@ impl DiskRecord {
         self.roster.member(component).expect("the roster names every component").node
     }
 
+    /// The layout that the disk would have if it had always had its size, or the one that it is getting: what is set aside
+    /// goes by that. The places in front are those of the layout.
+    fn fitted(&self) -> Layout {
+        match &self.growth {
+            Some(growth) => placement::shrink(&growth.layout, growth.size),
+            None => placement::shrink(&self.layout, self.size),
+        }
+    }
+
     /// What a node is told of a component. While the disk grows, the component has the size that it needs then.
-    fn new_component(&self, place: usize, component: &Component) -> NewComponent {
+    fn new_component(&self, place: usize, component: &Component, fitted: &Layout) -> NewComponent {
         let larger = self.growth.as_ref().and_then(|growth| growth.layout.place(place));
         let size = larger.map_or(component.size, |copies| copies[0].size);
+        let needed = fitted.place(place).map_or(0, |copies| copies[0].size);
         NewComponent {
             id: component.id,
             disk: self.id,
             device: component.device,
             size,
-            reservation: reservation(size, self.space_reservation),
+            reservation: reservation(needed, self.space_reservation),
             disk_record: Vec::new(),
         }
     }

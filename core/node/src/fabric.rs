@@ -3,14 +3,17 @@
 //! Everything that one part says to another goes through one queue of jobs, worked off before the caller gets its
 //! outputs: so no part is entered while it is at work, and what happens does not depend on who called.
 
+mod change;
 mod link;
 mod owned;
 mod pace;
 mod shelf;
+mod survey;
 mod usage;
 
 use crate::node::{Node, Output, Token};
 use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
+pub(crate) use change::surplus_answer;
 pub use link::LinkState;
 pub(crate) use link::{Accepted, Link};
 use replication::components::{Caller, Components};
@@ -20,6 +23,7 @@ pub(crate) use shelf::inspected;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+pub(crate) use survey::Survey;
 pub(crate) use usage::ClusterDisk;
 pub use usage::ClusterDiskState;
 use wire::{Answer, Message, Refusal, Request};
@@ -156,6 +160,8 @@ pub(crate) struct Fabric {
     pub(crate) next_session: u64,
     /// The tag of the last request.
     pub(crate) last_tag: RequestTag,
+    /// Questions about allocation that wait for table pages, in order.
+    pub(crate) surveys: VecDeque<Survey>,
     /// Disks whose owner has something to copy.
     pub(crate) copying: BTreeSet<u32>,
     /// How fast that may be.
@@ -181,6 +187,7 @@ impl Fabric {
             jobs: VecDeque::new(),
             next_session: settings.me.incarnation,
             last_tag: RequestTag::first(settings.me.node, settings.me.incarnation),
+            surveys: VecDeque::new(),
             copying: BTreeSet::new(),
             pace: pace::CopyPace::new(now),
             touched: BTreeSet::new(),
@@ -353,6 +360,7 @@ impl Node {
         let mut outputs = Vec::new();
         fabric.components.advance(now, &mut outputs);
         fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+        self.go_on_with_surveys(out);
         self.pump(out);
         self.look_at_disks(out);
         self.pace_copies();
@@ -383,6 +391,7 @@ impl Node {
         let look = fabric.looks.peek().map(|Reverse((at, _))| *at);
         let links = fabric.links.values().filter_map(Link::wake_at).min();
         let pace = (!fabric.copying.is_empty()).then(|| fabric.pace.due_at().unwrap_or(self.now));
-        [soon, alarm, look, links, pace, fabric.components.wake_at()].into_iter().flatten().min()
+        let survey = (!fabric.surveys.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
+        [soon, alarm, look, links, pace, survey, fabric.components.wake_at()].into_iter().flatten().min()
     }
 }

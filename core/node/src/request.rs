@@ -3,13 +3,16 @@
 //! Groups deal in whole blocks. A write or zero-write that covers a block in part first reads that block; until such a
 //! change has ended no other change of its blocks begins. Long trims and zero-writes go window by window.
 
+mod status;
+
 use crate::disk::Change;
+use crate::fabric::surplus_answer;
 use crate::node::{Node, Output, Token, Waiter};
 use crate::pace::congestion_delay;
 use crate::pieces;
 use crate::range::{change_of, checksums, edges_of, part_and_block, range_of};
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE, MIB, SECTOR_SIZE};
+use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, RequestTag, WriteId};
 use diskgroup::{Answer, GroupError, Input, Origin};
 use iostats::{Arrival, Operation};
@@ -17,6 +20,8 @@ use layout::Span;
 use replication::components::Caller;
 use replication::owner;
 use smallvec::SmallVec;
+use status::Questions;
+pub(crate) use status::push_run;
 
 /// Bytes that one step of a trim covers at most: a thousand extents.
 const TRIM_WINDOW: u64 = 1024 * EXTENT_SIZE;
@@ -38,6 +43,8 @@ enum Stage {
     Changing { next: u64 },
     /// It waits for table pages to tell what is allocated.
     Status { next: u64, runs: Vec<StatusRun> },
+    /// It has the owner ask what is allocated.
+    Asking(Questions),
 }
 
 /// Who waits for a request.
@@ -49,6 +56,8 @@ pub(crate) enum Requester {
     Peer { caller: Caller, token: u32 },
     /// A step of a control operation.
     Control { control: u32, step: u32 },
+    /// The control plane, which has what lies beyond the end of a cluster's disk given back.
+    Surplus(Token),
 }
 
 /// One request under way.
@@ -98,7 +107,7 @@ impl Node {
         // What a guest does is recorded where the guest is.
         let arrival = match requester {
             Requester::Guest(_) => self.record_arrival(disk, &request, offset, len),
-            Requester::Peer { .. } | Requester::Control { .. } => None,
+            Requester::Peer { .. } | Requester::Control { .. } | Requester::Surplus(_) => None,
         };
         if let Request::Flush = &request {
             return self.answer_requester(requester, Ok(Reply::Done), out);
@@ -152,6 +161,7 @@ impl Node {
                 };
                 self.control_step_done(control, step, result, out);
             }
+            Requester::Surplus(token) => out.push(surplus_answer(token, outcome.is_ok())),
         }
     }
 
@@ -163,10 +173,21 @@ impl Node {
         request: Request,
         out: &mut Vec<Output>,
     ) {
-        self.disks[disk as usize].outstanding += 1;
         let (control, step) = control;
+        self.begin_unchecked(Requester::Control { control, step }, disk, request, out);
+    }
+
+    /// Begins a request that may lie beyond the disk's end.
+    pub(crate) fn begin_unchecked(
+        &mut self,
+        requester: Requester,
+        disk: u32,
+        request: Request,
+        out: &mut Vec<Output>,
+    ) {
+        self.disks[disk as usize].outstanding += 1;
         let tag = self.next_tag();
-        let key = self.insert_request(Requester::Control { control, step }, tag, disk, request, None);
+        let key = self.insert_request(requester, tag, disk, request, None);
         self.start_request(key, out);
     }
 
@@ -238,12 +259,20 @@ impl Node {
         if !self.may_start(disk) {
             return self.hold(key, out);
         }
-        let now = self.now;
+        if !self.is_within(key) {
+            // The disk became smaller while it waited.
+            self.requests[key as usize].error = Some(RequestError::OutOfRange);
+            return self.end_request(key, out);
+        }
+        let (now, is_of_cluster) = (self.now, self.is_of_cluster(key));
         let state = &mut self.requests[key as usize];
         state.began = now;
         let (offset, len) = range_of(&state.request);
         match &state.request {
             Request::Read { .. } => self.read_blocks(key, offset, len, out),
+            Request::Status { .. } if is_of_cluster => {
+                self.ask_status(key, (offset, Vec::new()), out);
+            }
             Request::Status { .. } => {
                 self.requests[key as usize].stage = Stage::Status { next: offset, runs: Vec::new() };
                 self.resume_request(key, out);
@@ -262,6 +291,14 @@ impl Node {
                 }
             }
         }
+    }
+
+    /// Whether a request lies within its disk, as far as it has to.
+    pub(crate) fn is_within(&self, key: u32) -> bool {
+        let state = &self.requests[key as usize];
+        let is_free = matches!(state.requester, Requester::Control { .. } | Requester::Surplus(_));
+        let (offset, len) = range_of(&state.request);
+        is_free || offset + len <= self.disks[state.disk as usize].spec.size
     }
 
     /// The runs of the components that hold a range of the disk, none longer than a part.
@@ -361,6 +398,7 @@ impl Node {
         match result {
             Ok(owner::Reply::Data(data)) => state.answers[piece as usize] = data,
             Ok(owner::Reply::Changed) => {}
+            Ok(owner::Reply::Allocation(runs)) => self.allocation_told(key, piece, runs),
             Err(owner::Failure::NoSpace) => state.error = Some(RequestError::NoSpace),
             Err(owner::Failure::Damaged) => state.error = Some(RequestError::Damaged),
             Err(owner::Failure::Unowned) => state.is_returned = true,
@@ -387,7 +425,10 @@ impl Node {
                 self.resume_request(key, out);
             }
             Stage::Changing { .. } if !has_failed => self.change_on(key, out),
-            Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } => self.end_request(key, out),
+            Stage::Asking(_) if !has_failed => self.status_told(key, out),
+            Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } | Stage::Asking(_) => {
+                self.end_request(key, out);
+            }
             Stage::Waiting | Stage::HasEdges | Stage::Status { .. } => {
                 unreachable!("a request waits for its pieces")
             }
@@ -406,7 +447,11 @@ impl Node {
                 None => self.stalled.push_back(key),
             },
             Stage::Status { .. } => self.status_on(key, out),
-            Stage::Waiting | Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } => {
+            Stage::Waiting
+            | Stage::Reading
+            | Stage::ReadingEdges
+            | Stage::Changing { .. }
+            | Stage::Asking(_) => {
                 unreachable!("these wait for pieces")
             }
         }
@@ -493,6 +538,11 @@ impl Node {
     fn change_on(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = &self.requests[key as usize];
         let Stage::Changing { next } = state.stage else { unreachable!("it is changing") };
+        if !self.is_within(key) {
+            // The disk became smaller between two windows: what is given back stays so.
+            self.requests[key as usize].error = Some(RequestError::OutOfRange);
+            return self.end_request(key, out);
+        }
         let change = change_of(key, &state.request);
         if next >= change.end {
             return self.end_request(key, out);
@@ -594,65 +644,6 @@ impl Node {
         let (part, block) = part_and_block(span.offset);
         let waiter = Waiter::Request { request: key, piece: 0 };
         self.ask(home.group, waiter, |op| input(op, home.component, part, block, id), out);
-    }
-
-    /// Goes on telling what is allocated, as far as the table pages are in memory.
-    fn status_on(&mut self, key: u32, out: &mut Vec<Output>) {
-        let disk = self.requests[key as usize].disk;
-        let (offset, len) = range_of(&self.requests[key as usize].request);
-        let Stage::Status { mut next, mut runs } =
-            std::mem::replace(&mut self.requests[key as usize].stage, Stage::Waiting)
-        else {
-            unreachable!("it tells what is allocated")
-        };
-        let end = offset + len;
-        while next < end {
-            let start = next / BLOCK_SIZE * BLOCK_SIZE;
-            let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
-            let span = self.spans(disk, start, take)[0];
-            let (part, first) = part_and_block(span.offset);
-            match self.allocation(disk, span.place, part, out) {
-                None => {
-                    self.requests[key as usize].stage = Stage::Status { next, runs };
-                    self.stalled.push_back(key);
-                    return;
-                }
-                Some(Err(error)) => {
-                    self.requests[key as usize].error = Some(request_error(error));
-                    return self.end_request(key, out);
-                }
-                Some(Ok(allocated)) => {
-                    for block in 0..(span.len / BLOCK_SIZE) as usize {
-                        let at = span.disk_offset + block as u64 * BLOCK_SIZE;
-                        let len = (at + BLOCK_SIZE).min(end) - at.max(offset);
-                        push_run(&mut runs, len, allocated[first as usize + block]);
-                    }
-                    next = (span.disk_offset + span.len).min(end);
-                }
-            }
-        }
-        self.requests[key as usize].stage = Stage::Status { next, runs };
-        self.end_request(key, out);
-    }
-
-    /// Which blocks of a part are allocated; `None` if that must be read first.
-    fn allocation(
-        &mut self,
-        disk: u32,
-        place: usize,
-        part: u32,
-        out: &mut Vec<Output>,
-    ) -> Option<Result<[bool; BLOCKS_PER_EXTENT], GroupError>> {
-        // Of a place that has no current copy here nobody asks elsewhere: "allocated" is always a true answer.
-        let Some(home) = self.home_of_place(disk, place) else { return Some(Ok([true; BLOCKS_PER_EXTENT])) };
-        let mut outputs = Vec::new();
-        let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
-        let answer = match group.is_hole(home.component, part) {
-            true => Some(Ok([false; BLOCKS_PER_EXTENT])),
-            false => group.allocation(home.component, part, &mut outputs),
-        };
-        self.route(home.group, outputs, out);
-        answer
     }
 
     /// All is done, or something failed and nothing is under way any more.
@@ -763,6 +754,7 @@ fn outcome_of(state: RequestState) -> Outcome {
             Ok(Reply::Data(if is_whole { all } else { pieces::trim(all, head, *len) }))
         }
         (Request::Status { .. }, Stage::Status { runs, .. }) => Ok(Reply::Status(runs)),
+        (Request::Status { .. }, Stage::Asking(questions)) => Ok(Reply::Status(questions.runs)),
         _ => Ok(Reply::Done),
     }
 }
@@ -773,12 +765,5 @@ fn request_error(error: GroupError) -> RequestError {
         GroupError::Damaged => RequestError::Damaged,
         GroupError::DeviceLost => RequestError::DeviceLost,
         GroupError::NoComponent | GroupError::NoSlot => RequestError::Stopping,
-    }
-}
-
-fn push_run(runs: &mut Vec<StatusRun>, len: u64, allocated: bool) {
-    match runs.last_mut() {
-        Some(last) if last.allocated == allocated => last.len += len,
-        Some(_) | None => runs.push(StatusRun { len, allocated }),
     }
 }

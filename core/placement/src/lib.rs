@@ -35,4 +35,4 @@ pub use policy::{
 pub use rebalance::{Balance, Move, Rebalance, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};
 pub use repair::{Addition, Departure, Leaving, Replacement, add_copies, evacuate, repair};
-pub use resize::{check_reservation, extend, shrink};
+pub use resize::{check_more, check_reservation, extend, shrink};

@@ -98,6 +98,25 @@ pub fn check_reservation(
     check_room(more, devices)
 }
 
+/// Whether the devices have room for what a disk sets aside beyond what it does now. `before` and `after` are the layouts
+/// that what it sets aside goes by.
+///
+/// # Errors
+/// What is missing.
+pub fn check_more(
+    before: &Layout,
+    after: &Layout,
+    share: Percent,
+    devices: &[DeviceSpace],
+) -> Result<(), Cause> {
+    let former: BTreeMap<ComponentId, u64> = before.components().map(|(_, one)| (one.id, one.size)).collect();
+    let more = |one: &Component| {
+        let set_aside = former.get(&one.id).map_or(0, |size| reservation(*size, share));
+        (one.device, reservation(one.size, share).saturating_sub(set_aside))
+    };
+    check_room(after.components().map(|(_, one)| more(one)).collect(), devices)
+}
+
 fn parts_of(layout: &Layout) -> Vec<Layout> {
     match layout {
         Layout::Concatenation { parts } => parts.clone(),

@@ -6,7 +6,7 @@
 
 use crate::limits;
 use crate::mutant::Mutant;
-use base::request::{Buffers, Pieces};
+use base::request::{Buffers, Pieces, StatusRun};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -95,6 +95,13 @@ pub enum Store {
         /// From this part on.
         from_part: u32,
     },
+    /// Tell what is allocated.
+    Allocation {
+        /// The first part.
+        part: u32,
+        /// Parts.
+        count: u16,
+    },
     /// Make the component.
     Create(NewComponent),
     /// Replace its record.
@@ -134,6 +141,8 @@ pub enum Stored {
         /// Where to go on.
         next: Option<u32>,
     },
+    /// What is allocated of the parts.
+    Allocation(Vec<StatusRun>),
     /// It is not done.
     Failed(Refusal),
 }
@@ -341,6 +350,11 @@ impl Components {
             Request::Changed { component, epoch, since, from_part } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.store(caller, token, component, Store::Changed { since, from_part }, out);
+                }
+            }
+            Request::Allocation { component, epoch, part, count } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.store(caller, token, component, Store::Allocation { part, count }, out);
                 }
             }
             Request::Create(new) => self.store(caller, token, new.id, Store::Create(new), out),
@@ -676,6 +690,7 @@ fn answer_of(stored: Stored) -> Answer {
         Stored::Done { congestion } => Answer::Done { congestion },
         Stored::Data { pieces, checksums } => Answer::Data { pieces, checksums },
         Stored::Changed { parts, next } => Answer::Changed { parts, next },
+        Stored::Allocation(runs) => Answer::Allocation(runs),
         Stored::Failed(refusal) => Answer::Refused(refusal),
         Stored::State { .. } => unreachable!("only openings ask for the state"),
     }

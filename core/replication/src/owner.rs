@@ -2,7 +2,7 @@
 //!
 //! What keeps data safe here, each rule in one place: nothing is served before the window is decided (`opening`); a
 //! change is acknowledged when every active component and every one in resync has it (`change`); a component leaves or
-//! joins the active set only by the directory's word (`record`); a read needs the leases of all (`read`); a resync copies
+//! joins the active set only by the directory's word (`record`); a read needs the leases of all (`read`, `status`); a resync copies
 //! by the delta rule, under range locks (`resync`).
 
 mod change;
@@ -12,12 +12,13 @@ mod read;
 mod record;
 mod resync;
 mod state;
+mod status;
 mod work;
 
 use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{OwnedBy, Roster};
-use base::request::{Buffers, Pieces};
+use base::request::{Buffers, Pieces, StatusRun};
 use base::{ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
 use happened::{Happened, Known};
 use record::Recording;
@@ -152,6 +153,17 @@ pub enum Input {
         /// Blocks.
         count: u16,
     },
+    /// Tell which blocks of some parts of a place are allocated.
+    Status {
+        /// Comes back with the end.
+        token: Token,
+        /// The place.
+        place: u16,
+        /// The first part.
+        part: u32,
+        /// Parts, 1..=[`wire::limits::ALLOCATION_PARTS_MAX`].
+        count: u16,
+    },
     /// A request was answered.
     Answered {
         /// Which.
@@ -230,6 +242,8 @@ pub enum Reply {
     Changed,
     /// What was read.
     Data(Pieces),
+    /// What is allocated, in runs of bytes that cover all that was asked for.
+    Allocation(Vec<StatusRun>),
 }
 
 /// How a change or read ended badly.
@@ -254,6 +268,8 @@ pub enum End {
     Superseded,
     /// The disk is gone.
     Deleted,
+    /// The record has places that it had not before: the disk is to be opened anew.
+    Reshaped,
 }
 
 /// Something that people, or the node, should know.
@@ -351,6 +367,10 @@ pub(crate) enum Asked {
         work: u32,
         at: At,
     },
+    Status {
+        work: u32,
+        at: At,
+    },
     /// The last step of opening a place.
     FirstSettle {
         at: At,
@@ -382,7 +402,8 @@ impl Asked {
     /// The member that was asked, or that it is about.
     fn member(&self) -> Option<At> {
         match self {
-            Asked::Open(at) | Asked::Change { at, .. } | Asked::Read { at, .. } => Some(*at),
+            Asked::Open(at) | Asked::Change { at, .. } => Some(*at),
+            Asked::Read { at, .. } | Asked::Status { at, .. } => Some(*at),
             Asked::FirstSettle { at, .. } | Asked::Roll { at, .. } | Asked::Changed { at, .. } => Some(*at),
             Asked::CopyRead { at, .. } => Some(*at),
             // A write of a copy is found by its work.
@@ -396,6 +417,7 @@ impl Asked {
             (_, Answer::Refused(_)) => true,
             (Asked::Open(_), Answer::Opened { .. }) => true,
             (Asked::Read { .. } | Asked::CopyRead { .. }, Answer::Data { .. }) => true,
+            (Asked::Status { .. }, Answer::Allocation(_)) => true,
             (Asked::Roll { is_read, .. }, Answer::Data { .. }) => *is_read,
             (Asked::Roll { is_read, .. }, Answer::Done { .. }) => !is_read,
             (Asked::Changed { .. }, Answer::Changed { .. }) => true,
@@ -493,7 +515,7 @@ impl Owner {
     pub fn step(&mut self, now: Instant, input: Input, leases: &Leases, out: &mut Vec<Output>) {
         self.now = now;
         match input {
-            Input::Change { .. } | Input::Read { .. } => self.guest(input, leases),
+            Input::Change { .. } | Input::Read { .. } | Input::Status { .. } => self.guest(input, leases),
             Input::Answered { ask, answer } => self.answered(ask, answer, leases),
             Input::Link { node, change } => self.link_changed(node, change),
             Input::Superseded => self.end(End::Superseded),
@@ -546,6 +568,11 @@ impl Owner {
         (self.recording.version, &self.recording.roster)
     }
 
+    /// Places of the disk, as far as this owner serves them.
+    pub fn place_count(&self) -> usize {
+        self.places.len()
+    }
+
     /// Back-pressure of the components, 0..=255: the greatest of all that changes wait for.
     pub fn congestion(&self) -> u8 {
         let members = self.places.iter().flat_map(|place| &place.members);
@@ -567,18 +594,32 @@ impl Owner {
     }
 
     fn guest(&mut self, input: Input, leases: &Leases) {
+        // A place that the disk has got since, or one that an earlier record named.
+        let is_unknown = match &input {
+            Input::Change { place, .. } | Input::Read { place, .. } | Input::Status { place, .. } => {
+                usize::from(*place) >= self.places.len()
+            }
+            _ => unreachable!("only guests' requests come here"),
+        };
         match (self.phase, input) {
+            (Phase::Serving, input) if is_unknown => self.refuse_unowned(&input),
             (Phase::Serving, Input::Change { token, place, part, block, tag, payload }) => {
                 self.change(token, Known { tag, place, part, block }, payload);
             }
             (Phase::Serving, Input::Read { token, place, part, block, count }) => {
                 self.read(token, place, part, block, count, leases);
             }
-            (Phase::Claiming | Phase::Opening | Phase::Releasing, input) => self.held.push_back(input),
-            (_, Input::Change { token, .. } | Input::Read { token, .. }) => {
-                self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
+            (Phase::Serving, Input::Status { token, place, part, count }) => {
+                self.status(token, place, (part, count), leases);
             }
-            (_, _) => unreachable!("only guests' requests come here"),
+            (Phase::Claiming | Phase::Opening | Phase::Releasing, input) => self.held.push_back(input),
+            (_, input) => self.refuse_unowned(&input),
+        }
+    }
+
+    fn refuse_unowned(&mut self, input: &Input) {
+        if let Input::Change { token, .. } | Input::Read { token, .. } | Input::Status { token, .. } = input {
+            self.out.push(Output::Done { token: *token, result: Err(Failure::Unowned) });
         }
     }
 
@@ -598,6 +639,7 @@ impl Owner {
             Asked::Open(at) => self.opened(at, answer),
             Asked::Change { at, sequence } => self.change_answered(at, sequence, answer),
             Asked::Read { work, at } => self.read_answered(work, at, answer, leases),
+            Asked::Status { work, at } => self.status_answered(work, at, answer),
             Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, answer),
             Asked::Settle => {}
             Asked::Roll { at, attempt, roll, is_read } => self.rolled(at, attempt, roll, is_read, answer),
@@ -615,9 +657,7 @@ impl Owner {
         }
         self.phase = Phase::Ended;
         for input in std::mem::take(&mut self.held) {
-            if let Input::Change { token, .. } | Input::Read { token, .. } = input {
-                self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
-            }
+            self.refuse_unowned(&input);
         }
         let works = std::mem::take(&mut self.works);
         for token in works.into_iter().filter_map(|(_, work)| work.token()) {

@@ -33,6 +33,7 @@ impl Coded for Answer {
             Answer::Guest(Err(_)) => AnswerKind::GuestFailed,
             Answer::Refused(_) => AnswerKind::Refused,
             Answer::Revoke { .. } => AnswerKind::Revoke,
+            Answer::Allocation(_) => AnswerKind::Allocation,
         }
     }
 
@@ -41,6 +42,7 @@ impl Coded for Answer {
             Answer::Opened { watermark: _, entries } => check::entries(entries),
             Answer::Data { pieces, checksums } => check::data(pieces, checksums.len()),
             Answer::Changed { parts, next } => check::changed(parts, *next),
+            Answer::Allocation(runs) => check::allocation(runs),
             Answer::Guest(outcome) => check::guest_outcome(outcome),
             Answer::Done { .. } | Answer::Refused(_) | Answer::Revoke { .. } => Ok(()),
         }
@@ -68,6 +70,7 @@ impl Coded for Answer {
                 put_zeroes(w, 7);
                 parts.iter().for_each(|part| encode_part(w, part));
             }
+            Answer::Allocation(runs) => encode_status(w, runs),
             Answer::Guest(outcome) => encode_outcome(w, outcome),
             Answer::Refused(refusal) => encode_refusal(w, *refusal),
             Answer::Revoke { component, epoch } => {
@@ -85,6 +88,7 @@ impl Coded for Answer {
             | Answer::Done { .. }
             | Answer::Opened { .. }
             | Answer::Changed { .. }
+            | Answer::Allocation(_)
             | Answer::Refused(_)
             | Answer::Revoke { .. } => Payload::None,
         }
@@ -113,6 +117,7 @@ impl Coded for Answer {
                 verify_blocks(r, &payload)?;
                 Answer::Guest(Ok(Reply::Data(decode_runs(&mut runs, payload)?)))
             }
+            AnswerKind::Allocation => Answer::Allocation(decode_status(r)?),
             AnswerKind::GuestStatus => Answer::Guest(Ok(Reply::Status(decode_status(r)?))),
             AnswerKind::GuestFailed => Answer::Guest(Err(decode_error(r)?)),
             AnswerKind::Refused => Answer::Refused(decode_refusal(r)?),

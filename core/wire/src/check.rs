@@ -5,12 +5,13 @@
 
 use crate::body::Flaw;
 use crate::limits::{
-    CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX,
+    ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
+    GUEST_PAYLOAD_SIZE_MAX,
 };
 use crate::message::{Entry, NewComponent, PartVersions};
 use base::Buffer;
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, DISK_SIZE_MAX, SECTOR_SIZE};
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE};
 
 pub(crate) fn check(holds: bool, flaw: &'static str) -> Result<(), Flaw> {
     if holds { Ok(()) } else { Err(Flaw::Fields(flaw)) }
@@ -83,6 +84,23 @@ pub(crate) fn changed(parts: &[PartVersions], next: Option<u32>) -> Result<(), F
         (None, _) | (_, None) => true,
     };
     check(is_behind, "it would go on before its own end")
+}
+
+/// Parts of a component.
+pub(crate) fn parts(part: u32, count: u16) -> Result<(), Flaw> {
+    check(
+        (1..=ALLOCATION_PARTS_MAX).contains(&usize::from(count)) && part.checked_add(count.into()).is_some(),
+        "its parts are none or too many",
+    )
+}
+
+/// What is allocated of parts.
+pub(crate) fn allocation(runs: &[StatusRun]) -> Result<(), Flaw> {
+    status(runs)?;
+    check(runs.iter().all(|run| run.len.is_multiple_of(BLOCK_SIZE)), "a run is no whole number of blocks")?;
+    let len: u64 = runs.iter().map(|run| run.len).sum();
+    let most = ALLOCATION_PARTS_MAX as u64 * EXTENT_SIZE;
+    check(len > 0 && len <= most && len.is_multiple_of(EXTENT_SIZE), "its parts are none or too many")
 }
 
 /// A guest's request.

@@ -3,8 +3,8 @@
 //! A code is never given a second meaning. Requests have codes below 128, answers above.
 
 use crate::limits::{
-    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX,
+    ALLOCATION_RUNS_MAX, BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX,
+    ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
@@ -52,6 +52,7 @@ pub enum RequestKind {
     GuestStatus,
     Yield,
     GuestGone,
+    Allocation,
 }
 
 /// What an acceptor sends.
@@ -68,9 +69,10 @@ pub enum AnswerKind {
     GuestFailed,
     Refused,
     Revoke,
+    Allocation,
 }
 
-const REQUEST_KINDS: [RequestKind; 19] = [
+const REQUEST_KINDS: [RequestKind; 20] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -90,9 +92,10 @@ const REQUEST_KINDS: [RequestKind; 19] = [
     RequestKind::GuestStatus,
     RequestKind::Yield,
     RequestKind::GuestGone,
+    RequestKind::Allocation,
 ];
 
-const ANSWER_KINDS: [AnswerKind; 10] = [
+const ANSWER_KINDS: [AnswerKind; 11] = [
     AnswerKind::Done,
     AnswerKind::Opened,
     AnswerKind::Data,
@@ -103,6 +106,7 @@ const ANSWER_KINDS: [AnswerKind; 10] = [
     AnswerKind::GuestFailed,
     AnswerKind::Refused,
     AnswerKind::Revoke,
+    AnswerKind::Allocation,
 ];
 
 const COMPONENT_PAYLOAD: usize = COMPONENT_PAYLOAD_SIZE_MAX;
@@ -145,6 +149,7 @@ impl Kind for RequestKind {
             RequestKind::GuestStatus => shape("guest status request", 40, 0),
             RequestKind::Yield => shape("yield", 16, 0),
             RequestKind::GuestGone => shape("guest gone", 8, 0),
+            RequestKind::Allocation => shape("allocation request", 24, 0),
         }
     }
 }
@@ -170,6 +175,7 @@ impl Kind for AnswerKind {
             AnswerKind::GuestFailed => shape("guest failure", 8, 0),
             AnswerKind::Refused => shape("refused", 8, 0),
             AnswerKind::Revoke => shape("revoke", 16, 0),
+            AnswerKind::Allocation => shape("allocation", 8 + 8 * ALLOCATION_RUNS_MAX, 0),
         }
     }
 }

@@ -16,6 +16,10 @@ pub const CHANGED_PARTS_MAX: usize = 512;
 pub const RUNS_MAX: usize = GUEST_PAYLOAD_SIZE_MAX / SECTOR_SIZE as usize;
 /// Runs in one answer about allocation: as many as the NBD frontend passes on.
 pub const STATUS_RUNS_MAX: usize = 1 << 15;
+/// Parts in one request about allocation: as many as the runs of one answer suffice for, whatever stands there.
+pub const ALLOCATION_PARTS_MAX: usize = 128;
+/// Runs in its answer: no two neighbouring blocks alike.
+pub const ALLOCATION_RUNS_MAX: usize = ALLOCATION_PARTS_MAX * BLOCKS_PER_EXTENT;
 /// Bytes of a disk's record with its component: what a page of a disk group has room for.
 pub const DISK_RECORD_SIZE_MAX: usize = 768;
 /// The largest body of any kind: a little more than the runs and checksums of the largest read take.
@@ -36,4 +40,5 @@ const _: () = assert!(HEADER_SIZE <= INBOX_SIZE);
 const _: () = assert!(COMPONENT_PAYLOAD_SIZE_MAX == BLOCKS_PER_EXTENT * BLOCK_SIZE as usize);
 const _: () = assert!(8 + 4 * RUNS_MAX + 4 * (GUEST_PAYLOAD_SIZE_MAX / BLOCK_SIZE as usize) <= BODY_SIZE_MAX);
 const _: () = assert!(8 + 8 * STATUS_RUNS_MAX <= BODY_SIZE_MAX);
+const _: () = assert!(ALLOCATION_RUNS_MAX <= STATUS_RUNS_MAX);
 const _: () = assert!(OUTGOING_SIZE_MAX >= 4 * GUEST_PAYLOAD_SIZE_MAX as u64);

@@ -7,7 +7,7 @@
 //! Sending a message that breaks what is promised here of its fields is a bug and stops the sender; receiving one ends the
 //! connection. Data keeps its bytes on the way, not its cut into buffers: it arrives in buffers of 1 MiB, the last one shorter.
 
-use base::request::{Buffers, Outcome, Pieces};
+use base::request::{Buffers, Outcome, Pieces, StatusRun};
 use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
 use smallvec::SmallVec;
 
@@ -119,9 +119,20 @@ pub enum Request {
         /// The first part to look at.
         from_part: u32,
     },
+    /// Tell which blocks of some parts are allocated.
+    Allocation {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// The first part.
+        part: u32,
+        /// Parts, 1..=[`ALLOCATION_PARTS_MAX`](crate::limits::ALLOCATION_PARTS_MAX).
+        count: u16,
+    },
     /// Make a component.
     Create(NewComponent),
-    /// Replace what is recorded of a component.
+    /// Replace what is recorded of a component. It becomes no smaller by it.
     Change(NewComponent),
     /// Delete a component; fine if there is none.
     Delete {
@@ -271,6 +282,9 @@ pub enum Answer {
         /// Where to go on, behind all that are named; `None` at the end.
         next: Option<u32>,
     },
+    /// Which blocks of the parts that were asked for are allocated: runs of whole blocks, neighbours different. A part may
+    /// count as allocated as a whole, for only "not allocated" promises something about its bytes.
+    Allocation(Vec<StatusRun>),
     /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs
     /// of allocation ([`STATUS_RUNS_MAX`](crate::limits::STATUS_RUNS_MAX)) the last ones arrive as one that is allocated.
     Guest(Outcome),

@@ -82,6 +82,7 @@ impl Coded for Request {
             },
             Request::Yield { .. } => RequestKind::Yield,
             Request::GuestGone { .. } => RequestKind::GuestGone,
+            Request::Allocation { .. } => RequestKind::Allocation,
         }
     }
 
@@ -93,6 +94,7 @@ impl Coded for Request {
             }
             Request::Create(new) | Request::Change(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
+            Request::Allocation { part, count, .. } => check::parts(*part, *count),
             Request::Heartbeat
             | Request::Open { .. }
             | Request::Close { .. }
@@ -154,6 +156,12 @@ impl Coded for Request {
                 w.u32(*from_part);
                 put_zeroes(w, 4);
             }
+            Request::Allocation { component, epoch, part, count } => {
+                put_component(w, *component, *epoch);
+                w.u32(*part);
+                w.u16(*count);
+                put_zeroes(w, 6);
+            }
             Request::Create(new) | Request::Change(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -186,6 +194,7 @@ impl Coded for Request {
             | Request::Read { .. }
             | Request::Settle { .. }
             | Request::Changed { .. }
+            | Request::Allocation { .. }
             | Request::Create(_)
             | Request::Change(_)
             | Request::Delete { .. }
@@ -244,6 +253,12 @@ impl Coded for Request {
             }
             RequestKind::Yield => Request::Yield { disk: DiskId(r.u128()) },
             RequestKind::GuestGone => Request::GuestGone { tag: RequestTag(r.u64()) },
+            RequestKind::Allocation => {
+                let (component, epoch) = take_component(r);
+                let (part, count) = (r.u32(), r.u16());
+                take_reserved(r, 6)?;
+                Request::Allocation { component, epoch, part, count }
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 //! The directory's records come by a watch and are kept here; the engine is told of those that concern it. Guests' I/O never
 //! waits for any of this but where the node says so by itself. Must hold no rule of replication or placement.
 
+mod change;
 mod disks;
 mod events;
 mod follow;
@@ -175,6 +176,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).keep_record());
         tokio::spawn(Arc::clone(self).clean_up());
         tokio::spawn(Arc::clone(self).keep());
+        tokio::spawn(Arc::clone(self).keep_sizes());
         Ok(())
     }
 

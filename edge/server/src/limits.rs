@@ -57,6 +57,15 @@ pub const BEAT_OWNED_MAX: usize = 256;
 pub const KEEP_PAUSE: Duration = Duration::from_millis(200);
 /// How often devices are looked at to even them out: they change slowly, and the look costs time with the disks.
 pub const BALANCE_PERIOD: Duration = Duration::from_secs(10);
+/// How long a disk that is to grow waits for hosts with current copies before it is called off: longer than a host may be
+/// silent before its copies count no more.
+pub const GROWTH_WAIT: Duration = Duration::from_secs(15);
+/// How long nobody has ended a growth before the coordinator does: whoever began it has given up by then, or is gone.
+pub const GROWTH_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a change waits for space to be given back by a disk that became smaller; it is given back all the same.
+pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
+/// Pause between two looks at a disk that grows or gives back.
+pub const SIZE_POLL: Duration = Duration::from_millis(100);
 /// How long what hosts told of their components' sizes counts.
 pub const SIZES_LIFE: Duration = Duration::from_secs(10);
 /// Events of disks that a host keeps; the oldest go first.

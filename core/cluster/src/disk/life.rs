@@ -4,6 +4,7 @@ use super::{Change, DiskRecord, DiskState, Nodes, Objection, node_of};
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};
 use replication::{Member, Roster, Standing};
+use wire::NewComponent;
 
 /// What a new disk shall be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,7 @@ impl DiskRecord {
             roster: Roster { epoch: 0, owner: None, members },
             incoming: Vec::new(),
             growth: None,
+            surplus: None,
             debts: plan.debts.clone(),
         };
         let change = record.changed(record.clone());
@@ -109,7 +111,8 @@ impl DiskRecord {
         Ok(Change { update: change.record.components(), ..change })
     }
 
-    /// What an owner asks for: another owner, or other standings of the same components.
+    /// What an owner asks for: another owner, or other standings of the same components. A component that is to count from
+    /// then on is updated *before* the record is stored: it may have been away when the disk grew.
     ///
     /// # Errors
     /// When the roster names other components, goes back to an earlier epoch, or leaves a place without an active
@@ -128,6 +131,10 @@ impl DiskRecord {
         if (0..self.layout.place_count()).any(|place| next.active_count(place) == 0) {
             return Err(Objection::Roster("a place has no active component"));
         }
-        Ok(self.changed(next))
+        let joins = |new: &NewComponent| next.is_active(new.id) && !self.is_active(new.id);
+        let mut update =
+            if next.roster.members == self.roster.members { Vec::new() } else { self.components() };
+        update.retain(|(_, new)| joins(new));
+        Ok(Change { update, ..self.changed(next.clone()) })
     }
 }

@@ -14,7 +14,7 @@ impl DiskRecord {
     pub fn begin_incoming(&self, coming: &[(NodeId, Incoming)]) -> Result<Change, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
-        let mut create = Vec::new();
+        let (mut create, fitted) = (Vec::new(), self.fitted());
         for (node, one) in coming {
             next.check_fit(one)?;
             next.incoming.push(one.clone());
@@ -27,7 +27,7 @@ impl DiskRecord {
             };
             let behind = next.roster.members.partition_point(|other| other.place <= one.place);
             next.roster.members.insert(behind, member);
-            create.push((*node, next.new_component(usize::from(one.place), &one.component)));
+            create.push((*node, next.new_component(usize::from(one.place), &one.component, &fitted)));
         }
         Ok(Change { create, ..self.changed(next) })
     }

@@ -1,8 +1,12 @@
 //! Another size. A disk grows in two steps: its components first, then what guests see; it shrinks the other way round.
+//!
+//! A layout never becomes smaller: what a disk gives back is space, not places. So no component is larger than another of
+//! its place for good, and one that was away while the disk shrank is brought up to date like after any other change
+//! (docs/design/0009).
 
 use super::{Change, DiskRecord, Growth, Nodes, Objection, node_of};
 use base::units::SECTOR_SIZE;
-use base::{ComponentId, NodeId, WriteId};
+use base::{ComponentId, WriteId};
 use layout::Component;
 use placement::DeviceSpace;
 use replication::{Member, Standing};
@@ -26,10 +30,16 @@ impl DiskRecord {
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing already"));
         }
+        if self.surplus.is_some() {
+            return Err(Objection::Growth("the disk has not given back yet what stood beyond its end"));
+        }
         if size <= self.size {
             return Err(Objection::Size { wanted: "grown", size: self.size, found: size });
         }
         let layout = placement::extend(&self.placed(&self.layout, &[]), size, devices, ids, seed)?;
+        let needed = placement::shrink(&layout, size);
+        placement::check_more(&self.fitted(), &needed, self.space_reservation, devices)
+            .map_err(Objection::Cause)?;
         let mut new = BTreeMap::new();
         for (_, component) in layout.components() {
             if self.roster.member(component.id).is_none() {
@@ -75,7 +85,7 @@ impl DiskRecord {
         Ok(Change { update: change.record.components(), ..change })
     }
 
-    /// The disk keeps its size after all; what was made for it goes.
+    /// The disk keeps its size after all; what was made for it goes. Components that became larger stay so, all of them.
     ///
     /// # Errors
     /// When the disk does not grow.
@@ -85,12 +95,17 @@ impl DiskRecord {
         let Some(growth) = next.growth.take() else {
             return Err(Objection::Growth("the disk is not growing"));
         };
+        if growth.nodes.is_empty() {
+            next.layout = growth.layout;
+            next.fit_incoming();
+        }
         let delete = growth.nodes.into_iter().map(|(id, node)| (node, id)).collect();
         let change = self.changed(next);
         Ok(Change { update: change.record.components(), delete, ..change })
     }
 
-    /// The disk ends earlier: what lies behind is lost.
+    /// The disk ends earlier: what lies behind is lost, and is to be given back before
+    /// [`finish_shrink`](DiskRecord::finish_shrink).
     ///
     /// # Errors
     /// When it is growing, or not larger.
@@ -102,15 +117,21 @@ impl DiskRecord {
         if size == 0 || size >= self.size || !size.is_multiple_of(SECTOR_SIZE) {
             return Err(Objection::Size { wanted: "shrunk", size: self.size, found: size });
         }
-        let mut next = self.clone();
-        next.size = size;
-        next.layout = placement::shrink(&self.layout, size);
-        let place_count = next.layout.place_count();
-        next.incoming.retain(|one| usize::from(one.place) < place_count);
-        next.fit_incoming();
-        let delete = next.drop_members();
-        let change = self.changed(next);
-        Ok(Change { update: change.record.components(), delete, ..change })
+        let surplus = Some(self.surplus.unwrap_or(self.size));
+        let change = self.changed(DiskRecord { size, surplus, ..self.clone() });
+        Ok(Change { update: change.record.components(), ..change })
+    }
+
+    /// Behind the end of the disk nothing stands any more.
+    ///
+    /// # Errors
+    /// When there was nothing to give back.
+    pub fn finish_shrink(&self) -> Result<Change, Objection> {
+        self.expect_active()?;
+        match self.surplus {
+            Some(_) => Ok(self.changed(DiskRecord { surplus: None, ..self.clone() })),
+            None => Err(Objection::Growth("the disk has nothing to give back")),
+        }
     }
 
     /// Gives what is on its way in the size of its place.
@@ -121,14 +142,11 @@ impl DiskRecord {
         }
     }
 
-    /// Takes those out of the roster that neither stand in the layout nor come, and says where they were.
-    pub(super) fn drop_members(&mut self) -> Vec<(NodeId, ComponentId)> {
+    /// Takes those out of the roster that neither stand in the layout nor come.
+    pub(super) fn drop_members(&mut self) {
         let stay: BTreeSet<ComponentId> = self.all_components().map(|(_, one)| one.id).collect();
         let gone = |member: &Member| !stay.contains(&member.component);
-        let left: Vec<_> =
-            self.roster.members.iter().filter(|one| gone(one)).map(|one| (one.node, one.component)).collect();
         self.roster.members.retain(|member| !gone(member));
-        left
     }
 }
 

@@ -122,11 +122,62 @@ fn guests_see_a_larger_size_only_when_its_components_are_there() {
     let begun = grow(300 * GIB);
     assert_eq!((begun.create.len(), begun.record.roster.members.len()), (2, 2));
     let cancelled = begun.record.cancel_growth().expect("it grows");
-    assert_eq!((cancelled.delete.len(), cancelled.record.layout), (2, disk.layout.clone()));
+    assert_eq!((cancelled.delete.len(), &cancelled.record.layout), (2, &disk.layout));
     let grown = begun.record.finish_growth().expect("it grows").record;
     assert_eq!((grown.roster.members.len(), grown.layout.place_count()), (4, 2));
-    let shrunk = grown.shrink(100 * GIB).expect("it is larger");
-    assert_eq!((shrunk.delete.len(), shrunk.update.len(), shrunk.record.size), (2, 2, 100 * GIB));
+    assert_eq!(grown.layout.size(), 300 * GIB);
+}
+
+#[test]
+fn a_growth_that_is_called_off_leaves_components_of_one_size() {
+    let view = cluster(3, 1);
+    let disk = made(&view, "default,stripes=1", GIB);
+    let (spaces, nodes) = (view.spaces(), view.nodes());
+    let begun = disk.begin_growth(2 * GIB, &spaces, &nodes, &mut counting_from(20), 1).expect("it fits");
+    let cancelled = begun.record.cancel_growth().expect("it grows").record;
+    assert_eq!((cancelled.size, cancelled.layout.size()), (GIB, 2 * GIB));
+    assert!(cancelled.components().iter().all(|(_, one)| one.size == 2 * GIB));
+    let again = cancelled.begin_growth(2 * GIB, &spaces, &nodes, &mut counting_from(20), 1).expect("it fits");
+    assert_eq!(again.record.finish_growth().expect("it grows").record.size, 2 * GIB);
+}
+
+#[test]
+fn a_disk_that_shrank_gives_back_space_and_grows_only_after_that() {
+    let view = cluster(3, 1);
+    let disk = made(&view, "default,space_reservation=100,stripes=1", 3 * GIB);
+    let shrunk = disk.shrink(GIB).expect("it is larger");
+    assert!(shrunk.update.iter().all(|(_, one)| (one.size, one.reservation) == (3 * GIB, GIB)));
+    let shrunk = shrunk.record;
+    assert_eq!((shrunk.size, shrunk.surplus, &shrunk.layout), (GIB, Some(3 * GIB), &disk.layout));
+    let (spaces, nodes) = (view.spaces(), view.nodes());
+    let grow = |disk: &DiskRecord, size| disk.begin_growth(size, &spaces, &nodes, &mut counting_from(20), 1);
+    assert!(matches!(grow(&shrunk, 2 * GIB), Err(Objection::Growth(_))), "old data would come back");
+    let further = shrunk.shrink(GIB / 2).expect("it is larger").record;
+    assert_eq!(further.surplus, Some(3 * GIB));
+    let given_back = shrunk.finish_shrink().expect("it has something to give back").record;
+    assert!(given_back.finish_shrink().is_err());
+    // What is set aside again must be there: the devices have 4 TiB each, of which 3 GiB were set aside.
+    let mut full = spaces.clone();
+    full.iter_mut().for_each(|device| device.free_bytes = device.reserved_bytes + GIB - 1);
+    let refused = given_back.begin_growth(2 * GIB, &full, &nodes, &mut counting_from(20), 1);
+    assert!(matches!(refused, Err(Objection::Cause(placement::Cause::Space { .. }))), "{refused:?}");
+    let grown = grow(&given_back, 2 * GIB).expect("there is room");
+    assert!(grown.update.iter().all(|(_, one)| (one.size, one.reservation) == (3 * GIB, 2 * GIB)));
+}
+
+#[test]
+fn a_component_that_begins_to_count_is_given_its_size_before_that() {
+    let view = cluster(3, 1);
+    let away = stand(&made(&view, "default,stripes=1", GIB), 1, Standing::Absent);
+    let begun = away.begin_growth(2 * GIB, &view.spaces(), &view.nodes(), &mut counting_from(20), 1);
+    let grown = begun.expect("it fits").record.finish_growth().expect("it grows").record;
+    let mut roster = grown.roster.clone();
+    let unchanged = grown.with_roster(&roster).expect("it is the same");
+    assert!(unchanged.update.is_empty());
+    roster.members.iter_mut().for_each(|one| one.standing = Standing::Active);
+    let joins = grown.with_roster(&roster).expect("all are there");
+    let told: Vec<_> = joins.update.iter().map(|(_, one)| (one.id.0, one.size)).collect();
+    assert_eq!(told, [(1, 2 * GIB)]);
 }
 
 #[test]
@@ -170,6 +221,7 @@ enum Happening {
     Grow(u64),
     EndGrowth(bool),
     Shrink(u64),
+    GiveBack,
     Rename,
     Delete,
 }
@@ -186,6 +238,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
         1 => (1u64..600).prop_map(Happening::Grow),
         2 => any::<bool>().prop_map(Happening::EndGrowth),
         1 => (1u64..600).prop_map(Happening::Shrink),
+        1 => Just(Happening::GiveBack),
         1 => Just(Happening::Rename),
         1 => prop_oneof![19 => Just(Happening::Rename), 1 => Just(Happening::Delete)],
     ]
@@ -236,6 +289,7 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
         Happening::EndGrowth(true) => disk.finish_growth(),
         Happening::EndGrowth(false) => disk.cancel_growth(),
         Happening::Shrink(gib) => disk.shrink(gib * GIB),
+        Happening::GiveBack => disk.finish_shrink(),
         Happening::Rename => disk.rename("two"),
         Happening::Delete => disk.begin_delete(),
     }

@@ -47,7 +47,10 @@ impl Node {
         // Another node names the part: it may name one that there is not.
         let parts = self.group(group).map_or(0, |group| group.part_count(key));
         if part_of(&store).is_some_and(|part| part >= parts) {
-            return self.stored(op, Stored::Failed(Refusal::NoComponent));
+            // Behind the end of a component nothing stands anyhow.
+            let is_hole = matches!(store, Store::Trim { kind: EntryKind::Copy, .. });
+            let missing = Stored::Failed(Refusal::NoComponent);
+            return self.stored(op, if is_hole { Stored::Done { congestion: 0 } } else { missing });
         }
         let waiter = Waiter::Store { op, group };
         match store {
@@ -90,8 +93,14 @@ impl Node {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
             }
             Store::Change(new) => {
-                self.ask(group, waiter, |op| Input::Change { op, component: key, record: record(&new) }, out);
+                let record = record(&new);
+                // What one that is late says of the size was true once: it never undoes what came after it.
+                let before = self.group(group).and_then(|group| group.component_state(key));
+                let size = before.map_or(record.size, |before| before.record.size.max(record.size));
+                let record = ComponentRecord { size, ..record };
+                self.ask(group, waiter, |op| Input::Change { op, component: key, record }, out);
             }
+            Store::Allocation { part, count } => self.begin_survey((op, group, key), (part, count), out),
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("done above"),
         }
@@ -157,7 +166,7 @@ impl Node {
         self.stored(op, stored);
     }
 
-    fn stored(&mut self, op: StoreOp, stored: Stored) {
+    pub(crate) fn stored(&mut self, op: StoreOp, stored: Stored) {
         let now = self.now;
         let fabric = self.fabric();
         let mut outputs = Vec::new();
@@ -171,6 +180,7 @@ fn part_of(store: &Store) -> Option<u32> {
     match store {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
+        Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
         Store::Changed { .. } | Store::Create(_) | Store::Change(_) | Store::Delete => None,
     }
 }
@@ -212,7 +222,7 @@ fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVersions {
     PartVersions { part, versions }
 }
 
-fn refusal(error: GroupError) -> Refusal {
+pub(crate) fn refusal(error: GroupError) -> Refusal {
     match error {
         GroupError::NoSpace => Refusal::NoSpace,
         GroupError::Damaged => Refusal::Damaged,

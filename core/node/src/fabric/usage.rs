@@ -6,9 +6,9 @@
 
 use super::For;
 use super::owned::change_token;
-use crate::disk::Home;
 use crate::limits;
 use crate::node::{Node, Output, Token};
+use crate::range::range_of;
 use crate::request::{RequestState, Requester};
 use base::request::{Request as GuestRequest, RequestError};
 use base::{DiskId, Instant, NodeId, RequestTag};
@@ -25,6 +25,8 @@ pub(crate) struct ClusterDisk {
     /// The record as it was last heard of.
     pub(crate) version: u64,
     pub(crate) roster: Roster,
+    /// The version of the record that the disk's spec is of.
+    pub(crate) spec_version: u64,
     /// While this node owns the disk, or claims it.
     pub(crate) owner: Option<Box<Owner>>,
     pub(crate) owner_number: u64,
@@ -65,6 +67,7 @@ impl ClusterDisk {
         ClusterDisk {
             version,
             roster,
+            spec_version: version,
             owner: None,
             owner_number: 0,
             commit: None,
@@ -273,7 +276,12 @@ impl Node {
             let phase = self.owner(*key).map(Owner::phase);
             matches!(phase, Some(Phase::Opening | Phase::Serving))
         });
+        let (offset, len) = range_of(&request);
         match key {
+            // Its host knows another size, or this one does: whichever is late hears of it soon.
+            Some(key) if offset + len > self.disks[key as usize].spec.size => {
+                self.answer(caller, token, Answer::Refused(Refusal::Busy), out);
+            }
             Some(key) => self.begin_request(Requester::Peer { caller, token }, tag, key, request, out),
             None => self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out),
         }
@@ -283,9 +291,13 @@ impl Node {
     pub(crate) fn hold(&mut self, key: u32, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk();
         if let Requester::Peer { caller, token } = self.requests[key as usize].requester {
-            // Whoever sent it knows better where to send it next.
+            // Whoever sent it knows better where to send it next; but to a disk that is served and gets new places, here.
+            let why = if self.is_serving(disk) { Refusal::Busy } else { Refusal::NotOwner };
             self.drop_request(key, out);
-            return self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out);
+            return self.answer(caller, token, Answer::Refused(why), out);
+        }
+        if let Requester::Surplus(_) = self.requests[key as usize].requester {
+            return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
         if self.disks[disk as usize].is_closing {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
@@ -340,7 +352,7 @@ impl Node {
     fn abandon_where(&mut self, is_it: impl Fn(&Caller, &RequestState) -> bool, out: &mut Vec<Output>) {
         let chosen = |(key, state): (usize, &RequestState)| match &state.requester {
             Requester::Peer { caller, .. } => is_it(caller, state).then_some(key as u32),
-            Requester::Guest(_) | Requester::Control { .. } => None,
+            Requester::Guest(_) | Requester::Control { .. } | Requester::Surplus(_) => None,
         };
         let keys: Vec<u32> = self.requests.iter().filter_map(chosen).collect();
         keys.into_iter().for_each(|key| self.abandon_request(key, out));
@@ -366,6 +378,10 @@ impl Node {
         let id = self.disks[disk as usize].spec.id;
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         for key in std::mem::take(&mut cluster.held) {
+            if !self.is_within(key) {
+                self.end_forwarded(key, Err(RequestError::OutOfRange), out);
+                continue;
+            }
             let (tag, request) =
                 (self.requests[key as usize].tag, self.requests[key as usize].request().clone());
             self.ask_node(to, For::Guest { request: key }, Request::Guest { disk: id, tag, request }, out);
@@ -403,8 +419,8 @@ impl Node {
         }
     }
 
-    fn serve_held_if_serving(&mut self, disk: u32, out: &mut Vec<Output>) {
-        if self.is_serving(disk) {
+    pub(crate) fn serve_held_if_serving(&mut self, disk: u32, out: &mut Vec<Output>) {
+        if self.may_start(disk) {
             self.serve_held(disk, out);
         }
     }
@@ -413,7 +429,11 @@ impl Node {
     pub(crate) fn may_start(&self, disk: u32) -> bool {
         match &self.disks[disk as usize].cluster {
             None => true,
-            Some(_) => self.is_serving(disk),
+            // An owner that does not know of places that the disk has got is over soon.
+            Some(_) => {
+                let needed = self.disks[disk as usize].spec.layout.place_count();
+                self.is_serving(disk) && self.owner(disk).is_some_and(|owner| owner.place_count() >= needed)
+            }
         }
     }
 
@@ -426,18 +446,5 @@ impl Node {
     /// Back-pressure of the components of a disk that is owned here, the greatest of all places.
     pub(crate) fn owner_congestion(&self, disk: u32) -> u8 {
         self.owner(disk).map_or(0, Owner::congestion)
-    }
-
-    /// Where a current copy of a place stands on this node, if one does.
-    pub(crate) fn home_of_place(&self, disk: u32, place: usize) -> Option<Home> {
-        let state = &self.disks[disk as usize];
-        let Some(cluster) = &state.cluster else { return Some(state.home(place)) };
-        let me = self.fabric.as_ref()?.me();
-        let is_here = |one: &&replication::Member| {
-            one.place as usize == place && one.node == me && one.standing == Standing::Active
-        };
-        let member = cluster.roster.members.iter().find(is_here)?;
-        let (group, component) = self.find_component(member.component)?;
-        Some(Home { group, component })
     }
 }

@@ -88,6 +88,7 @@ impl Owner {
                 self.begin_changes(place);
             }
             Work::Read { .. } => self.reads_waiting.push_back(key),
+            Work::Status { .. } => self.status_locked(key),
             Work::Copy { .. } => self.begin_copy(key),
         }
     }
@@ -321,6 +322,7 @@ impl Owner {
             Work::Copy { target, range, .. } => {
                 (target.place, range, !self.is_mutant(Mutant::CopyWithoutLock))
             }
+            Work::Status { .. } => unreachable!("it ends by itself"),
         };
         if let Some(token) = token {
             self.out.push(Output::Done { token, result });

@@ -46,6 +46,9 @@ impl Owner {
 
     /// Asks a component, if that may be done now.
     fn try_read(&mut self, key: u32, leases: &Leases) -> bool {
+        if let Work::Status { .. } = self.works[key as usize] {
+            return self.try_status(key, leases);
+        }
         let Work::Read { place, range, damaged, .. } = self.works[key as usize] else {
             unreachable!("only reads wait to read")
         };
@@ -63,7 +66,7 @@ impl Owner {
 
     /// Whether every component that may be active has granted that no other owner is served (invariant 11). One that is
     /// about to join counts: the record may say already that it is active.
-    fn has_leases(&self, place: u16, leases: &Leases) -> bool {
+    pub(crate) fn has_leases(&self, place: u16, leases: &Leases) -> bool {
         let holders = self.places[place as usize].members.iter().filter(|one| one.is_maybe_active());
         let is_held =
             |one: &Member| one.is_open() && (one.node == self.me.node || leases.is_live(one.node, self.now));
@@ -72,7 +75,7 @@ impl Owner {
     }
 
     /// The component to read from.
-    fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
+    pub(crate) fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
         let nearest = self.settings.prefers_local.then_some(self.me.node.host);
         let place: &Place = &self.places[place as usize];
         let fit = place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
@@ -123,7 +126,7 @@ impl Owner {
     }
 
     /// A component's device is out of service: it can hold nothing any more.
-    fn unreadable(&mut self, at: At, refusal: Refusal) {
+    pub(crate) fn unreadable(&mut self, at: At, refusal: Refusal) {
         let why = super::LeftBecause::Refused(refusal);
         self.member_mut(at).trouble = Some(why);
         self.want_out(at, crate::roster::Standing::Absent, why);

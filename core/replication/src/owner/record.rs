@@ -174,6 +174,11 @@ impl Owner {
 
     /// Takes over what the record says of the members now.
     fn reconcile(&mut self) {
+        // None are built in an owner that is released while it claims.
+        let is_built = !self.places.is_empty();
+        if is_built && self.recording.roster.place_count() > self.places.len() {
+            return self.end(End::Reshaped);
+        }
         for at in self.all() {
             if self.member(at).is_gone {
                 continue;
@@ -265,8 +270,7 @@ impl Owner {
         let now = self.now;
         self.has_newcomers = false;
         for recorded in self.recording.roster.members.clone() {
-            // There is none before the places are built (an owner released while it claimed), or where the disk has grown
-            // by one: that is served when the disk is opened anew.
+            // There is none before the places are built: an owner released while it claimed.
             let Some(place) = self.places.get(recorded.place as usize) else { continue };
             if place.known().any(|member| member.component == recorded.component) {
                 continue;

@@ -108,6 +108,10 @@ impl Bench {
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
             Request::Write { component, .. } => (component, "write", Answer::Done { congestion: 0 }),
+            Request::Allocation { component, count, .. } => {
+                let len = u64::from(*count) << 20;
+                (component, "allocation", Answer::Allocation(vec![StatusRun { len, allocated: false }]))
+            }
             other => panic!("nobody asks for {other:?}"),
         };
         self.asked.entry(*component).or_default().push(what);
@@ -348,4 +352,59 @@ fn asks_again(mutant: Option<Mutant>) -> bool {
     let out = wishes(&mut bench, Input::Recorded { record: Some((version, roster)) });
     assert_eq!(commit_of(&out).unwrap_or(version), version, "from the same version, if at all");
     commit_of(&out).is_some()
+}
+
+/// A hole is promised under the rules of a read: not while a change of these parts is under way, and not without leases.
+#[test]
+fn what_is_allocated_is_told_when_changes_of_these_parts_have_ended_and_leases_are_held() {
+    let mut bench = Bench::new(vec![member(2, Standing::Active), member(3, Standing::Active)]);
+    bench.silent.insert(node(3));
+    bench.write(1);
+    let status = |token, part| Input::Status { token: Token(token), place: 0, part, count: 2 };
+    bench.step(status(2, 0));
+    bench.step(status(3, 7));
+    assert_eq!((bench.count(2, "allocation"), bench.done.len()), (0, 0), "nobody has granted anything");
+    for host in [2, 3] {
+        bench.leases.granted(node(host), bench.now);
+    }
+    bench.wait(limits::RETRY);
+    assert_eq!(bench.count(2, "allocation") + bench.count(3, "allocation"), 1, "part 0 is being written");
+    bench.silent.clear();
+    for (ask, answer) in std::mem::take(&mut bench.late) {
+        bench.step(Input::Answered { ask, answer: Ok(answer) });
+    }
+    bench.done.sort();
+    assert_eq!(bench.done, [(Token(1), true), (Token(2), true), (Token(3), true)]);
+    assert!(bench.owner.works.is_empty());
+    bench.write(4);
+    assert_eq!(bench.done.len(), 4, "nothing is locked any more");
+}
+
+#[test]
+fn two_questions_and_two_changes_do_not_wait_for_one_another() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.leases.granted(node(2), bench.now);
+    bench.silent.insert(node(2));
+    for token in 0..6 {
+        bench.write(10 + token);
+        bench.step(Input::Status { token: Token(token), place: 0, part: token as u32 % 2, count: 2 });
+    }
+    while !bench.late.is_empty() {
+        for (ask, answer) in std::mem::take(&mut bench.late) {
+            bench.step(Input::Answered { ask, answer: Ok(answer) });
+        }
+    }
+    assert_eq!(bench.done.len(), 12, "{:?}", bench.done);
+}
+
+#[test]
+fn a_disk_that_has_got_places_is_opened_anew() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.step(Input::Read { token: Token(1), place: 1, part: 0, block: 0, count: 1 });
+    assert_eq!(bench.done, [(Token(1), false)], "there is no such place yet");
+    bench.silent.insert(node(2));
+    bench.write(2);
+    bench.record(|members| members.push(Member { place: 1, ..member(3, Standing::Active) }));
+    assert_eq!(bench.owner.phase(), Phase::Ended);
+    assert_eq!(bench.done[1], (Token(2), false), "it is submitted again to the next owner");
 }

@@ -25,6 +25,15 @@ pub(crate) enum Work {
         damaged: u8,
         began: Instant,
     },
+    /// Locks its parts one after the other, in ascending order: so two of them never wait for one another.
+    Status {
+        token: Token,
+        place: u16,
+        part: u32,
+        count: u16,
+        /// Parts that are locked.
+        locked: u16,
+    },
     Copy {
         target: At,
         range: Range,
@@ -44,7 +53,9 @@ pub(crate) enum Work {
 impl Work {
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
-            Work::Change { token, .. } | Work::Read { token, .. } => Some(*token),
+            Work::Change { token, .. } | Work::Read { token, .. } | Work::Status { token, .. } => {
+                Some(*token)
+            }
             Work::Copy { .. } => None,
         }
     }
@@ -53,7 +64,7 @@ impl Work {
     pub(crate) fn names(&self, at: At) -> bool {
         let has = |bits: u8| bits >> at.member & 1 == 1;
         match self {
-            Work::Change { .. } => false,
+            Work::Change { .. } | Work::Status { .. } => false,
             Work::Read { place, damaged, .. } => *place == at.place && has(*damaged),
             Work::Copy { target, tried, .. } => *target == at || (target.place == at.place && has(*tried)),
         }

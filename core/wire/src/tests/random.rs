@@ -103,7 +103,7 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
 
 fn small_request() -> impl Strategy<Value = Request> {
     let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
-    (0..8, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+    (0..9, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
         let (component, disk) = (ComponentId(component), DiskId(disk));
         match kind {
             0 => Request::Heartbeat,
@@ -113,6 +113,7 @@ fn small_request() -> impl Strategy<Value = Request> {
             4 => Request::Changed { component, epoch, since: id, from_part },
             5 => Request::Delete { component },
             6 => Request::GuestGone { tag: base::RequestTag(component.0) },
+            7 => Request::Allocation { component, epoch, part: from_part / 2, count: 1 + epoch as u16 % 128 },
             _ => Request::Yield { disk },
         }
     })
@@ -196,6 +197,17 @@ fn changed() -> impl Strategy<Value = Answer> {
     })
 }
 
+fn allocation() -> impl Strategy<Value = Answer> {
+    (vec(1..256u64, 0..500), any::<bool>()).prop_map(|(lens, first)| {
+        let used: u64 = lens.iter().sum();
+        let last = (used + 1).next_multiple_of(256) - used;
+        let run = |(at, len)| StatusRun { len: len * 4096, allocated: (at % 2 == 0) == first };
+        let runs: Vec<StatusRun> = lens.into_iter().chain([last]).enumerate().map(run).collect();
+        let fits = runs.iter().map(|run| run.len).sum::<u64>() <= 128 << 20;
+        Answer::Allocation(if fits { runs } else { vec![StatusRun { len: 1 << 20, allocated: first }] })
+    })
+}
+
 fn guest_outcome() -> impl Strategy<Value = Answer> {
     let error = prop_oneof![
         Just(RequestError::NoSpace),
@@ -237,6 +249,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         (write_id(), entries()).prop_map(|(watermark, entries)| Answer::Opened { watermark, entries }),
         data(),
         changed(),
+        allocation(),
         guest_outcome(),
         refusal().prop_map(Answer::Refused),
         (any::<u64>(), any::<u32>())

@@ -118,6 +118,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("guest status", guest(GuestRequest::Status { offset: 1 << 40, len: 1 << 32 })),
         ("yield", Request::Yield { disk: DISK }),
         ("guest gone", Request::GuestGone { tag: RequestTag(0x0102_0304_0506_0708) }),
+        ("allocation", Request::Allocation { component, epoch, part, count: 128 }),
     ]
 }
 
@@ -138,6 +139,10 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
     let runs = vec![
         StatusRun { len: 4096, allocated: true },
         StatusRun { len: 0x0000_4000_0000_0000 - 4096, allocated: false },
+    ];
+    let allocation = vec![
+        StatusRun { len: 0x0000_3000, allocated: true },
+        StatusRun { len: 0x0020_0000 - 0x3000, allocated: false },
     ];
     let parts = vec![
         PartVersions { part: 0, versions: Versions::Hole(WATERMARK) },
@@ -176,5 +181,6 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
         ("in use", refused(Refusal::InUse)),
         ("busy", refused(Refusal::Busy)),
         ("revoke", Answer::Revoke { component: COMPONENT, epoch: EPOCH }),
+        ("allocation", Answer::Allocation(allocation)),
     ]
 }

@@ -183,11 +183,11 @@ impl Conversation {
         }
     }
 
-    /// The attached disk has another size now. Clients are not told (the protocol has no word for it in use), but what they
-    /// ask is checked against it.
-    pub fn resize(&mut self, size: u64) {
+    /// The attached disk has another size, or may only be read, from now on. Clients are not told (the protocol has no word
+    /// for it in use), but what they ask is checked against it.
+    pub fn change_export(&mut self, size: u64, read_only: bool) {
         if let Phase::Transmission(transmission) = &mut self.phase {
-            transmission.resize(size);
+            transmission.change_export(size, read_only);
         }
     }
 

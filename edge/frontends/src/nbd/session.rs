@@ -172,9 +172,9 @@ impl Session {
         self.conversation.reply(cookie, outcome);
     }
 
-    /// The attached disk has another size now.
-    pub fn resize(&mut self, size: u64) {
-        self.conversation.resize(size);
+    /// The attached disk has another size, or may only be read, from now on.
+    pub fn change_export(&mut self, size: u64, read_only: bool) {
+        self.conversation.change_export(size, read_only);
     }
 
     /// The host is stopping or the disk is going away: see [`Conversation::drain`].

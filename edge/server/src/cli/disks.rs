@@ -7,7 +7,7 @@ use crate::api::types::{
 };
 use crate::failure::Failure;
 use base::units::format_bytes;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// What can be done with disks.
@@ -40,6 +40,15 @@ pub enum DiskCommand {
         /// The new name.
         new_name: String,
     },
+    /// Change a setting of a disk: read-only on|off
+    Set {
+        /// Its name or id.
+        name: String,
+        /// Which.
+        setting: DiskSetting,
+        /// Its value.
+        value: Switch,
+    },
     /// Delete a disk and all that is on it.
     Delete {
         /// Its name or id.
@@ -54,6 +63,22 @@ pub enum DiskCommand {
     Export(ExportOptions),
     /// The I/O histograms of a disk.
     Histogram(HistogramOptions),
+}
+
+/// A setting of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiskSetting {
+    /// Whether clients may only read; those that are attached are held to it at once.
+    ReadOnly,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
 }
 
 /// Options of `disk create`.
@@ -140,6 +165,12 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let request = ChangeDisk { name: Some(new_name), ..ChangeDisk::default() };
             let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
             shell.show(&disk, |disk| format!("renamed {name} to {}", disk.summary.name))
+        }
+        DiskCommand::Set { name, setting: DiskSetting::ReadOnly, value } => {
+            let request = ChangeDisk { read_only: Some(value == Switch::On), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let access = if disk.summary.read_only { "only be read" } else { "be read and written" };
+            shell.show(&disk, |disk| format!("{} may {access} from now on", disk.summary.name))
         }
         DiskCommand::Delete { name, confirm } => delete(shell, &name, confirm).await,
         DiskCommand::Import(options) => transfer::import(shell, options).await,

@@ -27,6 +27,8 @@ async fn every_command_answers_as_text_and_as_json() {
         ("disk show a", "one component of 10 GiB"),
         ("disk resize a 20GiB", "a was 10 GiB and is 20 GiB"),
         ("disk rename a b", "renamed a to b"),
+        ("disk set b read-only on", "b may only be read"),
+        ("disk set b read-only off", "b may be read and written"),
         ("disk histogram b", "latency of IOs"),
         ("disk histogram b --since 5m --kind latency", "the last 5m 0s"),
         ("policy list", "built in"),
@@ -44,7 +46,7 @@ async fn every_command_answers_as_text_and_as_json() {
     ] {
         let text = said(&client, line).await.expect(line);
         assert!(text.contains(expected), "{line} said\n{text}");
-        let changes = ["create", "resize", "rename", "delete", "add", "remove"];
+        let changes = ["create", "resize", "rename", "set b", "delete", "add", "remove"];
         if !changes.iter().any(|change| line.contains(change)) {
             let text = said(&client, &format!("--json {line}")).await.expect(line);
             serde_json::from_str::<serde_json::Value>(&text).expect(&text);

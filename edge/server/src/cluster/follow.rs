@@ -158,19 +158,26 @@ impl Cluster {
                 Ok(None) | Err(_) => return Committed::Unknown,
             },
         };
-        let mut changed = match base.record.with_roster(&roster) {
-            Ok(change) => base.with(change.record),
+        let (mut changed, is_as_asked) = match self.with_roster_that_fits(&base, roster).await {
+            Ok(found) => found,
             Err(why) => {
                 tracing::error!("disk {}: its owner asks for what cannot be: {why}", base.record.name);
                 return Committed::Unknown;
             }
         };
+        if !is_as_asked && changed.record.roster == base.record.roster {
+            tokio::time::sleep(DIRECTORY_RETRY).await;
+            return Committed::Conflict { version: expected, roster: base.record.roster };
+        }
         let Ok(change) = changed.change(expected) else { return Committed::Unknown };
         match self.directory.commit(vec![change]).await {
             Outcome::Done { version } => {
                 changed.record.version = version;
                 self.note(&changed);
-                Committed::Done { version }
+                match is_as_asked {
+                    true => Committed::Done { version },
+                    false => Committed::Conflict { version, roster: changed.record.roster },
+                }
             }
             Outcome::Conflict { current } => match current.first().map(ClusterDisk::read) {
                 Some(Ok(found)) if found.record.state != DiskState::Deleting => {
@@ -198,6 +205,7 @@ impl Cluster {
             Event::Ended(End::Released) => "let go of".to_owned(),
             Event::Ended(End::Superseded) => "another host owns it now".to_owned(),
             Event::Ended(End::Deleted) => "deleted".to_owned(),
+            Event::Ended(End::Reshaped) => "has got more places: opened anew".to_owned(),
             Event::Left { component, .. } if !is_named(*component) => {
                 "a copy that was replaced is let go of".to_owned()
             }

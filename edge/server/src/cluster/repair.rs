@@ -284,14 +284,21 @@ fn missing_here(
 
 /// A component with what it tells of its disk when the directory is lost; nothing when that is too long.
 pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewComponent> {
-    let (place, _) = record.component(new.id)?;
+    let in_growth = || {
+        let growth = record.growth.as_ref()?;
+        let mut places = growth.layout.places();
+        let (place, _) = places.find(|(_, copies)| copies.iter().any(|copy| copy.id == new.id))?;
+        Some((place, &growth.layout))
+    };
+    let here = record.component(new.id).map(|(place, _)| (place, &record.layout));
+    let (place, layout) = here.or_else(in_growth)?;
     let about = node::record::DiskRecord {
         name: record.name.clone(),
         size: record.size,
         policy: record.policy.to_string(),
         read_only: record.read_only,
         place: place as u16,
-        shape: node::record::shape_of(&record.layout)?,
+        shape: node::record::shape_of(layout)?,
     };
     Some(NewComponent { disk_record: about.encode()?, ..new })
 }

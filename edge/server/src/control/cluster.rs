@@ -188,10 +188,17 @@ impl Gathered {
         told.map(|(_, line)| line.clone()).into_iter().collect()
     }
 
-    /// In words: what goes on with a disk that is whole.
+    /// In words: what goes on with a disk that is whole, and what becomes of its size.
     pub(super) fn under_way(&self, id: DiskId) -> Option<String> {
         let told = self.told.get(&id).filter(|(condition, _)| *condition == Condition::Whole);
-        told.map(|(_, line)| line.clone())
+        let record = self.disk(id).map(|disk| &disk.record);
+        let growth = record.and_then(|record| record.growth.as_ref());
+        let growth = growth.map(|growth| format!("it grows to {}", format_bytes(growth.size)));
+        let surplus = record.and_then(|record| record.surplus);
+        let surplus = surplus.map(|_| "it gives back what stood beyond its end".to_owned());
+        let lines: Vec<String> =
+            told.map(|(_, line)| line.clone()).into_iter().chain(growth).chain(surplus).collect();
+        (!lines.is_empty()).then(|| lines.join("; "))
     }
 }
 

@@ -71,12 +71,17 @@ impl Control {
     /// # Errors
     /// When the request makes no sense, it is smaller and not confirmed, or there is no space.
     pub async fn change_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
+        if let Some(cluster) = &self.cluster {
+            let entry = self.find(name)?;
+            request.name.as_deref().map_or(Ok(()), check_name)?;
+            if let Some(size) = request.size {
+                check_size(size, &entry.record, request.confirm.as_deref())?;
+            }
+            cluster.change_disk(entry.record.id, &request).await?;
+            return self.disk_view(&entry.record.id.to_string()).await;
+        }
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
-        if self.cluster.is_some() {
-            return Err(Failure::refused("a disk of a cluster of several hosts cannot be changed yet")
-                .hint("make another one, copy the data, and delete this one"));
-        }
         if entry.state != State::Active || entry.previous.is_some() {
             return Err(Failure::new(Code::Conflict, format!("disk {name} is being changed")));
         }
@@ -87,7 +92,8 @@ impl Control {
         }
         record.read_only = request.read_only.unwrap_or(record.read_only);
         if let Some(size) = request.size {
-            self.resize(&mut record, size, request.confirm.as_deref(), &entry.record.name).await?;
+            check_size(size, &entry.record, request.confirm.as_deref())?;
+            self.resize(&mut record, size).await?;
         }
         if record == entry.record {
             return self.disk_view(&record.name).await;
@@ -111,20 +117,8 @@ impl Control {
         self.disk_view(&settled.record.name).await
     }
 
-    async fn resize(
-        &self,
-        record: &mut DiskRecord,
-        size: u64,
-        confirm: Option<&str>,
-        name: &str,
-    ) -> Result<(), Failure> {
-        if size == 0 || !size.is_multiple_of(SECTOR_SIZE) {
-            return Err(Failure::usage(format!(
-                "a disk of {size} bytes is not possible: multiples of {SECTOR_SIZE} are"
-            )));
-        }
+    async fn resize(&self, record: &mut DiskRecord, size: u64) -> Result<(), Failure> {
         if size < record.size {
-            check_confirmed(confirm, name, "making it smaller destroys what stands beyond the new end")?;
             record.layout = placement::shrink(&record.layout, size);
         } else {
             let spaces = self.spaces().await?;
@@ -169,6 +163,22 @@ impl Control {
                 Err(error.into())
             }
         }
+    }
+}
+
+/// Whether a disk may be asked to have another size; a smaller one must be confirmed.
+fn check_size(size: u64, record: &DiskRecord, confirm: Option<&str>) -> Result<(), Failure> {
+    if size == 0 || !size.is_multiple_of(SECTOR_SIZE) {
+        return Err(Failure::usage(format!(
+            "a disk of {size} bytes is not possible: multiples of {SECTOR_SIZE} are"
+        )));
+    }
+    match size < record.size {
+        true => {
+            let what = "making it smaller destroys what stands beyond the new end";
+            check_confirmed(confirm, &record.name, what)
+        }
+        false => Ok(()),
     }
 }
 

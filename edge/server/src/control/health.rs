@@ -121,6 +121,7 @@ fn disk_record(me: NodeId, entry: &DiskEntry) -> DiskRecord {
         },
         incoming: Vec::new(),
         growth: None,
+        surplus: None,
         debts: Vec::new(),
     }
 }

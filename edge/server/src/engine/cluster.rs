@@ -58,7 +58,7 @@ pub enum ClusterCommand {
     },
     /// The nodes of the cluster, and where they listen.
     Nodes { nodes: Vec<(NodeId, SocketAddr)> },
-    /// Begins to serve a disk of the cluster, or takes over its changed name.
+    /// Begins to serve a disk of the cluster, or takes over what changed of it.
     Open { disk: DiskRecord, record: (u64, Roster), answer: Answer<Result<(), EngineError>> },
     /// A disk is gone: its clients are detached.
     Forget { disk: DiskId, answer: Answer<Result<(), EngineError>> },
@@ -70,6 +70,9 @@ pub enum ClusterCommand {
     Committed { shard: u8, disk: DiskId, number: u64, committed: Committed },
     /// Owns a disk that nobody owns, or whose owner is gone.
     Claim { disk: DiskId },
+    /// The shard that owns a disk gives back what stands between its end, at `size`, and `end`. Refused where the disk is not
+    /// served, or is known with another size.
+    GiveBack { shard: u8, disk: DiskId, size: u64, end: u64, answer: Answer<Result<(), OrderFailure>> },
     /// A request to a node about a component.
     Component { node: NodeId, order: Order, answer: Answer<Result<(), OrderFailure>> },
     /// What is known of the cluster here.
@@ -81,6 +84,8 @@ pub enum ClusterCommand {
 pub enum Order {
     /// Make it.
     Create(wire::NewComponent),
+    /// Replace what is recorded of it.
+    Change(wire::NewComponent),
     /// Delete it; fine if there is none.
     Delete(ComponentId),
 }
@@ -131,6 +136,12 @@ pub struct HeldComponent {
     pub promised: u32,
     /// Bytes that it has taken.
     pub used_bytes: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Bytes that are set aside for it.
+    pub reservation: u64,
+    /// CRC-32C of what it tells of its disk.
+    pub description: u32,
 }
 
 /// Connections with other nodes that went wrong, since the start.
@@ -173,9 +184,14 @@ impl Engine {
                 self.node.committed(now, disk, number, committed, &mut self.outputs);
             }
             ClusterCommand::Claim { disk } => self.node.own_disk(now, disk, &mut self.outputs),
+            ClusterCommand::GiveBack { disk, size, end, answer, .. } => {
+                let token = Token(self.targets.insert(Target::Component(answer)) as u64);
+                self.node.give_back(now, token, disk, (size, end), &mut self.outputs);
+            }
             ClusterCommand::Component { node, order, answer } => {
                 let request = match order {
                     Order::Create(new) => wire::Request::Create(new),
+                    Order::Change(new) => wire::Request::Change(new),
                     Order::Delete(component) => wire::Request::Delete { component },
                 };
                 let token = Token(self.targets.insert(Target::Component(answer)) as u64);
@@ -202,11 +218,14 @@ impl Engine {
 
     fn open_cluster_disk(&mut self, disk: DiskRecord, record: (u64, Roster)) -> Result<(), EngineError> {
         let now = self.now();
+        let spec = super::commands::spec_of(&disk);
         if self.node.disk(disk.id).is_none() {
-            let spec = super::commands::spec_of(&disk);
             let opened = self.node.open_cluster_disk(now, spec, record);
             opened.map_err(|error| EngineError::Refused(error.to_string()))?;
+        } else if !self.node.update_cluster_disk(now, record.0, spec, &mut self.outputs) {
+            return Ok(()); // What is known is newer.
         }
+        self.change_clients(&disk);
         self.registry.insert(disk);
         Ok(())
     }
@@ -293,6 +312,13 @@ impl Engine {
 }
 
 fn held(shard: u8, state: &diskgroup::ComponentState) -> HeldComponent {
-    let record = &state.record;
-    HeldComponent { disk: record.disk, shard, promised: record.promised, used_bytes: state.used_bytes }
+    HeldComponent {
+        disk: state.record.disk,
+        shard,
+        promised: state.record.promised,
+        used_bytes: state.used_bytes,
+        size: state.record.size,
+        reservation: state.record.reservation,
+        description: base::checksum::crc32c(&state.record.disk_record),
+    }
 }

@@ -440,7 +440,7 @@ impl Engine {
             }
             Pending::Update { disk, answer } => {
                 if result.is_ok() {
-                    self.resize_clients(&disk);
+                    self.change_clients(&disk);
                     self.registry.insert(disk);
                 }
                 drop(answer.send(result));
@@ -452,10 +452,11 @@ impl Engine {
         }
     }
 
-    fn resize_clients(&mut self, disk: &DiskRecord) {
+    /// Attached clients are held to what the disk is now.
+    pub(crate) fn change_clients(&mut self, disk: &DiskRecord) {
         for (_, client) in self.clients.iter_mut() {
             if client.disk.is_some_and(|(of, _)| of == disk.id) {
-                client.session.resize(disk.size);
+                client.session.change_export(disk.size, disk.read_only);
             }
         }
     }

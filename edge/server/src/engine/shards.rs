@@ -227,7 +227,9 @@ impl Router {
             }
             command => {
                 let shard = match &command {
-                    ClusterCommand::Committed { shard, .. } => *shard,
+                    ClusterCommand::Committed { shard, .. } | ClusterCommand::GiveBack { shard, .. } => {
+                        *shard
+                    }
                     ClusterCommand::Claim { disk } => self.claimant(*disk),
                     // Each reaches every node; its own at no cost.
                     ClusterCommand::Component { node, .. } if node.shard < self.count => node.shard,

@@ -6,6 +6,7 @@
 mod away;
 mod bad_input;
 mod care;
+mod change;
 mod clients;
 mod cluster;
 mod crash;

@@ -130,8 +130,9 @@ impl Transmission {
         &self.export
     }
 
-    pub(super) fn resize(&mut self, size: u64) {
+    pub(super) fn change_export(&mut self, size: u64, read_only: bool) {
         self.export.size = size;
+        self.export.read_only = read_only;
     }
 
     /// Requests that were handed out and not answered. A write whose payload is not all there is not among them.

@@ -275,9 +275,18 @@ fn a_client_that_stops_in_the_middle_of_its_payload_does_not_hold_up_a_drain() {
 }
 
 #[test]
+fn a_disk_that_may_only_be_read_from_now_on_refuses_writes_of_clients_that_are_there() {
+    let mut wire = Wire::attached(true);
+    wire.session.change_export(4096, true);
+    wire.say(&request(command::TRIM, 0, 1, 0, 512));
+    wire.say(&request(command::READ, 0, 2, 0, 512));
+    assert_eq!(errors(&wire.sent), [(1, 1), (2, 0)]);
+}
+
+#[test]
 fn a_resized_disk_is_checked_against_its_new_size() {
     let mut wire = Wire::attached(true);
-    wire.session.resize(4096);
+    wire.session.change_export(4096, false);
     wire.say(&request(command::READ, 0, 1, 4096, 512));
     wire.say(&request(command::READ, 0, 2, 0, 4096));
     assert_eq!(errors(&wire.sent), [(1, 22), (2, 0)]);

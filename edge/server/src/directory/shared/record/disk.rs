@@ -40,6 +40,8 @@ struct StoredDisk {
     incoming: Vec<StoredIncoming>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     growth: Option<StoredGrowth>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    surplus: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     debts: Vec<StoredDebt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -174,6 +176,7 @@ impl ClusterDisk {
             roster: StoredRoster::from(&self.record.roster),
             incoming: self.record.incoming.iter().map(StoredIncoming::from).collect(),
             growth: self.record.growth.as_ref().map(StoredGrowth::from),
+            surplus: self.record.surplus,
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
             gone: self.gone.iter().map(ToString::to_string).collect(),
         })
@@ -229,6 +232,7 @@ impl StoredDisk {
                     .map(StoredIncoming::incoming)
                     .collect::<Result<_, _>>()?,
                 growth: self.growth.map(StoredGrowth::growth).transpose()?,
+                surplus: self.surplus,
                 debts: self.debts.into_iter().map(StoredDebt::debt).collect::<Result<_, _>>()?,
             },
             created: self.created,

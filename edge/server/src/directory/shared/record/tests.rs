@@ -58,6 +58,7 @@ fn disk() -> ClusterDisk {
             roster: Roster { epoch: 4, owner, members },
             incoming: vec![incoming],
             growth: None,
+            surplus: None,
             debts: vec![debt],
         },
         created: 1_700_000_000,
@@ -75,7 +76,9 @@ fn a_disk_is_read_as_it_was_written() {
     let disk = disk();
     let change = disk.change(8).expect("plain text");
     assert_eq!((change.key.clone(), change.expected), (ClusterDisk::key(DiskId(5)), 8));
-    assert_eq!(ClusterDisk::read(&stored(change, 9)), Ok(disk));
+    assert_eq!(ClusterDisk::read(&stored(change, 9)), Ok(disk.clone()));
+    let shrunk = disk.with(DiskRecord { size: GIB / 2, surplus: Some(GIB), ..disk.record.clone() });
+    assert_eq!(ClusterDisk::read(&stored(shrunk.change(8).expect("plain text"), 9)), Ok(shrunk));
 }
 
 #[test]
@@ -87,6 +90,7 @@ fn a_disk_whose_parts_do_not_fit_together_is_refused() {
         assert!(error.contains(expected), "{error}");
     };
     check(&|disk| disk.record.size *= 2, "holds less than the disk");
+    check(&|disk| disk.record.surplus = Some(GIB), "holds less than the disk");
     check(&|disk| disk.record.roster.members.truncate(2), "the roster does not name");
     check(&|disk| disk.record.incoming[0].component.device = DeviceId(11), "device");
     check(&|disk| disk.record.roster.members[0].standing = Standing::Absent, "no component of place 0");

@@ -1,0 +1,80 @@
+//! A disk of the cluster that is changed while it is open: its size, its name, what its policy asks for; and what lies
+//! beyond the end of one that became smaller (docs/design/0009).
+
+use super::FabricOutput;
+use crate::control::DiskSpec;
+use crate::node::{Node, Output, Token};
+use crate::pace::IopsLimit;
+use crate::request::Requester;
+use base::request::Request;
+use base::units::BLOCK_SIZE;
+use base::{DiskId, Instant};
+use wire::{Answer, Refusal};
+
+impl Node {
+    /// The record of an open disk of the cluster has changed. False if this is older than what is known, or the disk is
+    /// not open.
+    pub fn update_cluster_disk(
+        &mut self,
+        now: Instant,
+        version: u64,
+        spec: DiskSpec,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        self.now = now;
+        let Some(key) = self.disk(spec.id) else { return false };
+        let disk = &mut self.disks[key.0 as usize];
+        let Some(cluster) = disk.cluster.as_mut() else { return false };
+        if version < cluster.spec_version {
+            return false;
+        }
+        cluster.spec_version = version;
+        if disk.spec.iops_limit != spec.iops_limit {
+            disk.limit = IopsLimit::new(spec.iops_limit);
+        }
+        if disk.spec != spec {
+            disk.spec = spec;
+            // What waited for a size that this node did not know.
+            self.serve_held_if_serving(key.0, out);
+            self.pump(out);
+        }
+        true
+    }
+
+    /// Gives back what lies between the end of a disk that became smaller and `end`, for all components. Only where the disk
+    /// is served, its size is known as `size`, and no request from before that reaches further. Ends with
+    /// [`FabricOutput::Component`].
+    pub fn give_back(
+        &mut self,
+        now: Instant,
+        token: Token,
+        disk: DiskId,
+        (size, end): (u64, u64),
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let Some(key) = self.disk(disk).map(|key| key.0).filter(|key| self.may_start(*key)) else {
+            return out.push(surplus_answer(token, false));
+        };
+        let state = &self.disks[key as usize];
+        let end = end.min(state.spec.layout.size());
+        let reaches_further =
+            |change: &crate::disk::Change| change.end * BLOCK_SIZE > size.next_multiple_of(BLOCK_SIZE);
+        let is_quiet = !state.changes.iter().chain(&state.blocked).any(reaches_further);
+        if state.is_closing || state.spec.size != size || end <= size || !is_quiet {
+            return out.push(surplus_answer(token, false));
+        }
+        let request = Request::WriteZeroes { offset: size, len: end - size, allocate: false };
+        self.begin_unchecked(Requester::Surplus(token), key, request, out);
+        self.pump(out);
+    }
+}
+
+/// Tells the control plane whether what lay beyond the end is given back.
+pub(crate) fn surplus_answer(token: Token, is_done: bool) -> Output {
+    let answer = match is_done {
+        true => Answer::Done { congestion: 0 },
+        false => Answer::Refused(Refusal::Busy),
+    };
+    Output::Fabric(FabricOutput::Component { token, answer: Some(answer) })
+}
