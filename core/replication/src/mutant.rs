@@ -42,13 +42,11 @@ pub enum Mutant {
     AskOpeningGroup,
     /// A change that has happened is done again when its request is submitted again.
     ApplyTwice,
-    /// A change that waits is begun although whoever asked for it is gone.
-    BeginAbandoned,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 20] = [
+    pub const ALL: [Mutant; 19] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -68,7 +66,6 @@ impl Mutant {
         Mutant::TrustUnchangedRecord,
         Mutant::AskOpeningGroup,
         Mutant::ApplyTwice,
-        Mutant::BeginAbandoned,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

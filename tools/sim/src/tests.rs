@@ -34,8 +34,6 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
         ),
         (1619, "a trim alone in the log lost its version with a restart: a resync passed it over"),
         (5778, "a trim of a part that was not copied yet left no version: the copy brought a lesser one"),
-        (6297, "a write of a client that was gone began seconds later, after others had read the block"),
-        (9211, "the same, of a client whose connection had broken"),
     ];
     for (seed, story) in stories {
         cluster::run_seed(seed, None).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));

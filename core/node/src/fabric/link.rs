@@ -322,6 +322,20 @@ impl Node {
                 LinkState::Idle { .. } | LinkState::Connecting | LinkState::Up => {}
             }
         }
+        self.end_silent_sessions(out);
+    }
+
+    /// Sessions in which nothing was heard for so long that the other node has given them up, or is gone: what waits here in
+    /// their name must not begin any more.
+    fn end_silent_sessions(&mut self, out: &mut Vec<Output>) {
+        let now = self.now;
+        let accepted = self.fabric().accepted.iter();
+        let silent = accepted.filter(|(_, one)| now.since(one.heard) >= replication::limits::SILENCE);
+        let silent: Vec<(NodeId, u64)> = silent.map(|(peer, one)| (*peer, one.session)).collect();
+        for (peer, session) in silent {
+            self.drop_accepted(peer, session, out);
+            out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
+        }
     }
 
     /// Whether the channel to another node is up.

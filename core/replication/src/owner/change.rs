@@ -63,8 +63,8 @@ impl Owner {
         }
     }
 
-    /// Whoever asked for changes is gone, and may ask for others elsewhere by now: what of these has not begun is not begun
-    /// later. What has begun holds its range until it is decided, so that nothing overtakes it.
+    /// Whoever asked for changes is gone: what of these has not begun is not begun later. Nothing would be lost by it, for
+    /// ranges are given in the order in which they were asked for; but a host that was fenced shall change nothing any more.
     pub(crate) fn abandon(&mut self, token: Token) {
         for (_, work) in &mut self.works {
             if let Work::Change { token: of, is_abandoned, .. } = work {
@@ -112,7 +112,7 @@ impl Owner {
         let Work::Change { place, range, tag, payload, is_abandoned, .. } = &self.works[key as usize] else {
             unreachable!("only changes wait for the window")
         };
-        if *is_abandoned && !self.is_mutant(Mutant::BeginAbandoned) {
+        if *is_abandoned {
             return self.end_work(key, Err(Failure::Abandoned));
         }
         let (place, range, tag, payload) = (*place, *range, *tag, payload.clone());

@@ -36,6 +36,8 @@ pub struct Guest {
     pub moving_to: Option<usize>,
     registers: Registers,
     asked: BTreeMap<u64, Asked>,
+    /// Writes of clients that are gone, and when all that matters knows that they are.
+    doubtful: Vec<(u64, Block, Value)>,
     next_token: u64,
     /// When the oldest of `asked` was asked.
     since: BTreeMap<u64, u64>,
@@ -57,6 +59,7 @@ impl Guest {
             moving_to: None,
             registers: Registers::default(),
             asked: BTreeMap::new(),
+            doubtful: Vec::new(),
             next_token: 1,
             since: BTreeMap::new(),
             longest_ns: 0,
@@ -72,6 +75,7 @@ impl Guest {
 
     /// The next request, if the guest finds one to make.
     pub fn ask(&mut self, now: u64, random: &mut Random, pool: &Pool) -> Option<(u64, Request)> {
+        self.decide(now);
         // Few are large: those cost the simulator most, and bring little that small ones do not.
         let count = match random.below(48) {
             0 => 256,
@@ -149,17 +153,7 @@ impl Guest {
             |asked: &&Asked| matches!(asked, Asked::Write { blocks, via: None } if blocks.len() == 1);
         let found = self.asked.values().find(|asked| is_single(asked) && self.has_no_rival(asked))?;
         let Asked::Write { blocks, .. } = found else { return None };
-        self.write_via(host, blocks[0].0, random, pool)
-    }
-
-    /// Somebody at another host writes a block.
-    pub fn write_via(
-        &mut self,
-        host: usize,
-        block: Block,
-        random: &mut Random,
-        pool: &Pool,
-    ) -> Option<(u64, Request)> {
+        let block = blocks[0].0;
         let (data, blocks) = self.data(block, 1, random, pool)?;
         let token = self.next_token;
         self.next_token += 1;
@@ -179,6 +173,7 @@ impl Guest {
 
     /// A read of the whole disk, part by part, for the end.
     pub fn read_part(&mut self, now: u64, part: u64) -> Option<(u64, Request)> {
+        self.decide(now);
         let per_part = MIB / BLOCK_SIZE;
         let first = part * per_part;
         if first >= self.size_blocks {
@@ -205,35 +200,42 @@ impl Guest {
 
     /// What somebody reads through another host.
     pub fn observe(&mut self, host: usize, random: &mut Random) -> (u64, Request) {
-        let first = random.below(24.min(self.size_blocks));
-        self.read_via(host, first)
-    }
-
-    /// Somebody reads a block through a host.
-    pub fn read_via(&mut self, host: usize, first: Block) -> (u64, Request) {
         let token = self.next_token;
         self.next_token += 1;
+        let first = random.below(24.min(self.size_blocks));
         let asked = Asked::Read { first, count: 1, began: self.registers.clock(), via: Some(host) };
         self.asked.insert(token, asked);
         (token, Request::Read { offset: first * BLOCK_SIZE, len: BLOCK_SIZE as u32 })
     }
 
-    /// A host is gone, and with it those who read and write through it.
-    pub fn lose_observers(&mut self, host: usize) {
-        self.lose(|asked| asked.via() == Some(host));
+    /// A host is gone, and with it those who read and write through it; by `known_at` everybody has noticed.
+    pub fn lose_observers(&mut self, host: usize, known_at: u64) {
+        self.lose(known_at, |asked| asked.via() == Some(host));
     }
 
-    /// Clients are gone: what they had asked has happened or not.
-    fn lose(&mut self, is_lost: impl Fn(&Asked) -> bool) {
-        let Guest { asked, registers, .. } = self;
+    /// Clients are gone: what they had asked has happened or not, and does not begin any more after `known_at`.
+    fn lose(&mut self, known_at: u64, is_lost: impl Fn(&Asked) -> bool) {
+        let Guest { asked, doubtful, .. } = self;
         asked.retain(|_, asked| {
             let is_lost = is_lost(asked);
             if let Asked::Write { blocks, .. } = asked
                 && is_lost
             {
-                blocks.iter().for_each(|(block, value)| registers.undecide(*block, *value));
+                doubtful.extend(blocks.iter().map(|(block, value)| (known_at, *block, *value)));
             }
             !is_lost
+        });
+    }
+
+    /// What clients that are gone had asked does not begin any more once that is known.
+    fn decide(&mut self, now: u64) {
+        let Guest { doubtful, registers, .. } = self;
+        doubtful.retain(|(known_at, block, value)| {
+            let is_known = *known_at <= now;
+            if is_known {
+                registers.undecide(*block, *value);
+            }
+            !is_known
         });
     }
 
@@ -248,6 +250,7 @@ impl Guest {
         outcome: Outcome,
         may_damage: bool,
     ) -> Result<(), String> {
+        self.decide(now);
         let Some(asked) = self.asked.remove(&token) else {
             return Ok(()); // Whoever asked is gone.
         };
@@ -293,8 +296,8 @@ impl Guest {
     }
 
     /// The host on which it runs is gone: what it had asked has happened or not. It starts elsewhere.
-    pub fn lose_host(&mut self, to: usize) {
-        self.lose(|asked| asked.via().is_none());
+    pub fn lose_host(&mut self, to: usize, known_at: u64) {
+        self.lose(known_at, |asked| asked.via().is_none());
         self.since.clear();
         self.host = to;
         self.moving_to = None;

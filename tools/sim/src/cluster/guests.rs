@@ -1,7 +1,7 @@
 //! What the guests of a run do next, and where: they ask, move, and start again elsewhere.
 
 use super::plan::MS;
-use super::world::{Event, World};
+use super::world::{Event, NOTICED_AFTER, World};
 use node::Token;
 
 impl World {
@@ -105,7 +105,8 @@ impl World {
             self.with_node(host, |node, now, out| node.set_used(now, disk, false, out));
         }
         let requests = self.guests[guest].own_requests();
-        self.guests[guest].lose_host(to);
+        let known_at = self.now + NOTICED_AFTER;
+        self.guests[guest].lose_host(to, known_at);
         for number in requests {
             let token = Token((guest as u64) << 40 | number);
             self.with_node(from, |node, now, out| node.abandon(now, token, out));

@@ -70,8 +70,6 @@ pub struct Plan {
     pub late_joins: bool,
     /// Whether connections break while disks are opened (`scenes`).
     pub shaky_openings: bool,
-    /// Whether hosts of clients die whose writes wait for a component (`scenes`).
-    pub departures: bool,
 }
 
 impl Plan {
@@ -140,13 +138,6 @@ impl Plan {
                 self.moves = self.moves.max(1 + random.below(1500));
                 // Guests are answered quickly, so that they ask for much in a short time.
                 (self.network_ns, self.device_ns, self.depth) = (MS / 20, MS / 10, 12);
-            }
-            2 => {
-                self.departures = true;
-                (self.copies, self.places) = (2, 1);
-                self.hosts = 5;
-                self.kills = self.kills.max(200 + random.below(300));
-                self.moves = self.moves.max(1 + random.below(700));
             }
             _ => {}
         }

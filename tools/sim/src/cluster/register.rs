@@ -16,8 +16,8 @@ struct Pending {
     began: u64,
     /// Whether somebody has read it: it has taken effect.
     is_seen: bool,
-    /// Whether its client is gone: the next read decides whether it took effect.
-    is_undecided: bool,
+    /// Since when its client is gone and known to be: a read that begins after that decides whether it took effect.
+    undecided_since: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ impl Registers {
     /// A write begins.
     pub fn begin(&mut self, block: Block, value: Value) {
         self.clock += 1;
-        let pending = Pending { value, began: self.clock, is_seen: false, is_undecided: false };
+        let pending = Pending { value, began: self.clock, is_seen: false, undecided_since: None };
         self.blocks.entry(block).or_default().pending.push(pending);
     }
 
@@ -73,9 +73,12 @@ impl Registers {
 
     /// A write ended, or its client did, without anyone knowing whether it happened: the next read of the block decides.
     pub fn undecide(&mut self, block: Block, value: Value) {
+        self.clock += 1;
         let state = self.blocks.get_mut(&block).expect("a write that ends began");
-        let pending = state.pending.iter_mut().find(|one| one.value == value);
-        pending.expect("a write that ends began").is_undecided = true;
+        // A trim's value is not its own: one that was seen, and replaced by another, is not found.
+        let pending =
+            state.pending.iter_mut().find(|one| one.value == value && one.undecided_since.is_none());
+        pending.expect("a write that ends began").undecided_since = Some(self.clock);
     }
 
     /// Checks what a read that began at `began` found.
@@ -104,7 +107,7 @@ impl Registers {
                 "reads as {found:x}, expected one of {current:x?} or, not seen yet, {pending:x?}"
             ));
         }
-        state.pending.retain(|one| !one.is_undecided);
+        state.pending.retain(|one| one.undecided_since.is_none_or(|since| began < since));
         Ok(())
     }
 }

@@ -11,20 +11,13 @@
 //!   another is not, a component of the ready place begins a new session. If it is not told the first watermark in it, it
 //!   takes no watermark of that session for its own, but forgets what they cover; after more changes than it remembers
 //!   besides, with no pause between, it looks like one that has lost them when its next session begins.
-//! - *A departure* (what waits for a client that is gone is not begun). No component of a place can be reached. A read waits
-//!   for one, a write of another host's client waits for the read, and that host dies. When a component is back the read
-//!   tells what stands there, and nothing may change it after that.
 
 use super::plan::MS;
-use super::register::Block;
 use super::world::{Event, World};
 use base::{DiskId, NodeId};
 use replication::Standing;
 use replication::owner::{OwnerState, Phase};
 use std::collections::BTreeMap;
-
-/// How often owners are looked for that wait for components.
-const WATCH_EVERY: u64 = 100 * MS;
 
 /// How often an owner that opens its disk is looked at.
 const LOOK_EVERY: u64 = 5 * MS;
@@ -36,10 +29,6 @@ pub(crate) enum SceneEvent {
     Look { host: usize, incarnation: u64, disk: DiskId, broken: Option<NodeId> },
     /// The connections between two nodes end.
     Break { one: NodeId, other: NodeId },
-    /// Owners that wait for components are looked for.
-    Watch,
-    /// Somebody at a host writes a block that is waited for, and the host dies soon after.
-    Depart { guest: usize, block: Block, host: usize, incarnation: u64 },
     /// The process of a host is killed, if it is still the same.
     Kill { host: usize, incarnation: u64 },
 }
@@ -54,57 +43,11 @@ impl World {
                 self.look_at_opening((host, incarnation), disk, broken);
             }
             SceneEvent::Break { one, other } => self.break_between(one, other),
-            SceneEvent::Watch => self.watch_departures(),
-            SceneEvent::Depart { guest, block, host, incarnation } => {
-                if self.hosts[host].incarnation != incarnation || !self.is_running(host) {
-                    return;
-                }
-                if let Some((number, request)) =
-                    self.guests[guest].write_via(host, block, &mut self.random, &self.pool)
-                {
-                    self.asks(host, guest, number, request);
-                    let delay = self.random.range(20 * MS..200 * MS);
-                    self.later(delay, Event::Scene(SceneEvent::Kill { host, incarnation }));
-                }
-            }
             SceneEvent::Kill { host, incarnation } if self.hosts[host].incarnation == incarnation => {
                 let with_power = self.random.chance(1, 2);
                 self.kill(host, with_power);
             }
             SceneEvent::Kill { .. } => {}
-        }
-    }
-
-    fn is_running(&self, host: usize) -> bool {
-        self.hosts[host].node.is_some() && self.hosts[host].paused_until <= self.now
-    }
-
-    /// Looks for owners that have no component to ask, and has a client ask and die.
-    pub(crate) fn watch_departures(&mut self) {
-        self.later(WATCH_EVERY, Event::Scene(SceneEvent::Watch));
-        for guest in 0..self.guests.len() {
-            let (host, disk) = (self.guests[guest].host, self.guests[guest].disk);
-            if !self.is_running(host) || self.guests[guest].observers() >= 4 {
-                continue;
-            }
-            let state = self.hosts[host].node.as_ref().and_then(|node| node.cluster_disk(disk)?.owner);
-            let is_stuck = state.is_some_and(|state| {
-                state.phase == Phase::Serving
-                    && state.members.iter().all(|one| one.standing != Standing::Active || !one.is_open)
-            });
-            let others: Vec<usize> =
-                (0..self.hosts.len()).filter(|other| *other != host && self.is_running(*other)).collect();
-            if !is_stuck || others.is_empty() {
-                continue;
-            }
-            let block = self.random.below(24);
-            let other = others[self.random.below(others.len() as u64) as usize];
-            self.say(|| format!("a client of host {other} will write block {block} of {disk:?} and die"));
-            let (number, request) = self.guests[guest].read_via(host, block);
-            self.asks(host, guest, number, request);
-            let incarnation = self.hosts[other].incarnation;
-            let depart = SceneEvent::Depart { guest, block, host: other, incarnation };
-            self.later(5 * MS, Event::Scene(depart));
         }
     }
 

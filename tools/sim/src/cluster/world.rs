@@ -25,6 +25,9 @@ const EVENTS_MAX: u64 = 3_000_000;
 /// one in which the seeds that once found a fault have none.
 const SCENES: u64 = 0x5ce7_e000_00a5_0000;
 
+/// When every node has noticed that a host is silent: after `SILENCE`, and the heartbeats before and after it.
+pub(crate) const NOTICED_AFTER: u64 = 1600 * MS;
+
 /// How a run ended well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -311,9 +314,6 @@ impl World {
             self.later(MS, Event::Guest { guest });
         }
         self.later(50 * MS, Event::Fault);
-        if self.plan.departures {
-            self.watch_departures();
-        }
         let until = self.now + self.plan.faulty_ns;
         self.run_until(until)?;
         self.summary.longest_ns = self.guests.iter().map(|guest| guest.longest_ns).max().unwrap_or(0);
@@ -678,10 +678,12 @@ impl World {
                 self.close(from, to, session, from == id);
             }
         }
+        // Connections that break tell at once, silence later.
+        let known_at = self.now + if with_power { NOTICED_AFTER } else { MS + 2 * self.plan.network_ns };
         for guest in 0..self.guests.len() {
-            self.guests[guest].lose_observers(host);
+            self.guests[guest].lose_observers(host, known_at);
             if self.guests[guest].host == host {
-                self.guests[guest].lose_host(host);
+                self.guests[guest].lose_host(host, known_at);
             }
         }
         let delay = MS + self.random.below(4000 * MS);
