@@ -2,7 +2,7 @@
 //!
 //! A round takes the oldest part of the log: all that is older than its boundary, and what lies right beside it. What is
 //! younger stays, so that writing it again costs nothing. When a round has ended, a checkpoint makes that part of the
-//! log free. How much is in flight follows the fill level.
+//! log free. How much is in flight follows the fill level; while the log has room it is held back for guests who feel it.
 
 use crate::format::batch::{ExtentPlace, Origin};
 use crate::format::page::Descriptor;
@@ -12,6 +12,7 @@ use crate::io::Output;
 use crate::limits;
 use crate::log::{BatchStart, Log};
 use crate::member::PageWaiter;
+use crate::share::Share;
 use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, MIB};
@@ -46,6 +47,40 @@ pub(crate) struct Destaging {
     pub(crate) waiting: Vec<u32>,
     /// Whether everything is to be destaged, however little there is.
     pub(crate) drain: bool,
+}
+
+/// How much is kept in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Depth {
+    bytes: u64,
+    extents: usize,
+}
+
+impl Depth {
+    const MAX: Depth = Depth { bytes: limits::DESTAGE_BYTES_MAX, extents: limits::DESTAGE_EXTENTS_MAX };
+
+    /// That of a log so full.
+    fn at(fill_percent: u64) -> Depth {
+        let above = fill_percent.saturating_sub(limits::DESTAGE_START_PERCENT);
+        let share = (above as f64 / 50.0).min(1.0);
+        let between = |min: f64, max: f64| min + (max - min) * share;
+        Depth {
+            bytes: between(limits::DESTAGE_BYTES_MIN as f64, Depth::MAX.bytes as f64) as u64,
+            extents: between(8.0, Depth::MAX.extents as f64) as usize,
+        }
+    }
+
+    /// Held back for guests, the less the fuller the log is: where congestion begins it is not held back at all, for a full
+    /// log slows guests more than destaging does. Between, it finds the fill at which it keeps up with them.
+    fn held(self, fill_permille: u64, share: Share) -> Depth {
+        let (start, urgent) = (limits::DESTAGE_START_PERCENT * 10, limits::CONGESTION_START_PERCENT * 10);
+        let relief = (fill_permille.saturating_sub(start) as f64 / (urgent - start) as f64).min(1.0);
+        let part = share.fraction() + (1.0 - share.fraction()) * relief;
+        Depth {
+            bytes: (self.bytes as f64 * part) as u64,
+            extents: ((self.extents as f64 * part) as usize).max(1),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -165,16 +200,14 @@ impl Group {
     }
 
     fn feed_round(&mut self, out: &mut Vec<Output>) {
-        let fill = self.log.fill_percent().max(limits::DESTAGE_START_PERCENT);
-        let share = ((fill - limits::DESTAGE_START_PERCENT) as f64 / 50.0).min(1.0);
         let is_urgent = self.destaging.round.as_ref().is_some_and(|round| round.covers_all);
-        let share = if is_urgent { 1.0 } else { share };
-        let between = |min: f64, max: f64| min + (max - min) * share;
-        let bytes_max = between(limits::DESTAGE_BYTES_MIN as f64, limits::DESTAGE_BYTES_MAX as f64) as u64;
-        let extents_max = between(8.0, limits::DESTAGE_EXTENTS_MAX as f64) as usize;
+        let depth = match is_urgent {
+            true => Depth::MAX,
+            false => Depth::at(self.log.fill_percent()).held(self.fill_permille(), self.shares.destage),
+        };
         loop {
             let Some(round) = &mut self.destaging.round else { return };
-            let is_full = round.active >= extents_max || self.destaging.bytes_in_flight >= bytes_max;
+            let is_full = round.active >= depth.extents || self.destaging.bytes_in_flight >= depth.bytes;
             if is_full || round.next == round.queue.len() {
                 return;
             }
@@ -496,4 +529,36 @@ fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
         data: None,
     };
     taken.map(|(entry, _)| item(entry)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(fill_percent: u64, share: Share) -> Depth {
+        Depth::at(fill_percent).held(fill_percent * 10, share)
+    }
+
+    #[test]
+    fn guests_who_feel_it_have_destaging_held_back_while_the_log_has_room() {
+        assert_eq!(held(30, Share::FULL), Depth { bytes: limits::DESTAGE_BYTES_MIN, extents: 8 });
+        assert_eq!(held(30, Share::FLOOR), Depth { bytes: limits::DESTAGE_BYTES_MIN / 16, extents: 1 });
+        assert!(held(45, Share::FLOOR).bytes < held(45, Share::FULL).bytes);
+    }
+
+    #[test]
+    fn the_fuller_the_log_the_less_destaging_is_held_back() {
+        let part = |fill| held(fill, Share::FLOOR).bytes as f64 / Depth::at(fill).bytes as f64;
+        assert!((31..=60).all(|fill| part(fill - 1) < part(fill)));
+    }
+
+    #[test]
+    fn a_log_that_is_congested_is_destaged_as_deep_as_ever() {
+        for fill in limits::CONGESTION_START_PERCENT..=100 {
+            assert_eq!(held(fill, Share::FLOOR), Depth::at(fill), "{fill} %");
+        }
+        let few_bytes = Depth::at(30);
+        assert_eq!(few_bytes.held(600, Share::FLOOR), few_bytes, "the index is full of trims");
+        assert_eq!(Depth::at(100), Depth::MAX);
+    }
 }

@@ -27,6 +27,7 @@ use crate::read::ReadState;
 use crate::recovery::Recovery;
 use crate::retained::Retained;
 use crate::scrub::Scrub;
+use crate::share::Shares;
 use crate::versions::ChangedState;
 use crate::write::{Change, Sealed, Then, Work};
 use base::units::BLOCK_SIZE;
@@ -120,6 +121,8 @@ pub struct Counters {
 pub struct Group {
     pub(crate) id: GroupId,
     pub(crate) settings: Settings,
+    /// What its own work may take; counts from the next piece of work on.
+    pub shares: Shares,
     /// Buffers of the guests' reads: shared with the sessions, and possibly used up by them.
     pub(crate) pool: Pool,
     /// Buffers of the group's own work, so that it never waits for a guest to let go of one.
@@ -206,6 +209,7 @@ impl Group {
         let mut group = Group {
             id: superblocks[0].group,
             settings,
+            shares: Shares::FULL,
             pool,
             own_pool: Pool::new(limits::OWN_POOL_SIZE),
             spare: None,
@@ -386,12 +390,22 @@ impl Group {
         self.superblocks[0].geometry.log.offset + position % self.log.blocks * BLOCK_SIZE
     }
 
+    /// How full the log is, or the memory of its index where that is fuller, in thousandths.
+    pub(crate) fn fill_permille(&self) -> u64 {
+        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
+        self.log.fill_permille().max((self.index_entries * 1000 / index_max) as u64)
+    }
+
     /// Back-pressure, 0..=255: rises with what fills up, the log or the memory of its index.
     pub fn congestion(&self) -> u8 {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
-        let fill = self.log.fill_permille().max((self.index_entries * 1000 / index_max) as u64);
+        let fill = self.fill_permille();
         let (start, full) = (limits::CONGESTION_START_PERCENT * 10, limits::CONGESTION_FULL_PERCENT * 10);
         (fill.saturating_sub(start) * 255 / (full - start)).min(255) as u8
+    }
+
+    /// Bytes that scrubbing and destaging have moved since the group was opened.
+    pub fn background_bytes(&self) -> u64 {
+        self.counters.scrubbed_bytes + self.counters.destaged_bytes
     }
 
     pub(crate) fn trim_caches(&mut self) {

@@ -24,6 +24,7 @@ mod read;
 mod recovery;
 mod retained;
 mod scrub;
+mod share;
 mod state;
 mod versions;
 mod window;
@@ -36,4 +37,5 @@ pub use io::{
 };
 pub use membership::RemoveRefusal;
 pub use mutant::Mutant;
+pub use share::{Share, Shares};
 pub use state::{ComponentState, GroupState, MemberState};

@@ -1,4 +1,4 @@
-//! Scrubbing: reading and verifying everything at rest, and the table pages, at a set pace.
+//! Scrubbing: reading and verifying everything at rest, and the table pages, at a set pace or at a share of it.
 //!
 //! One extent is read at a time: what stands in it, then what the log has newer. What changed while it was read is left to
 //! the next round; what does not match is read once more before it is called damaged.
@@ -8,6 +8,7 @@ use crate::group::{Group, Purpose};
 use crate::index::{Entry, Newest};
 use crate::io::{Event, Output};
 use crate::member::{CLEAN, PageWaiter};
+use crate::share::Share;
 use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Buffer, Instant};
@@ -125,9 +126,8 @@ impl Group {
         self.scrub.step = Step::Idle;
         self.scrub.round_bytes += bytes;
         self.counters.scrubbed_bytes += bytes;
-        let pace = self.settings.scrub_bytes_per_second.max(1);
-        self.scrub.next_at =
-            self.scrub.next_at.max(self.now) + Duration::from_nanos(bytes * 1_000_000_000 / pace);
+        let pause = pause(bytes, self.settings.scrub_bytes_per_second, self.shares.scrub);
+        self.scrub.next_at = self.scrub.next_at.max(self.now) + pause;
     }
 
     /// Reads the extent at the cursor, or its table page first.
@@ -321,5 +321,23 @@ impl Group {
                 member.keep_unreadable(page);
             }
         }
+    }
+}
+
+/// How long scrubbing rests after so many bytes.
+fn pause(bytes: u64, bytes_per_second: u64, share: Share) -> Duration {
+    let pace = share.of(bytes_per_second).max(1);
+    Duration::from_nanos(bytes * 1_000_000_000 / pace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scrubbing_goes_at_its_share_of_the_pace_and_never_stops() {
+        assert_eq!(pause(1 << 20, 8 << 20, Share::FULL), Duration::from_millis(125));
+        assert_eq!(pause(1 << 20, 8 << 20, Share::FLOOR), Duration::from_secs(2));
+        assert_eq!(pause(1 << 20, 0, Share::FLOOR), Duration::from_secs(1 << 20), "it was switched off");
     }
 }

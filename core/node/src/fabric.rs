@@ -6,7 +6,6 @@
 mod change;
 mod link;
 mod owned;
-mod pace;
 mod shelf;
 mod survey;
 mod usage;
@@ -164,8 +163,6 @@ pub(crate) struct Fabric {
     pub(crate) surveys: VecDeque<Survey>,
     /// Disks whose owner has something to copy.
     pub(crate) copying: BTreeSet<u32>,
-    /// How fast that may be.
-    pub(crate) pace: pace::CopyPace,
     /// Disks whose owner is to be advanced.
     pub(crate) touched: BTreeSet<u32>,
     /// Disks whose owner has reads that wait for a lease.
@@ -189,7 +186,6 @@ impl Fabric {
             last_tag: RequestTag::first(settings.me.node, settings.me.incarnation),
             surveys: VecDeque::new(),
             copying: BTreeSet::new(),
-            pace: pace::CopyPace::new(now),
             touched: BTreeSet::new(),
             thirsty: BTreeSet::new(),
             alarms: BinaryHeap::new(),
@@ -390,7 +386,7 @@ impl Node {
         let alarm = fabric.alarms.peek().map(|Reverse((at, _))| *at);
         let look = fabric.looks.peek().map(|Reverse((at, _))| *at);
         let links = fabric.links.values().filter_map(Link::wake_at).min();
-        let pace = (!fabric.copying.is_empty()).then(|| fabric.pace.due_at().unwrap_or(self.now));
+        let pace = (!fabric.copying.is_empty()).then(|| self.shares.due_at().unwrap_or(self.now));
         let survey = (!fabric.surveys.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
         [soon, alarm, look, links, pace, survey, fabric.components.wake_at()].into_iter().flatten().min()
     }

@@ -14,6 +14,7 @@ mod pieces;
 mod range;
 pub mod record;
 mod request;
+mod shares;
 
 pub use control::{ControlError, DiskSpec};
 pub use disk::{DiskKey, DiskState};

@@ -44,8 +44,8 @@ pub const CONTROL_TRIMS_MAX: usize = 256;
 /// How often owners are granted bytes to copy: often enough that copies do not come in bursts.
 pub const COPY_GRANT_PERIOD: Duration = Duration::from_millis(20);
 
-/// How long guests' latency is measured before the pace of copies changes: some hundred requests of a busy guest.
-pub const COPY_PERIOD: Duration = Duration::from_millis(100);
+/// How long guests' latency is measured before shares change: some hundred requests of a busy guest.
+pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
 
 /// Bytes a second that a node's owners copy at first, when guests use their disks.
 pub const COPY_RATE_START: u64 = 128 << 20;
@@ -59,8 +59,8 @@ pub const COPY_RATE_CEILING: u64 = 4 << 30;
 /// What is added in each period in which guests do not feel it.
 pub const COPY_RATE_STEP: u64 = 16 << 20;
 
-/// What copies may add to guests' mean latency whatever it is; beyond, they may double it.
-pub const COPY_GOAL_SLACK: Duration = Duration::from_micros(500);
+/// What others may add to guests' mean latency whatever it is; beyond, they may double it.
+pub const GOAL_SLACK: Duration = Duration::from_micros(500);
 
 /// The goal of a node that has not served guests yet.
 pub const COPY_GOAL_UNKNOWN: Duration = Duration::from_millis(5);

@@ -9,6 +9,7 @@ use crate::disk::{Disk, DiskKey};
 use crate::fabric::{Fabric, FabricOutput, inspected};
 use crate::limits;
 use crate::request::{RequestState, Requester};
+use crate::shares::Shares;
 use base::request::{Outcome, Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
@@ -94,6 +95,8 @@ pub struct Node {
     /// Requests that wait for a buffer or a table page, in order.
     pub(crate) stalled: VecDeque<u32>,
     spare: Vec<Vec<diskgroup::Output>>,
+    /// Who gives way to whom.
+    pub(crate) shares: Shares,
     /// What a node among others has beside.
     pub(crate) fabric: Option<Box<Fabric>>,
 }
@@ -115,6 +118,7 @@ impl Node {
             delayed_count: 0,
             stalled: VecDeque::new(),
             spare: Vec::new(),
+            shares: Shares::new(now),
             fabric: None,
         }
     }
@@ -216,14 +220,27 @@ impl Node {
             let Some(request) = self.stalled.pop_front() else { break };
             self.resume_request(request, out);
         }
-        self.advance_fabric(out);
+        self.look_at_groups();
+        match self.fabric {
+            Some(_) => self.advance_fabric(out),
+            None => self.shares.rest(now),
+        }
         for index in 0..self.groups.len() {
             let Some(group) = self.groups[index].as_mut() else { continue };
             let mut outputs = self.spare.pop().unwrap_or_default();
+            group.shares = self.shares.of_groups;
             group.advance(now, &mut outputs);
             self.route(GroupKey(index as u8), outputs, out);
         }
         self.pump(out);
+    }
+
+    fn look_at_groups(&mut self) {
+        let groups = self.groups.iter().flatten();
+        let (congestion, moved_bytes) = groups.fold((0, 0), |(congestion, moved), group| {
+            (group.congestion().max(congestion), moved + group.background_bytes())
+        });
+        self.shares.look(congestion, moved_bytes);
     }
 
     /// When [`Node::advance`] wants to be called at the latest.

@@ -661,9 +661,8 @@ impl Node {
             disk.record().complete(now, arrival, is_ok);
         }
         let disk_key = state.disk;
-        if let Some(fabric) = self.fabric.as_mut().filter(|_| !matches!(requester, Requester::Control { .. }))
-        {
-            fabric.pace.guest_done(now.since(state.began));
+        if !matches!(requester, Requester::Control { .. }) {
+            self.shares.guest_done(now.since(state.began));
         }
         self.answer_requester(requester, outcome_of(state), out);
         if had_change {

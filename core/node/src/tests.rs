@@ -6,9 +6,9 @@ use base::units::{EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
 use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, Superblock};
-use diskgroup::{Group, Settings};
+use diskgroup::{Group, Settings, Share, Shares};
 use layout::{Component, Layout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LOG_SIZE: u64 = 16 * MIB;
 
@@ -18,6 +18,8 @@ struct Bench {
     pool: Pool,
     device: Vec<u8>,
     now: u64,
+    /// What a device takes for a request.
+    device_ns: u64,
     next_token: u64,
     replies: BTreeMap<u64, Outcome>,
     controls: BTreeMap<u64, Result<(), crate::ControlError>>,
@@ -54,6 +56,7 @@ impl Bench {
             pool,
             device,
             now: 1,
+            device_ns: 1000,
             next_token: 0,
             replies: BTreeMap::new(),
             controls: BTreeMap::new(),
@@ -65,7 +68,7 @@ impl Bench {
     /// Carries device requests out until nothing is left to do.
     fn settle(&mut self, mut out: Vec<Output>) {
         for _ in 0..100_000 {
-            self.now += 1000;
+            self.now += self.device_ns;
             let now = Instant(self.now);
             let mut more = Vec::new();
             for output in out.drain(..) {
@@ -90,6 +93,33 @@ impl Bench {
             out = more;
         }
         panic!("it never settles");
+    }
+
+    /// Carries device requests out for so long, with these shares, but for writes to where data are at rest if they are
+    /// `held`. Gives the extents to which such writes were begun.
+    fn run(&mut self, time_ns: u64, shares: Shares, held: bool) -> BTreeSet<u64> {
+        let extents =
+            Geometry::plan(self.device.len() as u64, Some(LOG_SIZE), true).expect("it fits").extents;
+        let end = self.now + time_ns;
+        let (mut begun, mut out) = (BTreeSet::new(), Vec::new());
+        while self.now < end {
+            self.node.shares.of_groups = shares;
+            self.node.advance(Instant(self.now), &mut out);
+            for output in std::mem::take(&mut out) {
+                let Output::Device { group, output } = output else { continue };
+                if let diskgroup::Output::Write { offset, .. } = &output
+                    && held
+                    && *offset >= extents.offset
+                {
+                    begun.insert((offset - extents.offset) / MIB);
+                    continue;
+                }
+                let io = self.carry_out(output);
+                self.node.device_done(Instant(self.now), group, io, Ok(()), &mut out);
+            }
+            self.now += 1000;
+        }
+        begun
     }
 
     fn carry_out(&mut self, output: diskgroup::Output) -> diskgroup::Io {
@@ -329,4 +359,82 @@ fn disks_are_found_on_their_devices_alone() {
     bench.create(spec.clone());
     let found = bench.node.found();
     assert_eq!((found.len(), &found[0].layout, &found[0].name), (1, &spec.layout, &spec.name));
+}
+
+/// A host by itself has no other measure of what its guests feel.
+#[test]
+fn guests_of_a_host_by_itself_who_feel_it_have_scrubbing_and_destaging_give_way() {
+    let mut bench = Bench::new(16);
+    let disk = bench.create(Bench::spec(8 * MIB, 1));
+    let shares = |bench: &Bench| bench.node.group(GroupKey(0)).expect("it is open").shares;
+    let write = bench.write_request(0, &[7; 4096]);
+    for _ in 0..1000 {
+        bench.now += 1_000_000;
+        assert!(bench.ask(disk, write.clone()).is_ok());
+    }
+    assert_eq!(shares(&bench), Shares::FULL);
+    bench.device_ns = 5_000_000;
+    for _ in 0..50 {
+        assert!(bench.ask(disk, write.clone()).is_ok());
+    }
+    let Shares { scrub, destage } = shares(&bench);
+    assert!(scrub < Share::FULL && destage < Share::FULL);
+}
+
+#[test]
+fn scrubbing_goes_at_its_share() {
+    let scrubbed = |scrub: Share| {
+        let mut bench = Bench::new(16);
+        let disk = bench.create(Bench::spec(8 * MIB, 1));
+        let write = bench.write_request(0, &vec![7; 8 * MIB as usize]);
+        assert!(bench.ask(disk, write).is_ok());
+        bench.node.group_mut(GroupKey(0)).expect("it is open").set_scrub_pace(1 << 30);
+        bench.run(20_000_000, Shares { scrub, ..Shares::FULL }, false);
+        let group = bench.node.group(GroupKey(0)).expect("it is open");
+        group.state().counters.scrubbed_bytes / MIB
+    };
+    assert_eq!(scrubbed(Share::FULL), 8, "one in a millisecond");
+    assert!((1..=2).contains(&scrubbed(Share::FLOOR)), "one in sixteen");
+}
+
+#[test]
+fn destaging_keeps_its_share_in_flight() {
+    let in_flight = |destage: Share| {
+        let mut bench = Bench::new(40);
+        let disk = bench.create(Bench::spec(32 * MIB, 1));
+        let shares = Shares { destage, ..Shares::FULL };
+        for number in 0..2000 {
+            let (token, mut out) = (bench.token(), Vec::new());
+            let write = bench.write_request(number % 32 * MIB + number / 32 * 8192, &[7; 4096]);
+            bench.node.request(Instant(bench.now), token, disk, write, &mut out);
+            assert!(out.is_empty(), "it waits for the batch");
+            let begun = bench.run(5000, shares, true);
+            if !begun.is_empty() {
+                return begun.len();
+            }
+        }
+        panic!("the log fills and nothing is destaged")
+    };
+    assert_eq!((in_flight(Share::FULL), in_flight(Share::FLOOR)), (8, 1));
+}
+
+#[test]
+fn scrubbing_gives_way_to_a_log_that_is_congested() {
+    let mut bench = Bench::new(40);
+    let disk = bench.create(Bench::spec(32 * MIB, 1));
+    let congestion = |bench: &Bench| bench.node.group(GroupKey(0)).expect("it is open").congestion();
+    for number in 0..2000 {
+        let (token, mut out) = (bench.token(), Vec::new());
+        let write = bench.write_request(number % 32 * MIB + number / 32 * 8192, &[7; 4096]);
+        bench.node.request(Instant(bench.now), token, disk, write, &mut out);
+        bench.run(5000, Shares::FULL, true);
+        if congestion(&bench) > 0 {
+            break;
+        }
+    }
+    assert!(congestion(&bench) > 0, "nothing comes to rest");
+    bench.now += 200_000_000;
+    bench.node.advance(Instant(bench.now), &mut Vec::new());
+    let Shares { scrub, destage } = bench.node.shares.of_groups;
+    assert!(scrub < Share::FULL && destage == Share::FULL);
 }

@@ -34,7 +34,7 @@ pub struct Config {
     pub buffer_bytes: u64,
     /// Most bytes of memory in tables.
     pub table_bytes: u64,
-    /// Pace of scrubbing in bytes per second; zero: off.
+    /// Pace of scrubbing in bytes per second, while nobody feels it; zero: off.
     pub scrub_bytes_per_second: u64,
     /// The disk groups.
     pub groups: Vec<GroupSpec>,
@@ -131,7 +131,7 @@ impl Default for MemorySection {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ScrubSection {
-    /// Bytes per second and group.
+    /// Bytes per second and group, while nobody feels it.
     #[serde(deserialize_with = "size")]
     pace: u64,
 }

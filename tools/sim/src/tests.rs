@@ -51,13 +51,13 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
 /// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
 const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::AcknowledgeBeforeShrink, 3),
-    (replication::Mutant::AcceptOlderEpoch, 149),
+    (replication::Mutant::AcceptOlderEpoch, 35),
     (replication::Mutant::ServeUndecided, 16),
     (replication::Mutant::StartAlone, 1),
-    (replication::Mutant::ReadWithoutLease, 173),
+    (replication::Mutant::ReadWithoutLease, 187),
     (replication::Mutant::ReadOverWrites, 4),
     (replication::Mutant::ResyncMissesInFlight, 5),
-    (replication::Mutant::AcknowledgeWithoutResync, 48),
+    (replication::Mutant::AcknowledgeWithoutResync, 37),
     (replication::Mutant::CopyWithoutLock, 6),
     (replication::Mutant::AcceptOldSession, 22),
     (replication::Mutant::SettleDuringResync, 1),

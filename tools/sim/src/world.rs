@@ -11,7 +11,7 @@ use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
     Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
-    Settings,
+    Settings, Share, Shares,
 };
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -26,7 +26,13 @@ pub struct Faults {
     pub full: bool,
     /// A capacity device is not there at some starts, and comes back.
     pub away: bool,
+    /// Guests feel what the group does by itself, so that it is held back.
+    pub held_back: bool,
 }
+
+/// Which seeds are held back comes of a stream of its own, so that the others are as they were before there were such; of
+/// such streams one in which those that once found a fault are not.
+const HELD_BACK: u64 = 0x0c00_5a4e_0000;
 
 /// How a run ended well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -166,6 +172,7 @@ impl World {
             dead_device: crash_at.is_none() && random.chance(1, 10),
             full: random.chance(1, 4),
             away: random.chance(1, 4),
+            held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
         };
         let capacity_count = random.below(3);
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
@@ -269,8 +276,11 @@ impl World {
             self.away_members |= 1 << place;
             superblocks[place as usize] = Superblock::away(&superblocks[0], place);
         }
-        let group =
+        let mut group =
             Group::open(superblocks, self.settings.clone(), self.pool.clone(), Instant(self.now), &mut out);
+        if self.faults.held_back {
+            group.shares = Shares { scrub: Share::FLOOR, destage: Share::FLOOR };
+        }
         self.group = Some(group);
         self.perform(out);
     }

@@ -141,9 +141,8 @@ impl Node {
             copying.into_iter().partition(|disk| self.owner(*disk).is_some());
         self.fabric().copying.retain(|disk| !over.contains(disk));
         let congestion = copying.iter().map(|disk| self.owner_congestion(*disk)).max();
-        let pace = &mut self.fabric().pace;
-        let Some(congestion) = congestion else { return pace.rest(now) };
-        let Some(granted) = pace.grant(now, congestion) else { return };
+        let Some(congestion) = congestion else { return self.shares.rest(now) };
+        let Some(granted) = self.shares.grant(now, congestion) else { return };
         let bytes = (granted / copying.len() as u64).max(1);
         for disk in copying {
             self.step_owner(disk, Input::Pace { bytes });

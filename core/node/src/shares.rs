@@ -1,0 +1,367 @@
+//! Who gives way to whom on a node: guests' I/O, resync, destaging and scrubbing share the same devices, and the goal is what
+//! guests feel.
+//!
+//! The order, and why:
+//! 1. *What keeps a log from filling* is never held back: a full log stops every writer. The group sees to that by itself
+//!    (`diskgroup::Shares`): destaging has its full depth again where congestion begins.
+//! 2. *Guests*: their mean latency is measured, and compared with what it was without the others. Above the goal all others
+//!    give way, and return step by step once it is met (multiplicative decrease, additive increase, as TCP does).
+//! 3. *Resync*: while a copy is missing, another loss would be the last. It may double what guests feel, its floor is high
+//!    (vSAN keeps a fifth of the bandwidth), and scrubbing gives way to it, too.
+//! 4. *Destaging* while the log has room: it only has to happen before the log is full.
+//! 5. *Scrubbing* gives way to everything, also to a log that fills, since it disturbs destaging. It keeps a sixteenth of its
+//!    pace, so that a round always ends.
+//!
+//! Two latencies are remembered. The *usual* one is that of times without copies, whatever else went on: copies may double
+//! it. The *calm* one is that of times in which nothing was destaged or scrubbed either, or next to nothing: it is what those
+//! two are judged by. A time with them only ever lowers it. So where guests simply ask for more than before, destaging and
+//! scrubbing give way for a second or two, what guests feel then becomes the calm latency, and both return.
+//!
+//! No clock and no alarm of its own: it is told the time whenever its node moves on. A node whose guests are elsewhere feels
+//! nothing, and gives every part its full share.
+
+use crate::limits;
+use base::Instant;
+use diskgroup::Share;
+use std::time::Duration;
+
+/// Who gets what on one node.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    /// Of scrubbing and destaging in the node's groups.
+    pub(crate) of_groups: diskgroup::Shares,
+    /// Bytes a second that the node's owners may copy.
+    copy_rate: u64,
+    /// Mean latency of guests' requests while nothing was copied, smoothed; 0 until there was one.
+    usual_ns: u64,
+    /// The same while nothing was destaged or scrubbed either.
+    calm_ns: u64,
+    period: Period,
+    /// Bytes that the groups had destaged and scrubbed when the period began, and when they were last looked at.
+    moved: (u64, u64),
+    granted_at: Option<Instant>,
+}
+
+/// What was measured since.
+#[derive(Debug)]
+struct Period {
+    began: Instant,
+    /// Latencies of guests' requests.
+    sum_ns: u64,
+    count: u64,
+    /// The greatest back-pressure of a component that something was copied to, 0..=255.
+    copy_congestion: u8,
+    /// Whether a log of the node was congested.
+    is_log_congested: bool,
+}
+
+impl Period {
+    fn new(began: Instant) -> Period {
+        Period { began, sum_ns: 0, count: 0, copy_congestion: 0, is_log_congested: false }
+    }
+
+    fn mean_ns(&self) -> Option<u64> {
+        self.sum_ns.checked_div(self.count)
+    }
+}
+
+impl Shares {
+    pub(crate) fn new(now: Instant) -> Shares {
+        Shares {
+            of_groups: diskgroup::Shares::FULL,
+            copy_rate: limits::COPY_RATE_START,
+            usual_ns: 0,
+            calm_ns: 0,
+            period: Period::new(now),
+            moved: (0, 0),
+            granted_at: None,
+        }
+    }
+
+    /// A request of a guest ended that this node served.
+    pub(crate) fn guest_done(&mut self, took: Duration) {
+        self.period.sum_ns += took.as_nanos() as u64;
+        self.period.count += 1;
+    }
+
+    /// How the node's groups are: the greatest congestion, and the bytes that they have destaged and scrubbed so far.
+    pub(crate) fn look(&mut self, congestion: u8, moved_bytes: u64) {
+        self.period.is_log_congested |= congestion > 0;
+        self.moved.1 = moved_bytes;
+    }
+
+    /// Bytes that may be copied from now on, while something is to be copied; nothing before the next grant is due.
+    pub(crate) fn grant(&mut self, now: Instant, congestion: u8) -> Option<u64> {
+        self.period.copy_congestion = self.period.copy_congestion.max(congestion);
+        let since = match self.granted_at {
+            None => limits::COPY_GRANT_PERIOD,
+            Some(at) => now.since(at),
+        };
+        if since < limits::COPY_GRANT_PERIOD {
+            return None;
+        }
+        if self.granted_at.is_none() {
+            self.begin_period(now); // A part of a calm period says little.
+        }
+        self.granted_at = Some(now);
+        if now.since(self.period.began) >= limits::SHARES_PERIOD {
+            self.end_period_of_copies(now);
+        }
+        // After a pause there is no burst.
+        let since = since.min(limits::COPY_GRANT_PERIOD * 2);
+        Some((u128::from(self.copy_rate) * since.as_nanos() / 1_000_000_000) as u64)
+    }
+
+    /// Nothing is to be copied now.
+    pub(crate) fn rest(&mut self, now: Instant) {
+        if self.granted_at.take().is_some() {
+            self.begin_period(now); // What was measured belongs to a time of copies.
+        } else if now.since(self.period.began) >= limits::SHARES_PERIOD {
+            self.end_period(now);
+        }
+    }
+
+    /// When the next grant is due.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.granted_at.map(|at| at + limits::COPY_GRANT_PERIOD)
+    }
+
+    fn begin_period(&mut self, now: Instant) {
+        self.period = Period::new(now);
+        self.moved.0 = self.moved.1;
+    }
+
+    /// A period without copies: what guests felt is remembered, and compared with the goal.
+    fn end_period(&mut self, now: Instant) {
+        let mean = self.period.mean_ns();
+        let is_felt = mean.is_some_and(|mean| self.calm_ns > 0 && mean > goal_ns(self.calm_ns));
+        if let Some(mean) = mean {
+            smooth(&mut self.usual_ns, mean);
+            let at_floor = self.of_groups == diskgroup::Shares { scrub: Share::FLOOR, destage: Share::FLOOR };
+            if at_floor || self.moved.0 == self.moved.1 || mean < self.calm_ns || self.calm_ns == 0 {
+                smooth(&mut self.calm_ns, mean);
+            }
+        }
+        self.share_out(mean, is_felt, false);
+        self.begin_period(now);
+    }
+
+    /// A period of copies is compared with the goal.
+    fn end_period_of_copies(&mut self, now: Instant) {
+        let mean = self.period.mean_ns();
+        let goal = match self.usual_ns {
+            0 => limits::COPY_GOAL_UNKNOWN.as_nanos() as u64,
+            usual => goal_ns(usual),
+        };
+        let is_felt = mean.is_some_and(|mean| mean > goal);
+        let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
+        let rate = match mean {
+            _ if is_congested || is_felt => self.copy_rate * 3 / 4,
+            None => self.copy_rate * 2,
+            Some(_) => self.copy_rate + limits::COPY_RATE_STEP,
+        };
+        self.copy_rate = rate.clamp(limits::COPY_RATE_FLOOR, limits::COPY_RATE_CEILING);
+        self.share_out(mean, is_felt, true);
+        self.begin_period(now);
+    }
+
+    /// Sets the groups' shares after a period.
+    fn share_out(&mut self, mean: Option<u64>, is_felt: bool, has_copies: bool) {
+        let next = |share: Share, gives_way: bool| match mean {
+            _ if gives_way => share.less(),
+            Some(_) => share.more(),
+            None => share.twice(),
+        };
+        let diskgroup::Shares { scrub, destage } = self.of_groups;
+        let scrub_gives_way = is_felt || has_copies || self.period.is_log_congested;
+        self.of_groups =
+            diskgroup::Shares { scrub: next(scrub, scrub_gives_way), destage: next(destage, is_felt) };
+    }
+}
+
+/// The mean latency that guests may have by the side of others, where it is `alone_ns` without them.
+fn goal_ns(alone_ns: u64) -> u64 {
+    (alone_ns * 2).max(alone_ns + limits::GOAL_SLACK.as_nanos() as u64)
+}
+
+fn smooth(average_ns: &mut u64, mean: u64) {
+    *average_ns = if *average_ns == 0 { mean } else { (*average_ns * 7 + mean) / 8 };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = limits::COPY_GRANT_PERIOD;
+
+    struct Bench {
+        now: Instant,
+        shares: Shares,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            Bench { now: Instant(1), shares: Shares::new(Instant(1)) }
+        }
+
+        fn calm(&mut self, latency: Duration) {
+            for _ in 0..100 {
+                self.now = self.now + STEP;
+                self.shares.guest_done(latency);
+                self.shares.rest(self.now);
+            }
+        }
+
+        /// Copies for a second while guests' requests take so long; bytes that might be copied.
+        fn copy(&mut self, latency: Option<Duration>, congestion: u8) -> u64 {
+            let mut bytes = 0;
+            for _ in 0..Duration::from_secs(1).as_millis() / STEP.as_millis() {
+                self.now = self.now + STEP;
+                latency.into_iter().for_each(|latency| self.shares.guest_done(latency));
+                bytes += self.shares.grant(self.now, congestion).expect("a grant is due");
+            }
+            bytes
+        }
+    }
+
+    const QUICK: Duration = Duration::from_micros(300);
+    const SLOW: Duration = Duration::from_millis(9);
+
+    #[test]
+    fn guests_that_feel_it_slow_copies_down_to_the_floor_and_no_further() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let mut rates: Vec<u64> = (0..10).map(|_| bench.copy(Some(SLOW), 0)).collect();
+        assert!(rates[0] > rates[1]);
+        let last = rates.pop().expect("ten");
+        let difference = last.abs_diff(limits::COPY_RATE_FLOOR);
+        assert!(difference < limits::COPY_RATE_FLOOR / 100, "{last}");
+    }
+
+    #[test]
+    fn guests_that_do_not_feel_it_let_copies_become_quicker_step_by_step() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let rates: Vec<u64> = (0..5).map(|_| bench.copy(Some(QUICK * 2), 0)).collect();
+        assert!(rates.is_sorted() && rates[4] > rates[0] + 3 * limits::COPY_RATE_STEP, "{rates:?}");
+    }
+
+    #[test]
+    fn without_guests_copies_are_soon_as_quick_as_they_can_be() {
+        let mut bench = Bench::new();
+        bench.copy(None, 0);
+        // Each grant is rounded down to a byte.
+        assert!(limits::COPY_RATE_CEILING - bench.copy(None, 0) < 100);
+    }
+
+    #[test]
+    fn a_log_that_fills_slows_copies_whatever_guests_feel() {
+        let mut bench = Bench::new();
+        let before = bench.copy(None, 0);
+        for _ in 0..5 {
+            bench.copy(None, 255);
+        }
+        assert!(bench.copy(None, 255) < before / 4);
+    }
+
+    #[test]
+    fn what_guests_feel_during_copies_does_not_become_the_goal() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let usual = bench.shares.usual_ns;
+        for _ in 0..3 {
+            bench.copy(Some(SLOW), 0);
+            bench.shares.rest(bench.now);
+        }
+        assert_eq!(bench.shares.usual_ns, usual);
+    }
+
+    #[test]
+    fn grants_are_not_saved_over_a_pause() {
+        let mut bench = Bench::new();
+        bench.copy(Some(QUICK), 0);
+        bench.now = bench.now + Duration::from_secs(30);
+        let granted = bench.shares.grant(bench.now, 0).expect("one is due");
+        assert!(granted <= limits::COPY_RATE_CEILING / 20, "{granted}");
+        assert_eq!(bench.shares.grant(bench.now, 0), None);
+    }
+
+    /// Lets so many periods pass without copies, in each of which the groups move so many bytes.
+    fn pass(bench: &mut Bench, periods: usize, latency: Option<Duration>, moved_bytes: u64) {
+        for _ in 0..periods {
+            bench.now = bench.now + limits::SHARES_PERIOD;
+            latency.into_iter().for_each(|latency| bench.shares.guest_done(latency));
+            let moved = bench.shares.moved.1 + moved_bytes;
+            bench.shares.look(0, moved);
+            bench.shares.rest(bench.now);
+        }
+    }
+
+    const AT_FLOOR: diskgroup::Shares = diskgroup::Shares { scrub: Share::FLOOR, destage: Share::FLOOR };
+    const FULL: diskgroup::Shares = diskgroup::Shares::FULL;
+
+    #[test]
+    fn guests_that_feel_it_have_scrubbing_and_destaging_give_way_and_return_when_they_do_not() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        pass(&mut bench, 1, Some(SLOW), 1 << 20);
+        assert!(bench.shares.of_groups.scrub < Share::FULL && bench.shares.of_groups.destage < Share::FULL);
+        pass(&mut bench, 9, Some(SLOW), 1 << 20);
+        assert_eq!(bench.shares.of_groups, AT_FLOOR);
+        pass(&mut bench, 14, Some(QUICK), 1 << 20);
+        assert!(bench.shares.of_groups.scrub < Share::FULL, "step by step");
+        pass(&mut bench, 1, Some(QUICK), 1 << 20);
+        assert_eq!(bench.shares.of_groups, FULL);
+    }
+
+    #[test]
+    fn without_guests_nothing_gives_way_and_what_had_to_is_soon_back() {
+        let mut bench = Bench::new();
+        pass(&mut bench, 100, None, 64 << 20);
+        assert_eq!(bench.shares.of_groups, FULL);
+        pass(&mut bench, 1, Some(QUICK), 0);
+        pass(&mut bench, 10, Some(SLOW), 1 << 20);
+        assert_eq!(bench.shares.of_groups, AT_FLOOR);
+        pass(&mut bench, 4, None, 1 << 20);
+        assert_eq!(bench.shares.of_groups, FULL);
+    }
+
+    #[test]
+    fn scrubbing_gives_way_to_copies_even_where_no_guest_is_and_destaging_does_not() {
+        let mut bench = Bench::new();
+        bench.copy(None, 0);
+        bench.copy(None, 0);
+        let diskgroup::Shares { scrub, destage } = bench.shares.of_groups;
+        assert_eq!((scrub, destage), (Share::FLOOR, Share::FULL));
+    }
+
+    #[test]
+    fn scrubbing_gives_way_to_a_log_that_fills_and_destaging_does_not() {
+        let mut bench = Bench::new();
+        for _ in 0..10 {
+            bench.now = bench.now + limits::SHARES_PERIOD;
+            bench.shares.look(1, 0);
+            bench.shares.rest(bench.now);
+        }
+        let diskgroup::Shares { scrub, destage } = bench.shares.of_groups;
+        assert_eq!((scrub, destage), (Share::FLOOR, Share::FULL));
+    }
+
+    #[test]
+    fn what_guests_feel_beside_scrubbing_does_not_become_the_goal() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let before = bench.shares.calm_ns;
+        pass(&mut bench, 50, Some(QUICK * 2), 1 << 20);
+        assert_eq!(bench.shares.calm_ns, before);
+        assert!(bench.shares.usual_ns > before, "copies do not answer for it");
+    }
+
+    #[test]
+    fn a_load_that_has_grown_is_the_new_goal_once_the_others_have_given_way() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        pass(&mut bench, 60, Some(SLOW), 1 << 20);
+        assert_eq!(bench.shares.of_groups, FULL, "it was not their doing");
+    }
+}
