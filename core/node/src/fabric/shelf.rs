@@ -9,6 +9,8 @@ use diskgroup::{Answer, ComponentKey, GroupError, Input, Origin};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
 
+const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::limits::HOLE_PARTS);
+
 impl Node {
     /// Reads what a component of this node holds, whoever owns it: to compare copies. Ends with
     /// [`crate::FabricOutput::Component`].
