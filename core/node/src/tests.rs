@@ -1,6 +1,6 @@
 //! A node over one group on devices in memory: splitting, joining, partial blocks, control operations.
 
-use crate::{DiskKey, DiskSpec, GroupKey, Node, Output, Token};
+use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Node, Output, Token};
 use base::request::{Outcome, Piece, Reply, Request, RequestError};
 use base::units::{EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
@@ -23,6 +23,7 @@ struct Bench {
     next_token: u64,
     replies: BTreeMap<u64, Outcome>,
     controls: BTreeMap<u64, Result<(), crate::ControlError>>,
+    components: BTreeMap<u64, Option<wire::Answer>>,
 }
 
 impl Bench {
@@ -60,6 +61,7 @@ impl Bench {
             next_token: 0,
             replies: BTreeMap::new(),
             controls: BTreeMap::new(),
+            components: BTreeMap::new(),
         };
         bench.settle(out);
         bench
@@ -76,6 +78,9 @@ impl Bench {
                     Output::Reply { token, outcome } => drop(self.replies.insert(token.0, outcome)),
                     Output::Control { token, result } => drop(self.controls.insert(token.0, result)),
                     Output::Event { .. } => {}
+                    Output::Fabric(FabricOutput::Component { token, answer }) => {
+                        self.components.insert(token.0, answer);
+                    }
                     Output::Fabric(_) => unreachable!("one host has no others"),
                     Output::Device { group, output } => {
                         let io = self.carry_out(output);
@@ -437,4 +442,92 @@ fn scrubbing_gives_way_to_a_log_that_is_congested() {
     bench.node.advance(Instant(bench.now), &mut Vec::new());
     let Shares { scrub, destage } = bench.node.shares.of_groups;
     assert!(scrub < Share::FULL && destage == Share::FULL);
+}
+
+const ME: base::NodeId = base::NodeId { host: HostId(1), shard: 0 };
+
+impl Bench {
+    /// Asks the node for something about a component of its own.
+    fn of_component(&mut self, request: wire::Request) -> wire::Answer {
+        let token = self.token();
+        let mut out = Vec::new();
+        self.node.ask_component(Instant(self.now), token, ME, request, &mut out);
+        self.settle(out);
+        self.components.remove(&token.0).flatten().expect("it answers")
+    }
+}
+
+fn is_done(answer: &wire::Answer) -> bool {
+    matches!(answer, wire::Answer::Done { .. })
+}
+
+#[test]
+fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
+    use wire::{Answer, EntryKind, Refusal, Request};
+    let mut bench = Bench::new(16);
+    let me = replication::OwnedBy { node: ME, incarnation: 1 };
+    bench.node.join_fabric(FabricSettings { me, prefers_local: false, mutant: None });
+    let component = ComponentId(7);
+    let new = |size| wire::NewComponent {
+        id: component,
+        disk: DiskId(1),
+        device: DeviceId(1),
+        size,
+        reservation: 0,
+        disk_record: Vec::new(),
+    };
+    assert!(is_done(&bench.of_component(Request::Create(new(2 * MIB)))));
+    assert!(is_done(&bench.of_component(Request::Change(new(4 * MIB)))));
+    assert!(is_done(&bench.of_component(Request::Change(new(2 * MIB)))), "one that is late");
+    let (_, state) = bench.node.group(GroupKey(0)).expect("it is there").components()[0].clone();
+    assert_eq!(state.record.size, 4 * MIB);
+
+    let epoch = 1;
+    let opened = bench.of_component(Request::Open { disk: DiskId(1), component, epoch });
+    assert!(matches!(opened, Answer::Opened { .. }), "{opened:?}");
+    let id = |sequence| base::WriteId { epoch, sequence };
+    let trim = |part, kind| Request::Trim {
+        component,
+        epoch,
+        id: id(9),
+        watermark: base::WriteId::default(),
+        kind,
+        part,
+        block: 0,
+        count: 256,
+    };
+    // A copy of a hole behind the end changes nothing; a guest's trim there is one of a disk that is not so large.
+    assert!(is_done(&bench.of_component(trim(4, EntryKind::Copy))));
+    let refused = bench.of_component(trim(4, EntryKind::Guest(base::RequestTag(1))));
+    assert!(matches!(refused, Answer::Refused(Refusal::NoComponent)), "{refused:?}");
+
+    let data = bench.pool.take_zeroed(8192).expect("there is room");
+    let checksum = base::checksum::crc32c(&data[..4096]);
+    let write = Request::Write {
+        component,
+        epoch,
+        id: id(1),
+        watermark: base::WriteId::default(),
+        kind: EntryKind::Guest(base::RequestTag(2)),
+        part: 2,
+        block: 255 - 1,
+        data: smallvec::smallvec![data],
+        checksums: smallvec::smallvec![checksum, checksum],
+    };
+    assert!(is_done(&bench.of_component(write)));
+    let runs = |bench: &mut Bench, part, count| match bench.of_component(Request::Allocation {
+        component,
+        epoch,
+        part,
+        count,
+    }) {
+        Answer::Allocation(runs) => runs.iter().map(|run| (run.len, run.allocated)).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(runs(&mut bench, 0, 4), [(3 * MIB - 8192, false), (8192, true), (MIB, false)]);
+    assert_eq!(runs(&mut bench, 3, 1), [(MIB, false)]);
+    let beyond = bench.of_component(Request::Allocation { component, epoch, part: 3, count: 2 });
+    assert!(matches!(beyond, Answer::Refused(Refusal::NoComponent)), "{beyond:?}");
+    let other = bench.of_component(Request::Allocation { component, epoch: 2, part: 0, count: 1 });
+    assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");
 }

@@ -16,7 +16,7 @@ pub enum Breach {
     /// The tree is no layout.
     #[error("the layout is not valid: {0}")]
     Invalid(#[from] Invalid),
-    /// The layout is smaller than the disk, or larger than rounding explains.
+    /// The layout is smaller than the disk. A larger one is that of a disk that became smaller.
     #[error("the layout holds {found} bytes for a disk of {size} bytes")]
     Size {
         /// Size of the disk in bytes.
@@ -99,9 +99,7 @@ pub fn check(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<Breach> {
         return vec![invalid.into()];
     }
     let mut breaches = Vec::new();
-    // Every column may be rounded up to the next MiB, and no further.
-    let slack = layout.place_count() as u64 * EXTENT_SIZE;
-    if layout.size() < size || layout.size() >= size + slack {
+    if layout.size() < size {
         breaches.push(Breach::Size { size, found: layout.size() });
     }
     let known: BTreeMap<DeviceId, &DeviceSpace> = devices.iter().map(|device| (device.id, device)).collect();

@@ -33,6 +33,9 @@ pub const SETTLE_DELAY: Duration = Duration::from_millis(50);
 /// How long an owner waits before it asks again what was refused for now, or a directory that is away.
 pub const RETRY: Duration = Duration::from_millis(100);
 
+/// Parts that count as freed together: a component remembers the greatest id of a freeing for each GiB.
+pub const HOLE_PARTS: u32 = 1024;
+
 /// How long a component that refused to be brought up to date is left alone.
 pub const RESYNC_RETRY: Duration = Duration::from_secs(5);
 

@@ -29,6 +29,15 @@ pub(crate) fn blocks(block: u16, count: u16) -> Result<(), Flaw> {
     )
 }
 
+/// The blocks of a trim, which may be none: a mark, or a hole that is told of for its id.
+pub(crate) fn trim(block: u16, count: u16) -> Result<(), Flaw> {
+    check(
+        usize::from(block) + usize::from(count) <= BLOCKS_PER_EXTENT
+            && usize::from(block) < BLOCKS_PER_EXTENT,
+        "its blocks do not lie within one part",
+    )
+}
+
 /// The blocks of a write to a component.
 pub(crate) fn write(block: u16, data: &Buffers, checksum_count: usize) -> Result<(), Flaw> {
     check(checksum_count <= BLOCKS_PER_EXTENT, "it has more checksums than a part has blocks")?;
@@ -73,7 +82,10 @@ pub(crate) fn component(new: &NewComponent) -> Result<(), Flaw> {
 pub(crate) fn entries(entries: &[Entry]) -> Result<(), Flaw> {
     check(entries.len() <= ENTRIES_MAX, "it has too many entries")?;
     check(entries.is_sorted_by_key(|entry| entry.id), "its entries are not in ascending order")?;
-    entries.iter().try_for_each(|entry| blocks(entry.block, entry.count))
+    entries.iter().try_for_each(|entry| match entry.is_trim {
+        true => trim(entry.block, entry.count),
+        false => blocks(entry.block, entry.count),
+    })
 }
 
 pub(crate) fn changed(parts: &[PartVersions], next: Option<u32>) -> Result<(), Flaw> {

@@ -78,7 +78,8 @@ pub enum Request {
         part: u32,
         /// First block of it.
         block: u16,
-        /// Blocks, 1..=256, that end within the part.
+        /// Blocks, 0..=256, that end within the part. None: a change that has not happened, whose id is not to be missing
+        /// (a mark), or a freeing that is told of for its id.
         count: u16,
     },
     /// Read blocks of one part.
@@ -186,7 +187,7 @@ pub struct Entry {
     pub part: u32,
     /// First block of it.
     pub block: u16,
-    /// Blocks, 1..=256.
+    /// Blocks, 1..=256; of a trim also 0: a mark.
     pub count: u16,
     /// Whether it is a trim.
     pub is_trim: bool,

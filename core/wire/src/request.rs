@@ -89,9 +89,8 @@ impl Coded for Request {
     fn check(&self) -> Result<(), Flaw> {
         match self {
             Request::Write { block, data, checksums, .. } => check::write(*block, data, checksums.len()),
-            Request::Trim { block, count, .. } | Request::Read { block, count, .. } => {
-                check::blocks(*block, *count)
-            }
+            Request::Trim { block, count, .. } => check::trim(*block, *count),
+            Request::Read { block, count, .. } => check::blocks(*block, *count),
             Request::Create(new) | Request::Change(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
             Request::Allocation { part, count, .. } => check::parts(*part, *count),

@@ -9,6 +9,8 @@ use diskgroup::{Answer, ComponentKey, GroupError, Input, Origin};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
 
+const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::limits::HOLE_PARTS);
+
 impl Node {
     /// Reads what a component of this node holds, whoever owns it: to compare copies. Ends with
     /// [`crate::FabricOutput::Component`].
@@ -92,18 +94,26 @@ impl Node {
             Store::Changed { since, from_part } => {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
             }
-            Store::Change(new) => {
-                let record = record(&new);
-                // What one that is late says of the size was true once: it never undoes what came after it.
-                let before = self.group(group).and_then(|group| group.component_state(key));
-                let size = before.map_or(record.size, |before| before.record.size.max(record.size));
-                let record = ComponentRecord { size, ..record };
-                self.ask(group, waiter, |op| Input::Change { op, component: key, record }, out);
-            }
+            Store::Change(new) => self.store_change((op, group, key), &new, out),
             Store::Allocation { part, count } => self.begin_survey((op, group, key), (part, count), out),
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("done above"),
         }
+    }
+
+    /// Replaces what is recorded of a component. What a request that is late says of its size was true once: it never undoes
+    /// what came after it.
+    fn store_change(
+        &mut self,
+        (op, group, component): (StoreOp, GroupKey, ComponentKey),
+        new: &NewComponent,
+        out: &mut Vec<Output>,
+    ) {
+        let record = record(new);
+        let before = self.group(group).and_then(|group| group.component_state(component));
+        let size = before.map_or(record.size, |before| before.record.size.max(record.size));
+        let record = ComponentRecord { size, ..record };
+        self.ask(group, Waiter::Store { op, group }, |op| Input::Change { op, component, record }, out);
     }
 
     fn store_create(&mut self, op: StoreOp, new: NewComponent, out: &mut Vec<Output>) {

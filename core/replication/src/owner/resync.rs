@@ -200,6 +200,8 @@ impl Owner {
         resync.is_listing = false;
         resync.next = [source.next, target.next].into_iter().flatten().min();
         let end = resync.next.unwrap_or(u32::MAX);
+        // The GiB whose freeing the target is told of.
+        let mut noted: Option<(u32, WriteId)> = None;
         let is_needed = |of_source: WriteId, of_target: WriteId| match mutants {
             (true, _, _) => of_source > since,
             (_, true, _) => of_source != of_target,
@@ -222,6 +224,14 @@ impl Owner {
             // Asked for all it ever got, the target named nothing: it has nothing.
             let is_bare = since == WriteId::default() && of_target.is_none();
             if is_hole && (is_named || is_bare) {
+                // No block differs. But the target may be what another is brought up to date from later, one that missed
+                // the freeing and holds the data still.
+                let id = hole_of(of_source.as_ref());
+                let note = (part / limits::HOLE_PARTS, id);
+                if id > hole_of(of_target.as_ref()) && noted != Some(note) {
+                    noted = Some(note);
+                    resync.runs.push_back(Run { range: Range { part, block: 0, count: 0 }, id });
+                }
                 continue;
             }
             push_runs(&mut resync.runs, part, of_source.as_ref(), of_target.as_ref(), is_needed);
@@ -263,6 +273,9 @@ impl Owner {
         let Work::Copy { target, range, tried, .. } = self.works[key as usize] else {
             unreachable!("only copies copy")
         };
+        if range.count == 0 {
+            return self.note_hole(key);
+        }
         let place = &self.places[target.place as usize];
         let source = place
             .active()
@@ -273,6 +286,19 @@ impl Owner {
         let at = At { place: target.place, member };
         let request = Request::Read { component, epoch: self.epoch, part, block, count };
         self.send(node, Asked::CopyRead { work: key, at }, request);
+    }
+
+    /// Tells a component of a freeing that changes none of its blocks.
+    fn note_hole(&mut self, key: u32) {
+        let Work::Copy { target, range, id, outstanding, .. } = &mut self.works[key as usize] else {
+            unreachable!("only copies copy")
+        };
+        *outstanding = 1;
+        let (target, part, id) = (*target, range.part, *id);
+        let (node, component) = (self.member(target).node, self.member(target).component);
+        let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Copy);
+        let request = Request::Trim { component, epoch, id, watermark, kind, part, block: 0, count: 0 };
+        self.send(node, Asked::CopyWrite { work: key }, request);
     }
 
     pub(crate) fn copy_read(&mut self, key: u32, at: At, answer: Result<Answer, Lost>) {
@@ -401,6 +427,14 @@ impl Owner {
                 self.abort_resync(target, LeftBecause::Unreachable);
             }
         }
+    }
+}
+
+/// The greatest id of a freeing, where nothing is allocated.
+fn hole_of(versions: Option<&Versions>) -> WriteId {
+    match versions {
+        Some(Versions::Hole(id)) => *id,
+        Some(Versions::Regions(_)) | None => WriteId::default(),
     }
 }
 

@@ -81,6 +81,16 @@ fn a_disk_is_changed_from_a_host_that_does_not_own_it_under_load() {
         assert_eq!(client.write(48 * MIB, &stamped(3)), Err(ENOSPC));
         assert!(client.read(40 * MIB - 4096, 4096).is_ok());
     }
+    let shown = cluster.json(user, &["disk", "show", "site"]);
+    assert_eq!(
+        (&shown["debts"], shown["size"].as_u64()),
+        (&Value::Array(Vec::new()), Some(40 * MIB)),
+        "{shown}"
+    );
+    wait_for("the space is given back", SECONDS, || {
+        let shown = cluster.json(user, &["disk", "show", "site"]);
+        shown["under_way"].is_null().then_some(())
+    });
     // What was there does not come back.
     cluster.resize(other, "site", "128MiB");
     cluster.wait_for_size(third, "site", 128 * MIB);

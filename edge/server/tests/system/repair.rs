@@ -202,3 +202,50 @@ fn what_stood_on_a_device_that_failed_is_made_anew_at_once() {
         assert!(cluster.attach("c", name).read(0, MIB as u32) == Ok(all));
     }
 }
+
+/// A copy made anew held what the other had, but not that something had been trimmed: one that had been away since before
+/// that was brought up to date from it, and kept what was trimmed.
+#[test]
+fn what_was_trimmed_stays_so_though_one_copy_missed_it_and_the_other_has_moved() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.mirrored("web", "64MiB");
+    let (leaving, away, third) = (holders[0].as_str(), holders[1].as_str(), third(&holders));
+    let mut client = cluster.attach(third, "web");
+    let content: Vec<u8> = (0..256).flat_map(stamped).collect();
+    client.write(16 * MIB, &content).expect("it writes");
+    client.write(32 * MIB, &stamped(1)).expect("it writes");
+    cluster.order("kill", away);
+    client.trim(16 * MIB, MIB as u32).expect("it trims");
+    cluster.json(third, &["host", "maintenance", leaving, "--mode", "full-evacuation", "--yes"]);
+    wait_for("the other copy has moved", SECONDS, || {
+        cluster.holders(third, "web").iter().all(|host| host != leaving).then_some(())
+    });
+    cluster.order("start", away);
+    drop(cluster.attach_soon(away, "web"));
+    cluster.wait_until_whole(third, "web");
+    drop(client);
+    cluster.order("kill", third);
+    let mut client = cluster.attach_soon(away, "web");
+    assert!(client.read(16 * MIB, MIB as u32) == Ok(vec![0; MIB as usize]), "a trim came undone");
+    assert!(client.read(32 * MIB, 4096) == Ok(stamped(1)));
+}
+
+/// A write that no copy has room for is told to the copies as a change of nothing, which the bytes between hosts did not allow.
+#[test]
+fn a_disk_whose_copies_are_all_full_says_so_and_goes_on() {
+    let folder = tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder");
+    for name in ["a", "b"] {
+        configure(folder.path(), name, Path::new("capacity.img"), "256MiB");
+    }
+    let cluster = Cluster::start_in(folder, 2);
+    cluster.json("a", &["disk", "create", "web", "1GiB", "--policy", "default,stripes=1"]);
+    let mut client = cluster.attach_soon("a", "web");
+    let content: Vec<u8> = (0..256).flat_map(stamped).collect();
+    let fits = (0..1024).find(|part| client.write(part * MIB, &content).is_err()).expect("it becomes full");
+    assert!(fits > 100, "{fits} MiB");
+    assert_eq!(client.write(fits * MIB, &content), Err(super::nbd::errno::ENOSPC));
+    client.trim(0, 8 * MIB as u32).expect("it trims");
+    wait_for("there is room again", SECONDS, || client.write(fits * MIB, &content).ok());
+    assert!(client.read(fits * MIB, MIB as u32).as_ref() == Ok(&content));
+    cluster.wait_until_whole("b", "web");
+}
