@@ -54,6 +54,16 @@ impl Node {
             let missing = Stored::Failed(Refusal::NoComponent);
             return self.stored(op, if is_hole { Stored::Done { congestion: 0 } } else { missing });
         }
+        self.store_in(op, (group, key), store, out);
+    }
+
+    fn store_in(
+        &mut self,
+        op: StoreOp,
+        (group, key): (GroupKey, ComponentKey),
+        store: Store,
+        out: &mut Vec<Output>,
+    ) {
         let waiter = Waiter::Store { op, group };
         match store {
             Store::State => {
@@ -97,7 +107,7 @@ impl Node {
             Store::Change(new) => self.store_change((op, group, key), &new, out),
             Store::Allocation { part, count } => self.begin_survey((op, group, key), (part, count), out),
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
-            Store::Create(_) => unreachable!("done above"),
+            Store::Create(_) => unreachable!("a component is made where there is none"),
         }
     }
 
