@@ -4,7 +4,7 @@ use super::network::Connection;
 use super::plan::MS;
 use super::world::{Event, World};
 use base::NodeId;
-use wire::{Answer, Message, Request};
+use wire::{Answer, Body, Message, Outgoing, Request, Version};
 
 impl World {
     pub(crate) fn connect_arrives(&mut self, from: NodeId, to: NodeId, session: u64) {
@@ -49,6 +49,7 @@ impl World {
     }
 
     pub(crate) fn send_request(&mut self, from: NodeId, to: NodeId, message: Message<Request>) {
+        assert_travels(&message);
         let Some(at) = self.arrival(from, message.session, from, to) else { return };
         if self.is_mangled() {
             match self.random.below(3) {
@@ -66,6 +67,7 @@ impl World {
     }
 
     pub(crate) fn send_answer(&mut self, from: NodeId, to: NodeId, message: Message<Answer>) {
+        assert_travels(&message);
         let Some(at) = self.arrival(to, message.session, from, to) else { return };
         if self.is_mangled() {
             match self.random.below(2) {
@@ -75,4 +77,11 @@ impl World {
         }
         self.at(at, Event::Answer { from, to, message });
     }
+}
+
+/// Messages travel as they are, without bytes; here they are made into bytes all the same, for what has none would end a real
+/// node.
+fn assert_travels<T: Body>(message: &Message<T>) {
+    let mut outgoing = Outgoing::new(Version::LATEST);
+    assert!(outgoing.push(message).is_ok(), "one message fits");
 }
