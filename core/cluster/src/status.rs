@@ -117,17 +117,23 @@ fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
     }
 }
 
+/// Bytes that were copied for a component, and that are left, if its owner is at that.
+fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
+    view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?.resync
+}
+
 /// What is being filled, how much is left, and when that will be done.
 fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
-    let told =
-        |id: ComponentId| view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?.resync;
-    let mut left = 0;
+    let (mut left, mut is_begun) = (0, false);
     let mut targets = BTreeSet::new();
     for member in disk.roster.members.iter().filter(|one| one.standing != Standing::Active) {
         let (place, component) = disk.component(member.component).expect("the roster names what is there");
         let is_incoming = disk.incoming.iter().any(|one| one.component.id == member.component);
-        let bytes = match told(member.component) {
-            Some((_, bytes)) => bytes,
+        let bytes = match resync(view, disk, member.component) {
+            Some((_, bytes)) => {
+                is_begun = true;
+                bytes
+            }
             None if is_incoming => view.used(disk.id).get(place).copied().unwrap_or(0),
             None => continue,
         };
@@ -143,6 +149,7 @@ fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
             let time = duration(Duration::from_secs(left.div_ceil(pace)));
             format!("done in about {time} at {}/s", format_bytes(pace))
         }
+        None if is_begun => "being copied".to_owned(),
         None => "nothing is copied at the moment".to_owned(),
     };
     Some(format!("{} left to copy to {targets}, {when}", format_bytes(left)))
@@ -170,8 +177,10 @@ fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant
         Ground::DeviceAway(since) => format!("{device} is away for {}", ago(now, since)),
         Ground::DeviceFailed => format!("{device} failed"),
         Ground::Unknown => format!("no host has {device}"),
-        Ground::Unsure => format!("{host} is suspect"),
-        Ground::Here => match disk.roster.member(component.id).map(|member| member.standing) {
+        // Whom its owner copies to is there, whoever else is not sure yet.
+        Ground::Unsure if resync(view, disk, component.id).is_none() => format!("{host} is suspect"),
+        Ground::Unsure | Ground::Here => match disk.roster.member(component.id).map(|member| member.standing)
+        {
             Some(Standing::Stale) => format!("the component on {device} lost data"),
             Some(Standing::Active | Standing::Absent) | None => {
                 format!("the component on {device} is behind")
@@ -265,6 +274,10 @@ mod tests {
             )),
         );
         view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(target.id, 512 * MIB, 512 * MIB)]));
+        let begun = format!(
+            "1 of 2 components missing: {name} is away for 60 min; 512 MiB left to copy to {on}, being copied"
+        );
+        check(&view, &repairs, None, 3600, Some(&begun));
         check(
             &view,
             &repairs,
@@ -275,6 +288,22 @@ mod tests {
                  512 MiB left to copy to {on}, done in about 64 s at 8 MiB/s"
             )),
         );
+    }
+
+    #[test]
+    fn a_host_that_is_copied_to_is_not_called_suspect() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "default,stripes=1");
+        let (host, component) = {
+            let member = &view.disk(1).roster.members[1];
+            (member.node.host, member.component)
+        };
+        view.liveness.insert(host, crate::Liveness::Suspect { since: at(0) });
+        view.disks.get_mut(&DiskId(1)).unwrap().roster.members[1].standing = Standing::Absent;
+        let found = |view: &View| explain_disk(view, view.disk(1), &Repairs::default(), None, at(1)).unwrap();
+        assert!(found(&view).contains("is suspect"), "{}", found(&view));
+        view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(component, 0, MIB)]));
+        assert!(found(&view).contains("is behind; 1 MiB left to copy"), "{}", found(&view));
     }
 
     #[test]
