@@ -33,6 +33,10 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "a component that had been alone was taken for one that lost changes, and sent nothing any more",
         ),
         (1619, "a trim alone in the log lost its version with a restart: a resync passed it over"),
+        (
+            1275,
+            "what a component told of its changes was out of order, which ends a node that makes it into bytes",
+        ),
         (5778, "a trim of a part that was not copied yet left no version: the copy brought a lesser one"),
     ];
     for (seed, story) in stories {

@@ -168,7 +168,10 @@ impl Node {
             tag: one.tag,
         };
         let lately = group.decided_lately(key).into_iter().map(|one| entry(one, true));
-        let window = lately.chain(group.window(key).into_iter().map(|one| entry(one, false))).collect();
+        let window = group.window(key).into_iter().map(|one| entry(one, false));
+        let mut window: Vec<Entry> = lately.chain(window).collect();
+        // What a resync let it forget may be newer than what it has to keep.
+        window.sort_by_key(|entry| entry.id);
         Stored::State { promised: record.promised, watermark: group.watermark(key), window }
     }
 
