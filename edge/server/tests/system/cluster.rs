@@ -150,6 +150,15 @@ impl Cluster {
         });
     }
 
+    /// Waits until so many components stand on all hosts together.
+    pub fn wait_for_components(&self, expected: u64) {
+        wait_for("components are gone", SECONDS, || {
+            let hosts = self.json("a", &["host", "list"]);
+            let count = |host: &Value| host["component_count"].as_u64().expect("a number");
+            (hosts.as_array().expect("hosts").iter().map(count).sum::<u64>() == expected).then_some(())
+        });
+    }
+
     pub fn wait_for_owner(&self, disk: &str, owner: &str) {
         wait_for("the owner is another", SECONDS, || {
             (self.json("a", &["disk", "show", disk])["owner"] == owner).then_some(())
@@ -289,11 +298,7 @@ fn clients_of_two_hosts_share_a_disk_and_its_owner_follows_who_stays() {
             cluster.json(host, &["disk", "list"]).as_array().expect("disks").is_empty().then_some(())
         });
     }
-    wait_for("its components are gone", SECONDS, || {
-        let hosts = cluster.json("a", &["host", "list"]);
-        let count = |host: &Value| host["component_count"].as_u64().expect("a number");
-        (hosts.as_array().expect("hosts").iter().map(count).sum::<u64>() == 0).then_some(())
-    });
+    cluster.wait_for_components(0);
 }
 
 #[test]
