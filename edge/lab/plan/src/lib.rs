@@ -1,0 +1,1 @@
+//! What to run: the lab's one model of a workload, whichever dialect it was written in.

@@ -1,0 +1,1 @@
+//! Results that other tools wrote, read into one form, and the audit of what they support.

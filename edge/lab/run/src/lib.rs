@@ -1,0 +1,1 @@
+//! The lab at work: generator, targets, experiments, agents.

@@ -1,0 +1,1 @@
+//! What can be concluded from measurements: histograms, steady state, comparison, knees, scale-out, Little's law.
