@@ -1,0 +1,1 @@
+//! Named workloads of published tests.
