@@ -1,0 +1,291 @@
+//! One closed loop of I/Os: what it does next, decided from the time and what has completed.
+//!
+//! A worker of a plan is one stream; a worker with a depth on each of several targets is one stream a target, for these do not
+//! wait for one another. A stream has no clock and does no I/O: [`Stream::next`] says what to begin, [`Stream::ended`] that
+//! something ended.
+
+use super::arrivals::{Schedule, Sharing};
+use super::places::{NoRoom, Operation, Places, WorkerNumber};
+use super::popularity::unit;
+use base::Random;
+use plan::{Amount, FlushRule, Group, Line, Pattern, Size, Think};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// An I/O to be begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Io {
+    /// What it does.
+    pub operation: Operation,
+    /// Index of the stage's target.
+    pub target: usize,
+    /// Where, in bytes.
+    pub offset: u64,
+    /// How much, in bytes.
+    pub size: u64,
+    /// When it was meant to begin: latency counts from then. None: it counts from when it begins.
+    pub intended: Option<u64>,
+}
+
+/// What a stream does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// This I/O.
+    Begin(Io),
+    /// A flush of this target, alone: once nothing else is under way.
+    Flush(usize),
+    /// Nothing before this time.
+    Wait(u64),
+    /// Nothing before one of its I/Os has ended.
+    Full,
+    /// Nothing any more.
+    Finished,
+}
+
+/// What a stream is made from.
+#[derive(Debug, Clone)]
+pub struct StreamPlan {
+    /// Index of the stage's group.
+    pub group: usize,
+    /// Which worker it belongs to.
+    pub worker: WorkerNumber,
+    /// Its targets (indices of the plan's).
+    pub targets: Vec<usize>,
+    /// I/Os that it keeps outstanding.
+    pub depth: u32,
+    /// Streams that share its rates.
+    pub sharing: Sharing,
+}
+
+/// A closed loop of I/Os.
+#[derive(Debug)]
+pub struct Stream {
+    /// Index of the stage's group.
+    pub group: usize,
+    lines: Vec<(f64, Line)>,
+    places: Vec<(usize, Places)>,
+    place_next: usize,
+    depth: u32,
+    under_way: u32,
+    random: Random,
+    schedules: Vec<Schedule>,
+    /// An I/O that was drawn and waits for its time.
+    drawn: Option<(usize, Operation, u64)>,
+    /// Per line: I/Os since the last pause.
+    since_pause: Vec<u32>,
+    paused_until: u64,
+    bytes_left: Option<u64>,
+    flush: Option<FlushRule>,
+    writes_since_flush: u32,
+    flush_due: bool,
+    stopped: bool,
+    size_mean: f64,
+}
+
+impl Stream {
+    /// A stream of `group` that may begin at `start` (nanoseconds). `sizes` are those of the plan's targets, in bytes;
+    /// `shared` the sequential positions of the group, a target each.
+    ///
+    /// # Errors
+    /// When no I/O fits in the span on one of its targets.
+    pub fn new(
+        group: &Group,
+        of: &StreamPlan,
+        sizes: &[u64],
+        shared: &[Arc<AtomicU64>],
+        start: u64,
+        mut random: Random,
+    ) -> Result<Stream, NoRoom> {
+        let mut places = Vec::new();
+        for &target in &of.targets {
+            let place = Places::new(&group.pattern, of.worker, sizes[target], &shared[target], &mut random)?;
+            places.push((target, place));
+        }
+        let span: u64 = places.iter().map(|(_, place)| place.span()).sum();
+        let bytes_left = group.timing.length.amount().map(|amount| match amount {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Passes(passes) => (span as f64 * passes) as u64,
+        });
+        let schedules =
+            group.rates.iter().map(|rate| Schedule::new(rate, of.sharing, start, &mut random)).collect();
+        Ok(Stream {
+            group: of.group,
+            lines: cumulative(&group.pattern),
+            places,
+            place_next: 0,
+            depth: of.depth,
+            under_way: 0,
+            random,
+            schedules,
+            drawn: None,
+            since_pause: vec![0; group.pattern.lines.len()],
+            paused_until: start,
+            bytes_left,
+            flush: group.caching.flush,
+            writes_since_flush: 0,
+            flush_due: false,
+            stopped: false,
+            size_mean: group.pattern.size_mean(),
+        })
+    }
+
+    /// What to do at `now`. An I/O that is given must be begun, and its end told.
+    pub fn next(&mut self, now: u64) -> Next {
+        if self.flush_due {
+            return self.next_flush();
+        }
+        if self.stopped || self.bytes_left == Some(0) {
+            return if self.under_way > 0 { Next::Full } else { Next::Finished };
+        }
+        if self.under_way >= self.depth {
+            return Next::Full;
+        }
+        if self.paused_until > now {
+            return Next::Wait(self.paused_until);
+        }
+        let (line, operation, size) = match self.drawn.take() {
+            Some(drawn) => drawn,
+            None => self.draw(),
+        };
+        let due = self.schedules.iter().filter(|schedule| schedule.counts(operation)).map(Schedule::due).max();
+        if let Some(due) = due
+            && due > now
+        {
+            self.drawn = Some((line, operation, size));
+            return Next::Wait(due);
+        }
+        self.begin(now, line, operation, size)
+    }
+
+    fn next_flush(&mut self) -> Next {
+        match self.under_way {
+            0 => {
+                self.flush_due = false;
+                self.under_way = 1;
+                Next::Flush(self.places[0].0)
+            }
+            _ => Next::Full,
+        }
+    }
+
+    fn draw(&mut self) -> (usize, Operation, u64) {
+        let random = &mut self.random;
+        let line = match self.lines.len() {
+            1 => 0,
+            _ => {
+                let at = unit(random);
+                self.lines.iter().position(|(share, _)| at < *share).unwrap_or(self.lines.len() - 1)
+            }
+        };
+        let of = &self.lines[line].1;
+        let operation = if of.reads >= 100.0 {
+            Operation::Read
+        } else if of.reads <= 0.0 && of.trims <= 0.0 {
+            Operation::Write
+        } else {
+            let at = unit(random) * 100.0;
+            if at < of.reads {
+                Operation::Read
+            } else if at < of.reads + of.trims {
+                Operation::Trim
+            } else {
+                Operation::Write
+            }
+        };
+        let size = match of.size {
+            Size::Fixed(size) => size,
+            Size::Range { min, max, step } => (random.range(min / step..max / step + 1) * step).max(min),
+        };
+        (line, operation, size)
+    }
+
+    fn begin(&mut self, now: u64, line: usize, operation: Operation, size: u64) -> Next {
+        let mut intended = None;
+        for schedule in self.schedules.iter_mut().filter(|schedule| schedule.counts(operation)) {
+            if schedule.is_open() {
+                intended = intended.max(Some(schedule.due()));
+            }
+            schedule.begin(size, &mut self.random);
+        }
+        let Some((target, offset)) = self.place(line, operation, size) else {
+            self.stopped = true;
+            return if self.under_way > 0 { Next::Full } else { Next::Finished };
+        };
+        self.count(now, line, operation, size);
+        Next::Begin(Io { operation, target, offset, size, intended })
+    }
+
+    /// The next place of any target that is not done yet, in turn.
+    fn place(&mut self, line: usize, operation: Operation, size: u64) -> Option<(usize, u64)> {
+        for _ in 0..self.places.len() {
+            let index = self.place_next;
+            self.place_next = if index + 1 == self.places.len() { 0 } else { index + 1 };
+            let (target, places) = &mut self.places[index];
+            if let Some(offset) = places.next(&mut self.random, &self.lines[line].1, operation, size) {
+                return Some((*target, offset));
+            }
+        }
+        None
+    }
+
+    fn count(&mut self, now: u64, line: usize, operation: Operation, size: u64) {
+        self.under_way += 1;
+        self.bytes_left = self.bytes_left.map(|left| left.saturating_sub(size));
+        if let Some(Think { after, pause, .. }) = self.lines[line].1.think {
+            self.since_pause[line] += 1;
+            if self.since_pause[line] >= after.max(1) {
+                self.since_pause[line] = 0;
+                self.paused_until = now + pause.as_nanos() as u64;
+            }
+        }
+        if operation == Operation::Write
+            && let Some(rule) = self.flush
+            && rule.every > 0
+        {
+            self.writes_since_flush += 1;
+            if self.writes_since_flush >= rule.every {
+                self.writes_since_flush = 0;
+                self.flush_due = true;
+            }
+        }
+    }
+
+    /// One of its I/Os has ended, or its flush.
+    pub fn ended(&mut self) {
+        assert!(self.under_way > 0, "an I/O ends once");
+        self.under_way -= 1;
+    }
+
+    /// Begins nothing any more.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.flush_due = false;
+    }
+
+    /// I/Os under way.
+    pub fn under_way(&self) -> u32 {
+        self.under_way
+    }
+
+    /// I/Os (about) that were meant to begin by `now` and have not, in an open loop.
+    pub fn backlog(&self, now: u64) -> f64 {
+        let open = self.schedules.iter().filter(|schedule| schedule.is_open());
+        open.map(|schedule| schedule.backlog(now, self.size_mean)).fold(0.0, f64::max)
+    }
+}
+
+/// Lines with the cumulative share of their weights.
+fn cumulative(pattern: &Pattern) -> Vec<(f64, Line)> {
+    let whole: f64 = pattern.lines.iter().map(|line| line.weight).sum();
+    let mut sum = 0.0;
+    let lines = pattern.lines.iter().filter(|line| line.weight > 0.0);
+    lines
+        .map(|line| {
+            sum += line.weight / whole;
+            (sum, line.clone())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

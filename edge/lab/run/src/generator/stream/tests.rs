@@ -1,0 +1,146 @@
+use super::*;
+use plan::{Arrivals, Loop, Pace, Rate, RateOf, RatePer, Timing};
+use std::time::Duration;
+
+const ALONE: Sharing = Sharing { of_worker: 1, of_group: 1, index: 0, reached: 0.0 };
+
+fn stream(depth: u32, change: impl FnOnce(&mut Group)) -> Stream {
+    let mut group = Group::new("g", 0, depth, Pattern::simple(4096, 100.0, 100.0), Timing::seconds(1));
+    change(&mut group);
+    let of = StreamPlan {
+        group: 0,
+        worker: WorkerNumber { in_group: 0, on_target: 0 },
+        targets: group.targets.clone(),
+        depth,
+        sharing: ALONE,
+    };
+    let shared: Vec<Arc<AtomicU64>> = (0..3).map(|_| Arc::default()).collect();
+    Stream::new(&group, &of, &[1 << 20; 3], &shared, 0, Random::new(9)).expect("there is room")
+}
+
+fn begun(next: Next) -> Io {
+    match next {
+        Next::Begin(io) => io,
+        other => panic!("not an I/O: {other:?}"),
+    }
+}
+
+#[test]
+fn a_stream_keeps_its_depth_outstanding_and_no_more() {
+    let mut stream = stream(3, |_| ());
+    (0..3).for_each(|_| drop(begun(stream.next(0))));
+    assert_eq!(stream.next(0), Next::Full);
+    stream.ended();
+    begun(stream.next(5));
+    assert_eq!(stream.next(5), Next::Full);
+}
+
+#[test]
+fn the_mix_of_reads_writes_trims_and_sizes_is_what_was_asked_for() {
+    let mut stream = stream(1, |group| {
+        group.pattern.lines = vec![Line::new(3.0, Size::Fixed(512), 70.0, 100.0), {
+            let mut line = Line::new(1.0, Size::Range { min: 4096, max: 16384, step: 4096 }, 0.0, 100.0);
+            line.trims = 10.0;
+            line
+        }];
+    });
+    let mut counts = [0f64; 3];
+    let mut small = 0f64;
+    for _ in 0..40_000 {
+        let io = begun(stream.next(0));
+        counts[io.operation as usize] += 1.0 / 40_000.0;
+        small += f64::from(u8::from(io.size == 512)) / 40_000.0;
+        assert!(io.size == 512 || io.size % 4096 == 0 && io.size <= 16384);
+        assert!(io.offset + io.size <= 1 << 20);
+        stream.ended();
+    }
+    for (found, expected) in [(counts[0], 0.525), (counts[1], 0.45), (counts[2], 0.025), (small, 0.75)] {
+        assert!((found - expected).abs() < 0.01, "{found} of {expected}");
+    }
+}
+
+#[test]
+fn an_amount_ends_a_stream_once_its_last_io_has_ended() {
+    let mut stream = stream(2, |group| {
+        group.timing.length = plan::Length::Amount(Amount::Bytes(3 * 4096));
+    });
+    begun(stream.next(0));
+    begun(stream.next(0));
+    stream.ended();
+    begun(stream.next(0));
+    stream.ended();
+    assert_eq!(stream.next(0), Next::Full);
+    stream.ended();
+    assert_eq!(stream.next(0), Next::Finished);
+}
+
+#[test]
+fn an_open_loop_keeps_the_intended_times_of_what_had_to_wait() {
+    let mut stream = stream(1, |group| {
+        group.rates = vec![Rate {
+            pace: Pace::Iops(1e6),
+            per: RatePer::Worker,
+            of: RateOf::All,
+            arrivals: Arrivals::Even,
+            clock: Loop::Open,
+        }];
+    });
+    assert_eq!(begun(stream.next(0)).intended, Some(0));
+    assert_eq!(stream.next(5_000), Next::Full);
+    assert_eq!(stream.backlog(5_500).floor(), 4.0);
+    stream.ended();
+    for expected in [1_000, 2_000, 3_000] {
+        assert_eq!(begun(stream.next(5_500)).intended, Some(expected));
+        stream.ended();
+    }
+    begun(stream.next(5_500));
+    stream.ended();
+    begun(stream.next(5_500));
+    stream.ended();
+    assert_eq!(stream.next(5_500), Next::Wait(6_000));
+}
+
+#[test]
+fn a_closed_rate_counts_from_the_beginning_and_catches_up() {
+    let mut stream = stream(1, |group| {
+        group.rates = vec![Rate {
+            pace: Pace::Iops(1e6),
+            per: RatePer::Worker,
+            of: RateOf::All,
+            arrivals: Arrivals::Even,
+            clock: Loop::Closed,
+        }];
+    });
+    assert_eq!(begun(stream.next(0)).intended, None);
+    stream.ended();
+    assert_eq!(stream.next(0), Next::Wait(1_000));
+    begun(stream.next(3_000));
+    stream.ended();
+    begun(stream.next(3_000));
+}
+
+#[test]
+fn bursts_are_followed_by_pauses_and_writes_by_flushes() {
+    let mut stream = stream(4, |group| {
+        group.pattern.lines[0].reads = 0.0;
+        group.pattern.lines[0].think = Some(Think { after: 2, pause: Duration::from_micros(10), spin: false });
+        group.caching.flush = Some(FlushRule { every: 3, data_only: true, at_end: false });
+    });
+    begun(stream.next(0));
+    begun(stream.next(0));
+    assert_eq!(stream.next(0), Next::Wait(10_000));
+    begun(stream.next(10_000));
+    assert_eq!(stream.next(10_000), Next::Full, "a flush waits for the writes");
+    (0..3).for_each(|_| stream.ended());
+    assert_eq!(stream.next(10_000), Next::Flush(0));
+    assert_eq!(stream.next(10_000), Next::Full);
+    stream.ended();
+    begun(stream.next(10_000));
+}
+
+#[test]
+fn several_targets_take_turns() {
+    let mut stream = stream(4, |group| group.targets = vec![0, 1, 2]);
+    let targets: Vec<usize> = (0..4).map(|_| begun(stream.next(0)).target).collect();
+    assert_eq!(targets, [0, 1, 2, 0]);
+}
