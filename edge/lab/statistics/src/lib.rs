@@ -1,1 +1,12 @@
 //! What can be concluded from measurements: histograms, steady state, comparison, knees, scale-out, Little's law.
+//!
+//! Everything here is a function of its arguments. Units are in the names: nanoseconds and counts are `u64`, rates (I/Os per
+//! second) and seconds are `f64`, shares are 0..=1. Results are values that can be printed as sentences and serialised.
+//! Must never take a clock, a file, or randomness that is not seeded by its arguments.
+
+mod bounded;
+mod histogram;
+mod quantile;
+
+pub use bounded::{Bound, BoundedHistogram, BoundsError};
+pub use histogram::{Bucket, DifferenceError, Histogram, HistogramError, PERCENTILE_ERROR};

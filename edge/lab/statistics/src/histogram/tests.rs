@@ -1,0 +1,175 @@
+//! Histograms against sorted lists of the raw values.
+
+use super::*;
+use proptest::prelude::*;
+
+fn recorded(values: &[u64]) -> Histogram {
+    let mut histogram = Histogram::default();
+    values.iter().for_each(|&value| histogram.record(value));
+    histogram
+}
+
+/// Latencies of every size, and some above the last bucket's beginning.
+fn latencies() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec((0u32..36, any::<u64>()).prop_map(|(bits, raw)| raw % (1 << bits)), 1..400)
+}
+
+fn exact_percentile(sorted: &[u64], p: f64) -> u64 {
+    sorted[rank_of(p, sorted.len() as u64) as usize - 1]
+}
+
+fn check_percentile(histogram: &Histogram, sorted: &[u64], p: f64) -> Result<(), TestCaseError> {
+    let exact = exact_percentile(sorted, p);
+    let found = histogram.percentile(p).expect("there are values");
+    // In the last bucket, which is open above, only the bucket is known.
+    prop_assert!(
+        bucket_of(found) == bucket_of(exact),
+        "percentile {p}: {found} is not in the bucket of {exact}"
+    );
+    if exact < 1 << 34 {
+        let error = found.abs_diff(exact) as f64;
+        prop_assert!(error <= exact as f64 * PERCENTILE_ERROR, "percentile {p}: {found} for {exact}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn percentiles_of_the_merged_are_those_of_the_pooled_values(parts in prop::collection::vec(latencies(), 1..6)) {
+        let merged = Histogram::merged(&parts.iter().map(|part| recorded(part)).collect::<Vec<_>>());
+        let mut pooled = parts.concat();
+        prop_assert_eq!(&merged, &recorded(&pooled));
+        pooled.sort_unstable();
+        for p in [0.0, 0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0] {
+            check_percentile(&merged, &pooled, p)?;
+        }
+        prop_assert_eq!(merged.min_ns(), pooled.first().copied());
+        prop_assert_eq!(merged.max_ns(), pooled.last().copied());
+        prop_assert_eq!(merged.sum_ns(), pooled.iter().map(|&ns| u128::from(ns)).sum::<u128>());
+    }
+
+    #[test]
+    fn what_came_since_is_what_was_recorded_since(before in latencies(), after in latencies()) {
+        let earlier = recorded(&before);
+        let mut later = earlier.clone();
+        after.iter().for_each(|&ns| later.record(ns));
+        let since = later.difference(&earlier).expect("it only grew");
+        let expected = recorded(&after);
+        prop_assert_eq!(since.counts(), expected.counts());
+        prop_assert_eq!((since.count(), since.sum_ns()), (expected.count(), expected.sum_ns()));
+        prop_assert_eq!(since.min_ns().map(bucket_of), expected.min_ns().map(bucket_of));
+        prop_assert_eq!(since.max_ns().map(bucket_of), expected.max_ns().map(bucket_of));
+    }
+
+    #[test]
+    fn a_histogram_survives_being_written(values in latencies()) {
+        let histogram = recorded(&values);
+        let text = serde_json::to_string(&histogram).expect("it has a written form");
+        prop_assert_eq!(serde_json::from_str::<Histogram>(&text).expect("it was just written"), histogram);
+    }
+
+    #[test]
+    fn the_share_above_a_limit_is_right_to_the_bucket(values in latencies(), limit in 0u64..1 << 35) {
+        let (from, to) = range_of(bucket_of(limit));
+        let share = |limit: u64| values.iter().filter(|&&ns| ns >= limit).count() as f64 / values.len() as f64;
+        let found = recorded(&values).share_above(limit);
+        prop_assert!(found <= share(from) && found >= share(to), "{found}");
+    }
+}
+
+#[test]
+fn a_histogram_of_nothing_says_nothing() {
+    let empty = Histogram::default();
+    assert!(empty.is_empty());
+    assert_eq!((empty.percentile(0.5), empty.mean_ns(), empty.stddev_ns()), (None, None, None));
+    assert_eq!(empty.percentile_interval(0.5, 0.95), None);
+    assert_eq!(empty.share_above(0), 0.0);
+    let text = serde_json::to_string(&empty).unwrap();
+    assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), empty);
+}
+
+#[test]
+fn the_percentile_of_a_union_is_not_the_mean_of_percentiles() {
+    // Two VMs, one all 1 ms, one all 10 ms: the mean of their p95 is 5.5 ms, and no I/O ever took that.
+    let mut fast = Histogram::default();
+    fast.record_many(1_000_000, 1_000);
+    let mut slow = Histogram::default();
+    slow.record_many(10_000_000, 1_000);
+    fast.merge(&slow);
+    assert_eq!(fast.percentile(0.95), Some(10_000_000));
+    assert_eq!(fast.mean_ns(), Some(5_500_000.0));
+    assert_eq!(fast.share_above(5_000_000), 0.5);
+}
+
+#[test]
+fn a_negative_difference_names_the_bucket() {
+    let earlier = recorded(&[1_000, 5_000_000]);
+    let error = recorded(&[1_000, 1_000]).difference(&earlier).unwrap_err();
+    assert_eq!((error.later, error.earlier), (0, 1));
+    assert!(error.from_ns <= 5_000_000 && error.to_ns > 5_000_000, "{error}");
+}
+
+#[test]
+fn the_interval_of_a_percentile_covers_it_as_often_as_promised() {
+    // 400 draws of 1,000 values from an even spread: the true p90 must be inside in about 95 %, at least 92 %.
+    let (mut state, mut inside) = (1u64, 0);
+    for _ in 0..400 {
+        let mut histogram = Histogram::default();
+        for _ in 0..1_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            histogram.record(1_000_000 + (state >> 33) % 1_000_000);
+        }
+        let (lower, upper) = histogram.percentile_interval(0.9, 0.95).unwrap();
+        let half = 8_192; // Half a bucket at 1.9 ms.
+        inside += u32::from(lower <= 1_900_000 + half && upper.unwrap() + half >= 1_900_000);
+    }
+    assert!(inside >= 368, "{inside} of 400");
+}
+
+#[test]
+fn a_tail_of_too_few_values_has_no_upper_bound() {
+    let values: Vec<u64> = (0..20_000).map(|step| 1_000_000 + step * 100).collect();
+    let (lower, upper) = recorded(&values).percentile_interval(0.9999, 0.95).unwrap();
+    assert!(lower < 3_000_000);
+    assert_eq!(upper, None);
+}
+
+#[test]
+fn the_spread_is_that_of_the_values_to_the_bucket() {
+    let histogram = recorded(&[100, 110, 120, 130, 140]);
+    // Of 100..140 in steps of ten: the root of 1000/4. 129 and above lie in buckets two wide.
+    assert!((histogram.stddev_ns().unwrap() - 250f64.sqrt()).abs() < 1.0);
+    assert_eq!(recorded(&[7]).stddev_ns(), Some(0.0));
+}
+
+#[test]
+fn bins_of_a_fio_result_are_taken_by_their_middle() {
+    let mut histogram = Histogram::from_fio_bins([(1_004, 3), (9_984, 1)]).unwrap();
+    assert_eq!(histogram.count(), 4);
+    assert_eq!(histogram.percentile(0.5), Some(1_004));
+    assert!(histogram.set_extremes(1_001, 10_001, 3_250.0));
+    assert_eq!((histogram.min_ns(), histogram.max_ns()), (Some(1_001), Some(10_001)));
+    assert_eq!(histogram.mean_ns(), Some(3_250.0));
+    assert!(
+        !histogram.set_extremes(5, 10_001, 3_250.0),
+        "5 ns is not in the first bucket that holds something"
+    );
+}
+
+#[test]
+fn what_is_no_histogram_is_refused() {
+    assert_eq!(Histogram::from_counts(&[1, 2]).unwrap_err(), HistogramError::Length { found: 2 });
+    assert_eq!(
+        Histogram::from_indexed([(1_856, 1)]).unwrap_err(),
+        HistogramError::NoSuchBucket { index: 1_856 }
+    );
+    assert_eq!(Histogram::from_indexed([(1, u64::MAX), (2, 1)]).unwrap_err(), HistogramError::TooMany);
+    for text in [
+        r#"{"buckets":[[317,2]],"min_ns":1000,"max_ns":2000,"sum_ns":2100}"#,
+        r#"{"buckets":[[317,2]],"min_ns":1000,"max_ns":1007,"sum_ns":9999}"#,
+        r#"{"buckets":[],"min_ns":1,"max_ns":null,"sum_ns":0}"#,
+        r#"{"buckets":[[9999,2]],"min_ns":1000,"max_ns":1007,"sum_ns":2001}"#,
+    ] {
+        assert!(serde_json::from_str::<Histogram>(text).is_err(), "{text}");
+    }
+}
