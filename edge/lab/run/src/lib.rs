@@ -1,1 +1,10 @@
 //! The lab at work: generator, targets, experiments, agents.
+//!
+//! Everything that a run touches is here: clocks, files, sockets, threads. What it decides from is pure and stands in the crates
+//! beside it ([`plan`], [`statistics`], [`lens`]); what it measured leaves as [`measured::Run`].
+
+pub mod clock;
+pub mod generator;
+pub mod nbd;
+pub mod runner;
+pub mod target;

@@ -151,6 +151,9 @@ mod tests {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "mean {mean}, variance {variance}");
+        assert!(
+            (mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05,
+            "mean {mean}, variance {variance}"
+        );
     }
 }

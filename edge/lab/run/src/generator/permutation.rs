@@ -20,7 +20,12 @@ impl Permutation {
     pub fn new(count: u64, random: &mut Random) -> Permutation {
         assert!(count > 0, "nothing has no order");
         let bits = u64::BITS - (count - 1).leading_zeros();
-        Permutation { count, half_bits: bits.div_ceil(2).max(1), keys: [(); ROUNDS].map(|()| random.bits()), next: 0 }
+        Permutation {
+            count,
+            half_bits: bits.div_ceil(2).max(1),
+            keys: [(); ROUNDS].map(|()| random.bits()),
+            next: 0,
+        }
     }
 
     /// The next number; after the last one a new order begins, and `random` gives its keys.

@@ -25,7 +25,9 @@ impl Operation {
 
 /// Why a stream has no place on a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the span of the job begins at byte {start} and has {length} bytes: no I/O of {size} bytes fits in it")]
+#[error(
+    "the span of the job begins at byte {start} and has {length} bytes: no I/O of {size} bytes fits in it"
+)]
 pub struct NoRoom {
     /// Where the span begins, in bytes.
     pub start: u64,
@@ -87,7 +89,8 @@ impl Places {
             Cursor::PerWorker => Position::Own(start + first),
             Cursor::PerTarget => Position::Shared(shared.clone()),
         };
-        let once = pattern.reuse == Reuse::EachBlockOnce && pattern.distribution == plan::Distribution::Uniform;
+        let once =
+            pattern.reuse == Reuse::EachBlockOnce && pattern.distribution == plan::Distribution::Uniform;
         Ok(Places {
             start,
             end: start + length,
@@ -101,7 +104,9 @@ impl Places {
             last: None,
             follow: pattern.follow,
             follow_left: 0,
-            hits: pattern.hits.map(|hits| (hits.bytes.clamp(size_max, length), hits.reads / 100.0, hits.writes / 100.0)),
+            hits: pattern
+                .hits
+                .map(|hits| (hits.bytes.clamp(size_max, length), hits.reads / 100.0, hits.writes / 100.0)),
             size_max,
         })
     }
@@ -166,7 +171,8 @@ impl Places {
             }
             Position::Own(position) => {
                 let mut offset = match (self.stride, self.last) {
-                    (Some(stride), Some(last)) => last.saturating_add_signed(stride),
+                    // Beyond the first byte is beyond the span.
+                    (Some(stride), Some(last)) => last.checked_add_signed(stride).unwrap_or(u64::MAX - size),
                     _ => *position,
                 };
                 if offset < self.start || offset + size > self.end {
@@ -229,10 +235,12 @@ mod tests {
 
     #[test]
     fn strides_go_on_from_the_start_of_the_last_io_and_backwards_too() {
-        let forward = |pattern: &mut Pattern| pattern.sequence = Sequence { stride: Some(8192), ..Sequence::default() };
+        let forward =
+            |pattern: &mut Pattern| pattern.sequence = Sequence { stride: Some(8192), ..Sequence::default() };
         assert_eq!(offsets(forward, 0.0, 5 * 4096, 5), [0, 2, 4, 0, 2]);
-        let backward =
-            |pattern: &mut Pattern| pattern.sequence = Sequence { stride: Some(-4096), ..Sequence::default() };
+        let backward = |pattern: &mut Pattern| {
+            pattern.sequence = Sequence { stride: Some(-4096), ..Sequence::default() }
+        };
         assert_eq!(offsets(backward, 0.0, 3 * 4096, 5), [0, 2, 1, 0, 2]);
     }
 

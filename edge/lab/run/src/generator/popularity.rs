@@ -63,7 +63,9 @@ impl Popularity {
         assert!(count > 0, "an empty span has no blocks");
         match distribution {
             Distribution::Uniform => Popularity::Uniform,
-            Distribution::Zipf { theta, center } => Popularity::Zipf(Zipf::new(count, *theta), Layout::of(*center)),
+            Distribution::Zipf { theta, center } => {
+                Popularity::Zipf(Zipf::new(count, *theta), Layout::of(*center))
+            }
             Distribution::Pareto { h, center } => {
                 Popularity::Pareto { power: h.ln() / (1.0 - h).ln(), layout: Layout::of(*center) }
             }
@@ -205,7 +207,10 @@ mod tests {
             for rank in [1, 2, 5, 20, 50] {
                 let expected = f64::from(rank).powf(-theta) / whole;
                 let found = counts[rank as usize - 1];
-                assert!((found - expected).abs() < 0.004, "theta {theta}, rank {rank}: {found} of {expected}");
+                assert!(
+                    (found - expected).abs() < 0.004,
+                    "theta {theta}, rank {rank}: {found} of {expected}"
+                );
             }
         }
     }

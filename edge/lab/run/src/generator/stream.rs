@@ -78,6 +78,7 @@ pub struct Stream {
     flush: Option<FlushRule>,
     writes_since_flush: u32,
     flush_due: bool,
+    flush_under_way: bool,
     stopped: bool,
     size_mean: f64,
 }
@@ -124,6 +125,7 @@ impl Stream {
             flush: group.caching.flush,
             writes_since_flush: 0,
             flush_due: false,
+            flush_under_way: false,
             stopped: false,
             size_mean: group.pattern.size_mean(),
         })
@@ -131,6 +133,9 @@ impl Stream {
 
     /// What to do at `now`. An I/O that is given must be begun, and its end told.
     pub fn next(&mut self, now: u64) -> Next {
+        if self.flush_under_way {
+            return Next::Full;
+        }
         if self.flush_due {
             return self.next_flush();
         }
@@ -147,7 +152,8 @@ impl Stream {
             Some(drawn) => drawn,
             None => self.draw(),
         };
-        let due = self.schedules.iter().filter(|schedule| schedule.counts(operation)).map(Schedule::due).max();
+        let due =
+            self.schedules.iter().filter(|schedule| schedule.counts(operation)).map(Schedule::due).max();
         if let Some(due) = due
             && due > now
         {
@@ -161,6 +167,7 @@ impl Stream {
         match self.under_way {
             0 => {
                 self.flush_due = false;
+                self.flush_under_way = true;
                 self.under_way = 1;
                 Next::Flush(self.places[0].0)
             }
@@ -254,6 +261,8 @@ impl Stream {
     pub fn ended(&mut self) {
         assert!(self.under_way > 0, "an I/O ends once");
         self.under_way -= 1;
+        // A flush is alone: if one was under way, it is what has ended.
+        self.flush_under_way = false;
     }
 
     /// Begins nothing any more.

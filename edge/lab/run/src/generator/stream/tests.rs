@@ -28,7 +28,9 @@ fn begun(next: Next) -> Io {
 #[test]
 fn a_stream_keeps_its_depth_outstanding_and_no_more() {
     let mut stream = stream(3, |_| ());
-    (0..3).for_each(|_| drop(begun(stream.next(0))));
+    for _ in 0..3 {
+        begun(stream.next(0));
+    }
     assert_eq!(stream.next(0), Next::Full);
     stream.ended();
     begun(stream.next(5));
@@ -123,7 +125,8 @@ fn a_closed_rate_counts_from_the_beginning_and_catches_up() {
 fn bursts_are_followed_by_pauses_and_writes_by_flushes() {
     let mut stream = stream(4, |group| {
         group.pattern.lines[0].reads = 0.0;
-        group.pattern.lines[0].think = Some(Think { after: 2, pause: Duration::from_micros(10), spin: false });
+        group.pattern.lines[0].think =
+            Some(Think { after: 2, pause: Duration::from_micros(10), spin: false });
         group.caching.flush = Some(FlushRule { every: 3, data_only: true, at_end: false });
     });
     begun(stream.next(0));

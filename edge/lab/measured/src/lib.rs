@@ -1,0 +1,251 @@
+//! What a run measured: raw histograms a second, never averages; what was run, where, and what went wrong.
+//!
+//! Made by the generator, kept in bundles, read by reports, audits and comparisons. Relies on `plan`, `statistics` and
+//! `iostats`. Must never hold a figure that could be computed from what it holds: percentiles and rates are methods.
+
+mod compact;
+mod series;
+
+pub use compact::Compact;
+pub use series::{DiskSeries, Sample};
+
+use plan::Plan;
+use serde::{Deserialize, Serialize};
+use statistics::Histogram;
+
+/// The version of [`Run`] as JSON. A reader refuses a higher one.
+pub const VERSION: u32 = 1;
+
+/// One execution of a plan with its results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`VERSION`] of whoever wrote it.
+    pub version: u32,
+    /// Which program wrote it, with its version.
+    pub program: String,
+    /// When it began, in milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// What was run.
+    pub plan: Plan,
+    /// What it was run on, in the order of the plan's targets.
+    pub targets: Vec<TargetFacts>,
+    /// The machine, or the machines, that ran it.
+    pub machines: Vec<Machine>,
+    /// Every stage and repeat, in the order in which they ran.
+    pub stages: Vec<StageRun>,
+    /// What a reader must know: what was left out, what went wrong.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A target as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetFacts {
+    /// As the plan names it.
+    pub name: String,
+    /// What it was opened as: a path or an address.
+    pub opened: String,
+    /// `file`, `block device`, `NBD export`, `virtual disk`.
+    pub kind: String,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// A machine that ran workers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// Processors that were to be had.
+    pub processors: u32,
+    /// How far its clock may be off the driver's, in seconds; 0 for the driver itself.
+    pub clock_error: f64,
+    /// How late its workers started after the moment that was agreed on, in seconds.
+    pub start_late: f64,
+    /// I/Os per second of its generator alone, on a target that does nothing; 0 when not tried.
+    #[serde(default)]
+    pub ceiling_iops: f64,
+}
+
+/// One execution of one stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StageRun {
+    /// Index of the plan's stage.
+    pub stage: usize,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// When its first worker started, in seconds after the run began.
+    pub started: f64,
+    /// Seconds that were counted.
+    pub seconds: f64,
+    /// How it ended.
+    pub ended: Ended,
+    /// In the order of the plan's groups.
+    pub groups: Vec<GroupRun>,
+    /// What each target saw, second by second.
+    #[serde(default)]
+    pub disks: Vec<DiskSeries>,
+    /// Times in which nothing completed although I/Os were outstanding.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
+    /// Processor time of the generator while it counted, in seconds.
+    pub cpu_user: f64,
+    /// The kernel's part of it.
+    pub cpu_system: f64,
+}
+
+/// How a stage ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// As planned.
+    Done,
+    /// It was steady before its time.
+    Steady,
+    /// Somebody stopped it.
+    Stopped,
+    /// An error ended it.
+    Failed(String),
+}
+
+/// What a group of workers did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupRun {
+    /// Its name.
+    pub name: String,
+    /// The virtual machine that it stood for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<String>,
+    /// I/Os that it was to keep outstanding.
+    pub outstanding: u64,
+    /// Seconds that it was counted.
+    pub seconds: f64,
+    /// Reads, writes, trims, over the whole time that counted.
+    pub operations: [Measured; 3],
+    /// Second by second.
+    pub intervals: Vec<Interval>,
+    /// Most I/Os that were due and could not begin (open loop).
+    #[serde(default)]
+    pub backlog_max: f64,
+    /// Whether a limit on its rate was set.
+    #[serde(default)]
+    pub rated: bool,
+    /// Blocks whose data was compared, and how many were wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
+}
+
+/// What verification found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Verified {
+    /// Units that were compared.
+    pub compared: u64,
+    /// Units that were not what was written.
+    pub wrong: u64,
+}
+
+/// I/Os of one kind.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Measured {
+    /// I/Os that completed well.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// From when each was meant to begin to its end: what a user feels.
+    pub latency: Histogram,
+    /// From when each began to its end, where that differs (open loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Histogram>,
+}
+
+impl Measured {
+    /// Adds what another worker measured.
+    pub fn merge(&mut self, other: &Measured) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.latency.merge(&other.latency);
+        if let Some(more) = &other.service {
+            self.service.get_or_insert_default().merge(more);
+        }
+    }
+}
+
+/// One second of a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// When it began, in seconds after the stage started to count.
+    pub at: f64,
+    /// Reads, writes, trims: latencies; their count is the number of I/Os.
+    pub latency: [Compact; 3],
+    /// Bytes of each.
+    pub bytes: [u64; 3],
+}
+
+/// A time in which nothing completed although I/Os were outstanding.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// When it began, in seconds after the stage started to count.
+    pub at: f64,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// I/Os that waited.
+    pub waiting: u32,
+}
+
+impl GroupRun {
+    /// Reads, writes and trims together.
+    pub fn total(&self) -> Measured {
+        let mut total = Measured::default();
+        self.operations.iter().for_each(|of| total.merge(of));
+        total
+    }
+
+    /// I/Os per second.
+    pub fn iops(&self) -> f64 {
+        per_second(self.operations.iter().map(|of| of.ios).sum(), self.seconds)
+    }
+
+    /// Bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        per_second(self.operations.iter().map(|of| of.bytes).sum(), self.seconds)
+    }
+}
+
+impl StageRun {
+    /// All groups together. Their own seconds may differ: rates add up, latencies are merged.
+    pub fn total(&self) -> Measured {
+        let mut total = Measured::default();
+        self.groups.iter().flat_map(|group| &group.operations).for_each(|of| total.merge(of));
+        total
+    }
+
+    /// I/Os per second of all groups.
+    pub fn iops(&self) -> f64 {
+        self.groups.iter().map(GroupRun::iops).sum()
+    }
+
+    /// Bytes per second of all groups.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.groups.iter().map(GroupRun::bytes_per_second).sum()
+    }
+
+    /// I/Os that were to be outstanding.
+    pub fn outstanding(&self) -> u64 {
+        self.groups.iter().map(|group| group.outstanding).sum()
+    }
+
+    /// The generator's processor time for each I/O, in microseconds; nothing without I/Os.
+    pub fn cpu_us_per_io(&self) -> Option<f64> {
+        let ios: u64 = self.groups.iter().flat_map(|group| &group.operations).map(|of| of.ios).sum();
+        (ios > 0).then(|| (self.cpu_user + self.cpu_system) * 1e6 / ios as f64)
+    }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}

@@ -1,0 +1,126 @@
+//! What the threads of a stage measured, put together: counts are added, nothing is averaged.
+
+use super::tally::{Tally, Window};
+use super::thread::Failure;
+use iostats::Statistics;
+use measured::{Compact, DiskSeries, Ended, GroupRun, Interval, Measured, Sample, StageRun, Stall};
+use plan::{Group, Stage};
+use statistics::Histogram;
+
+/// The result of a stage.
+pub fn stage(
+    stage: &Stage,
+    index: usize,
+    parts: Vec<(Tally, Option<Failure>)>,
+    windows: &[Window],
+) -> StageRun {
+    let failure = parts.iter().find_map(|(_, failure)| failure.clone());
+    let tallies: Vec<Tally> = parts.into_iter().map(|(tally, _)| tally).collect();
+    let groups: Vec<GroupRun> = stage
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(at, group)| group_run(group, at, &tallies, windows[at]))
+        .collect();
+    let seconds = groups.iter().map(|group| group.seconds).fold(0.0, f64::max);
+    let from = windows.iter().map(|window| window.from).min().unwrap_or(0) as f64 / 1e9;
+    StageRun {
+        stage: index,
+        repeat: 0,
+        started: 0.0,
+        seconds,
+        ended: failure.map_or(Ended::Done, |failure| Ended::Failed(failure.to_string())),
+        stalls: stalls(&tallies, &groups, from),
+        groups,
+        disks: disks(&tallies, from),
+        cpu_user: 0.0,
+        cpu_system: 0.0,
+    }
+}
+
+fn group_run(group: &Group, index: usize, tallies: &[Tally], window: Window) -> GroupRun {
+    let parts = || tallies.iter().map(|tally| &tally.groups[index]);
+    let mut operations: [Measured; 3] = Default::default();
+    for part in parts() {
+        operations.iter_mut().zip(&part.operations).for_each(|(sum, of)| sum.merge(of));
+    }
+    let finished = parts().map(|part| part.finished_at).max().unwrap_or(0);
+    let last_end = parts().map(|part| part.last_end).max().unwrap_or(window.from);
+    let to = if finished >= window.to { window.to } else { last_end };
+    GroupRun {
+        name: group.name.clone(),
+        vm: group.vm.clone(),
+        outstanding: group.outstanding(),
+        seconds: to.saturating_sub(window.from) as f64 / 1e9,
+        operations,
+        intervals: intervals(parts().flat_map(|part| &part.intervals)),
+        backlog_max: parts().map(|part| part.backlog_max).sum(),
+        rated: !group.rates.is_empty(),
+        verified: None,
+    }
+}
+
+/// Intervals of the same second are one.
+fn intervals<'a>(all: impl Iterator<Item = &'a Interval>) -> Vec<Interval> {
+    let mut all: Vec<&Interval> = all.collect();
+    all.sort_by(|a, b| a.at.total_cmp(&b.at));
+    let mut merged: Vec<Interval> = Vec::new();
+    for same in all.chunk_by(|a, b| a.at == b.at) {
+        if let [alone] = same {
+            merged.push((*alone).clone());
+            continue;
+        }
+        let latency = [0, 1, 2].map(|operation| {
+            let mut sum = Histogram::default();
+            same.iter().for_each(|interval| sum.merge(&interval.latency[operation].histogram()));
+            Compact::from(&sum)
+        });
+        let bytes = [0, 1, 2].map(|operation| same.iter().map(|interval| interval.bytes[operation]).sum());
+        merged.push(Interval { at: same[0].at, latency, bytes });
+    }
+    merged
+}
+
+fn disks(tallies: &[Tally], from: f64) -> Vec<DiskSeries> {
+    let Some(first) = tallies.first() else { return Vec::new() };
+    let mut series = Vec::new();
+    for (index, disk) in first.disks.iter().enumerate() {
+        let mut samples: Vec<&Sample> =
+            tallies.iter().flat_map(|tally| &tally.disks[index].samples).collect();
+        samples.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let samples: Vec<Sample> = samples
+            .chunk_by(|a, b| a.at == b.at)
+            .map(|same| {
+                let mut statistics = Statistics::default();
+                same.iter().for_each(|sample| statistics.merge(&sample.statistics));
+                let seconds = same.iter().map(|sample| sample.seconds).fold(0.0, f64::max);
+                Sample { at: same[0].at - from, seconds, statistics }
+            })
+            .collect();
+        if !samples.is_empty() {
+            series.push(DiskSeries { name: disk.name.clone(), samples });
+        }
+    }
+    series
+}
+
+/// Stalls of several threads at the same time are one. One that lasts no longer than I/Os usually take is none.
+fn stalls(tallies: &[Tally], groups: &[GroupRun], from: f64) -> Vec<Stall> {
+    let mut total = Measured::default();
+    groups.iter().flat_map(|group| &group.operations).for_each(|of| total.merge(of));
+    let usual = total.latency.percentile(0.5).unwrap_or(0) as f64 / 1e9;
+    let mut all: Vec<Stall> = tallies.iter().flat_map(|tally| tally.stalls.iter().copied()).collect();
+    all.sort_by(|a, b| a.at.total_cmp(&b.at));
+    let mut merged: Vec<Stall> = Vec::new();
+    for stall in all.into_iter().filter(|stall| stall.seconds > 5.0 * usual) {
+        match merged.last_mut() {
+            Some(last) if stall.at < last.at + last.seconds => {
+                last.seconds = last.seconds.max(stall.at + stall.seconds - last.at);
+                last.waiting += stall.waiting;
+            }
+            _ => merged.push(stall),
+        }
+    }
+    merged.iter_mut().for_each(|stall| stall.at -= from);
+    merged
+}

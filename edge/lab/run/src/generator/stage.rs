@@ -1,0 +1,356 @@
+//! One stage, from its streams to what they measured.
+
+use super::backend::aio::Aio;
+use super::backend::blocking::Blocking;
+use super::backend::ring::{Ring, RingError};
+use super::backend::{Backend, Door};
+use super::bytes::Filler;
+use super::merge;
+use super::places::NoRoom;
+use super::stream::{Stream, StreamPlan};
+use super::streams::{self, Kind};
+use super::tally::{GroupTally, Tally, Window};
+use super::thread::{Failure, Member, Orders, Thread};
+use crate::clock;
+use crate::target::{Target, TargetError};
+use base::Random;
+use measured::{Ended, Interval, StageRun};
+use plan::{Group, Length, Loop, Plan, Seed, Stage};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+/// Threads are ready this long before they begin, so that the last to be told is not late.
+const LEAD: u64 = 20_000_000;
+
+/// Why a stage could not be run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// A target could not be opened.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A job does not fit on its target.
+    #[error("group {group} on {target}: {source}; make the target larger, or the span of the job smaller")]
+    NoRoom {
+        /// Which group.
+        group: String,
+        /// Which target.
+        target: String,
+        /// What is missing.
+        source: NoRoom,
+    },
+    /// io_uring or a connection.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// The kernel has not enough of something.
+    #[error("{doing}: {source}")]
+    Kernel {
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// How stages are run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Threads for asynchronous streams.
+    pub processors: usize,
+    /// Whether I/Os that fail are counted, instead of ending the run.
+    pub go_on: bool,
+    /// Set to end the run.
+    pub interrupted: Arc<AtomicBool>,
+    /// When the stage begins, on [`clock`]; none: as soon as it is ready.
+    pub begin: Option<u64>,
+}
+
+/// What a running stage tells once a second.
+#[derive(Debug, Clone)]
+pub struct Second {
+    /// Which group.
+    pub group: usize,
+    /// What one of its threads measured in that second.
+    pub interval: Interval,
+}
+
+enum Message {
+    Ready(Result<(), StageError>),
+    Second(Second),
+    Done(Box<(Tally, Option<Failure>)>),
+}
+
+struct Shared<'a> {
+    plan: &'a Plan,
+    stage: &'a Stage,
+    targets: &'a [Target],
+    settings: &'a Settings,
+    orders: Orders,
+    start: AtomicU64,
+    started: Mutex<Vec<u64>>,
+}
+
+/// Runs one stage. `reached` are the IOPS of the plan's earlier stages; `second` is told what happens while it happens.
+///
+/// # Errors
+/// When it cannot begin. What fails later is part of what it measured.
+pub fn run(
+    plan: &Plan,
+    index: usize,
+    targets: &[Target],
+    reached: &[f64],
+    settings: &Settings,
+    second: &mut dyn FnMut(Second),
+) -> Result<StageRun, StageError> {
+    let stage = &plan.stages[index];
+    let streams = streams::of_stage(stage, reached);
+    let count_of = |group: usize| streams.iter().filter(|stream| stream.group == group).count() as u32;
+    let counts: Vec<u32> = (0..stage.groups.len()).map(count_of).collect();
+    let shares: Vec<Option<f64>> = stage.groups.iter().map(|group| group.share).collect();
+    let mut orders = Orders::new(&counts, &shares);
+    orders.go_on = settings.go_on;
+    orders.ends_with_first = stage.ends == plan::StageEnd::First;
+    let shared = Shared {
+        plan,
+        stage,
+        targets,
+        settings,
+        orders,
+        start: AtomicU64::new(0),
+        started: Mutex::new(Vec::new()),
+    };
+    let threads = streams::spread(&streams, |stream| kind_of(stage, targets, stream), settings.processors);
+    let positions: Vec<Vec<Arc<AtomicU64>>> =
+        stage.groups.iter().map(|_| targets.iter().map(|_| Arc::new(AtomicU64::new(0))).collect()).collect();
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for (kind, members) in &threads {
+            let (sender, shared, streams, positions) = (sender.clone(), &shared, &streams, &positions);
+            scope.spawn(move || run_thread(shared, *kind, streams, members, positions, &sender));
+        }
+        drop(sender);
+        conduct(&shared, index, threads.len(), &receiver, second)
+    })
+}
+
+fn kind_of(stage: &Stage, targets: &[Target], stream: &StreamPlan) -> Kind {
+    let files = stream.targets.iter().all(|&target| targets[target].path().is_some());
+    match stage.groups[stream.group].engine {
+        plan::Engine::Blocking if files => Kind::Blocking,
+        plan::Engine::LinuxAio if files => Kind::Aio,
+        _ => Kind::Ring,
+    }
+}
+
+/// Starts all threads together, passes on what they tell, and puts together what they measured.
+fn conduct(
+    shared: &Shared,
+    index: usize,
+    threads: usize,
+    receiver: &mpsc::Receiver<Message>,
+    second: &mut dyn FnMut(Second),
+) -> Result<StageRun, StageError> {
+    let mut failed = None;
+    for _ in 0..threads {
+        if let Ok(Message::Ready(Err(error))) = receiver.recv() {
+            failed = Some(error);
+        }
+    }
+    if let Some(error) = failed {
+        shared.start.store(u64::MAX, Ordering::Release);
+        return Err(error);
+    }
+    let start = shared.settings.begin.unwrap_or(0).max(clock::now() + LEAD);
+    shared.start.store(start, Ordering::Release);
+    let windows: Vec<Window> = shared.stage.groups.iter().map(window_of).collect();
+    let counted_from = start.saturating_add(windows.iter().map(|window| window.from).min().unwrap_or(0));
+    let counted_to = start.saturating_add(windows.iter().map(|window| window.to).max().unwrap_or(u64::MAX));
+    let mut before = clock::processor_seconds();
+    let mut after = None;
+    let mut parts = Vec::new();
+    let mut bytes = 0u64;
+    while parts.len() < threads {
+        let now = clock::now();
+        if now < counted_from {
+            before = clock::processor_seconds();
+        } else if now >= counted_to && after.is_none() {
+            after = Some(clock::processor_seconds());
+        }
+        let next = [counted_from, counted_to].into_iter().find(|&time| time > now).unwrap_or(u64::MAX);
+        let patience = Duration::from_nanos((next - now).min(50_000_000));
+        match receiver.recv_timeout(patience) {
+            Ok(Message::Done(part)) => parts.push(*part),
+            Ok(Message::Second(of)) => {
+                bytes += of.interval.bytes.iter().sum::<u64>();
+                second(of);
+            }
+            Ok(Message::Ready(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+        let enough = shared.stage.bytes_max.is_some_and(|most| bytes >= most);
+        if enough || shared.settings.interrupted.load(Ordering::Relaxed) {
+            shared.orders.stop.store(true, Ordering::Relaxed);
+        }
+    }
+    let after = after.unwrap_or_else(clock::processor_seconds);
+    let mut run = merge::stage(shared.stage, index, parts, &windows);
+    run.cpu_user = after.0 - before.0;
+    run.cpu_system = after.1 - before.1;
+    if run.ended == Ended::Done && shared.settings.interrupted.load(Ordering::Relaxed) {
+        run.ended = Ended::Stopped;
+    }
+    Ok(run)
+}
+
+/// When a group counts.
+fn window_of(group: &Group) -> Window {
+    let from = clock::ns(group.timing.delay + group.timing.ramp);
+    let to = match group.timing.length {
+        Length::Time(time) | Length::First { time, .. } => from.saturating_add(clock::ns(time)),
+        Length::Amount(_) | Length::UntilStopped => u64::MAX,
+    };
+    Window { from, to }
+}
+
+fn run_thread(
+    shared: &Shared,
+    kind: Kind,
+    streams: &[StreamPlan],
+    members: &[usize],
+    positions: &[Vec<Arc<AtomicU64>>],
+    sender: &mpsc::Sender<Message>,
+) {
+    // Whoever listens is gone only if the stage has failed: then nothing is to be told.
+    let tell = |message| drop(sender.send(message));
+    match kind {
+        Kind::Blocking => {
+            run_with(shared, streams, members, positions, &tell, |doors, _| Ok(Blocking::new(doors)))
+        }
+        Kind::Aio => run_with(shared, streams, members, positions, &tell, |doors, depth| {
+            Aio::new(doors, depth).map_err(|source| StageError::Kernel {
+                doing: "set up Linux AIO (see fs.aio-max-nr)",
+                source,
+            })
+        }),
+        Kind::Ring => {
+            run_with(shared, streams, members, positions, &tell, |doors, depth| Ok(Ring::new(doors, depth)?));
+        }
+    }
+}
+
+fn run_with<B: Backend>(
+    shared: &Shared,
+    streams: &[StreamPlan],
+    members: &[usize],
+    positions: &[Vec<Arc<AtomicU64>>],
+    tell: &dyn Fn(Message),
+    backend: impl FnOnce(Vec<Door>, usize) -> Result<B, StageError>,
+) {
+    let prepared = prepare(shared, streams, members, positions, backend);
+    let thread = match prepared {
+        Ok(thread) => thread,
+        Err(error) => return tell(Message::Ready(Err(error))),
+    };
+    tell(Message::Ready(Ok(())));
+    let start = loop {
+        match shared.start.load(Ordering::Acquire) {
+            0 => std::thread::sleep(Duration::from_micros(200)),
+            u64::MAX => return,
+            start => break start,
+        }
+    };
+    clock::sleep_until(start);
+    let late = clock::now() - start;
+    shared.started.lock().expect("no thread panics with the lock held").push(late);
+    let done = thread.run(start, |tally| {
+        for (group, of) in tally.groups.iter().enumerate() {
+            if let Some(interval) = of.latest() {
+                tell(Message::Second(Second { group, interval: interval.clone() }));
+            }
+        }
+    });
+    tell(Message::Done(Box::new(done)));
+}
+
+fn prepare<'a, B: Backend>(
+    shared: &'a Shared,
+    streams: &[StreamPlan],
+    members: &[usize],
+    positions: &[Vec<Arc<AtomicU64>>],
+    backend: impl FnOnce(Vec<Door>, usize) -> Result<B, StageError>,
+) -> Result<Thread<'a, B>, StageError> {
+    let sizes: Vec<u64> = shared.targets.iter().map(|target| target.size).collect();
+    let mut doors = Doors { opened: Vec::new(), known: Vec::new() };
+    let mut placed = Vec::new();
+    let mut size_max = 0;
+    for &member in members {
+        let of = &streams[member];
+        let group = &shared.stage.groups[of.group];
+        let mut random = Random::new(seed_of(shared.plan.seed, member as u64));
+        let start = clock::ns(group.timing.delay);
+        let stream =
+            Stream::new(group, of, &sizes, &positions[of.group], start, random.fork()).map_err(|source| {
+                let target = shared.targets[of.targets[0]].name.clone();
+                StageError::NoRoom { group: group.name.clone(), target, source }
+            })?;
+        let size = group.pattern.size_max() as usize;
+        size_max = size_max.max(size);
+        let window = window_of(group);
+        placed.push(Member {
+            stream,
+            end: window.to.saturating_add(clock::ns(group.timing.cooldown)),
+            filler: Filler::new(&group.data, size, random.fork()),
+            batch: group.batch,
+            doors: doors.of(shared.targets, group, of)?,
+            depth: of.depth,
+            flush_data_only: group.caching.flush.is_some_and(|rule| rule.data_only),
+        });
+    }
+    let depth = placed.iter().map(|member| member.depth as usize).sum();
+    let names: Vec<String> = shared.targets.iter().map(|target| target.name.clone()).collect();
+    let is_open = |group: &Group| group.rates.iter().any(|rate| rate.clock == Loop::Open);
+    let groups =
+        shared.stage.groups.iter().map(|group| GroupTally::new(window_of(group), is_open(group))).collect();
+    let backend = backend(doors.opened, depth)?;
+    Thread::new(backend, placed, size_max, Tally::new(groups, &names), &shared.orders)
+        .map_err(|source| StageError::Kernel { doing: "get memory for the buffers", source })
+}
+
+/// The doors of a thread: one for each target and way of caching.
+struct Doors {
+    opened: Vec<Door>,
+    known: Vec<(usize, plan::Caching, bool)>,
+}
+
+impl Doors {
+    /// Door of each of the plan's targets, for a stream; those that it has not get the first.
+    fn of(
+        &mut self,
+        targets: &[Target],
+        group: &Group,
+        stream: &StreamPlan,
+    ) -> Result<Vec<usize>, TargetError> {
+        let mut doors = vec![0; targets.len()];
+        for &target in &stream.targets {
+            let key = (target, plan::Caching { flush: None, ..group.caching }, group.pattern.writes());
+            doors[target] = match self.known.iter().position(|known| *known == key) {
+                Some(door) => door,
+                None => {
+                    self.opened.push(targets[target].open(key.1, key.2)?);
+                    self.known.push(key);
+                    self.known.len() - 1
+                }
+            };
+        }
+        Ok(doors)
+    }
+}
+
+fn seed_of(seed: Seed, stream: u64) -> u64 {
+    let seed = match seed {
+        Seed::Fixed(seed) => seed,
+        Seed::Fresh => clock::now() ^ u64::from(std::process::id()) << 40,
+    };
+    Random::new(seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)).bits()
+}

@@ -1,0 +1,221 @@
+//! What one thread measures.
+
+use super::places::Operation;
+use iostats::{Arrival, Recorder, Statistics};
+use measured::{Compact, DiskSeries, Interval, Measured, Sample, Stall};
+use statistics::Histogram;
+use std::time::Duration;
+
+/// A second: the unit of series.
+pub const SECOND: u64 = 1_000_000_000;
+/// Nothing completing for so long is a stall, unless I/Os take that long anyway.
+const STALL_MIN: u64 = 100_000_000;
+/// Most stalls that are kept of one thread: more than these are no news.
+const STALLS_MAX: usize = 1000;
+
+/// When a group counts: nanoseconds after the start of its stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// From here.
+    pub from: u64,
+    /// To here; `u64::MAX` if its amount ends it.
+    pub to: u64,
+}
+
+/// What one thread measured of one group.
+#[derive(Debug)]
+pub struct GroupTally {
+    /// When it counts.
+    pub window: Window,
+    /// Whether begin and intended begin differ.
+    open: bool,
+    /// Over the whole window, up to the current second.
+    pub operations: [Measured; 3],
+    /// Second by second.
+    pub intervals: Vec<Interval>,
+    /// The current second.
+    current: [Histogram; 3],
+    current_bytes: [u64; 3],
+    /// When the last I/O that counts ended.
+    pub last_end: u64,
+    /// When its last stream was done.
+    pub finished_at: u64,
+    /// Most I/Os that were due and had not begun.
+    pub backlog_max: f64,
+}
+
+impl GroupTally {
+    /// Nothing measured yet.
+    pub fn new(window: Window, open: bool) -> GroupTally {
+        GroupTally {
+            window,
+            open,
+            operations: Default::default(),
+            intervals: Vec::new(),
+            current: Default::default(),
+            current_bytes: [0; 3],
+            last_end: window.from,
+            finished_at: 0,
+            backlog_max: 0.0,
+        }
+    }
+
+    /// An I/O that was meant to begin at `intended` and began at `began` has ended well at `now`.
+    #[inline]
+    pub fn record(&mut self, operation: Operation, intended: u64, began: u64, now: u64, size: u32) {
+        if intended < self.window.from || intended >= self.window.to {
+            return;
+        }
+        let index = operation as usize;
+        self.current[index].record(now - intended);
+        self.current_bytes[index] += u64::from(size);
+        self.last_end = now;
+        if self.open {
+            self.operations[index].service.get_or_insert_default().record(now - began);
+        }
+    }
+
+    /// An I/O has failed.
+    pub fn failed(&mut self, operation: Operation) {
+        self.operations[operation as usize].errors += 1;
+    }
+
+    /// The second that began at `from` is over.
+    fn turn(&mut self, from: u64) {
+        for index in 0..3 {
+            let (current, total) = (&self.current[index], &mut self.operations[index]);
+            total.ios += current.count();
+            total.bytes += self.current_bytes[index];
+            total.latency.merge(current);
+        }
+        if from + SECOND > self.window.from
+            && (from < self.window.to || self.current.iter().any(|of| !of.is_empty()))
+        {
+            let at = (from as f64 - self.window.from as f64) / 1e9;
+            let latency = [0, 1, 2].map(|index| Compact::from(&self.current[index]));
+            self.intervals.push(Interval { at, latency, bytes: self.current_bytes });
+        }
+        self.current.iter_mut().filter(|of| !of.is_empty()).for_each(|of| *of = Histogram::default());
+        self.current_bytes = [0; 3];
+    }
+
+    /// The latencies of the second that is under way, of all operations together: for showing progress.
+    pub fn latest(&self) -> Option<&Interval> {
+        self.intervals.last()
+    }
+}
+
+/// What one thread measured.
+#[derive(Debug)]
+pub struct Tally {
+    /// Per group of the stage.
+    pub groups: Vec<GroupTally>,
+    recorders: Vec<Recorder>,
+    earlier: Vec<Statistics>,
+    /// Per target of the plan.
+    pub disks: Vec<DiskSeries>,
+    /// When nothing completed.
+    pub stalls: Vec<Stall>,
+    second: u64,
+    quiet_since: u64,
+}
+
+impl Tally {
+    /// Of these groups and targets.
+    pub fn new(groups: Vec<GroupTally>, targets: &[String]) -> Tally {
+        Tally {
+            groups,
+            recorders: targets.iter().map(|_| Recorder::new()).collect(),
+            earlier: vec![Statistics::default(); targets.len()],
+            disks: targets
+                .iter()
+                .map(|name| DiskSeries { name: name.clone(), samples: Vec::new() })
+                .collect(),
+            stalls: Vec::new(),
+            second: 0,
+            quiet_since: 0,
+        }
+    }
+
+    /// An I/O begins.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        now: u64,
+        target: usize,
+        operation: Operation,
+        offset: u64,
+        size: u32,
+    ) -> Option<Arrival> {
+        let operation = match operation {
+            Operation::Read => iostats::Operation::Read,
+            Operation::Write => iostats::Operation::Write,
+            Operation::Trim => {
+                self.recorders[target].trimmed(u64::from(size));
+                return None;
+            }
+        };
+        Some(self.recorders[target].arrive(base::Instant(now), operation, offset / 512, size.div_ceil(512)))
+    }
+
+    /// An I/O that arrived has ended.
+    #[inline]
+    pub fn leave(&mut self, now: u64, target: usize, arrival: Option<Arrival>, ok: bool) {
+        if let Some(arrival) = arrival {
+            self.recorders[target].complete(base::Instant(now), arrival, ok);
+        }
+    }
+
+    /// Something is outstanding from now on; nothing was before.
+    #[inline]
+    pub fn awake(&mut self, now: u64) {
+        self.quiet_since = now;
+    }
+
+    /// Something ended while `waiting` others were outstanding.
+    #[inline]
+    pub fn heard(&mut self, now: u64, waiting: u32) {
+        if now - self.quiet_since > STALL_MIN && self.stalls.len() < STALLS_MAX {
+            let (at, seconds) = (self.quiet_since as f64 / 1e9, (now - self.quiet_since) as f64 / 1e9);
+            self.stalls.push(Stall { at, seconds, waiting });
+        }
+        self.quiet_since = now;
+    }
+
+    /// When the current second ends.
+    pub fn second_end(&self) -> u64 {
+        self.second + SECOND
+    }
+
+    /// Ends seconds that are over. True when one was.
+    pub fn turn(&mut self, now: u64) -> bool {
+        let turned = now >= self.second_end();
+        while now >= self.second_end() {
+            self.end_second(self.second_end());
+        }
+        turned
+    }
+
+    /// Ends the current second before its time, for nothing comes after it.
+    pub fn finish(&mut self, now: u64) {
+        self.turn(now);
+        self.end_second(now.max(self.second + 1));
+    }
+
+    fn end_second(&mut self, end: u64) {
+        self.groups.iter_mut().for_each(|group| group.turn(self.second));
+        for (index, recorder) in self.recorders.iter().enumerate() {
+            let statistics = recorder.statistics();
+            let difference = statistics.difference(&self.earlier[index]);
+            if difference != Statistics::default() {
+                self.disks[index].samples.push(Sample {
+                    at: self.second as f64 / 1e9,
+                    seconds: Duration::from_nanos(end - self.second).as_secs_f64(),
+                    statistics: difference,
+                });
+                self.earlier[index] = statistics;
+            }
+        }
+        self.second = end;
+    }
+}

@@ -1,0 +1,427 @@
+//! One thread of the generator: many streams, one backend.
+
+use super::backend::{Backend, Call, Ended, Submission, Wait};
+use super::bytes::Filler;
+use super::memory::Slots;
+use super::places::Operation;
+use super::stream::{Io, Next, Stream};
+use super::tally::Tally;
+use crate::clock;
+use iostats::Arrival;
+use plan::Batch;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Nothing is waited for longer than this without looking whether to stop.
+const PATIENCE: u64 = 100_000_000;
+/// An open loop's backlog is worked off for so long after the end; what is left then has not begun.
+const AFTER: u64 = 10_000_000_000;
+
+/// A stream and what the thread keeps beside it.
+pub struct Member {
+    /// What it does.
+    pub stream: Stream,
+    /// When it begins nothing any more.
+    pub end: u64,
+    /// What it writes.
+    pub filler: Filler,
+    /// How its I/Os are handed over.
+    pub batch: Batch,
+    /// Door of each of the plan's targets.
+    pub doors: Vec<usize>,
+    /// Most I/Os outstanding.
+    pub depth: u32,
+    /// Whether its flushes leave out what describes the file.
+    pub flush_data_only: bool,
+}
+
+struct Placed {
+    member: Member,
+    free: Vec<u32>,
+    /// Whether it stands in the list of those that may begin something.
+    is_ready: bool,
+    is_finished: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Flight {
+    member: u32,
+    io: Option<Io>,
+    began: u64,
+    intended: u64,
+    arrival: Option<Arrival>,
+}
+
+/// An I/O that failed ends the stage.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A target refused or lost an I/O.
+    #[error("{operation} of {size} bytes at byte {offset} of target {target}: {reason}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// Where.
+        offset: u64,
+        /// How much.
+        size: u64,
+        /// Which of the plan's targets.
+        target: usize,
+        /// The kernel's or the server's words.
+        reason: String,
+    },
+    /// The kernel takes no more I/Os.
+    #[error("hand over I/Os: {0}")]
+    Backend(String),
+}
+
+/// What the threads of a stage share.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// Begin nothing any more.
+    pub stop: AtomicBool,
+    /// Go on after an I/O that failed.
+    pub go_on: bool,
+    /// Whether the first group that is done ends the stage.
+    pub ends_with_first: bool,
+    /// Of each group, streams that are not done.
+    pub left: Vec<AtomicU32>,
+    /// Of each group, its share of the I/Os (none if it has no share) and how many it began.
+    pub shares: Vec<Option<(f64, AtomicU64)>>,
+}
+
+/// A group may be so many I/Os ahead of its share.
+const AHEAD_MAX: f64 = 64.0;
+/// Who is ahead looks again after so long (ns).
+const AHEAD_WAIT: u64 = 50_000;
+
+impl Orders {
+    /// For groups of so many streams each.
+    pub fn new(streams: &[u32], shares: &[Option<f64>]) -> Orders {
+        Orders {
+            left: streams.iter().map(|&count| AtomicU32::new(count)).collect(),
+            shares: shares.iter().map(|share| share.map(|share| (share, AtomicU64::new(0)))).collect(),
+            ..Orders::default()
+        }
+    }
+
+    /// Whether a group has begun more than its share, compared with those that still run.
+    fn is_ahead(&self, group: usize) -> bool {
+        let Some((share, begun)) = &self.shares[group] else { return false };
+        let mine = begun.load(Ordering::Relaxed) as f64;
+        self.shares.iter().enumerate().any(|(other, of)| match of {
+            Some((theirs, count)) if other != group && self.left[other].load(Ordering::Relaxed) > 0 => {
+                mine > (count.load(Ordering::Relaxed) as f64 + AHEAD_MAX) * share / theirs
+            }
+            Some(_) | None => false,
+        })
+    }
+
+    fn count_begun(&self, group: usize) {
+        if let Some((_, begun)) = &self.shares[group] {
+            begun.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn finished(&self, group: usize) {
+        if self.left[group].fetch_sub(1, Ordering::Relaxed) == 1 && self.ends_with_first {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Runs streams until they are done.
+pub struct Thread<'a, B> {
+    backend: B,
+    members: Vec<Placed>,
+    slots: Slots,
+    flights: Vec<Flight>,
+    ready: VecDeque<u32>,
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    tally: Tally,
+    orders: &'a Orders,
+    start: u64,
+    under_way: u32,
+    failure: Option<Failure>,
+}
+
+impl<'a, B: Backend> Thread<'a, B> {
+    /// Streams on a backend that takes tokens below the sum of their depths.
+    ///
+    /// # Errors
+    /// When there is no memory for their buffers.
+    pub fn new(
+        backend: B,
+        members: Vec<Member>,
+        size_max: usize,
+        tally: Tally,
+        orders: &'a Orders,
+    ) -> io::Result<Self> {
+        let mut next = 0;
+        let members: Vec<Placed> = (members.into_iter())
+            .map(|member| {
+                let free = (next..next + member.depth).rev().collect();
+                next += member.depth;
+                Placed { member, free, is_ready: true, is_finished: false }
+            })
+            .collect();
+        let none = Flight { member: 0, io: None, began: 0, intended: 0, arrival: None };
+        Ok(Thread {
+            backend,
+            ready: (0..members.len() as u32).collect(),
+            members,
+            slots: Slots::new(next as usize, size_max)?,
+            flights: vec![none; next as usize],
+            timers: BinaryHeap::new(),
+            tally,
+            orders,
+            start: 0,
+            under_way: 0,
+            failure: None,
+        })
+    }
+
+    /// Runs to the end, from `start` of the clock on; `second` is called whenever one is over.
+    pub fn run(mut self, start: u64, mut second: impl FnMut(&Tally)) -> (Tally, Option<Failure>) {
+        self.start = start;
+        let mut ended = Vec::new();
+        while self.members.iter().any(|placed| !placed.is_finished) {
+            if let Err(error) = self.step(&mut ended) {
+                self.failure.get_or_insert(Failure::Backend(error.to_string()));
+                break;
+            }
+            if self.tally.turn(self.now()) {
+                self.note_backlog();
+                second(&self.tally);
+            }
+        }
+        let now = self.now();
+        self.tally.finish(now);
+        (self.tally, self.failure)
+    }
+
+    fn now(&self) -> u64 {
+        clock::now() - self.start
+    }
+
+    fn step(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
+        self.wake_timers();
+        self.begin_all()?;
+        ended.clear();
+        let wait = match self.ready.is_empty() {
+            true => self.wait(),
+            false => Wait::No,
+        };
+        self.backend.collect(wait, ended)?;
+        if !ended.is_empty() {
+            let now = self.now();
+            ended.iter().for_each(|ended| self.end(*ended, now));
+        } else if self.orders.stop.load(Ordering::Relaxed) {
+            self.stop_all();
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Wait {
+        let now = self.now();
+        let timer = self.timers.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
+        let until = timer.min(now + PATIENCE).min(self.tally.second_end()) + self.start;
+        let count = if self.under_way == 0 {
+            0
+        } else {
+            self.members.first().map_or(1, |first| first.member.batch.complete)
+        };
+        Wait::For { count, until }
+    }
+
+    fn wake_timers(&mut self) {
+        if self.timers.is_empty() {
+            return;
+        }
+        let now = self.now();
+        while let Some(&Reverse((time, member))) = self.timers.peek()
+            && time <= now
+        {
+            self.timers.pop();
+            self.make_ready(member);
+        }
+    }
+
+    fn make_ready(&mut self, member: u32) {
+        let placed = &mut self.members[member as usize];
+        if !placed.is_ready && !placed.is_finished {
+            placed.is_ready = true;
+            self.ready.push_back(member);
+        }
+    }
+
+    fn begin_all(&mut self) -> io::Result<()> {
+        let mut begun = 0;
+        while let Some(member) = self.ready.pop_front() {
+            self.members[member as usize].is_ready = false;
+            begun += self.begin_member(member)?;
+        }
+        if begun > 0 { self.backend.submit() } else { Ok(()) }
+    }
+
+    /// Begins what a stream may begin now. Returns how many I/Os wait to be submitted.
+    fn begin_member(&mut self, member: u32) -> io::Result<u32> {
+        let mut begun = 0;
+        loop {
+            let now = self.now();
+            let placed = &mut self.members[member as usize];
+            let stream = &mut placed.member.stream;
+            let group = stream.group;
+            if self.orders.is_ahead(group)
+                && now < placed.member.end
+                && !self.orders.stop.load(Ordering::Relaxed)
+            {
+                self.timers.push(Reverse((now + AHEAD_WAIT, member)));
+                return Ok(begun);
+            }
+            if now >= placed.member.end
+                && (now >= placed.member.end.saturating_add(AFTER) || stream.backlog(placed.member.end) < 1.0)
+            {
+                stream.stop();
+            }
+            match stream.next(now) {
+                Next::Begin(io) => {
+                    self.orders.count_begun(group);
+                    self.begin(member, io, now)?;
+                }
+                Next::Flush(target) => self.begin_flush(member, target, now)?,
+                Next::Wait(time) => {
+                    let time = time.min(placed.member.end.max(now + 1));
+                    self.timers.push(Reverse((time, member)));
+                    return Ok(begun);
+                }
+                Next::Full => return Ok(begun),
+                Next::Finished => {
+                    placed.is_finished = true;
+                    self.tally.groups[group].finished_at = self.tally.groups[group].finished_at.max(now);
+                    self.orders.finished(group);
+                    return Ok(begun);
+                }
+            }
+            begun += 1;
+            let submit = self.members[member as usize].member.batch.submit;
+            if submit > 0 && begun >= submit {
+                self.backend.submit()?;
+                begun = 0;
+            }
+        }
+    }
+
+    fn begin(&mut self, member: u32, io: Io, now: u64) -> io::Result<()> {
+        let placed = &mut self.members[member as usize];
+        let token = placed.free.pop().expect("a stream begins no more than its depth");
+        let call = match io.operation {
+            Operation::Read => Call::Read,
+            Operation::Trim => Call::Trim,
+            Operation::Write => {
+                let buffer = self.slots.bytes(token as usize, io.size as usize);
+                placed.member.filler.fill(buffer, io.offset);
+                Call::Write
+            }
+        };
+        // Filling a buffer takes its time, which is not the target's.
+        let began = if io.operation == Operation::Write { clock::now() - self.start } else { now };
+        let size = io.size as u32;
+        let arrival = self.tally.arrive(began, io.target, io.operation, io.offset, size);
+        let intended = io.intended.unwrap_or(began);
+        self.flights[token as usize] = Flight { member, io: Some(io), began, intended, arrival };
+        let submission = Submission {
+            token,
+            call,
+            door: placed.member.doors[io.target],
+            offset: io.offset,
+            size,
+            memory: self.slots.start(token as usize),
+        };
+        self.hand_over(submission, began)
+    }
+
+    fn begin_flush(&mut self, member: u32, target: usize, now: u64) -> io::Result<()> {
+        let placed = &mut self.members[member as usize];
+        let token = placed.free.pop().expect("a stream begins no more than its depth");
+        self.flights[token as usize] = Flight { member, io: None, began: now, intended: now, arrival: None };
+        let submission = Submission {
+            token,
+            call: Call::Flush { data_only: placed.member.flush_data_only },
+            door: placed.member.doors[target],
+            offset: 0,
+            size: 0,
+            memory: self.slots.start(token as usize),
+        };
+        self.hand_over(submission, now)
+    }
+
+    fn hand_over(&mut self, submission: Submission, now: u64) -> io::Result<()> {
+        if self.under_way == 0 {
+            self.tally.awake(now);
+        }
+        self.under_way += 1;
+        self.backend.begin(submission)
+    }
+
+    fn end(&mut self, ended: Ended, now: u64) {
+        let flight = self.flights[ended.token as usize];
+        self.under_way -= 1;
+        self.tally.heard(now, self.under_way + 1);
+        let placed = &mut self.members[flight.member as usize];
+        placed.free.push(ended.token);
+        placed.member.stream.ended();
+        if let Some(io) = flight.io {
+            let ok = ended.result >= 0 && (io.operation == Operation::Trim || ended.result as u64 == io.size);
+            self.tally.leave(now, io.target, flight.arrival, ok);
+            let group = &mut self.tally.groups[placed.member.stream.group];
+            match ok {
+                true => group.record(io.operation, flight.intended, flight.began, now, io.size as u32),
+                false => {
+                    group.failed(io.operation);
+                    self.fail(io, ended.result);
+                }
+            }
+        } else if ended.result < 0 {
+            let io = Io { operation: Operation::Write, target: 0, offset: 0, size: 0, intended: None };
+            self.fail(io, ended.result);
+        }
+        self.make_ready(flight.member);
+    }
+
+    fn fail(&mut self, io: Io, result: i32) {
+        let operation = match (io.operation, io.size) {
+            (Operation::Read, _) => "read",
+            (Operation::Write, 0) => "flush",
+            (Operation::Write, _) => "write",
+            (Operation::Trim, _) => "trim",
+        };
+        let reason = match result {
+            ..0 => io::Error::from_raw_os_error(-result).to_string(),
+            short => format!("only {short} bytes of it were done"),
+        };
+        let (offset, size, target) = (io.offset, io.size, io.target);
+        self.failure.get_or_insert(Failure::Io { operation, offset, size, target, reason });
+        if !self.orders.go_on {
+            self.orders.stop.store(true, Ordering::Relaxed);
+            self.stop_all();
+        }
+    }
+
+    fn stop_all(&mut self) {
+        for member in 0..self.members.len() as u32 {
+            self.members[member as usize].member.stream.stop();
+            self.make_ready(member);
+        }
+    }
+
+    fn note_backlog(&mut self) {
+        let now = self.now();
+        for placed in &self.members {
+            let group = &mut self.tally.groups[placed.member.stream.group];
+            let backlog = placed.member.stream.backlog(now.min(placed.member.end));
+            group.backlog_max = group.backlog_max.max(backlog);
+        }
+    }
+}

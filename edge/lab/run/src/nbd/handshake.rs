@@ -1,0 +1,377 @@
+//! How a connection to an NBD server begins: fixed newstyle, `STARTTLS` where asked for, `NBD_OPT_GO`.
+
+use super::address::{Address, Place};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
+const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+const FLAG_FIXED_NEWSTYLE: u16 = 1;
+const FLAG_NO_ZEROES: u16 = 2;
+const OPT_STARTTLS: u32 = 5;
+const OPT_GO: u32 = 7;
+const REP_ACK: u32 = 1;
+const REP_INFO: u32 = 3;
+const REP_ERROR: u32 = 1 << 31;
+const INFO_EXPORT: u16 = 0;
+/// An option's answer is short; what claims more is no server.
+const REPLY_MAX: u32 = 64 << 10;
+/// A server that says nothing for so long is taken for dead.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a connection did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// Nothing listens there, or it went away.
+    #[error("connect to {address}: {source}; is the server running, and is the address right?")]
+    Connection {
+        /// Where.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It listens, but is no NBD server, or an old one.
+    #[error("{address} does not speak NBD as it should: {found}")]
+    Protocol {
+        /// Where.
+        address: String,
+        /// What came.
+        found: String,
+    },
+    /// The server refused the export.
+    #[error("{address} refuses the export `{export}`: {reason}")]
+    Refused {
+        /// Where.
+        address: String,
+        /// Which export.
+        export: String,
+        /// Its words.
+        reason: String,
+    },
+    /// A certificate or a key cannot be used.
+    #[error("TLS for {address}: {reason}")]
+    Tls {
+        /// Where.
+        address: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// An export that answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// Where it is.
+    pub address: Address,
+    /// Its bytes.
+    pub size: u64,
+    /// Its transmission flags.
+    flags: u16,
+}
+
+/// A connection after its handshake.
+#[derive(Debug)]
+pub struct Link {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// The TLS session, if there is one.
+    pub tls: Option<Box<ClientConnection>>,
+    /// The export as it is now.
+    pub export: Export,
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.read(bytes),
+            Socket::Unix(socket) => socket.read(bytes),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.write(bytes),
+            Socket::Unix(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Export {
+    /// Connects, learns what the export is, and leaves.
+    ///
+    /// # Errors
+    /// When it cannot be reached or is refused.
+    pub fn look(address: &Address) -> Result<Export, HandshakeError> {
+        let link = Link::open(address)?;
+        Ok(link.export)
+    }
+
+    /// Whether writes are refused.
+    pub fn is_read_only(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
+    /// Whether the server takes flushes.
+    pub fn takes_flush(&self) -> bool {
+        self.flags & 4 != 0
+    }
+
+    /// Whether the server takes trims.
+    pub fn takes_trim(&self) -> bool {
+        self.flags & 1 << 5 != 0
+    }
+
+    /// Whether several connections see one another's writes.
+    pub fn is_multi_connection(&self) -> bool {
+        self.flags & 1 << 8 != 0
+    }
+}
+
+impl Link {
+    /// Connects and shakes hands.
+    ///
+    /// # Errors
+    /// When nothing listens, what listens is no NBD server, or the export is refused.
+    pub fn open(address: &Address) -> Result<Link, HandshakeError> {
+        let connection = |source| HandshakeError::Connection { address: address.to_string(), source };
+        let mut socket = connect(&address.place).map_err(connection)?;
+        let mut tls = None;
+        let (size, flags) = match &address.tls {
+            None => greet(&mut socket, address).and_then(|()| go(&mut socket, address))?,
+            Some(folder) => {
+                greet(&mut socket, address)?;
+                start_tls(&mut socket, address)?;
+                let mut session = Box::new(session(address, folder.as_deref())?);
+                let found = go(&mut rustls::Stream::new(&mut *session, &mut socket), address)?;
+                tls = Some(session);
+                found
+            }
+        };
+        let socket = match socket {
+            Socket::Tcp(socket) => socket.set_read_timeout(None).map(|()| OwnedFd::from(socket)),
+            Socket::Unix(socket) => socket.set_read_timeout(None).map(|()| OwnedFd::from(socket)),
+        };
+        let socket = socket.map_err(connection)?;
+        Ok(Link { socket, tls, export: Export { address: address.clone(), size, flags } })
+    }
+
+    /// The socket's number.
+    pub fn fd(&self) -> i32 {
+        self.socket.as_raw_fd()
+    }
+}
+
+fn connect(place: &Place) -> io::Result<Socket> {
+    Ok(match place {
+        Place::Tcp(host, port) => {
+            let socket = TcpStream::connect((host.as_str(), *port))?;
+            socket.set_nodelay(true)?;
+            socket.set_read_timeout(Some(TIMEOUT))?;
+            Socket::Tcp(socket)
+        }
+        Place::Unix(path) => {
+            let socket = UnixStream::connect(path)?;
+            socket.set_read_timeout(Some(TIMEOUT))?;
+            Socket::Unix(socket)
+        }
+    })
+}
+
+fn protocol(address: &Address, found: impl Into<String>) -> HandshakeError {
+    HandshakeError::Protocol { address: address.to_string(), found: found.into() }
+}
+
+fn broken(address: &Address) -> impl Fn(io::Error) -> HandshakeError + '_ {
+    move |source| match source.kind() {
+        io::ErrorKind::InvalidData => {
+            HandshakeError::Tls { address: address.to_string(), reason: source.to_string() }
+        }
+        _ => HandshakeError::Connection { address: address.to_string(), source },
+    }
+}
+
+fn greet(stream: &mut impl ReadWrite, address: &Address) -> Result<(), HandshakeError> {
+    let broken = broken(address);
+    let magic = read_u64(stream).map_err(&broken)?;
+    let option = read_u64(stream).map_err(&broken)?;
+    if magic != NBD_MAGIC || option != OPTION_MAGIC {
+        return Err(protocol(address, "its greeting is not that of a newstyle server"));
+    }
+    let flags = read_u16(stream).map_err(&broken)?;
+    if flags & FLAG_FIXED_NEWSTYLE == 0 {
+        return Err(protocol(address, "it has not the fixed newstyle handshake"));
+    }
+    let mine = u32::from(flags & (FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES));
+    stream.write_all(&mine.to_be_bytes()).map_err(&broken)
+}
+
+fn start_tls(stream: &mut impl ReadWrite, address: &Address) -> Result<(), HandshakeError> {
+    send_option(stream, OPT_STARTTLS, &[]).map_err(broken(address))?;
+    match read_reply(stream, address, OPT_STARTTLS)? {
+        (REP_ACK, _) => Ok(()),
+        (_, text) => Err(HandshakeError::Tls {
+            address: address.to_string(),
+            reason: format!("the server has none ({})", words(&text)),
+        }),
+    }
+}
+
+/// Asks for the export; gives its size and flags.
+fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64, u16), HandshakeError> {
+    let name = address.export.as_bytes();
+    let mut body = (name.len() as u32).to_be_bytes().to_vec();
+    body.extend_from_slice(name);
+    body.extend_from_slice(&0u16.to_be_bytes());
+    send_option(stream, OPT_GO, &body).map_err(broken(address))?;
+    let mut found = None;
+    loop {
+        let (kind, body) = read_reply(stream, address, OPT_GO)?;
+        match kind {
+            REP_ACK => {
+                return found.ok_or_else(|| protocol(address, "it did not say how large the export is"));
+            }
+            REP_INFO if body.len() >= 12 && body[..2] == INFO_EXPORT.to_be_bytes() => {
+                let size = u64::from_be_bytes(body[2..10].try_into().expect("eight bytes"));
+                let flags = u16::from_be_bytes(body[10..12].try_into().expect("two bytes"));
+                found = Some((size, flags));
+            }
+            REP_INFO => {}
+            _ if kind & REP_ERROR != 0 => {
+                return Err(HandshakeError::Refused {
+                    address: address.to_string(),
+                    export: address.export.clone(),
+                    reason: refusal(kind, &body),
+                });
+            }
+            _ => return Err(protocol(address, format!("it answers with reply {kind}"))),
+        }
+    }
+}
+
+fn refusal(kind: u32, body: &[u8]) -> String {
+    let meaning = match kind & !REP_ERROR {
+        1 => "it does not know NBD_OPT_GO",
+        2 => "its policy does not allow it",
+        5 => "it asks for TLS: write nbds:// and name the certificates",
+        6 => "there is no export of this name",
+        7 => "it is shutting down",
+        _ => "it gives no known reason",
+    };
+    match words(body) {
+        text if text.is_empty() => meaning.to_owned(),
+        text => format!("{meaning} ({text})"),
+    }
+}
+
+fn words(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(300)]).trim().to_owned()
+}
+
+fn send_option(stream: &mut impl ReadWrite, option: u32, body: &[u8]) -> io::Result<()> {
+    let mut bytes = OPTION_MAGIC.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&option.to_be_bytes());
+    bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(body);
+    stream.write_all(&bytes)?;
+    stream.flush()
+}
+
+fn read_reply(
+    stream: &mut impl ReadWrite,
+    address: &Address,
+    option: u32,
+) -> Result<(u32, Vec<u8>), HandshakeError> {
+    let broken = broken(address);
+    let magic = read_u64(stream).map_err(&broken)?;
+    let to = read_u32(stream).map_err(&broken)?;
+    let kind = read_u32(stream).map_err(&broken)?;
+    let length = read_u32(stream).map_err(&broken)?;
+    if magic != OPTION_REPLY_MAGIC || to != option || length > REPLY_MAX {
+        return Err(protocol(address, "an answer to an option is not one"));
+    }
+    let mut body = vec![0; length as usize];
+    stream.read_exact(&mut body).map_err(&broken)?;
+    Ok((kind, body))
+}
+
+trait ReadWrite: Read + Write {}
+impl<T: Read + Write> ReadWrite for T {}
+
+fn read_u16(stream: &mut impl ReadWrite) -> io::Result<u16> {
+    let mut bytes = [0; 2];
+    stream.read_exact(&mut bytes)?;
+    Ok(u16::from_be_bytes(bytes))
+}
+
+fn read_u32(stream: &mut impl ReadWrite) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    stream.read_exact(&mut bytes)?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+fn read_u64(stream: &mut impl ReadWrite) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    stream.read_exact(&mut bytes)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+fn session(address: &Address, folder: Option<&Path>) -> Result<ClientConnection, HandshakeError> {
+    let error = |reason: String| HandshakeError::Tls { address: address.to_string(), reason };
+    let folder = folder.ok_or_else(|| {
+        error(
+            "which authority signed the server's certificate is not said; add ?tls-certificates=FOLDER"
+                .to_owned(),
+        )
+    })?;
+    let file = |name: &str| folder.join(name);
+    let mut roots = RootCertStore::empty();
+    let path = file("ca-cert.pem");
+    for certificate in
+        CertificateDer::pem_file_iter(&path).map_err(|e| error(format!("read {}: {e}", path.display())))?
+    {
+        let certificate = certificate.map_err(|e| error(format!("read {}: {e}", path.display())))?;
+        roots.add(certificate).map_err(|e| error(format!("{}: {e}", path.display())))?;
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| error(e.to_string()))?
+        .with_root_certificates(roots);
+    let (certificate, key) = (file("client-cert.pem"), file("client-key.pem"));
+    let config = match certificate.exists() {
+        false => builder.with_no_client_auth(),
+        true => {
+            let chain = CertificateDer::pem_file_iter(&certificate)
+                .and_then(Iterator::collect)
+                .map_err(|e| error(format!("read {}: {e}", certificate.display())))?;
+            let key = PrivateKeyDer::from_pem_file(&key)
+                .map_err(|e| error(format!("read {}: {e}", key.display())))?;
+            builder.with_client_auth_cert(chain, key).map_err(|e| error(e.to_string()))?
+        }
+    };
+    let name = match &address.place {
+        Place::Tcp(host, _) => host.clone(),
+        Place::Unix(_) => "localhost".to_owned(),
+    };
+    let name = ServerName::try_from(name).map_err(|e| error(e.to_string()))?;
+    ClientConnection::new(Arc::new(config), name).map_err(|e| error(e.to_string()))
+}

@@ -1,0 +1,110 @@
+//! A plan, run from its first stage to its last.
+
+use crate::clock;
+use crate::generator::stage::{self, Second, Settings, StageError};
+use crate::target::Target;
+use measured::{Ended, Machine, Run, TargetFacts, VERSION};
+use plan::Plan;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What is told while a plan runs.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// A stage begins.
+    Begins {
+        /// Index of the plan's stage.
+        stage: usize,
+        /// Which repeat, from 0.
+        repeat: u32,
+    },
+    /// A second of a thread of a stage.
+    Second(Second),
+    /// A stage has ended.
+    Ended(&'a measured::StageRun),
+}
+
+/// Runs `plan` on `targets` (one for each of the plan's).
+///
+/// # Errors
+/// When a stage cannot begin. What fails while it runs ends the run and is part of the result.
+pub fn run(
+    plan: &Plan,
+    targets: &[Target],
+    settings: &Settings,
+    program: &str,
+    observe: &mut dyn FnMut(Event),
+) -> Result<Run, StageError> {
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let origin = clock::now();
+    let mut stages = Vec::new();
+    let mut reached: Vec<f64> = Vec::new();
+    'stages: for (index, stage) in plan.stages.iter().enumerate() {
+        let mut best = 0.0;
+        for repeat in 0..stage.repeats {
+            pause(stage.pause, settings);
+            if settings.interrupted.load(Ordering::Relaxed) {
+                break 'stages;
+            }
+            observe(Event::Begins { stage: index, repeat });
+            let began = clock::now();
+            let mut run = stage::run(plan, index, targets, &reached, settings, &mut |second| {
+                observe(Event::Second(second));
+            })?;
+            run.repeat = repeat;
+            run.started = (began - origin) as f64 / 1e9;
+            best = run.iops();
+            observe(Event::Ended(&run));
+            let failed = matches!(run.ended, Ended::Failed(_));
+            stages.push(run);
+            if failed && !settings.go_on {
+                break 'stages;
+            }
+        }
+        reached.push(best);
+    }
+    Ok(Run {
+        version: VERSION,
+        program: program.to_owned(),
+        started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
+        plan: plan.clone(),
+        targets: plan
+            .targets
+            .iter()
+            .zip(targets)
+            .map(|(planned, target)| facts(&planned.name, target))
+            .collect(),
+        machines: vec![this_machine()],
+        stages,
+        notes: Vec::new(),
+    })
+}
+
+fn facts(name: &str, target: &Target) -> TargetFacts {
+    TargetFacts {
+        name: name.to_owned(),
+        opened: target.name.clone(),
+        kind: target.kind().to_owned(),
+        size: target.size,
+    }
+}
+
+fn pause(time: Duration, settings: &Settings) {
+    let until = clock::now().saturating_add(clock::ns(time));
+    while clock::now() < until && !settings.interrupted.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20).min(time));
+    }
+}
+
+/// The machine that this runs on.
+pub fn this_machine() -> Machine {
+    let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    Machine {
+        name: line("/proc/sys/kernel/hostname"),
+        kernel: line("/proc/sys/kernel/osrelease"),
+        processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        clock_error: 0.0,
+        start_late: 0.0,
+        ceiling_iops: 0.0,
+    }
+}
