@@ -251,11 +251,14 @@ pub struct Batch {
     pub submit: u32,
     /// Completions that are waited for.
     pub complete: u32,
+    /// Most completions that are taken before new I/Os begin; 0: as many as there are.
+    #[serde(default)]
+    pub complete_max: u32,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Batch { submit: 0, complete: 1 }
+        Batch { submit: 0, complete: 1, complete_max: 0 }
     }
 }
 

@@ -19,7 +19,7 @@ fn main() {
         _ => Engine::IoUring,
     };
     if engine.ends_with('1') || engine == "aio" {
-        group.batch.submit = 1;
+        group.batch = Batch { submit: 1, complete: 1, complete_max: 1 };
     }
     let plan = Plan {
         name: "try".into(),

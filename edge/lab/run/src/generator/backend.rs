@@ -79,11 +79,17 @@ pub trait Backend {
     /// When the kernel takes no more.
     fn submit(&mut self) -> io::Result<()>;
 
-    /// Adds what has ended to `ended`, after waiting as asked.
+    /// Adds what has ended to `ended`, at most `most` of it, after waiting as asked. It may return earlier with nothing.
     ///
     /// # Errors
     /// When nothing can be waited for any more.
-    fn collect(&mut self, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()>;
+    fn collect(&mut self, wait: Wait, most: usize, ended: &mut Vec<Ended>) -> io::Result<()>;
+}
+
+/// Moves at most `most` of what has ended already.
+pub(crate) fn take_some(from: &mut Vec<Ended>, most: usize, to: &mut Vec<Ended>) {
+    let count = from.len().min(most.saturating_sub(to.len()));
+    to.extend(from.drain(..count));
 }
 
 /// A way to a target, as a thread sees it.

@@ -82,7 +82,7 @@ impl Places {
         if size_max == 0 || size_max > length {
             return Err(NoRoom { start, length, size: size_max });
         }
-        let align = pattern.lines.iter().map(|line| align_of(line)).min().unwrap_or(1);
+        let align = pattern.lines.iter().map(align_of).min().unwrap_or(1);
         let blocks = (length - size_max) / align + 1;
         let first = pattern.sequence.worker_step.saturating_mul(u64::from(worker.on_target)) % length;
         let position = match pattern.sequence.cursor {

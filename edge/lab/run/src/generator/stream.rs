@@ -271,6 +271,11 @@ impl Stream {
         self.flush_due = false;
     }
 
+    /// Whether nothing can begin before an I/O has ended, whatever the time.
+    pub fn is_full(&self) -> bool {
+        self.under_way >= self.depth && !self.flush_due
+    }
+
     /// I/Os under way.
     pub fn under_way(&self) -> u32 {
         self.under_way

@@ -143,6 +143,12 @@ pub struct Thread<'a, B> {
     orders: &'a Orders,
     start: u64,
     under_way: u32,
+    /// The last time that the clock was read.
+    now: u64,
+    /// Whether a second has ended since somebody was told.
+    turned: bool,
+    /// Most ends that are taken at a time.
+    most: usize,
     failure: Option<Failure>,
 }
 
@@ -166,6 +172,8 @@ impl<'a, B: Backend> Thread<'a, B> {
                 Placed { member, free, is_ready: true, is_finished: false }
             })
             .collect();
+        let most = members.iter().map(|placed| placed.member.batch.complete_max).max().unwrap_or(0);
+        let most = if most == 0 { usize::MAX } else { most as usize };
         let none = Flight { member: 0, io: None, began: 0, intended: 0, arrival: None };
         Ok(Thread {
             backend,
@@ -178,6 +186,9 @@ impl<'a, B: Backend> Thread<'a, B> {
             orders,
             start: 0,
             under_way: 0,
+            now: 0,
+            turned: false,
+            most,
             failure: None,
         })
     }
@@ -191,7 +202,7 @@ impl<'a, B: Backend> Thread<'a, B> {
                 self.failure.get_or_insert(Failure::Backend(error.to_string()));
                 break;
             }
-            if self.tally.turn(self.now()) {
+            if std::mem::take(&mut self.turned) {
                 self.note_backlog();
                 second(&self.tally);
             }
@@ -201,8 +212,9 @@ impl<'a, B: Backend> Thread<'a, B> {
         (self.tally, self.failure)
     }
 
-    fn now(&self) -> u64 {
-        clock::now() - self.start
+    fn now(&mut self) -> u64 {
+        self.now = clock::now() - self.start;
+        self.now
     }
 
     fn step(&mut self, ended: &mut Vec<Ended>) -> io::Result<()> {
@@ -213,9 +225,10 @@ impl<'a, B: Backend> Thread<'a, B> {
             true => self.wait(),
             false => Wait::No,
         };
-        self.backend.collect(wait, ended)?;
+        self.backend.collect(wait, self.most, ended)?;
+        let now = self.now();
+        self.turned |= self.tally.turn(now);
         if !ended.is_empty() {
-            let now = self.now();
             ended.iter().for_each(|ended| self.end(*ended, now));
         } else if self.orders.stop.load(Ordering::Relaxed) {
             self.stop_all();
@@ -224,9 +237,8 @@ impl<'a, B: Backend> Thread<'a, B> {
     }
 
     fn wait(&self) -> Wait {
-        let now = self.now();
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
-        let until = timer.min(now + PATIENCE).min(self.tally.second_end()) + self.start;
+        let until = timer.min(self.now + PATIENCE) + self.start;
         let count = if self.under_way == 0 {
             0
         } else {
@@ -269,6 +281,9 @@ impl<'a, B: Backend> Thread<'a, B> {
     fn begin_member(&mut self, member: u32) -> io::Result<u32> {
         let mut begun = 0;
         loop {
+            if self.members[member as usize].member.stream.is_full() {
+                return Ok(begun);
+            }
             let now = self.now();
             let placed = &mut self.members[member as usize];
             let stream = &mut placed.member.stream;

@@ -1,6 +1,6 @@
 //! Linux' older asynchronous I/O, for jobs that name it: what it costs and when it blocks is part of what they measure.
 
-use super::{Backend, Call, Door, Ended, Submission, Wait, trim};
+use super::{Backend, Call, Door, Ended, Submission, Wait, take_some, trim};
 use crate::clock;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -76,7 +76,7 @@ impl Aio {
         })
     }
 
-    fn get_events(&mut self, min: u32, timeout: Option<Duration>) -> io::Result<usize> {
+    fn get_events(&mut self, min: u32, most: usize, timeout: Option<Duration>) -> io::Result<usize> {
         let mut time = timeout.map(|timeout| libc::timespec {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
@@ -88,7 +88,7 @@ impl Aio {
                 libc::SYS_io_getevents,
                 self.context,
                 min as libc::c_long,
-                self.events.len() as libc::c_long,
+                self.events.len().min(most) as libc::c_long,
                 self.events.as_mut_ptr(),
                 time,
             )
@@ -174,21 +174,22 @@ impl Backend for Aio {
         Ok(())
     }
 
-    fn collect(&mut self, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
-        ended.append(&mut self.ended);
+    fn collect(&mut self, wait: Wait, most: usize, ended: &mut Vec<Ended>) -> io::Result<()> {
+        take_some(&mut self.ended, most, ended);
+        let room = most.saturating_sub(ended.len());
         let (min, timeout) = match wait {
             Wait::For { count, until } if ended.is_empty() => {
                 (count, Some(Duration::from_nanos(until.saturating_sub(clock::now()))))
             }
             Wait::For { .. } | Wait::No => (0, Some(Duration::ZERO)),
         };
-        if self.under_way == 0 {
+        if self.under_way == 0 || room == 0 {
             if ended.is_empty() {
                 std::thread::sleep(timeout.unwrap_or_default());
             }
             return Ok(());
         }
-        let count = self.get_events(min.min(self.under_way), timeout)?;
+        let count = self.get_events(min.min(self.under_way).min(room as u32), room, timeout)?;
         self.under_way -= count as u32;
         ended.extend(self.events[..count].iter().map(|event| Ended {
             token: event.data as u32,

@@ -1,6 +1,6 @@
 //! One call an I/O, as fio's psync does: the call is made when the I/O is begun.
 
-use super::{Backend, Call, Door, Ended, Submission, Wait, trim};
+use super::{Backend, Call, Door, Ended, Submission, Wait, take_some, trim};
 use crate::clock;
 use std::fs::File;
 use std::io;
@@ -53,13 +53,13 @@ impl Backend for Blocking {
         Ok(())
     }
 
-    fn collect(&mut self, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
+    fn collect(&mut self, wait: Wait, most: usize, ended: &mut Vec<Ended>) -> io::Result<()> {
         if self.ended.is_empty()
             && let Wait::For { until, .. } = wait
         {
             std::thread::sleep(Duration::from_nanos(until.saturating_sub(clock::now())));
         }
-        ended.append(&mut self.ended);
+        take_some(&mut self.ended, most, ended);
         Ok(())
     }
 }

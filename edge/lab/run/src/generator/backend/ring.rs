@@ -1,6 +1,6 @@
 //! One io_uring for a thread's files and NBD connections.
 
-use super::{Backend, Call, Door, Ended, Submission, Wait, trim};
+use super::{Backend, Call, Door, Ended, Submission, Wait, take_some, trim};
 use crate::clock;
 use crate::nbd::{Conversation, HandshakeError, Link};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
@@ -20,7 +20,12 @@ const VECTORS_MAX: usize = 512;
 const KIND_FILE: u64 = 0;
 const KIND_RECEIVE: u64 = 1 << 32;
 const KIND_SEND: u64 = 2 << 32;
+const KIND_TICK: u64 = 3 << 32;
 const KIND_MASK: u64 = 3 << 32;
+/// `IORING_ENTER_GETEVENTS` of linux/io_uring.h.
+const ENTER_GETEVENTS: u32 = 1;
+/// Something ends every 100 ms at least, so that waiting needs no timeout of its own: that would cost a timer for each I/O.
+const TICK: u64 = 100_000_000;
 
 /// A ring and what it reaches.
 pub struct Ring {
@@ -32,6 +37,9 @@ pub struct Ring {
     under_way: u32,
     /// Connections with requests that are not in a send yet.
     to_send: bool,
+    /// How long a tick lasts; it stays in place for the kernel.
+    tick: Box<Timespec>,
+    ticking: bool,
 }
 
 enum Way {
@@ -86,7 +94,17 @@ impl Ring {
                 })
             })
             .collect::<Result<_, RingError>>()?;
-        Ok(Ring { ring, doors, ended: Vec::new(), queued: 0, under_way: 0, to_send: false })
+        let tick = Box::new(Timespec::new().nsec(TICK as u32));
+        Ok(Ring {
+            ring,
+            doors,
+            ended: Vec::new(),
+            queued: 0,
+            under_way: 0,
+            to_send: false,
+            tick,
+            ticking: false,
+        })
     }
 
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
@@ -103,7 +121,11 @@ impl Ring {
 
     fn enter(&mut self) -> io::Result<()> {
         while self.queued > 0 {
-            match self.ring.submit() {
+            self.ring.submission().sync();
+            // SAFETY: no argument is passed. Asking for events too lets the kernel finish what has ended meanwhile.
+            match unsafe {
+                self.ring.submitter().enter::<libc::sigset_t>(self.queued, 0, ENTER_GETEVENTS, None)
+            } {
                 Ok(count) => {
                     self.queued -= count as u32;
                     self.under_way += count as u32;
@@ -159,13 +181,45 @@ impl Ring {
         self.push(&entry.user_data(KIND_FILE | u64::from(submission.token)))
     }
 
-    fn take_completions(&mut self, ended: &mut Vec<Ended>) {
+    /// Waits for `count` completions, or until `until` where that is before the next tick.
+    fn wait(&mut self, count: u32, until: u64) -> io::Result<()> {
+        let left = until.saturating_sub(clock::now());
+        if !self.ticking && left >= TICK / 2 {
+            self.ticking = true;
+            let tick = opcode::Timeout::new(&raw const *self.tick).build();
+            self.push(&tick.user_data(KIND_TICK))?;
+        }
+        self.submit()?;
+        let count = (count as usize).clamp(1, self.under_way.max(1) as usize);
+        let waited = match left >= TICK / 2 {
+            true => self.ring.submitter().submit_and_wait(count),
+            false => {
+                let time = Timespec::new().sec(left / 1_000_000_000).nsec((left % 1_000_000_000) as u32);
+                self.ring.submitter().submit_with_args(count, &SubmitArgs::new().timespec(&time))
+            }
+        };
+        match waited {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take_completions(&mut self, most: usize, ended: &mut Vec<Ended>) {
         let completions: &mut _ = &mut self.ring.completion();
-        for completion in completions {
+        while ended.len() < most
+            && let Some(completion) = completions.next()
+        {
             self.under_way -= 1;
             let (kind, low) = (completion.user_data() & KIND_MASK, completion.user_data() as u32);
             if kind == KIND_FILE {
                 ended.push(Ended { token: low, result: completion.result() });
+                continue;
+            }
+            if kind == KIND_TICK {
+                self.ticking = false;
                 continue;
             }
             self.to_send = true;
@@ -224,27 +278,18 @@ impl Backend for Ring {
         self.enter()
     }
 
-    fn collect(&mut self, wait: Wait, ended: &mut Vec<Ended>) -> io::Result<()> {
-        self.submit()?;
-        ended.append(&mut self.ended);
-        self.take_completions(ended);
+    fn collect(&mut self, wait: Wait, most: usize, ended: &mut Vec<Ended>) -> io::Result<()> {
+        take_some(&mut self.ended, most, ended);
+        self.take_completions(most, ended);
         if let Wait::For { count, until } = wait
             && ended.is_empty()
         {
-            let left = until.saturating_sub(clock::now());
-            let time = Timespec::new().sec(left / 1_000_000_000).nsec((left % 1_000_000_000) as u32);
-            let arguments = SubmitArgs::new().timespec(&time);
-            let count = (count as usize).clamp(1, self.under_way.max(1) as usize);
-            match self.ring.submitter().submit_with_args(count, &arguments) {
-                Ok(_) => {}
-                Err(error)
-                    if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {}
-                Err(error) => return Err(error),
-            }
-            self.take_completions(ended);
+            self.wait(count, until)?;
+            take_some(&mut self.ended, most, ended);
+            self.take_completions(most, ended);
         }
         // Answers make room for requests that waited to be sent.
-        self.fill_connections()
+        self.submit()
     }
 }
 

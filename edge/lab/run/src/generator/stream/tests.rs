@@ -52,7 +52,7 @@ fn the_mix_of_reads_writes_trims_and_sizes_is_what_was_asked_for() {
         let io = begun(stream.next(0));
         counts[io.operation as usize] += 1.0 / 40_000.0;
         small += f64::from(u8::from(io.size == 512)) / 40_000.0;
-        assert!(io.size == 512 || io.size % 4096 == 0 && io.size <= 16384);
+        assert!(io.size == 512 || io.size.is_multiple_of(4096) && io.size <= 16384);
         assert!(io.offset + io.size <= 1 << 20);
         stream.ended();
     }
