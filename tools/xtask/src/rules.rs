@@ -22,7 +22,11 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
     ("results", "edge/lab/results", &["base", "statistics"]),
     ("measured", "edge/lab/measured", &["iostats", "plan", "statistics"]),
     ("lens", "edge/lab/lens", &["base", "iostats", "plan", "statistics"]),
-    ("reports", "edge/lab/reports", &["base", "iostats", "plan", "statistics", "measured", "results", "lens"]),
+    (
+        "reports",
+        "edge/lab/reports",
+        &["base", "iostats", "plan", "statistics", "measured", "results", "lens"],
+    ),
     (
         "lab",
         "edge/lab/run",
@@ -135,7 +139,8 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
 ];
 
 /// Third-party crates that any of ours may use in its tests only.
-pub const THIRD_PARTY_IN_TESTS: &[&str] = &["crc32c", "insta", "proptest", "rcgen", "tempfile", "toml"];
+pub const THIRD_PARTY_IN_TESTS: &[&str] =
+    &["crc32c", "insta", "proptest", "rcgen", "serde_json", "tempfile", "toml"];
 
 /// The licence of every crate of ours.
 pub const LICENCE: &str = "Apache-2.0";

@@ -4,9 +4,22 @@
 //! second) and seconds are `f64`, shares are 0..=1. Results are values that can be printed as sentences and serialised.
 //! Must never take a clock, a file, or randomness that is not seeded by its arguments.
 
+pub mod compare;
+pub mod fairness;
+pub mod knee;
+pub mod little;
+pub mod samples;
+pub mod scaling;
+pub mod steady;
+pub mod words;
+
 mod bounded;
+mod changes;
 mod histogram;
 mod quantile;
+mod trend;
 
 pub use bounded::{Bound, BoundedHistogram, BoundsError};
+pub use changes::{Stretch, stretches, warm_up};
 pub use histogram::{Bucket, DifferenceError, Histogram, HistogramError, PERCENTILE_ERROR};
+pub use trend::{Direction, Trend, trend};

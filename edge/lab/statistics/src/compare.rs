@@ -1,0 +1,317 @@
+//! Is B really faster than A? The answer in words, with its interval, or why there is none.
+//!
+//! Figures are compared as ratios: on the logarithm, by Welch's t (the runs of A and B may differ in spread). A permutation
+//! test stands beside it, and the smallest difference that so many runs could have shown.
+
+use serde::{Deserialize, Serialize};
+
+use crate::samples::{self, Mean, mean_of_runs};
+use crate::{quantile, words};
+
+mod permutation;
+#[cfg(test)]
+mod tests;
+
+/// How sure a test shall be to find the effect that is asked for, if it is there.
+const POWER: f64 = 0.80;
+/// No verdict asks for more runs of each than this; it then says "more than".
+const RUNS_MAX: usize = 1_000;
+
+/// Which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Throughput: more is faster.
+    Higher,
+    /// Latency: less is faster.
+    Lower,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Which way is better.
+    pub better: Better,
+    /// How sure the interval shall be: 0..1, usually 0.95.
+    pub confidence: f64,
+    /// The smallest difference that matters to who asks: 0.02 for 2 %.
+    pub effect: f64,
+}
+
+impl Question {
+    /// With 95 % confidence, whether there is a difference of 2 % or more.
+    pub fn new(better: Better) -> Question {
+        Question { better, confidence: 0.95, effect: 0.02 }
+    }
+}
+
+/// Figures that cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum CompareError {
+    /// A side without runs.
+    #[error("one side has no runs: there is nothing to compare")]
+    NoRuns,
+    /// A ratio needs figures above zero.
+    #[error("a figure of {value} has no ratio to others: leave out runs that failed")]
+    NotPositive {
+        /// The figure.
+        value: f64,
+    },
+    /// Confidence or effect out of range.
+    #[error(
+        "the confidence must lie between 0 and 1, and the effect above 0: found {confidence} and {effect}"
+    )]
+    Question {
+        /// The confidence asked for.
+        confidence: f64,
+        /// The effect asked for.
+        effect: f64,
+    },
+}
+
+/// What B does against A, of A's figure: 0.12 for 12 % more.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Ratio of the geometric means, less one.
+    pub estimate: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// B is faster: the figure changed by between these shares, both above zero.
+    Faster {
+        /// At least.
+        low: f64,
+        /// At most.
+        high: f64,
+    },
+    /// B is slower, as above.
+    Slower {
+        /// At least.
+        low: f64,
+        /// At most.
+        high: f64,
+    },
+    /// Whatever difference there is, it is not larger than this share, which does not exceed the effect asked for.
+    NoDifference {
+        /// The end of the interval that is further from zero.
+        larger_than: f64,
+    },
+    /// Neither a difference nor that there is none.
+    CannotTell {
+        /// Runs of each that are missing, by the spread seen so far; 1,000 stands for more.
+        more_runs: usize,
+    },
+    /// A side has a single run, and nobody knows how far runs differ.
+    OneRun,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Verdict::Faster { low, high } => {
+                write!(f, "faster by {} to {}", words::percent(*low), words::percent(*high))
+            }
+            Verdict::Slower { low, high } => {
+                write!(f, "slower by {} to {}", words::percent(*low), words::percent(*high))
+            }
+            Verdict::NoDifference { larger_than } => {
+                // Rounded up: the promise is "not larger".
+                let up = (larger_than * 1e4).ceil() / 1e4;
+                write!(f, "no difference larger than {}", words::percent(up))
+            }
+            Verdict::CannotTell { more_runs } if *more_runs >= RUNS_MAX => {
+                write!(
+                    f,
+                    "cannot tell: needs more than {RUNS_MAX} more runs of each; find what makes them differ first"
+                )
+            }
+            Verdict::CannotTell { more_runs: 1 } => write!(f, "cannot tell: needs 1 more run of each"),
+            Verdict::CannotTell { more_runs } => {
+                write!(f, "cannot tell: needs {more_runs} more runs of each")
+            }
+            Verdict::OneRun => write!(f, "one run each: supports no claim"),
+        }
+    }
+}
+
+/// A against B.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The runs of A.
+    pub a: Mean,
+    /// The runs of B.
+    pub b: Mean,
+    /// What B does against A; missing when a side has one run.
+    pub change: Option<Change>,
+    /// The probability of a difference as large if there were none, by Welch's t; missing when a side has one run.
+    pub p_welch: Option<f64>,
+    /// The same by exchanging runs between A and B: exact where there are few. With three runs each it cannot fall below
+    /// 0.1.
+    pub p_permutation: Option<f64>,
+    /// The smallest difference that so many runs would find in four of five cases (share of A).
+    pub smallest_seen: Option<f64>,
+    /// Runs of each that the effect asked for would need beyond those there are.
+    pub more_runs: Option<usize>,
+    /// True when the runs of a side differ by more than 5 % among themselves.
+    pub noisy: bool,
+    /// The answer.
+    pub verdict: Verdict,
+}
+
+/// Compares one figure per run of A with those of B. Runs should have been made in turns (ABBA), or drift counts as a
+/// difference.
+pub fn compare(a: &[f64], b: &[f64], question: &Question) -> Result<Comparison, CompareError> {
+    let Question { better, confidence, effect } = *question;
+    let asked = confidence > 0.0 && confidence < 1.0 && effect > 0.0 && effect.is_finite();
+    if !asked {
+        return Err(CompareError::Question { confidence, effect });
+    }
+    if let Some(value) = a.iter().chain(b).find(|value| !value.is_finite() || **value <= 0.0) {
+        return Err(CompareError::NotPositive { value: *value });
+    }
+    let means = (mean_of_runs(a, confidence), mean_of_runs(b, confidence));
+    let (Some(mean_a), Some(mean_b)) = means else { return Err(CompareError::NoRuns) };
+    let noisy = mean_a.is_noisy() || mean_b.is_noisy();
+    let mut comparison = Comparison {
+        a: mean_a,
+        b: mean_b,
+        change: None,
+        p_welch: None,
+        p_permutation: None,
+        smallest_seen: None,
+        more_runs: None,
+        noisy,
+        verdict: Verdict::OneRun,
+    };
+    if a.len() < 2 || b.len() < 2 {
+        return Ok(comparison);
+    }
+    let logs = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let welch = Welch::new(&logs(a), &logs(b));
+    let (low, high) = welch.interval(confidence);
+    let change = Change { estimate: welch.difference.exp_m1(), low: low.exp_m1(), high: high.exp_m1() };
+    let more_runs = welch.runs_missing(confidence, effect);
+    comparison.change = Some(change);
+    comparison.p_welch = Some(welch.p_value());
+    comparison.p_permutation = Some(permutation::p_value(&logs(a), &logs(b)));
+    comparison.smallest_seen = Some(welch.smallest_seen(confidence).exp_m1());
+    comparison.more_runs = Some(more_runs);
+    comparison.verdict = verdict(&change, better, effect, more_runs);
+    Ok(comparison)
+}
+
+fn verdict(change: &Change, better: Better, effect: f64, more_runs: usize) -> Verdict {
+    let larger_than = change.low.abs().max(change.high.abs());
+    if larger_than <= effect {
+        return Verdict::NoDifference { larger_than };
+    }
+    let faster = |rises: bool| rises == (better == Better::Higher);
+    let (low, high) = (change.low.abs().min(change.high.abs()), larger_than);
+    if change.low > 0.0 || change.high < 0.0 {
+        let rises = change.low > 0.0;
+        return if faster(rises) { Verdict::Faster { low, high } } else { Verdict::Slower { low, high } };
+    }
+    Verdict::CannotTell { more_runs: more_runs.max(1) }
+}
+
+/// The difference of two means whose spreads may differ.
+struct Welch {
+    /// Mean of B less mean of A.
+    difference: f64,
+    /// Its standard error.
+    error: f64,
+    freedom: f64,
+    /// Standard deviation of a single run, of both sides together.
+    deviation: f64,
+    /// Runs of the side that has fewer.
+    runs: usize,
+}
+
+impl Welch {
+    /// Each side has at least two.
+    fn new(a: &[f64], b: &[f64]) -> Welch {
+        let (n, m) = (a.len() as f64, b.len() as f64);
+        let (of_a, of_b) = (samples::variance(a) / n, samples::variance(b) / m);
+        let error = (of_a + of_b).sqrt();
+        let spread = of_a.powi(2) / (n - 1.0) + of_b.powi(2) / (m - 1.0);
+        // Runs that are all equal have no spread to judge by: all of them count.
+        let freedom = if spread > 0.0 { (of_a + of_b).powi(2) / spread } else { n + m - 2.0 };
+        Welch {
+            difference: samples::mean(b) - samples::mean(a),
+            error,
+            freedom: freedom.max(1.0),
+            deviation: ((samples::variance(a) + samples::variance(b)) / 2.0).sqrt(),
+            runs: a.len().min(b.len()),
+        }
+    }
+
+    fn interval(&self, confidence: f64) -> (f64, f64) {
+        let reach = quantile::student(0.5 + confidence / 2.0, self.freedom) * self.error;
+        (self.difference - reach, self.difference + reach)
+    }
+
+    fn p_value(&self) -> f64 {
+        if self.error == 0.0 {
+            return if self.difference == 0.0 { 1.0 } else { 0.0 };
+        }
+        quantile::student_two_sided(self.difference / self.error, self.freedom)
+    }
+
+    fn smallest_seen(&self, confidence: f64) -> f64 {
+        reach_of_test(confidence, self.freedom) * self.error
+    }
+
+    /// Runs of each that are missing to see `effect`.
+    fn runs_missing(&self, confidence: f64, effect: f64) -> usize {
+        let enough = |runs: usize| {
+            let n = runs as f64;
+            reach_of_test(confidence, 2.0 * (n - 1.0)) * self.deviation * (2.0 / n).sqrt() <= effect.ln_1p()
+        };
+        (self.runs..self.runs + RUNS_MAX).find(|&runs| enough(runs)).map_or(RUNS_MAX, |runs| runs - self.runs)
+    }
+}
+
+/// How many standard errors a difference must have to be found in [`POWER`] of all cases.
+fn reach_of_test(confidence: f64, freedom: f64) -> f64 {
+    quantile::student(0.5 + confidence / 2.0, freedom) + quantile::student(POWER, freedom)
+}
+
+/// p-values of many cells, adjusted after Benjamini and Hochberg: taking those up to 0.05 as findings, one in twenty of the
+/// findings is expected to be none. In the order given.
+pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&one, &other| p_values[other].total_cmp(&p_values[one]));
+    let mut result = vec![1.0; p_values.len()];
+    let mut least = 1.0f64;
+    for (from_top, &index) in order.iter().enumerate() {
+        let rank = p_values.len() - from_top;
+        least = least.min(p_values[index] * p_values.len() as f64 / rank as f64);
+        result[index] = least;
+    }
+    result
+}
+
+/// Takes back those "faster" and "slower" among many comparisons that may well be there by chance alone: whose adjusted
+/// p-value exceeds `rate` (0.05). They become "cannot tell". Returns how many were taken back.
+pub fn control_chance(comparisons: &mut [Comparison], rate: f64) -> usize {
+    let tested: Vec<usize> =
+        (0..comparisons.len()).filter(|&index| comparisons[index].p_welch.is_some()).collect();
+    let p_values: Vec<f64> = tested.iter().filter_map(|&index| comparisons[index].p_welch).collect();
+    let mut taken_back = 0;
+    for (index, p_value) in tested.into_iter().zip(adjusted(&p_values)) {
+        let comparison = &mut comparisons[index];
+        let claims = matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. });
+        if claims && p_value > rate {
+            comparison.verdict = Verdict::CannotTell { more_runs: comparison.more_runs.unwrap_or(1).max(1) };
+            taken_back += 1;
+        }
+    }
+    taken_back
+}

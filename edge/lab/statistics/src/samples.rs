@@ -1,0 +1,172 @@
+//! Samples of one run, and runs of one experiment: what their mean is worth.
+//!
+//! The unit of replication is the run. Samples of one run hang together from second to second, so within a run the interval
+//! comes from batch means, and the number of samples that would be independent is told beside it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::quantile;
+
+/// A coefficient of variation of one-second samples above this is flagged (VMFleet's `Process-DiskSpd.ps1`).
+pub const NOISE_WITHIN_MAX: f64 = 0.10;
+/// A coefficient of variation between runs above this asks for more runs before any claim.
+pub const NOISE_BETWEEN_MAX: f64 = 0.05;
+/// Batches that an interval within a run is made of: fewer make it wide, more bring back what hangs together.
+const BATCHES: usize = 20;
+
+/// The mean of runs and how far it can be trusted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mean {
+    /// How many runs.
+    pub runs: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation (n - 1 in the divisor); missing for one run.
+    pub stddev: Option<f64>,
+    /// Where the true mean lies with the confidence asked for, by Student's t; missing for one run.
+    pub interval: Option<(f64, f64)>,
+    /// Standard deviation by mean; missing for one run or a mean of zero.
+    pub variation: Option<f64>,
+}
+
+impl Mean {
+    /// True when the runs differ by more than [`NOISE_BETWEEN_MAX`] of their mean: more runs, before any claim.
+    pub fn is_noisy(&self) -> bool {
+        self.variation.is_some_and(|variation| variation > NOISE_BETWEEN_MAX)
+    }
+}
+
+/// The mean of one figure per run with its interval at `confidence` (0..1, both excluded). Nothing for no runs, figures that
+/// are not finite, or another confidence.
+pub fn mean_of_runs(runs: &[f64], confidence: f64) -> Option<Mean> {
+    let valid = runs.iter().all(|value| value.is_finite()) && confidence > 0.0 && confidence < 1.0;
+    if runs.is_empty() || !valid {
+        return None;
+    }
+    let mean = mean(runs);
+    let stddev = (runs.len() > 1).then(|| variance(runs).sqrt());
+    let interval = stddev.map(|stddev| {
+        let t = quantile::student(0.5 + confidence / 2.0, runs.len() as f64 - 1.0);
+        let reach = t * stddev / (runs.len() as f64).sqrt();
+        (mean - reach, mean + reach)
+    });
+    let variation = stddev.filter(|_| mean != 0.0).map(|stddev| stddev / mean.abs());
+    Some(Mean { runs: runs.len(), mean, stddev, interval, variation })
+}
+
+/// What the samples of one run tell of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Within {
+    /// How many samples.
+    pub samples: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Standard deviation by mean.
+    pub variation: f64,
+    /// The correlation of each sample with the next, -1..=1.
+    pub autocorrelation: f64,
+    /// How many independent samples would tell as much: n (1 - r) / (1 + r), at most n.
+    pub effective: f64,
+    /// Where the run's mean lies at 95 %, from the means of 20 batches; missing below 40 samples.
+    pub interval: Option<(f64, f64)>,
+    /// True above [`NOISE_WITHIN_MAX`].
+    pub noisy: bool,
+}
+
+/// What samples at even distances (one a second, say) tell of their run. Nothing below three samples, for samples that are
+/// not finite, or when their mean is not positive.
+pub fn within_run(samples: &[f64]) -> Option<Within> {
+    if samples.len() < 3 || samples.iter().any(|value| !value.is_finite()) || mean(samples) <= 0.0 {
+        return None;
+    }
+    let (all, n) = (mean(samples), samples.len() as f64);
+    let autocorrelation = autocorrelation(samples);
+    // What swings from sample to sample would seem to be worth more than it is.
+    let effective = (n * (1.0 - autocorrelation) / (1.0 + autocorrelation)).clamp(1.0, n);
+    let size = samples.len() / BATCHES;
+    let interval = (size >= 2).then(|| {
+        // The oldest samples that do not fill a batch are left out.
+        let batches: Vec<f64> =
+            samples[samples.len() - size * BATCHES..].chunks_exact(size).map(mean).collect();
+        mean_of_runs(&batches, 0.95).and_then(|of| of.interval)
+    });
+    let variation = variance(samples).sqrt() / all;
+    Some(Within {
+        samples: samples.len(),
+        mean: all,
+        variation,
+        autocorrelation,
+        effective,
+        interval: interval.flatten(),
+        noisy: variation > NOISE_WITHIN_MAX,
+    })
+}
+
+/// The mean; the caller has at least one value.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The variance with n - 1 in the divisor; the caller has at least two values.
+pub(crate) fn variance(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
+}
+
+/// The middle value; the mean of the two middle ones of an even number. The caller has at least one value.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
+}
+
+/// The correlation of each value with the next; 0 for values that are all the same.
+pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    if squares <= f64::EPSILON * mean * mean * values.len() as f64 {
+        return 0.0;
+    }
+    let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    (products / squares).clamp(-0.99, 0.99)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_three_runs_is_students() {
+        // Mean 100, deviation 2: the reach is 4.302653 * 2 / sqrt(3) = 4.9683.
+        let mean = mean_of_runs(&[98.0, 100.0, 102.0], 0.95).unwrap();
+        assert_eq!((mean.runs, mean.mean, mean.stddev), (3, 100.0, Some(2.0)));
+        let (low, high) = mean.interval.unwrap();
+        assert!((low - 95.0317).abs() < 1e-3 && (high - 104.9683).abs() < 1e-3, "{low} {high}");
+        assert!(!mean.is_noisy());
+        assert!(mean_of_runs(&[80.0, 100.0, 120.0], 0.95).unwrap().is_noisy());
+    }
+
+    #[test]
+    fn one_run_has_no_interval_and_none_has_no_mean() {
+        assert_eq!(mean_of_runs(&[5.0], 0.95).unwrap().interval, None);
+        assert_eq!(mean_of_runs(&[], 0.95), None);
+        assert_eq!(mean_of_runs(&[1.0, f64::NAN], 0.95), None);
+    }
+
+    #[test]
+    fn samples_that_hang_together_are_worth_fewer() {
+        // A slow wave: each sample is much like the next.
+        let wave: Vec<f64> = (0..400).map(|at| 1_000.0 + 100.0 * (f64::from(at) / 20.0).sin()).collect();
+        let within = within_run(&wave).unwrap();
+        assert!(within.autocorrelation > 0.9 && within.effective < 40.0, "{within:?}");
+        assert!(!within.noisy);
+        let (low, high) = within.interval.unwrap();
+        assert!(low < 1_000.0 && high > 1_000.0);
+        // Swinging every second: not worth more than there are samples.
+        let swing: Vec<f64> = (0..100).map(|at| if at % 2 == 0 { 700.0 } else { 1_300.0 }).collect();
+        let within = within_run(&swing).unwrap();
+        assert_eq!(within.effective, 100.0);
+        assert!(within.noisy);
+    }
+}

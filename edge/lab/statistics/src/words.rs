@@ -1,0 +1,61 @@
+//! Numbers as people write them, for the sentences of this crate and of those who add to them.
+
+/// A share as percent: "12 %", "3.5 %", "0.36 %". The sign is kept.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    let digits = match value.abs() {
+        size if size >= 9.95 => 0,
+        size if size >= 0.995 || size == 0.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{} %", if text == "-0" { "0" } else { text })
+}
+
+/// A number with as many digits as it needs to be told from its neighbours: "64", "2.5", "0.312".
+pub fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Seconds as milliseconds with two digits after the point: "0.50 ms", "217.08 ms".
+pub fn milliseconds(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
+}
+
+/// I/Os per second: "850", "67.8 k", "2.02 M".
+pub fn rate(per_second: f64) -> String {
+    match per_second.abs() {
+        size if size >= 1e6 => format!("{:.2} M", per_second / 1e6),
+        size if size >= 1e4 => format!("{:.1} k", per_second / 1e3),
+        _ => format!("{per_second:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_people_write_them() {
+        let check = |found: String, expected: &str| assert_eq!(found, expected);
+        check(percent(0.1249), "12 %");
+        check(percent(0.0351), "3.5 %");
+        check(percent(-0.0036), "-0.36 %");
+        check(percent(0.0), "0 %");
+        check(percent(-0.000_000_1), "0 %");
+        check(percent(1.0), "100 %");
+        check(number(255.73), "256");
+        check(number(4.0), "4");
+        check(number(0.3117), "0.312");
+        check(milliseconds(0.00050475), "0.50 ms");
+        check(rate(67_848.0), "67.8 k");
+    }
+}
