@@ -4,9 +4,11 @@
 //! `iostats`. Must never hold a figure that could be computed from what it holds: percentiles and rates are methods.
 
 mod compact;
+mod findings;
 mod series;
 
 pub use compact::Compact;
+pub use findings::{Finding, FindingKind};
 pub use series::{DiskSeries, Sample};
 
 use plan::Plan;

@@ -4,6 +4,7 @@
 //! beside it ([`plan`], [`statistics`], [`lens`]); what it measured leaves as [`measured::Run`].
 
 pub mod clock;
+pub mod commands;
 pub mod generator;
 pub mod nbd;
 pub mod runner;

@@ -1,0 +1,308 @@
+//! What must be known about a stage's figures before they are believed.
+
+use crate::{Ended, Measured, StageRun};
+use serde::{Deserialize, Serialize};
+use statistics::{Direction, Histogram, little, samples, trend, words};
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// The stage did not end as planned.
+    Ended,
+    /// I/Os failed, or data was wrong.
+    Errors,
+    /// Throughput and latency contradict what was outstanding.
+    Little,
+    /// A stall that a closed loop hides.
+    HiddenStall,
+    /// A stall that an open loop shows.
+    Stall,
+    /// A rate could not be kept.
+    Backlog,
+    /// Seconds differ much.
+    Noise,
+    /// It was not steady.
+    Trend,
+    /// Too few I/Os for the percentiles.
+    FewIos,
+}
+
+/// One thing to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is about.
+    pub kind: FindingKind,
+    /// Whether the figures cannot be used as they are, rather than with care.
+    pub serious: bool,
+    /// A sentence with numbers.
+    pub text: String,
+}
+
+/// A percentile means little with fewer values beyond it.
+const BEYOND_MIN: f64 = 10.0;
+/// A backlog of more than so many seconds of I/Os is told.
+const BACKLOG_SECONDS: f64 = 0.05;
+
+impl StageRun {
+    /// What must be known about its figures.
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        self.find_end(&mut found);
+        self.find_errors(&mut found);
+        self.find_little(&mut found);
+        self.find_stalls(&mut found);
+        self.find_backlog(&mut found);
+        self.find_unsteadiness(&mut found);
+        self.find_few(&mut found);
+        found
+    }
+
+    /// I/Os of every second, of all groups and operations. Seconds that are not whole are left out.
+    pub fn ios_by_second(&self) -> Vec<f64> {
+        let mut seconds: Vec<(f64, f64)> = Vec::new();
+        for interval in self.groups.iter().flat_map(|group| &group.intervals) {
+            let count = interval.latency.iter().map(|of| of.count()).sum::<u64>() as f64;
+            match seconds.iter_mut().find(|(at, _)| *at == interval.at) {
+                Some((_, sum)) => *sum += count,
+                None => seconds.push((interval.at, count)),
+            }
+        }
+        seconds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let whole = |at: f64| at >= 0.0 && at + 1.0 <= self.seconds + 1e-6;
+        seconds.into_iter().filter(|&(at, _)| whole(at)).map(|(_, count)| count).collect()
+    }
+
+    fn find_end(&self, found: &mut Vec<Finding>) {
+        let text = match &self.ended {
+            Ended::Done | Ended::Steady => return,
+            Ended::Stopped => "it was stopped before its time".to_owned(),
+            Ended::Failed(error) => format!("it failed: {error}"),
+        };
+        found.push(Finding { kind: FindingKind::Ended, serious: true, text });
+    }
+
+    fn find_errors(&self, found: &mut Vec<Finding>) {
+        for group in &self.groups {
+            let errors: u64 = group.operations.iter().map(|of| of.errors).sum();
+            if errors > 0 {
+                let text = format!("{}: {errors} I/Os failed and are in no figure", group.name);
+                found.push(Finding { kind: FindingKind::Errors, serious: true, text });
+            }
+            if let Some(verified) = group.verified
+                && verified.wrong > 0
+            {
+                let text = format!(
+                    "{}: {} of {} verified units were not what was written",
+                    group.name, verified.wrong, verified.compared
+                );
+                found.push(Finding { kind: FindingKind::Errors, serious: true, text });
+            }
+        }
+    }
+
+    fn find_little(&self, found: &mut Vec<Finding>) {
+        for group in self.groups.iter().filter(|group| !group.rated) {
+            let mean = group.total().latency.mean_ns().unwrap_or(0.0) / 1e9;
+            let figure = little::Figure {
+                throughput: group.iops(),
+                latency_s: mean,
+                claimed: Some(group.outstanding as f64),
+                members: 1,
+            };
+            let Some(audit) = little::audit(&figure) else { continue };
+            let Some(ratio) = audit.ratio else { continue };
+            if ratio < little::RATIO_MIN {
+                let text = format!(
+                    "{}: {} of {} I/Os were outstanding on average: the rest of the time went to the generator, to pauses or \
+                     to a limit, and a faster generator would get more",
+                    group.name,
+                    words::number(audit.implied),
+                    group.outstanding
+                );
+                found.push(Finding { kind: FindingKind::Little, serious: false, text });
+            } else if ratio > little::RATIO_MAX {
+                let text = format!(
+                    "{}: throughput times latency gives {} outstanding, and {} could be: these figures are not of one run",
+                    group.name,
+                    words::number(audit.implied),
+                    group.outstanding
+                );
+                found.push(Finding { kind: FindingKind::Little, serious: true, text });
+            }
+        }
+    }
+
+    fn find_stalls(&self, found: &mut Vec<Finding>) {
+        let Some(longest) = self.stalls.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) else { return };
+        let total: f64 = self.stalls.iter().map(|stall| stall.seconds).sum();
+        let is_open = self.groups.iter().any(|group| group.operations.iter().any(|of| of.service.is_some()));
+        let what = match self.stalls.len() {
+            1 => format!(
+                "nothing completed for {} s from second {:.1} on",
+                words::number(longest.seconds),
+                longest.at
+            ),
+            count => format!(
+                "{count} times nothing completed, the longest for {} s from second {:.1} on",
+                words::number(longest.seconds),
+                longest.at
+            ),
+        };
+        if is_open {
+            let text = format!(
+                "{what}; what was due meanwhile counts from when it was due, so the percentiles show it"
+            );
+            return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
+        }
+        let measured = self.total();
+        let rate = measured.ios as f64 / (self.seconds - total).max(0.001);
+        let hidden = (rate * total) as u64;
+        let (shown, true_p999) = (p999(&measured.latency), p999(&self.with_hidden(&measured, rate)));
+        let text = format!(
+            "{what}. A closed loop hides it: about {hidden} I/Os that would have come meanwhile were never sent. The p99.9 of {} is \
+             that of what was sent; users who do not wait for one another would have felt about {}. Run it with a rate (open \
+             loop) to measure that",
+            words::milliseconds(shown),
+            words::milliseconds(true_p999)
+        );
+        found.push(Finding { kind: FindingKind::HiddenStall, serious: true, text });
+    }
+
+    /// The latencies with those put back that the stalls kept from being sent: at the run's own rate, each waiting from when it
+    /// would have been sent to the end of the stall (Gil Tene's correction of coordinated omission).
+    fn with_hidden(&self, measured: &Measured, rate: f64) -> Histogram {
+        const PER_STALL_MAX: f64 = 100_000.0;
+        let mut corrected = measured.latency.clone();
+        for stall in &self.stalls {
+            let count = (rate * stall.seconds).floor();
+            let steps = count.min(PER_STALL_MAX) as u64;
+            for step in 1..=steps {
+                let waited = stall.seconds * (1.0 - step as f64 / (steps + 1) as f64);
+                corrected.record_many((waited * 1e9) as u64, (count / steps as f64) as u64);
+            }
+        }
+        corrected
+    }
+
+    fn find_backlog(&self, found: &mut Vec<Finding>) {
+        for group in &self.groups {
+            let seconds = group.backlog_max / group.iops().max(1.0);
+            if group.backlog_max >= 1.0 && seconds > BACKLOG_SECONDS {
+                let text = format!(
+                    "{}: up to {:.0} I/Os were due and had to wait for a free place: the target was slower than the rate, or the \
+                     depth of {} was too small for it",
+                    group.name, group.backlog_max, group.outstanding
+                );
+                found.push(Finding { kind: FindingKind::Backlog, serious: false, text });
+            }
+        }
+    }
+
+    fn find_unsteadiness(&self, found: &mut Vec<Finding>) {
+        let seconds = self.ios_by_second();
+        if let Some(within) = samples::within_run(&seconds)
+            && within.noisy
+        {
+            let text = format!(
+                "seconds differ by {} (standard deviation by mean): a longer run, or a quieter machine, is needed for small \
+                 differences",
+                words::percent(within.variation)
+            );
+            found.push(Finding { kind: FindingKind::Noise, serious: false, text });
+        }
+        if let Some(trend) = trend(&seconds, 0.99)
+            && trend.direction != Direction::None
+        {
+            let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+            let change = trend.slope * seconds.len() as f64 / mean.max(1.0);
+            if change.abs() > 0.1 {
+                let text = format!(
+                    "it was not steady: IOPS changed by {} from beginning to end; let it ramp longer, or precondition the target",
+                    words::percent(change)
+                );
+                found.push(Finding { kind: FindingKind::Trend, serious: false, text });
+            }
+        }
+    }
+
+    fn find_few(&self, found: &mut Vec<Finding>) {
+        let count = self.total().latency.count() as f64;
+        if count > 0.0 && count * 0.01 < BEYOND_MIN {
+            let text = format!("{count:.0} I/Os are too few for a p99: fewer than 10 lie beyond it");
+            found.push(Finding { kind: FindingKind::FewIos, serious: false, text });
+        }
+    }
+}
+
+fn p999(histogram: &Histogram) -> f64 {
+    histogram.percentile(0.999).unwrap_or(0) as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GroupRun, Stall};
+
+    fn stage(latencies: &[(u64, u64)], outstanding: u64, seconds: f64) -> StageRun {
+        let mut measured = Measured::default();
+        for &(ns, count) in latencies {
+            measured.latency.record_many(ns, count);
+            measured.ios += count;
+        }
+        StageRun {
+            stage: 0,
+            repeat: 0,
+            started: 0.0,
+            seconds,
+            ended: Ended::Done,
+            groups: vec![GroupRun {
+                name: "g".into(),
+                vm: None,
+                outstanding,
+                seconds,
+                operations: [measured, Measured::default(), Measured::default()],
+                intervals: Vec::new(),
+                backlog_max: 0.0,
+                rated: false,
+                verified: None,
+            }],
+            disks: Vec::new(),
+            stalls: Vec::new(),
+            cpu_user: 0.0,
+            cpu_system: 0.0,
+        }
+    }
+
+    fn kinds(stage: &StageRun) -> Vec<FindingKind> {
+        stage.findings().into_iter().map(|finding| finding.kind).collect()
+    }
+
+    #[test]
+    fn figures_that_obey_littles_law_need_no_word() {
+        assert_eq!(kinds(&stage(&[(1_000_000, 320_000)], 32, 10.0)), []);
+        assert_eq!(kinds(&stage(&[(1_000_000, 160_000)], 32, 10.0)), [FindingKind::Little]);
+    }
+
+    #[test]
+    fn a_stall_of_a_closed_loop_is_called_hidden_with_what_it_hides() {
+        // 1 ms each with one outstanding, and one I/O that took 2 s: 8,000 I/Os in 10 s.
+        let mut run = stage(&[(1_000_000, 7_999), (2_000_000_000, 1)], 1, 10.0);
+        run.stalls.push(Stall { at: 4.0, seconds: 2.0, waiting: 1 });
+        let found = run.findings();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].kind, FindingKind::HiddenStall);
+        assert!(found[0].text.contains("about 2000 I/Os"), "{}", found[0].text);
+        assert!(found[0].text.contains("p99.9 of 1.00 ms"), "{}", found[0].text);
+        let corrected = p999(&run.with_hidden(&run.total(), 1000.0));
+        assert!((1.9..2.0).contains(&corrected), "{corrected}");
+    }
+
+    #[test]
+    fn failures_and_few_ios_are_told() {
+        let mut run = stage(&[(1_000_000, 100)], 1, 0.1);
+        run.groups[0].operations[0].errors = 3;
+        run.ended = Ended::Failed("read of 4096 bytes at byte 0: Input/output error".into());
+        assert_eq!(kinds(&run), [FindingKind::Ended, FindingKind::Errors, FindingKind::FewIos]);
+    }
+}

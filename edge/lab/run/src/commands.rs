@@ -1,0 +1,125 @@
+//! The commands `drystone lab …`: what they are told, what they do, what they show.
+//!
+//! The program gives them the [`World`]: where answers go, and how virtual disks are found. Answers go to `out`, progress and notes
+//! to the standard error output.
+
+mod convert;
+mod job;
+mod prepare;
+mod progress;
+mod run;
+mod show;
+
+pub use job::JobOptions;
+
+use clap::Subcommand;
+use std::io::Write;
+
+/// Measures any datastore with the jobs that people have.
+#[derive(Debug, Clone, Subcommand)]
+pub enum LabCommand {
+    /// Run a job (of fio, DiskSPD, Vdbench or Iometer) on a target and show what it measured.
+    Run(run::RunOptions),
+    /// Show what a job would do, expanded, before anything runs.
+    Plan(run::PlanOptions),
+    /// Write a job in another dialect, and say what was lost.
+    Convert(convert::ConvertOptions),
+}
+
+/// What the commands need of the program that they are part of.
+pub struct World<'a> {
+    /// Where answers go.
+    pub out: &'a mut dyn Write,
+    /// Whether JSON is wanted.
+    pub json: bool,
+    /// Whether a person can be asked.
+    pub interactive: bool,
+    /// The program's name and version, for results.
+    pub program: String,
+    /// Finds a virtual disk by its name: its NBD address, and who uses it.
+    pub find_disk: &'a dyn Fn(&str) -> Result<FoundDisk, CommandError>,
+    /// Where results are kept that nobody named a file for; none: nowhere.
+    pub keep: Option<std::path::PathBuf>,
+}
+
+/// A virtual disk that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundDisk {
+    /// Its NBD address.
+    pub address: String,
+    /// Clients that are attached.
+    pub clients: u64,
+}
+
+/// What kind of failure a command ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Not well formed.
+    Usage,
+    /// Cannot be done as things are.
+    Refused,
+    /// Does not exist.
+    NotFound,
+    /// Something broke.
+    Failed,
+}
+
+/// Why a command did not do what it was told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct CommandError {
+    /// Its kind.
+    pub kind: ErrorKind,
+    /// What was found.
+    pub text: String,
+    /// The way out.
+    pub hint: Option<String>,
+}
+
+impl CommandError {
+    /// A failure with no hint.
+    pub fn new(kind: ErrorKind, text: impl Into<String>) -> CommandError {
+        CommandError { kind, text: text.into(), hint: None }
+    }
+
+    /// Something broke while doing something.
+    pub fn failed(doing: impl std::fmt::Display, source: impl std::fmt::Display) -> CommandError {
+        CommandError::new(ErrorKind::Failed, format!("{doing}: {source}"))
+    }
+
+    /// With a way out.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> CommandError {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Does what is told.
+///
+/// # Errors
+/// When it cannot be done; what was done up to then is shown.
+pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandError> {
+    match command {
+        LabCommand::Run(options) => run::run(&options, world),
+        LabCommand::Plan(options) => run::plan(&options, world),
+        LabCommand::Convert(options) => convert::convert(&options, world),
+    }
+}
+
+impl World<'_> {
+    /// Writes an answer. A reader that has seen enough is no failure.
+    fn say(&mut self, text: &str) -> Result<(), CommandError> {
+        match writeln!(self.out, "{}", text.trim_end()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(CommandError::failed("write the answer", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn say_json(&mut self, answer: &impl serde::Serialize) -> Result<(), CommandError> {
+        let text = serde_json::to_string_pretty(answer).map_err(|error| CommandError::failed("write JSON", error))?;
+        self.say(&text)
+    }
+}

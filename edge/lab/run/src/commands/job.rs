@@ -1,0 +1,202 @@
+//! Jobs as people give them: a file, the standard input, or the words of a command line.
+
+use super::{CommandError, ErrorKind};
+use clap::Args;
+use jobs::{Dialect, Options, Source};
+use plan::{Length, Plan, Target};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a job is, and what is changed in it.
+#[derive(Debug, Clone, Args)]
+pub struct JobOptions {
+    /// A job file of fio, DiskSPD, Vdbench or Iometer; `-` for the standard input; or a command line in quotes.
+    pub job: String,
+    /// Which dialect it is [default: told from what it says].
+    #[arg(long, value_name = "fio|diskspd|diskspd-xml|vdbench|iometer")]
+    pub dialect: Option<String>,
+    /// What the job's targets stand for: a file, a block device, an NBD address or disk:NAME. Once for all of them, once for each in
+    /// order, or NAME=TARGET.
+    #[arg(long = "target", short = 't', value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// How large a target is made that is a file and does not exist.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+    /// Every stage counts for so long, whatever the job says.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// Every stage runs so long before it counts, whatever the job says.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub ramp: Option<Duration>,
+    /// Every stage is run so many times.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// A variable of the job, as `$NAME` of Vdbench or `${NAME}` of fio.
+    #[arg(long = "define", short = 'D', value_name = "NAME=VALUE")]
+    pub definitions: Vec<String>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    base::units::parse_bytes(text).map_err(|error| error.to_string())
+}
+
+/// `90`, `1.5`, `90s`, `5m`, `1h`.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60.0),
+        Some(number) if text.ends_with('h') => (number, 3600.0),
+        Some(number) => (number, 1.0),
+        None => (text, 1.0),
+    };
+    let value: Option<f64> = number.parse().ok();
+    value
+        .and_then(|value| Duration::try_from_secs_f64(value * factor).ok())
+        .ok_or_else(|| format!("`{text}` is not a time: `60`, `60s`, `5m` and `1h` are"))
+}
+
+/// Reads the job and makes the changes that the options name.
+pub fn read(options: &JobOptions) -> Result<Plan, CommandError> {
+    let (source, folder) = source_of(&options.job)?;
+    let definitions = options.definitions.iter().map(|text| definition(text)).collect::<Result<Vec<_>, _>>()?;
+    let environment =
+        |name: &str| definitions.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok());
+    let include = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))
+    };
+    let machine = crate::runner::this_machine();
+    let reading = Options {
+        environment: &environment,
+        include: &include,
+        variables: definitions.clone(),
+        page_size: 4096,
+        cpu_count: machine.processors,
+        memory_bytes: memory_bytes(),
+        ..Options::default()
+    };
+    let imported = match dialect_of(options)? {
+        Some(dialect) => jobs::import_as(dialect, &source, &reading),
+        None => jobs::import(&source, &reading),
+    };
+    let mut plan = imported.map_err(|error| CommandError::new(ErrorKind::Usage, error.to_string()))?.plan;
+    change(&mut plan, options);
+    stand_in(&mut plan, &options.targets)?;
+    Ok(plan)
+}
+
+fn dialect_of(options: &JobOptions) -> Result<Option<Dialect>, CommandError> {
+    let Some(name) = &options.dialect else { return Ok(None) };
+    let dialect = Dialect::from_name(name).ok_or_else(|| {
+        CommandError::new(ErrorKind::Usage, format!("`{name}` is no dialect of jobs"))
+            .hint("fio, diskspd, diskspd-xml, vdbench and iometer are")
+    })?;
+    Ok(Some(dialect))
+}
+
+/// The text of a job, and the folder that its includes are sought in.
+fn source_of(job: &str) -> Result<(Source, PathBuf), CommandError> {
+    let here = PathBuf::from(".");
+    if job == "-" {
+        let text = std::io::read_to_string(std::io::stdin())
+            .map_err(|error| CommandError::failed("read the job from the standard input", error))?;
+        return Ok((Source::new("standard input", text), here));
+    }
+    let path = Path::new(job);
+    if !path.exists() && ["fio ", "diskspd ", "diskspd.exe "].iter().any(|tool| job.starts_with(tool)) {
+        return Ok((Source::new("command line", job), here));
+    }
+    let bytes = std::fs::read(path).map_err(|error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Failed,
+        };
+        CommandError::new(kind, format!("read {job}: {error}")).hint("name a job file, `-`, or a command line in quotes")
+    })?;
+    Ok((Source::new(job, decode(&bytes)), path.parent().map_or(here, Path::to_owned)))
+}
+
+/// Text in UTF-8, or in UTF-16 with its mark as Windows writes it; other bytes are taken for Latin-1.
+fn decode(bytes: &[u8]) -> String {
+    let wide = |unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => bytes.iter().map(|&byte| char::from(byte)).collect(),
+        },
+    }
+}
+
+fn definition(text: &str) -> Result<(String, String), CommandError> {
+    text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())).ok_or_else(|| {
+        CommandError::new(ErrorKind::Usage, format!("`{text}` defines nothing")).hint("write NAME=VALUE")
+    })
+}
+
+fn memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    kib.map_or(16 << 30, |kib| kib << 10)
+}
+
+fn change(plan: &mut Plan, options: &JobOptions) {
+    for stage in &mut plan.stages {
+        if let Some(repeat) = options.repeat {
+            stage.repeats = repeat;
+        }
+        for group in &mut stage.groups {
+            if let Some(duration) = options.duration {
+                group.timing.length = Length::Time(duration);
+            }
+            if let Some(ramp) = options.ramp {
+                group.timing.ramp = ramp;
+            }
+        }
+    }
+    if let Some(size) = options.size {
+        plan.targets.iter_mut().for_each(|target| target.size = Some(size));
+    }
+}
+
+/// Puts the targets that a person named in the place of the job's.
+fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
+    let (named, plain): (Vec<&String>, Vec<&String>) = targets
+        .iter()
+        .partition(|text| text.split_once('=').is_some_and(|(name, _)| plan.targets.iter().any(|of| of.name == name)));
+    for text in named {
+        let (name, target) = text.split_once('=').unwrap_or_default();
+        plan.targets.iter_mut().filter(|of| of.name == name).for_each(|of| target.clone_into(&mut of.name));
+    }
+    match plain.as_slice() {
+        [] => {}
+        [all] => one_for_all(plan, all),
+        several if several.len() == plan.targets.len() => {
+            plan.targets.iter_mut().zip(several).for_each(|(of, name)| (*name).clone_into(&mut of.name));
+        }
+        several => {
+            let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+            return Err(CommandError::new(
+                ErrorKind::Usage,
+                format!("{} targets are given, and the job has {} ({})", several.len(), names.len(), names.join(" ")),
+            )
+            .hint("give one target for all of them, one for each, or NAME=TARGET"));
+        }
+    }
+    Ok(())
+}
+
+/// All of the job's targets become this one.
+fn one_for_all(plan: &mut Plan, name: &str) {
+    let size = plan.targets.iter().filter_map(|target| target.size).max();
+    plan.targets = vec![Target { name: name.to_owned(), size }];
+    for group in plan.stages.iter_mut().flat_map(|stage| &mut stage.groups) {
+        // A group keeps as many I/Os outstanding as on the targets that it had.
+        group.targets.iter_mut().for_each(|target| *target = 0);
+    }
+}

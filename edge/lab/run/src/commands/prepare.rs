@@ -1,0 +1,122 @@
+//! Targets of a plan, found and judged before anything is written to them.
+
+use super::{CommandError, ErrorKind, World};
+use crate::target::{self, Need, Target, TargetError, TargetName};
+use plan::Plan;
+
+/// What a person said about data that may be destroyed.
+#[derive(Debug, Clone, Default)]
+pub struct Consent {
+    /// Names of targets that may be overwritten although they are in use.
+    pub destroy: Vec<String>,
+}
+
+/// Finds all targets of a plan, in its order.
+///
+/// # Errors
+/// When one does not exist, is too small, or is in use and nobody said that its data may be destroyed.
+pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<Target>, CommandError> {
+    let mut found: Vec<Target> = Vec::new();
+    for (index, planned) in plan.targets.iter().enumerate() {
+        let need = need_of(plan, index);
+        let (name, clients) = resolve(&planned.name, world)?;
+        if need.writes {
+            judge(&planned.name, &name, clients, consent, world)?;
+        }
+        let mut said = false;
+        let target = Target::find(&planned.name, &name, need, &mut |done, all| {
+            if !said {
+                eprintln!("lab: {} is filled with random data, for reading holes measures nothing", planned.name);
+                said = true;
+            }
+            if done == all {
+                eprintln!("lab: {} filled", base::units::format_bytes(all));
+            }
+        })
+        .map_err(target_error)?;
+        found.push(target);
+    }
+    fits(plan, &found)?;
+    Ok(found)
+}
+
+fn resolve(text: &str, world: &World) -> Result<(TargetName, u64), CommandError> {
+    match TargetName::parse(text).map_err(target_error)? {
+        TargetName::Disk(name) => {
+            let disk = (world.find_disk)(&name)?;
+            let address = TargetName::parse(&disk.address).map_err(target_error)?;
+            Ok((address, disk.clients))
+        }
+        other => Ok((other, 0)),
+    }
+}
+
+fn target_error(error: TargetError) -> CommandError {
+    let kind = match &error {
+        TargetError::Address(_) | TargetError::Size(_) | TargetError::NoSize { .. } => ErrorKind::Usage,
+        TargetError::Kind { .. } | TargetError::TooSmall { .. } | TargetError::ReadOnly { .. } => ErrorKind::Refused,
+        TargetError::Export(_) | TargetError::Io { .. } | TargetError::Disk { .. } => ErrorKind::Failed,
+    };
+    CommandError::new(kind, error.to_string())
+}
+
+/// What the plan's groups do with a target.
+fn need_of(plan: &Plan, target: usize) -> Need {
+    let groups = || {
+        plan.stages.iter().flat_map(|stage| &stage.groups).filter(|group| group.targets.contains(&target))
+    };
+    Need {
+        writes: groups().any(|group| group.pattern.writes()),
+        reads: groups().any(|group| group.pattern.reads() > 0.0),
+        size: plan.targets[target].size,
+    }
+}
+
+/// Refuses a target that is in use, unless its name was given for being destroyed, or is typed now.
+fn judge(
+    name: &str,
+    target: &TargetName,
+    clients: u64,
+    consent: &Consent,
+    world: &World,
+) -> Result<(), CommandError> {
+    let uses: Vec<String> = match target {
+        TargetName::Path(path) => target::uses_of(path).iter().map(ToString::to_string).collect(),
+        _ if clients > 0 => vec![format!("{clients} clients are attached to it")],
+        _ => Vec::new(),
+    };
+    if uses.is_empty() || consent.destroy.iter().any(|given| given == name) {
+        return Ok(());
+    }
+    let text = format!("{name} is in use ({}), and the job would overwrite it", uses.join("; "));
+    if !world.interactive {
+        let hint = format!("nothing was changed; if its data may be lost, add --destroy-data {name}");
+        return Err(CommandError::new(ErrorKind::Refused, text).hint(hint));
+    }
+    eprint!("{text}. Type its name to go on: ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(|error| CommandError::failed("read the answer", error))?;
+    match line.trim() == name {
+        true => Ok(()),
+        false => Err(CommandError::new(ErrorKind::Refused, "that is not its name; nothing was changed")),
+    }
+}
+
+/// Refuses a plan that asks for more than a target has.
+fn fits(plan: &Plan, targets: &[Target]) -> Result<(), CommandError> {
+    let sizes: Vec<Option<u64>> = targets.iter().map(|target| Some(target.size)).collect();
+    for target in plan.outline(&sizes).targets {
+        if let (Some(missing), Some(size)) = (target.missing, target.size) {
+            let text = format!(
+                "the job asks for {} of {}, which has {}: {} are missing",
+                base::units::format_bytes(size.saturating_add(missing)),
+                target.name,
+                base::units::format_bytes(size),
+                base::units::format_bytes(missing)
+            );
+            return Err(CommandError::new(ErrorKind::Refused, text)
+                .hint("make the target larger, name another, or make the job's span smaller"));
+        }
+    }
+    Ok(())
+}

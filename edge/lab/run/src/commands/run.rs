@@ -1,0 +1,182 @@
+//! `lab run` and `lab plan`.
+
+use super::job::{self, JobOptions};
+use super::prepare::{self, Consent};
+use super::progress::Progress;
+use super::{CommandError, ErrorKind, World, show};
+use crate::generator::stage::Settings;
+use crate::runner::{self, Event};
+use crate::target::{Target, TargetName};
+use clap::Args;
+use measured::{Ended, Run};
+use plan::Plan;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Options of `lab run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunOptions {
+    /// What to run.
+    #[command(flatten)]
+    pub job: JobOptions,
+    /// Overwrite this target although it is in use. What it holds is lost.
+    #[arg(long = "destroy-data", value_name = "TARGET")]
+    pub destroy: Vec<String>,
+    /// Write the raw histograms to this file [default: kept in the user's data directory].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Count I/Os that fail, instead of ending the run.
+    #[arg(long)]
+    pub continue_on_error: bool,
+    /// Threads of the generator [default: one a processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+}
+
+/// Options of `lab plan`.
+#[derive(Debug, Clone, Args)]
+pub struct PlanOptions {
+    /// What to show.
+    #[command(flatten)]
+    pub job: JobOptions,
+}
+
+/// Set by a signal: the run ends as soon as what is under way has ended.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_signal: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Runs a job and shows what it measured.
+pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> {
+    let plan = job::read(&options.job)?;
+    let consent = Consent { destroy: options.destroy.clone() };
+    let targets = prepare::targets(&plan, &consent, world)?;
+    tell_plan(&plan, &targets);
+    let run = execute(&plan, &targets, options, world)?;
+    let kept = keep(&run, options.out.as_deref(), world)?;
+    match world.json {
+        true => {
+            let summary = show::summary(&run, kept);
+            world.say_json(&summary)?;
+        }
+        false => {
+            world.say(&show::text(&run))?;
+            if let Some(kept) = kept {
+                eprintln!("lab: raw histograms are in {kept}");
+            }
+        }
+    }
+    end_of(&run)
+}
+
+fn execute(plan: &Plan, targets: &[Target], options: &RunOptions, world: &World) -> Result<Run, CommandError> {
+    // SAFETY: the handler stores a flag and does nothing else.
+    unsafe {
+        let handler = interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::signal(libc::SIGINT, handler);
+        libc::signal(libc::SIGTERM, handler);
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let machine = runner::this_machine();
+    let settings = Settings {
+        processors: options.threads.unwrap_or(machine.processors) as usize,
+        go_on: options.continue_on_error,
+        interrupted: interrupted.clone(),
+        begin: None,
+    };
+    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let watched = interrupted.clone();
+    let watcher = std::thread::spawn(move || {
+        while !watched.load(Ordering::Relaxed) {
+            if INTERRUPTED.load(Ordering::Relaxed) {
+                watched.store(true, Ordering::Relaxed);
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(100));
+        }
+    });
+    let run = runner::run(plan, targets, &settings, &world.program, &mut |event| match event {
+        Event::Begins { stage, repeat } => progress.begins(plan, stage, repeat),
+        Event::Second(second) => progress.second(&second),
+        Event::Ended(_) => progress.ended(),
+    });
+    interrupted.store(true, Ordering::Relaxed);
+    watcher.thread().unpark();
+    run.map_err(|error| CommandError::new(ErrorKind::Failed, error.to_string()))
+}
+
+/// What will happen, before it does.
+fn tell_plan(plan: &Plan, targets: &[Target]) {
+    let sizes: Vec<Option<u64>> = targets.iter().map(|target| Some(target.size)).collect();
+    eprint!("{}", plan.outline(&sizes));
+    for note in &plan.notes {
+        eprintln!("  note {note}");
+    }
+}
+
+fn keep(run: &Run, out: Option<&Path>, world: &World) -> Result<Option<String>, CommandError> {
+    let path = match (out, &world.keep) {
+        (Some(out), _) => out.to_owned(),
+        (None, Some(folder)) => folder.join(file_name(run)),
+        (None, None) => return Ok(None),
+    };
+    let failed = |error: &dyn std::fmt::Display| CommandError::failed(format!("keep the result in {}", path.display()), error);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    }
+    let text = serde_json::to_string(run).map_err(|error| failed(&error))?;
+    std::fs::write(&path, text).map_err(|error| failed(&error))?;
+    Ok(Some(path.display().to_string()))
+}
+
+fn file_name(run: &Run) -> String {
+    let name: String =
+        run.plan.name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).take(60).collect();
+    format!("{}-{name}.run.json", run.started_unix_ms)
+}
+
+/// A run that did not end as planned ends the command so.
+fn end_of(run: &Run) -> Result<(), CommandError> {
+    let ended = run.stages.iter().find_map(|stage| match &stage.ended {
+        Ended::Failed(error) => Some(error.clone()),
+        Ended::Stopped => Some("it was stopped before its time".to_owned()),
+        Ended::Done | Ended::Steady => None,
+    });
+    match ended {
+        Some(error) => Err(CommandError::new(ErrorKind::Failed, error)),
+        None => Ok(()),
+    }
+}
+
+/// Shows what a job would do.
+pub fn plan(options: &PlanOptions, world: &mut World) -> Result<(), CommandError> {
+    let plan = job::read(&options.job)?;
+    let sizes: Vec<Option<u64>> = plan.targets.iter().map(|target| size_of(&target.name).or(target.size)).collect();
+    let outline = plan.outline(&sizes);
+    if world.json {
+        #[derive(serde::Serialize)]
+        struct Answer<'a> {
+            outline: &'a plan::Outline,
+            plan: &'a Plan,
+        }
+        return world.say_json(&Answer { outline: &outline, plan: &plan });
+    }
+    let mut text = outline.to_string();
+    for note in &plan.notes {
+        text.push_str(&format!("  note {note}\n"));
+    }
+    world.say(&text)
+}
+
+/// The size of a file or device that is there; nothing is opened for writing.
+fn size_of(name: &str) -> Option<u64> {
+    use std::io::Seek;
+    match TargetName::parse(name).ok()? {
+        TargetName::Path(path) => std::fs::File::open(path).ok()?.seek(std::io::SeekFrom::End(0)).ok(),
+        TargetName::Null(size) => Some(size),
+        TargetName::Nbd(_) | TargetName::Disk(_) => None,
+    }
+}
