@@ -1,0 +1,216 @@
+//! Time spans as stages.
+
+use super::settings::{Access, Buffer, Span, Target, Throughput};
+use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::limits;
+use plan::{
+    Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent, Group,
+    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Seed, Sequence, Size,
+    Stage, Think, Timing, Workers, WriteThrough, Zone,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What DiskSPD refuses of a time span as a whole.
+pub(crate) fn check(span: &Span, findings: &mut Findings) {
+    for target in &span.targets {
+        let end = target.stop.or(target.length.map(|length| target.base.saturating_add(length)));
+        if end.is_some_and(|end| end <= target.base) {
+            findings.fault(refused(
+                &target.place,
+                format!("the span of {} ends at or before its start {}", target.path, target.base),
+                "DiskSPD says that the maximum must be above the base offset",
+                "write a larger -f, or a smaller -B",
+            ));
+        }
+        if target.stop.is_some() && target.length.is_some() {
+            findings.fault(refused(
+                &target.place,
+                "the span's end is given by -f and by the length of -B",
+                "DiskSPD refuses both",
+                "take one of them out",
+            ));
+        }
+        let threads = span.threads.unwrap_or(target.threads);
+        if threads > 1 && target.access == Access::Sequential && target.thread_stride == 0 {
+            let text = "several threads read the same blocks one behind another: DiskSPD warns that the pattern is not \
+                        sequential; use -si or -T";
+            findings.note(NoteKind::Trap, &target.place, "-t", text);
+        }
+        if target.writes > 0 && target.buffer == Buffer::Counting {
+            let text = "writes have the bytes 0 to 255 again and again, which compress to nothing; -Zr writes random bytes";
+            findings.note(NoteKind::Default, &target.place, "-Z", text);
+        }
+        if !target.cache.direct {
+            let text = "I/Os go through the page cache: memory is measured with the disk; add -Sh or -Su";
+            findings.note(NoteKind::Default, &target.place, "-S", text);
+        }
+    }
+}
+
+/// Zones with one more for what is left of the I/Os, over what is left of the target.
+pub(crate) fn closed(mut zones: Vec<Zone>) -> Result<Vec<Zone>, &'static str> {
+    let ios: f64 = zones.iter().map(|zone| zone.ios).sum();
+    let percent: f64 = (zones.iter())
+        .map(|zone| if let Extent::Percent(percent) = zone.length { percent } else { 0.0 })
+        .sum();
+    if ios > 100.0 || percent > 100.0 {
+        return Err("DiskSPD says that a distribution exceeds 100 %");
+    }
+    if ios < 100.0 {
+        if percent >= 100.0 {
+            return Err("DiskSPD says that nothing is left of the target for the rest of the I/Os");
+        }
+        let absolute = zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_)));
+        // A zone ends with the span, so a last one of 100 % is all that is left.
+        let length = Extent::Percent(if absolute { 100.0 } else { 100.0 - percent });
+        zones.push(Zone { ios: 100.0 - ios, length });
+    }
+    Ok(zones)
+}
+
+/// The plan of these time spans.
+pub(crate) fn plan(spans: &[Span], findings: &mut Findings) -> Plan {
+    let mut plan = Plan::default();
+    let mut indices: HashMap<String, usize> = HashMap::new();
+    plan.seed = spans.first().and_then(|span| span.seed).map_or(Seed::Fresh, Seed::Fixed);
+    let groups: usize = spans.iter().map(|span| span.targets.len()).sum();
+    if let Some(span) =
+        spans.first().filter(|_| groups > limits::GROUPS_MAX || spans.len() > limits::STAGES_MAX)
+    {
+        findings.fault(malformed(&span.place, "there are too many time spans and targets", "split the file"));
+        return plan;
+    }
+    for (number, span) in spans.iter().enumerate() {
+        if span.seed != spans[0].seed {
+            let text = "time spans have seeds of their own; the lab takes that of the first";
+            findings.note(NoteKind::Changed, &span.place, "-z", text);
+        }
+        let mut members: Vec<(&Target, Group)> = Vec::new();
+        for target in &span.targets {
+            let index = *indices.entry(target.path.clone()).or_insert_with(|| {
+                plan.targets.push(plan::Target::named(&target.path));
+                plan.targets.len() - 1
+            });
+            plan.targets[index].size = plan.targets[index].size.max(target.create);
+            let group = group(span, target, index, findings);
+            match members.last_mut().filter(|(last, _)| alike(last, target)) {
+                Some((_, last)) => last.targets.push(index),
+                None => members.push((target, group)),
+            }
+        }
+        let groups: Vec<Group> = members.into_iter().map(|(_, group)| group).collect();
+        if groups.len() > 1 {
+            shared(span, findings);
+        }
+        plan.stages.push(Stage::new(format!("span {}", number + 1), groups));
+    }
+    plan
+}
+
+/// Threads and depths over targets that differ cannot be said.
+fn shared(span: &Span, findings: &mut Findings) {
+    if span.depth.is_some() {
+        findings.fault(unsupported(
+            &span.place,
+            "threads share their outstanding I/Os over targets of different settings",
+            "give each target its own RequestCount, or all targets the same settings",
+        ));
+    } else if span.threads.is_some() {
+        let text = "threads over all targets become threads of each kind of target: a slow one does not hold back the others";
+        findings.note(NoteKind::Changed, &span.place, "ThreadCount", text);
+    }
+}
+
+/// Whether two targets differ in nothing but where they are.
+fn alike(one: &Target, other: &Target) -> bool {
+    Target { path: one.path.clone(), place: one.place.clone(), create: one.create, ..other.clone() } == *one
+}
+
+fn group(span: &Span, target: &Target, index: usize, findings: &mut Findings) -> Group {
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let timing = Timing {
+        delay: Duration::ZERO,
+        ramp: Duration::from_secs(span.warmup),
+        length: Length::Time(Duration::from_secs(span.duration)),
+        cooldown: Duration::from_secs(span.cooldown),
+    };
+    let mut group = Group::new(&target.path, index, 1, pattern(target), timing);
+    group.workers = match span.threads {
+        Some(threads) => Workers::Together(small(threads)),
+        None => Workers::PerTarget(small(target.threads)),
+    };
+    group.depth = match span.depth {
+        Some(depth) => Depth::PerWorker(small(depth)),
+        None => Depth::PerTarget(small(target.depth)),
+    };
+    group.rates = rate(target, findings).into_iter().collect();
+    let content = match target.buffer {
+        Buffer::Counting => Content::Counting,
+        Buffer::Zeroes => Content::Zeroes,
+        Buffer::Random => Content::Random,
+        Buffer::Window(bytes) => Content::Window(bytes),
+    };
+    group.data = Data { content, ..Data::default() };
+    let write_through = if target.cache.write_through { WriteThrough::Data } else { WriteThrough::No };
+    group.caching = Caching { direct: target.cache.direct, write_through, flush: None };
+    group.engine = Engine::IoUring;
+    group.batch = Batch::default();
+    group
+}
+
+fn rate(target: &Target, findings: &mut Findings) -> Option<Rate> {
+    let pace = match target.throughput? {
+        Throughput::BytesPerMillisecond(bytes) => Pace::Bytes(bytes as f64 * 1000.0),
+        Throughput::Iops(iops) => {
+            let rounded = iops.saturating_mul(target.block) / 1000 * 1000 / target.block;
+            if rounded != iops {
+                let text = format!(
+                    "DiskSPD rounds it to whole bytes per millisecond, about {rounded} IOPS; the lab takes {iops}"
+                );
+                findings.note(NoteKind::Changed, &target.place, "-g", text);
+            }
+            Pace::Iops(iops as f64)
+        }
+    };
+    Some(Rate {
+        pace,
+        per: RatePer::WorkerAndTarget,
+        of: RateOf::All,
+        arrivals: Arrivals::Even,
+        clock: Loop::Closed,
+    })
+}
+
+fn pattern(target: &Target) -> Pattern {
+    let random = match target.access {
+        Access::Random(percent) => percent as f64,
+        Access::Sequential | Access::Interlocked => 0.0,
+    };
+    let mut pattern = Pattern::simple(target.block, 100.0 - target.writes as f64, random);
+    let think = target.burst.zip(target.think_ms).map(|(burst, pause)| Think {
+        after: u32::try_from(burst).unwrap_or(u32::MAX),
+        pause: Duration::from_millis(pause),
+        spin: false,
+    });
+    let step = target.step.filter(|&step| step != target.block && step > 0);
+    let line: &mut Line = &mut pattern.lines[0];
+    line.size = Size::Fixed(target.block);
+    line.think = think;
+    let random_access = matches!(target.access, Access::Random(_));
+    line.align = step.filter(|_| random_access);
+    pattern.reuse = Reuse::Draws;
+    pattern.sequence = Sequence {
+        cursor: if target.access == Access::Interlocked { Cursor::PerTarget } else { Cursor::PerWorker },
+        stride: step.filter(|_| !random_access).and_then(|step| i64::try_from(step).ok()),
+        worker_step: target.thread_stride,
+        at_end: AtEnd::Wrap,
+    };
+    pattern.span.offset = Extent::Bytes(target.base);
+    let length = target.length.or(target.stop.map(|stop| stop.saturating_sub(target.base)));
+    pattern.span.length = length.map(Extent::Bytes);
+    if !target.zones.is_empty() {
+        pattern.distribution = Distribution::Zoned(target.zones.clone());
+    }
+    pattern
+}

@@ -1,0 +1,123 @@
+//! What a command line or a time span says, with DiskSPD's defaults.
+
+use plan::{Place, Zone};
+
+/// Whether and how sequential I/O is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// One behind another; each thread has its own position.
+    Sequential,
+    /// One behind another; all threads share a position (`-si`).
+    Interlocked,
+    /// So many percent random.
+    Random(u64),
+}
+
+/// What stands between threads and target (`-S`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Cache {
+    pub(crate) direct: bool,
+    pub(crate) write_through: bool,
+}
+
+/// What is written (`-Z`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    Counting,
+    Zeroes,
+    Random,
+    Window(u64),
+}
+
+/// `-g`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Throughput {
+    BytesPerMillisecond(u64),
+    Iops(u64),
+}
+
+/// A target with all that may differ between targets of an XML profile.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) path: String,
+    pub(crate) place: Place,
+    pub(crate) block: u64,
+    pub(crate) base: u64,
+    /// From the base on.
+    pub(crate) length: Option<u64>,
+    /// From the target's start on (`-f`, `MaxFileSize`).
+    pub(crate) stop: Option<u64>,
+    pub(crate) create: Option<u64>,
+    pub(crate) access: Access,
+    /// Alignment of random I/Os or stride of sequential ones; none: the block's size.
+    pub(crate) step: Option<u64>,
+    pub(crate) thread_stride: u64,
+    pub(crate) writes: u64,
+    pub(crate) depth: u64,
+    pub(crate) threads: u64,
+    pub(crate) cache: Cache,
+    pub(crate) buffer: Buffer,
+    pub(crate) throughput: Option<Throughput>,
+    pub(crate) burst: Option<u64>,
+    pub(crate) think_ms: Option<u64>,
+    pub(crate) zones: Vec<Zone>,
+}
+
+impl Target {
+    /// A target of the defaults: 64 KiB sequential reads, one thread, two outstanding.
+    pub(crate) fn new(path: impl Into<String>, place: Place) -> Target {
+        Target {
+            path: path.into(),
+            place,
+            block: 64 << 10,
+            base: 0,
+            length: None,
+            stop: None,
+            create: None,
+            access: Access::Sequential,
+            step: None,
+            thread_stride: 0,
+            writes: 0,
+            depth: 2,
+            threads: 1,
+            cache: Cache::default(),
+            buffer: Buffer::Counting,
+            throughput: None,
+            burst: None,
+            think_ms: None,
+            zones: Vec::new(),
+        }
+    }
+}
+
+/// What runs together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) place: Place,
+    pub(crate) duration: u64,
+    pub(crate) warmup: u64,
+    pub(crate) cooldown: u64,
+    /// None: from the clock.
+    pub(crate) seed: Option<u64>,
+    /// Threads over all targets (`-F`).
+    pub(crate) threads: Option<u64>,
+    /// I/Os of a thread over all targets (`-O`).
+    pub(crate) depth: Option<u64>,
+    pub(crate) targets: Vec<Target>,
+}
+
+impl Span {
+    /// A time span of the defaults: 10 s after 5 s.
+    pub(crate) fn new(place: Place) -> Span {
+        Span {
+            place,
+            duration: 10,
+            warmup: 5,
+            cooldown: 0,
+            seed: Some(0),
+            threads: None,
+            depth: None,
+            targets: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Command lines in a text: a script, a list of lines, or options alone.
+
+use crate::findings::{Findings, malformed};
+use crate::source::Source;
+use plan::Place;
+
+/// A word with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) place: Place,
+}
+
+/// One command line without the program's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) place: Place,
+    pub(crate) words: Vec<Word>,
+}
+
+/// All command lines: lines that call `diskspd`, and lines of options alone.
+pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command> {
+    let mut commands = Vec::new();
+    let mut open: Option<Command> = None;
+    for (index, line) in source.text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let trimmed = line.trim();
+        let comment = open.is_none()
+            && (trimmed.starts_with(['#', ';', ':'])
+                || trimmed.starts_with("//") && !trimmed.starts_with("//?")
+                || trimmed.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("rem ")));
+        if trimmed.is_empty() || comment {
+            continue;
+        }
+        let (body, goes_on) = match trimmed.strip_suffix(['^', '`']) {
+            Some(body) => (body, true),
+            None => (trimmed, false),
+        };
+        let offset = line.chars().take_while(|letter| letter.is_whitespace()).count();
+        let mut words = words(body, &source.name, number, offset, findings);
+        let command = match open.take() {
+            Some(mut command) => {
+                command.words.append(&mut words);
+                Some(command)
+            }
+            None => begun(words),
+        };
+        match command {
+            Some(command) if goes_on => open = Some(command),
+            Some(command) => commands.push(command),
+            None => {
+                let place = Place { file: source.name.clone(), line: number, column: 1 };
+                let shown: String = trimmed.chars().take(60).collect();
+                let text = format!("`{shown}` is no call of diskspd and was passed over");
+                findings.note(plan::NoteKind::NotCarried, &place, "diskspd", text);
+            }
+        }
+    }
+    commands.extend(open);
+    commands
+}
+
+/// The command that these words begin: behind `diskspd`, or all of them where the first is an option.
+fn begun(mut words: Vec<Word>) -> Option<Command> {
+    let place = words.first()?.place.clone();
+    let program = words.iter().position(|word| {
+        let name = word.text.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+        matches!(name.as_str(), "diskspd" | "diskspd.exe" | "diskspd64.exe" | "diskspd32.exe")
+    });
+    match program {
+        Some(index) => words.drain(..=index).for_each(drop),
+        None if words[0].text.starts_with('-') => {}
+        None => return None,
+    }
+    Some(Command { place, words })
+}
+
+/// Words between blanks, up to a pipe or a redirection; double and single quotes keep blanks.
+fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Findings) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut word: Option<Word> = None;
+    let mut quote: Option<char> = None;
+    let place = |column: usize| Place {
+        file: file.to_owned(),
+        line: number,
+        column: u32::try_from(offset + column + 1).unwrap_or(u32::MAX),
+    };
+    for (column, letter) in line.chars().enumerate() {
+        match (letter, quote) {
+            (letter, Some(open)) if letter == open => quote = None,
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                word.get_or_insert_with(|| Word { text: String::new(), place: place(column) });
+            }
+            ('|' | '>', None) => break,
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            (letter, _) => word
+                .get_or_insert_with(|| Word { text: String::new(), place: place(column) })
+                .text
+                .push(letter),
+        }
+    }
+    words.extend(word.take());
+    if quote.is_some() {
+        findings.fault(malformed(&place(0), "a quote is not closed", "close it"));
+    }
+    words
+}

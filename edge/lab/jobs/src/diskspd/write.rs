@@ -1,0 +1,1 @@
+//! A plan as command lines or an XML profile.

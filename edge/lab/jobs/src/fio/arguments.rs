@@ -1,0 +1,196 @@
+//! fio's command line as a text: `fio --name=a --rw=read …`, one or several, in shell quotes.
+
+use super::lex::{Entry, Section, SectionKind, entry};
+use crate::findings::{Findings, malformed, refused};
+use crate::source::{Options, Source};
+use plan::{NoteKind, Place};
+
+/// Options of fio itself that say how it reports, not what it runs.
+const REPORTING: &[&str] = &[
+    "output",
+    "output-format",
+    "minimal",
+    "append-terse",
+    "terse-version",
+    "bandwidth-log",
+    "eta",
+    "eta-interval",
+    "status-interval",
+    "debug",
+    "warnings-fatal",
+    "max-jobs",
+    "alloc-size",
+    "showcmd",
+    "readonly",
+    "section",
+    "idle-prof",
+    "inflate-log",
+    "trigger",
+    "trigger-file",
+    "trigger-timeout",
+    "trigger-remote",
+    "aux-path",
+    "parse-only",
+    "merge-blktrace-only",
+    "eta-newline",
+    "crctest",
+    "cpuclock-test",
+    "daemonize",
+    "client",
+    "server",
+    "remote-config",
+];
+
+/// Whether the text is words of a command line: it begins with `fio` or with an option, and not with a section.
+pub(crate) fn is_command_line(text: &str) -> bool {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+    first.is_some_and(|line| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        word.starts_with("--") || word.rsplit('/').next() == Some("fio")
+    })
+}
+
+/// The jobs of a command line: `--name=` begins one; options before the first are global.
+pub(crate) fn sections(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Section> {
+    let words = words(source, findings);
+    let mut sections = Vec::new();
+    let mut index = 0;
+    while index < words.len() {
+        let (word, place) = &words[index];
+        index += 1;
+        if word == "fio" || word.ends_with("/fio") || word == "sudo" {
+            continue;
+        }
+        let Some(option) = word.strip_prefix("--") else {
+            file(word, place, options, findings, &mut sections);
+            continue;
+        };
+        let mut entry = entry(option, place.clone());
+        // An option whose value is the next word, as getopt takes it.
+        if entry.value.is_none()
+            && words.get(index).is_some_and(|(next, _)| !next.starts_with("--") && takes_value(&entry.key))
+        {
+            entry.value = Some(words[index].0.clone());
+            index += 1;
+        }
+        if REPORTING.contains(&entry.key.as_str()) {
+            findings.note(
+                NoteKind::NotCarried,
+                place,
+                &entry.key,
+                "how fio reports or starts; the lab reports by itself",
+            );
+            continue;
+        }
+        add(entry, &mut sections);
+    }
+    sections
+}
+
+/// A job file named on the command line: its sections follow.
+fn file(
+    word: &str,
+    place: &Place,
+    options: &Options<'_>,
+    findings: &mut Findings,
+    sections: &mut Vec<Section>,
+) {
+    match (options.include)(word) {
+        Ok(text) => {
+            let mut read = super::lex::sections(&Source::new(word, text), options, findings);
+            // fio separates the files of one command line by a stonewall.
+            let earlier = sections.iter().any(|section| section.kind == SectionKind::Job);
+            if let Some(first) = read.iter_mut().find(|section| section.kind == SectionKind::Job && earlier) {
+                let place = first.place.clone();
+                first.entries.push(Entry { key: "stonewall".into(), value: None, spaced: false, place });
+            }
+            sections.extend(read);
+        }
+        Err(reason) => findings.fault(refused(
+            place,
+            format!("`{word}` is neither an option nor a job file that can be read: {reason}"),
+            "fio takes every word without -- for a job file",
+            "write --option=value without a blank between them",
+        )),
+    }
+}
+
+fn takes_value(key: &str) -> bool {
+    !super::job::is_boolean(key)
+}
+
+fn add(entry: Entry, sections: &mut Vec<Section>) {
+    if entry.key == "name" {
+        let name = entry.value.clone().unwrap_or_default();
+        let kind = if name.starts_with("global") { SectionKind::Global } else { SectionKind::Job };
+        sections.push(Section { kind, name, place: entry.place, entries: Vec::new() });
+        return;
+    }
+    if sections.is_empty() {
+        sections.push(Section {
+            kind: SectionKind::Global,
+            name: "global".into(),
+            place: entry.place.clone(),
+            entries: Vec::new(),
+        });
+    }
+    if let Some(section) = sections.last_mut() {
+        section.entries.push(entry);
+    }
+}
+
+/// The words of a shell line with their places: blanks part them, quotes and `\` keep them together, `\` at the end of a line
+/// goes on, a line that begins with `#` is a comment.
+fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
+    let mut words: Vec<(String, Place)> = Vec::new();
+    let mut word: Option<(String, Place)> = None;
+    let mut quote: Option<char> = None;
+    let mut here = Place { file: source.name.clone(), line: 1, column: 0 };
+    let mut letters = source.text.chars().peekable();
+    let mut line_start = true;
+    while let Some(letter) = letters.next() {
+        here.column += 1;
+        let comment = line_start && quote.is_none() && letter == '#';
+        line_start = letter == '\n' || (line_start && letter.is_whitespace());
+        if comment {
+            while letters.peek().is_some_and(|&next| next != '\n') {
+                letters.next();
+            }
+            continue;
+        }
+        match (letter, quote) {
+            ('\\', None) if matches!(letters.peek(), Some('\n' | '\r')) => {
+                while letters.peek().is_some_and(|next| matches!(next, '\r')) {
+                    letters.next();
+                }
+                letters.next();
+                here.line += 1;
+                here.column = 0;
+            }
+            ('\\', None) => {
+                if let Some(next) = letters.next() {
+                    here.column += 1;
+                    // fio's own escape of `:` in a file name is left to fio's rules.
+                    let kept = if next == ':' { "\\:".to_owned() } else { next.to_string() };
+                    word.get_or_insert_with(|| (String::new(), here.clone())).0.push_str(&kept);
+                }
+            }
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                word.get_or_insert_with(|| (String::new(), here.clone()));
+            }
+            (letter, Some(open)) if letter == open => quote = None,
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            (letter, _) => word.get_or_insert_with(|| (String::new(), here.clone())).0.push(letter),
+        }
+        if letter == '\n' {
+            here.line += 1;
+            here.column = 0;
+        }
+    }
+    words.extend(word.take());
+    if quote.is_some() {
+        findings.fault(malformed(&here, "a quote is not closed", "close it"));
+    }
+    words
+}

@@ -1,0 +1,491 @@
+//! A job as a group of workers.
+
+use super::job::{Job, Jump, READ, Sizes, TRIM, WRITE};
+use crate::error::Fault;
+use crate::findings::{Findings, malformed, refused};
+use crate::limits;
+use plan::{
+    Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Distribution, Engine, Extent, FlushRule,
+    Group, Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size,
+    Span, Target, Think, Timing, Verify, VerifyWhen, Workers,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Targets of a plan by their names, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Targets {
+    indices: HashMap<String, usize>,
+}
+
+impl Targets {
+    /// The index of the target of this name; its size is the largest that any job asks for.
+    fn index(&mut self, plan: &mut Plan, name: &str, size: Option<u64>) -> usize {
+        let index = *self.indices.entry(name.to_owned()).or_insert_with(|| {
+            plan.targets.push(Target::named(name));
+            plan.targets.len() - 1
+        });
+        let target = &mut plan.targets[index];
+        target.size = target.size.max(size);
+        index
+    }
+}
+
+/// Where a job's I/Os go: one group of files for all clones, or one for each clone.
+struct Files {
+    names: Vec<Vec<String>>,
+    generated: bool,
+}
+
+impl Job {
+    /// The groups of this job: one, or one per clone where clones have several files of their own each.
+    pub(crate) fn groups(
+        &self,
+        plan: &mut Plan,
+        targets: &mut Targets,
+        findings: &mut Findings,
+    ) -> Result<Vec<Group>, Fault> {
+        self.check()?;
+        self.remark(findings);
+        let files = self.target_names()?;
+        let each = files.names.first().map_or(1, Vec::len).max(1) as u64;
+        let pattern = self.pattern(each, findings)?;
+        let size = self.file_length(&pattern.span, each);
+        if files.generated && size.is_none() && self.uri.is_none() {
+            return Err(refused(
+                &self.place,
+                format!("the job {} has neither size= nor filename=", self.name),
+                "fio says `you need to specify size=`",
+                "add size=, or filename= of something that has a size",
+            ));
+        }
+        let mut indices: Vec<Vec<usize>> = Vec::new();
+        for names in &files.names {
+            let mut group = Vec::new();
+            for name in names {
+                let size = size.filter(|_| !is_device(name) && self.uri.is_none());
+                group.push(targets.index(plan, name, size));
+                if plan.targets.len() > limits::TARGETS_MAX {
+                    let found =
+                        format!("the job {} makes more than {} files", self.name, limits::TARGETS_MAX);
+                    return Err(malformed(&self.place, found, "write a smaller numjobs or nrfiles"));
+                }
+            }
+            indices.push(group);
+        }
+        let mut group = Group::new(&self.name, 0, self.depth, pattern, self.timing());
+        group.rates = self.rates();
+        group.data = self.data();
+        group.verify = self.verification(findings);
+        group.caching = self.caching(findings);
+        group.engine = self.engine();
+        group.batch = Batch { submit: self.batch_submit, complete: self.batch_complete };
+        Ok(self.spread(group, indices))
+    }
+
+    /// The group over its files. Clones with one file each are workers of their targets.
+    fn spread(&self, group: Group, indices: Vec<Vec<usize>>) -> Vec<Group> {
+        match indices.len() {
+            1 => {
+                let targets = indices.into_iter().next().expect("its length is 1");
+                vec![Group { targets, workers: Workers::Together(self.count), ..group }]
+            }
+            _ if indices.iter().all(|files| files.len() == 1) => {
+                let targets = indices.into_iter().flatten().collect();
+                vec![Group { targets, workers: Workers::PerTarget(1), ..group }]
+            }
+            _ => (indices.into_iter().enumerate())
+                .map(|(clone, targets)| {
+                    let mut group = Group { targets, workers: Workers::Together(1), ..group.clone() };
+                    group.pattern.span.offset = shifted(group.pattern.span.offset, self.offset_step, clone);
+                    group.pattern.span.worker_step = Extent::Bytes(0);
+                    group
+                })
+                .collect(),
+        }
+    }
+
+    /// What fio refuses when it looks at a job as a whole.
+    fn check(&self) -> Result<(), Fault> {
+        let rate = self.rate_bytes.iter().any(Option::is_some);
+        if rate && self.rate_iops.iter().any(Option::is_some) {
+            return Err(refused(
+                &self.place,
+                format!("the job {} has rate= and rate_iops=", self.name),
+                "fio says `rate and rate_iops are mutually exclusive`",
+                "take one of them out",
+            ));
+        }
+        let smallest = self.smallest_block();
+        for size in [self.size, self.file_size.map(Extent::Bytes)].into_iter().flatten() {
+            if let Extent::Bytes(size) = size
+                && size < smallest
+            {
+                return Err(refused(
+                    &self.place,
+                    format!("the job {} has {size} bytes and I/Os of {smallest}", self.name),
+                    "fio says `size too small`",
+                    "write a larger size=, with its unit (10g)",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn directions(&self) -> impl Iterator<Item = usize> + '_ {
+        [(READ, self.mode.read), (WRITE, self.mode.write), (TRIM, self.mode.trim)]
+            .into_iter()
+            .filter(|(_, on)| *on)
+            .map(|(direction, _)| direction)
+    }
+
+    fn smallest_block(&self) -> u64 {
+        self.directions()
+            .map(|direction| match self.sizes(direction) {
+                Sizes::One(size) | Sizes::Range { min: size, .. } => size,
+                Sizes::Split(sizes) => sizes.iter().map(|(size, _)| *size).min().unwrap_or(1),
+            })
+            .min()
+            .unwrap_or(1)
+    }
+
+    /// Defaults and silent rules that decide something.
+    fn remark(&self, findings: &mut Findings) {
+        if self.engine.is_none() {
+            let text = "fio takes psync: blocking calls, one I/O of each job at a time";
+            findings.note(NoteKind::Default, &self.place, "ioengine", text);
+        }
+        if self.engine() == Engine::Blocking && self.depth > 1 {
+            let text = format!(
+                "iodepth={} has no effect with blocking calls: the depth is 1; use ioengine=io_uring",
+                self.depth
+            );
+            findings.note(NoteKind::Trap, &self.place, "iodepth", text);
+        }
+        if self.direct.is_none() {
+            let text = "fio goes through the page cache: memory is measured with the disk; add direct=1";
+            findings.note(NoteKind::Default, &self.place, "direct", text);
+        } else if self.direct == Some(false) && self.engine() == Engine::LinuxAio {
+            let text = "libaio on buffered files is done one after another by the kernel";
+            findings.note(NoteKind::Trap, &self.place, "direct", text);
+        }
+        if self.mode.random && self.each_once && self.distribution == Distribution::Uniform {
+            let text = "fio visits every block once before any comes again: nothing is re-used; norandommap=1 draws each alone";
+            findings.note(NoteKind::Default, &self.place, "norandommap", text);
+        }
+        if self.time_based && self.runtime.is_zero() {
+            let text = "fio ignores time_based without runtime=: the job ends when its size is done";
+            findings.note(NoteKind::Trap, &self.place, "time_based", text);
+        }
+        if self.latency_target.is_some() && self.latency_window.is_none() {
+            let text = "no window is given: each step of the search lasts 5 s";
+            findings.note(NoteKind::Default, &self.place, "latency_window", text);
+        }
+        if !self.mode.random && self.random_percent != [100.0; 3] {
+            let text = "fio ignores percentage_random where rw= is sequential";
+            findings.note(NoteKind::Trap, &self.place, "percentage_random", text);
+        }
+        if self.count > 1
+            && !self.mode.random
+            && self.offset_step == Extent::Bytes(0)
+            && !self.files.is_empty()
+        {
+            let text = "every clone begins at the same offset and follows the others through the cache: use offset_increment";
+            findings.note(NoteKind::Trap, &self.place, "numjobs", text);
+        }
+    }
+
+    /// The names of the files, for all clones or for each.
+    fn target_names(&self) -> Result<Files, Fault> {
+        if self.engine == Some("nbd") {
+            let Some(uri) = &self.uri else {
+                return Err(refused(
+                    &self.place,
+                    format!("the job {} uses nbd without uri=", self.name),
+                    "fio says that a URI is needed",
+                    "add uri=nbd://host/export",
+                ));
+            };
+            return Ok(Files { names: vec![vec![uri.clone()]], generated: false });
+        }
+        let folder = |clone: u32| match self.directories.len() {
+            0 => String::new(),
+            count => format!("{}/", self.directories[clone as usize % count].trim_end_matches('/')),
+        };
+        if !self.files.is_empty() {
+            let names = (self.files.iter())
+                .map(|name| if name.starts_with('/') { name.clone() } else { folder(0) + name })
+                .collect();
+            return Ok(Files { names: vec![names], generated: false });
+        }
+        let made = u64::from(self.count) * u64::from(self.files_count);
+        if made > limits::TARGETS_MAX as u64 {
+            let found = format!("the job {} makes {made} files", self.name);
+            return Err(malformed(&self.place, found, "write a smaller numjobs or nrfiles"));
+        }
+        let format = self.file_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum");
+        let shared = !format.contains("$jobnum");
+        let clones = if shared { 1 } else { self.count };
+        let names = (0..clones)
+            .map(|clone| {
+                (0..self.files_count)
+                    .map(|file| {
+                        let name = format
+                            .replace("$jobname", &self.name)
+                            .replace("$jobnum", &clone.to_string())
+                            .replace("$filenum", &file.to_string());
+                        folder(clone) + &name
+                    })
+                    .collect()
+            })
+            .collect();
+        Ok(Files { names, generated: true })
+    }
+
+    /// How long a file must be for the span, if the job says.
+    fn file_length(&self, span: &Span, files: u64) -> Option<u64> {
+        let bytes = |extent: Extent| match extent {
+            Extent::Bytes(bytes) => Some(bytes),
+            Extent::Percent(_) => None,
+        };
+        if let Some(size) = self.file_size {
+            return Some(size);
+        }
+        let length = bytes(self.size?)? / files;
+        let steps = bytes(span.worker_step)?.saturating_mul(u64::from(self.count) - 1);
+        Some(bytes(span.offset)?.saturating_add(length).saturating_add(steps))
+    }
+
+    fn pattern(&self, files: u64, findings: &mut Findings) -> Result<Pattern, Fault> {
+        let mut pattern = Pattern::simple(4096, 100.0, 0.0);
+        pattern.lines = self.lines()?;
+        pattern.distribution = self.distribution.clone();
+        pattern.reuse = match (self.each_once, &self.distribution) {
+            (true, Distribution::Uniform) => Reuse::EachBlockOnce,
+            _ => Reuse::Draws,
+        };
+        if let Jump::Every(count) = self.jump {
+            pattern.follow = count - 1;
+        }
+        pattern.sequence = self.sequence(findings)?;
+        let length = match self.size {
+            None => self.file_size.map(Extent::Bytes),
+            Some(Extent::Bytes(bytes)) => Some(Extent::Bytes(bytes / files)),
+            Some(Extent::Percent(percent)) => Some(Extent::Percent(percent)),
+        };
+        pattern.span = Span { offset: self.offset, length, worker_step: self.offset_step };
+        Ok(pattern)
+    }
+
+    fn sequence(&self, findings: &mut Findings) -> Result<Sequence, Fault> {
+        let mut sequence = Sequence { cursor: Cursor::PerWorker, at_end: AtEnd::Wrap, ..Sequence::default() };
+        if let Jump::Gap(gap) = self.jump {
+            let mut sizes = self.directions().map(|direction| self.sizes(direction));
+            let first = sizes.next();
+            let (Some(Sizes::One(size)), true) = (&first, sizes.all(|size| Some(&size) == first.as_ref()))
+            else {
+                return Err(crate::findings::unsupported(
+                    &self.place,
+                    format!("the job {} leaves gaps behind I/Os of several sizes", self.name),
+                    "write one bs=",
+                ));
+            };
+            let stride = i64::try_from(*size).expect("sizes fit 63 bits").saturating_add(gap);
+            if stride == 0 {
+                return Err(crate::findings::unsupported(
+                    &self.place,
+                    format!("the job {} reads the same block again and again", self.name),
+                    "write another gap behind rw=",
+                ));
+            }
+            sequence.stride = Some(stride);
+            if self.mode.read && self.mode.write {
+                let text = "reads and writes go on behind each other, in one sequence";
+                findings.note(NoteKind::Changed, &self.place, "rw", text);
+            }
+        }
+        Ok(sequence)
+    }
+
+    /// The mix: one line for each size where all directions are alike, else lines for each direction.
+    fn lines(&self) -> Result<Vec<Line>, Fault> {
+        let kind = |direction: usize| {
+            let random = if self.mode.random { self.random_percent[direction] } else { 0.0 };
+            (self.sizes(direction), random, self.align[direction])
+        };
+        let think = self.think();
+        let line = |size: Size, weight: f64, reads: f64, trims: f64, direction: usize| {
+            let (_, random, align) = kind(direction);
+            Line { weight, size, reads, trims, random, align, think }
+        };
+        let directions: Vec<usize> = self.directions().collect();
+        let first = *directions.first().expect("every mode has a direction");
+        let alike = directions.iter().all(|direction| kind(*direction) == kind(first));
+        let (reads, trims) = match (self.mode.read, self.mode.write, self.mode.trim) {
+            (true, true, _) => (self.mix_read, 0.0),
+            (true, false, _) => (100.0, 0.0),
+            (false, _, true) => (0.0, 100.0),
+            (false, _, false) => (0.0, 0.0),
+        };
+        let parts: Vec<(usize, f64, f64, f64)> = if alike {
+            vec![(first, 1.0, reads, trims)]
+        } else {
+            vec![(READ, self.mix_read / 100.0, 100.0, 0.0), (WRITE, 1.0 - self.mix_read / 100.0, 0.0, 0.0)]
+        };
+        let mut lines = Vec::new();
+        for (direction, part, reads, trims) in parts.into_iter().filter(|(_, part, _, _)| *part > 0.0) {
+            match self.sizes(direction) {
+                Sizes::One(size) => lines.push(line(Size::Fixed(size), part, reads, trims, direction)),
+                Sizes::Range { min, max } => {
+                    let step = if self.range_unaligned { 1 } else { min };
+                    lines.push(line(Size::Range { min, max, step }, part, reads, trims, direction));
+                }
+                Sizes::Split(sizes) => {
+                    lines.extend((sizes.into_iter()).map(|(size, percent)| {
+                        line(Size::Fixed(size), part * percent, reads, trims, direction)
+                    }))
+                }
+            }
+        }
+        if !alike && self.directions().any(|direction| matches!(self.sizes(direction), Sizes::Split(_))) {
+            scale_singles(&mut lines, self);
+        }
+        Ok(lines)
+    }
+
+    fn think(&self) -> Option<Think> {
+        (!self.think.is_zero()).then(|| Think {
+            after: self.think_after,
+            pause: self.think,
+            spin: self.think_spin >= self.think,
+        })
+    }
+
+    fn timing(&self) -> Timing {
+        let amount = match self.io_size {
+            Some(Extent::Bytes(bytes)) => Amount::Bytes(bytes.saturating_mul(u64::from(self.loops))),
+            Some(Extent::Percent(percent)) => Amount::Passes(percent / 100.0 * f64::from(self.loops)),
+            None => Amount::Passes(f64::from(self.loops)),
+        };
+        let length = match (self.runtime.is_zero(), self.time_based) {
+            (true, _) => Length::Amount(amount),
+            (false, true) => Length::Time(self.runtime),
+            (false, false) => Length::First { time: self.runtime, amount },
+        };
+        Timing { delay: self.delay, ramp: self.ramp, length, cooldown: Duration::ZERO }
+    }
+
+    fn rates(&self) -> Vec<Rate> {
+        let rate = |pace: Pace, of: RateOf| Rate {
+            pace,
+            per: RatePer::Worker,
+            of,
+            arrivals: if self.poisson { Arrivals::Poisson } else { Arrivals::Even },
+            clock: if self.offload { Loop::Open } else { Loop::Closed },
+        };
+        let one = self.directions().count() == 1;
+        let mut rates = Vec::new();
+        for direction in self.directions() {
+            let of = match direction {
+                _ if one => RateOf::All,
+                READ => RateOf::Reads,
+                WRITE => RateOf::Writes,
+                _ => RateOf::Trims,
+            };
+            rates.extend(self.rate_bytes[direction].map(|bytes| rate(Pace::Bytes(bytes as f64), of)));
+            rates.extend(self.rate_iops[direction].map(|iops| rate(Pace::Iops(iops as f64), of)));
+        }
+        rates
+    }
+
+    fn data(&self) -> Data {
+        let content = match &self.pattern {
+            _ if self.zeroes => Content::Zeroes,
+            Some(bytes) if self.compress == 0 => Content::Pattern(bytes.clone()),
+            _ if self.refill || self.compress > 0 || self.duplicates > 0 => Content::Random,
+            _ => Content::Scrambled,
+        };
+        let block = self.smallest_block();
+        let unit =
+            self.compress_unit.unwrap_or(if self.duplicates > 0 || self.compress > 0 { block } else { 4096 });
+        Data {
+            content,
+            compressible: f64::from(self.compress),
+            duplicates: f64::from(self.duplicates),
+            unit: unit.max(512).checked_next_power_of_two().unwrap_or(4096).min(1 << 30),
+        }
+    }
+
+    fn verification(&self, findings: &mut Findings) -> Option<Verify> {
+        let verify = self.verify.as_ref()?;
+        let when = if self.verify_only || !self.mode.write {
+            VerifyWhen::Only
+        } else if self.verify_backlog > 0 {
+            VerifyWhen::Backlog(self.verify_backlog)
+        } else if self.verify_at_end {
+            VerifyWhen::After
+        } else {
+            let text = "nothing is read again with do_verify=0: the lab writes without verification";
+            findings.note(NoteKind::Changed, &self.place, "do_verify", text);
+            return None;
+        };
+        if when == VerifyWhen::After {
+            let text = "what was written is read again at the end: more time, and reads that are no part of the load";
+            findings.note(NoteKind::Default, &self.place, "verify", text);
+        }
+        Some(Verify { when, interval: self.verify_interval, fatal: self.verify_fatal, ..verify.clone() })
+    }
+
+    fn caching(&self, findings: &mut Findings) -> Caching {
+        if self.flush_every > 0 && self.flush_data_every > 0 {
+            let text = "fsync and fdatasync are both given: the one that comes more often is done";
+            findings.note(NoteKind::Changed, &self.place, "fdatasync", text);
+        }
+        let data_only =
+            self.flush_data_every > 0 && (self.flush_every == 0 || self.flush_data_every < self.flush_every);
+        let every = if data_only { self.flush_data_every } else { self.flush_every };
+        let flush =
+            (every > 0 || self.flush_end).then_some(FlushRule { every, data_only, at_end: self.flush_end });
+        Caching { direct: self.direct.unwrap_or(false), write_through: self.write_through, flush }
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        match self.engine.unwrap_or("psync") {
+            "io_uring" | "nbd" | "posixaio" | "windowsaio" | "solarisaio" => Engine::IoUring,
+            "libaio" => Engine::LinuxAio,
+            _ => Engine::Blocking,
+        }
+    }
+}
+
+/// Where one direction has a split in percent and the other one size, both are brought to percent.
+fn scale_singles(lines: &mut [Line], job: &Job) {
+    for line in lines {
+        let direction = if line.reads > 0.0 { READ } else { WRITE };
+        if !matches!(job.sizes(direction), Sizes::Split(_)) {
+            line.weight *= 100.0;
+        }
+    }
+}
+
+/// A block device by its name: it is as large as it is.
+pub(crate) fn is_device(name: &str) -> bool {
+    name.starts_with("/dev/")
+        || name.starts_with("\\\\.\\")
+        || name.starts_with("nbd:")
+        || name.starts_with("nbd+")
+}
+
+fn shifted(offset: Extent, step: Extent, times: usize) -> Extent {
+    let count = times as u64;
+    match (offset, step) {
+        (Extent::Bytes(offset), Extent::Bytes(step)) => {
+            Extent::Bytes(offset.saturating_add(step.saturating_mul(count)))
+        }
+        (Extent::Percent(offset), Extent::Percent(step)) => {
+            Extent::Percent((offset + step * count as f64).min(100.0))
+        }
+        (Extent::Bytes(0), step) => shifted(Extent::Percent(0.0), step, times),
+        (offset, _) => offset,
+    }
+}

@@ -1,0 +1,405 @@
+//! A job with all its options, as fio would hold it.
+
+use super::keys::KEYS;
+use super::lex::Entry;
+use super::value::Value;
+use crate::error::{Fault, FaultKind};
+use crate::findings::Findings;
+use crate::keys::{Key, Treatment, nearest};
+use crate::source::Options;
+use plan::{Distribution, Extent, LatencyTarget, NoteKind, Place, Steady, Verify, WriteThrough};
+use std::time::Duration;
+
+/// Reads, writes and trims: the order of fio's triples.
+pub(crate) const READ: usize = 0;
+pub(crate) const WRITE: usize = 1;
+pub(crate) const TRIM: usize = 2;
+
+/// fio's seed of a job that names none, with `randrepeat=1`.
+pub(crate) const DEFAULT_SEED: u64 = 0xb189_9bed;
+
+/// `rw=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    pub(crate) trim: bool,
+    pub(crate) random: bool,
+}
+
+/// `rw=…:N`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Jump {
+    None,
+    /// So many I/Os between seeks.
+    Every(u32),
+    /// A gap of so many bytes behind each sequential I/O.
+    Gap(i64),
+}
+
+/// Sizes of one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Sizes {
+    One(u64),
+    Range {
+        min: u64,
+        max: u64,
+    },
+    /// Size and percent.
+    Split(Vec<(u64, f64)>),
+}
+
+/// A job with all its options.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) engine: Option<&'static str>,
+    pub(crate) uri: Option<String>,
+    pub(crate) mode: Mode,
+    pub(crate) jump: Jump,
+    pub(crate) mix_read: f64,
+    pub(crate) block: [u64; 3],
+    pub(crate) range: [Option<(u64, u64)>; 3],
+    pub(crate) range_unaligned: bool,
+    pub(crate) split: Option<[Vec<(u64, f64)>; 3]>,
+    pub(crate) align: [Option<u64>; 3],
+    pub(crate) random_percent: [f64; 3],
+    pub(crate) distribution: Distribution,
+    pub(crate) each_once: bool,
+    pub(crate) repeatable: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) depth: u32,
+    pub(crate) batch_submit: u32,
+    pub(crate) batch_complete: u32,
+    pub(crate) count: u32,
+    pub(crate) files: Vec<String>,
+    pub(crate) files_count: u32,
+    pub(crate) file_format: Option<String>,
+    pub(crate) directories: Vec<String>,
+    pub(crate) size: Option<Extent>,
+    pub(crate) file_size: Option<u64>,
+    pub(crate) io_size: Option<Extent>,
+    pub(crate) fill: bool,
+    pub(crate) offset: Extent,
+    pub(crate) offset_step: Extent,
+    pub(crate) runtime: Duration,
+    pub(crate) time_based: bool,
+    pub(crate) ramp: Duration,
+    pub(crate) delay: Duration,
+    pub(crate) loops: u32,
+    pub(crate) stonewall: Option<Place>,
+    pub(crate) wait_for: Option<(String, Place)>,
+    pub(crate) exit_all: bool,
+    pub(crate) rate_bytes: [Option<u64>; 3],
+    pub(crate) rate_iops: [Option<u64>; 3],
+    pub(crate) poisson: bool,
+    pub(crate) offload: bool,
+    pub(crate) think: Duration,
+    pub(crate) think_spin: Duration,
+    pub(crate) think_after: u32,
+    pub(crate) flow: u32,
+    pub(crate) direct: Option<bool>,
+    pub(crate) write_through: WriteThrough,
+    pub(crate) flush_every: u32,
+    pub(crate) flush_data_every: u32,
+    pub(crate) flush_end: bool,
+    pub(crate) zeroes: bool,
+    pub(crate) refill: bool,
+    pub(crate) pattern: Option<Vec<u8>>,
+    pub(crate) compress: u32,
+    pub(crate) compress_unit: Option<u64>,
+    pub(crate) duplicates: u32,
+    pub(crate) verify: Option<Verify>,
+    pub(crate) verify_at_end: bool,
+    pub(crate) verify_backlog: u32,
+    pub(crate) verify_interval: Option<u64>,
+    pub(crate) verify_fatal: bool,
+    pub(crate) verify_only: bool,
+    pub(crate) latency_target: Option<Duration>,
+    pub(crate) latency_window: Option<Duration>,
+    pub(crate) latency_percentile: f64,
+    pub(crate) steady: Option<Steady>,
+    pub(crate) steady_window: Duration,
+}
+
+impl Job {
+    /// A job of fio's defaults.
+    pub(crate) fn new(name: &str, place: &Place) -> Job {
+        Job {
+            name: name.to_owned(),
+            place: place.clone(),
+            engine: None,
+            uri: None,
+            mode: Mode { read: true, write: false, trim: false, random: false },
+            jump: Jump::None,
+            mix_read: 50.0,
+            block: [4096; 3],
+            range: [None; 3],
+            range_unaligned: false,
+            split: None,
+            align: [None; 3],
+            random_percent: [100.0; 3],
+            distribution: Distribution::Uniform,
+            each_once: true,
+            repeatable: true,
+            seed: None,
+            depth: 1,
+            batch_submit: 1,
+            batch_complete: 1,
+            count: 1,
+            files: Vec::new(),
+            files_count: 1,
+            file_format: None,
+            directories: Vec::new(),
+            size: None,
+            file_size: None,
+            io_size: None,
+            fill: false,
+            offset: Extent::Bytes(0),
+            offset_step: Extent::Bytes(0),
+            runtime: Duration::ZERO,
+            time_based: false,
+            ramp: Duration::ZERO,
+            delay: Duration::ZERO,
+            loops: 1,
+            stonewall: None,
+            wait_for: None,
+            exit_all: false,
+            rate_bytes: [None; 3],
+            rate_iops: [None; 3],
+            poisson: false,
+            offload: false,
+            think: Duration::ZERO,
+            think_spin: Duration::ZERO,
+            think_after: 1,
+            flow: 0,
+            direct: None,
+            write_through: WriteThrough::No,
+            flush_every: 0,
+            flush_data_every: 0,
+            flush_end: false,
+            zeroes: false,
+            refill: false,
+            pattern: None,
+            compress: 0,
+            compress_unit: None,
+            duplicates: 0,
+            verify: None,
+            verify_at_end: true,
+            verify_backlog: 0,
+            verify_interval: None,
+            verify_fatal: false,
+            verify_only: false,
+            latency_target: None,
+            latency_window: None,
+            latency_percentile: 100.0,
+            steady: None,
+            steady_window: Duration::ZERO,
+        }
+    }
+
+    /// The search for a depth, if one is asked for.
+    pub(crate) fn search(&self) -> Option<LatencyTarget> {
+        self.latency_target.map(|latency| LatencyTarget {
+            percentile: self.latency_percentile,
+            latency,
+            window: self.latency_window.unwrap_or(Duration::from_secs(5)),
+        })
+    }
+
+    /// The sizes of a direction: a split before a range before a single size, as fio decides.
+    pub(crate) fn sizes(&self, direction: usize) -> Sizes {
+        if let Some(split) = &self.split {
+            return match split[direction].as_slice() {
+                [] => Sizes::One(self.block[direction]),
+                [(size, _)] => Sizes::One(*size),
+                several => Sizes::Split(several.to_vec()),
+            };
+        }
+        match self.range[direction] {
+            Some((min, max)) if min < max => Sizes::Range { min, max },
+            Some((min, _)) => Sizes::One(min),
+            None => Sizes::One(self.block[direction]),
+        }
+    }
+
+    /// Applies options in their order: the last of one key wins.
+    pub(crate) fn apply_all<'e>(
+        &mut self,
+        entries: impl Iterator<Item = &'e Entry> + Clone,
+        options: &Options<'_>,
+        findings: &mut Findings,
+    ) {
+        // fio sorts kb_base before all other options of its section.
+        let kilo = entries
+            .clone()
+            .filter(|entry| entry.key == "kb_base")
+            .last()
+            .map_or(1024, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
+        for entry in entries {
+            if let Err(fault) = self.apply_one(entry, kilo, options, findings) {
+                findings.fault(fault);
+            }
+        }
+    }
+
+    fn apply_one(
+        &mut self,
+        entry: &Entry,
+        kilo: u64,
+        options: &Options<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Fault> {
+        let Some(key) = find(&entry.key) else {
+            return Err(unknown(entry));
+        };
+        let text = replaced(entry.value.as_deref().unwrap_or_default(), options);
+        let value = Value {
+            key: entry.key.clone(),
+            text,
+            given: entry.value.is_some(),
+            spaced: entry.spaced,
+            place: entry.place.clone(),
+            kilo,
+        };
+        match key.treatment {
+            Treatment::Carried => self.apply(key, &value, findings),
+            Treatment::Noted => {
+                findings.note(NoteKind::NotCarried, &entry.place, key.name, key.sentence);
+                Ok(())
+            }
+            Treatment::Refused => {
+                // What switches a thing off may stand there.
+                if matches!(value.text.as_str(), "0" | "none") {
+                    return Ok(());
+                }
+                let found = format!("`{}`", value.shown());
+                Err(Fault::new(FaultKind::Unsupported, entry.place.clone(), found, key.sentence))
+            }
+        }
+    }
+}
+
+/// The key of this spelling. fio's keys are case sensitive.
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.is(name))
+}
+
+/// Whether a key may stand alone.
+pub(crate) fn is_boolean(name: &str) -> bool {
+    const ALONE: &[&str] = &[
+        "stonewall",
+        "time_based",
+        "direct",
+        "buffered",
+        "norandommap",
+        "randrepeat",
+        "group_reporting",
+        "thread",
+        "exitall",
+        "new_group",
+        "verify_only",
+        "end_fsync",
+        "fsync_on_close",
+        "zero_buffers",
+        "refill_buffers",
+        "scramble_buffers",
+        "do_verify",
+        "verify_fatal",
+        "fill_device",
+        "unlink",
+        "invalidate",
+        "create_on_open",
+        "create_only",
+        "overwrite",
+        "atomic",
+        "gtod_reduce",
+        "bs_unaligned",
+        "allrandrepeat",
+        "latency_run",
+        "hipri",
+        "fixedbufs",
+        "registerfiles",
+        "sqthread_poll",
+        "nonvectored",
+        "userspace_reap",
+        "verify_dump",
+        "thinktime_spin",
+    ];
+    let known = find(name).map_or(name, |key| key.name);
+    ALONE.contains(&known)
+}
+
+fn unknown(entry: &Entry) -> Fault {
+    let names = KEYS.iter().flat_map(|key| std::iter::once(&key.name).chain(key.aliases)).copied();
+    let remedy = match nearest(&entry.key, names) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "take it out, or write a key of fio 3.x (docs/guide/job-keys.md lists them)".to_owned(),
+    };
+    let shown: String = entry.key.chars().take(60).collect();
+    Fault::new(FaultKind::Refused, entry.place.clone(), format!("the option `{shown}` is unknown"), remedy)
+        .tool("fio says `Bad option` and drops the job, or the global with all its defaults")
+}
+
+/// `${NAME}` from the environment, `$pagesize`, `$mb_memory`, `$ncpus` by the machine, then what is left to calculate.
+fn replaced(text: &str, options: &Options<'_>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(end) = rest[start..].find('}') else { break };
+        out.push_str(&rest[..start]);
+        out.push_str(&(options.environment)(&rest[start + 2..start + end]).unwrap_or_default());
+        rest = &rest[start + end + 1..];
+    }
+    out.push_str(rest);
+    let keywords = [
+        ("$pagesize", options.page_size),
+        ("$mb_memory", options.memory_bytes >> 20),
+        ("$ncpus", u64::from(options.cpu_count)),
+    ];
+    let mut keyword_met = false;
+    for (keyword, value) in keywords {
+        if out.contains(keyword) {
+            keyword_met = true;
+            out = out.replace(keyword, &value.to_string());
+        }
+    }
+    if keyword_met { calculated(&out).map_or(out, |value| value.to_string()) } else { out }
+}
+
+/// Whole numbers with + - * /, products first: what fio hands to `bc`.
+fn calculated(text: &str) -> Option<u64> {
+    let mut sum: i128 = 0;
+    let mut sign: i128 = 1;
+    for (index, term) in split_keeping(text, &['+', '-']).into_iter().enumerate() {
+        let (operator, term) = term;
+        if index > 0 {
+            sign = if operator == '-' { -1 } else { 1 };
+        }
+        let mut product: i128 = 1;
+        for (operator, factor) in split_keeping(term, &['*', '/']) {
+            let factor: i128 = factor.trim().parse::<u64>().ok()?.into();
+            product =
+                if operator == '/' { product.checked_div(factor)? } else { product.checked_mul(factor)? };
+        }
+        sum = sum.checked_add(sign.checked_mul(product)?)?;
+    }
+    u64::try_from(sum).ok()
+}
+
+/// The parts between operators, each with the operator before it; the first has `*` or `+`'s meaning.
+fn split_keeping<'t>(text: &'t str, operators: &[char]) -> Vec<(char, &'t str)> {
+    let mut parts = Vec::new();
+    let mut operator = operators[0];
+    let mut start = 0;
+    for (index, letter) in text.char_indices() {
+        if operators.contains(&letter) {
+            parts.push((operator, &text[start..index]));
+            operator = letter;
+            start = index + letter.len_utf8();
+        }
+    }
+    parts.push((operator, &text[start..]));
+    parts
+}

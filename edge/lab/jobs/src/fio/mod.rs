@@ -1,0 +1,86 @@
+//! fio: job files and command lines, read into a plan and written from one.
+//!
+//! The grammar and its traps are those of fio 3.33 and 3.42 (HOWTO, "Job file format" and "Parameter types"), as their own
+//! parser behaves.
+
+mod apply;
+mod arguments;
+mod convert;
+mod job;
+mod keys;
+mod lex;
+mod stages;
+mod value;
+mod write;
+
+pub(crate) use keys::KEYS;
+
+use crate::error::ImportError;
+use crate::findings::{Findings, malformed, refused};
+use crate::limits;
+use crate::source::{Options, Source};
+use job::Job;
+use lex::{Section, SectionKind};
+use plan::{Place, Plan};
+
+/// Reads a job file, or a command line that begins with `fio` or an option.
+pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
+    let mut findings = Findings::default();
+    let sections = if arguments::is_command_line(&source.text) {
+        arguments::sections(source, options, &mut findings)
+    } else {
+        lex::sections(source, options, &mut findings)
+    };
+    let jobs = resolve(&sections, options, &mut findings);
+    if jobs.is_empty() && findings.faults.is_empty() {
+        let place = Place { file: source.name.clone(), line: 1, column: 1 };
+        findings.fault(refused(
+            &place,
+            "the file has no job",
+            "fio says `No job(s) defined`",
+            "add a section such as [job] with rw=, bs= and size= or filename=; [global] alone runs nothing",
+        ));
+    }
+    let plan = stages::plan(&jobs, &mut findings);
+    let (mut plan, notes) = findings.finish(plan)?;
+    plan.notes = notes;
+    Ok(plan)
+}
+
+/// Every job with its own options over those of the globals above it.
+fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings) -> Vec<Job> {
+    let mut globals: Vec<&lex::Entry> = Vec::new();
+    let mut jobs = Vec::new();
+    let mut applied = 0;
+    for section in sections {
+        match section.kind {
+            SectionKind::Global => {
+                globals.extend(&section.entries);
+                // A wrong option of a global is told even where no job follows.
+                Job::new("global", &section.place).apply_all(section.entries.iter(), options, findings);
+            }
+            SectionKind::Job => {
+                applied += globals.len() + section.entries.len();
+                if applied > limits::OPTIONS_MAX || jobs.len() == limits::STAGES_MAX {
+                    findings.fault(malformed(
+                        &section.place,
+                        "the file has too many jobs and options",
+                        format!(
+                            "split it: at most {} jobs, and {} options of all jobs together",
+                            limits::STAGES_MAX,
+                            limits::OPTIONS_MAX
+                        ),
+                    ));
+                    return jobs;
+                }
+                let mut job = Job::new(&section.name, &section.place);
+                job.apply_all(globals.iter().copied().chain(&section.entries), options, findings);
+                jobs.push(job);
+            }
+        }
+    }
+    jobs
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Jobs as stages: those between two stonewalls run together.
+
+use super::convert::Targets;
+use super::job::{DEFAULT_SEED, Job};
+use crate::findings::{Findings, malformed, refused};
+use crate::limits;
+use plan::{Group, NoteKind, Plan, Seed, Stage, StageEnd};
+
+/// The plan of these jobs, in their order.
+pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
+    let mut plan = Plan { seed: seed(jobs, findings), ..Plan::default() };
+    let mut targets = Targets::default();
+    let mut members: Vec<&Job> = Vec::new();
+    let mut earlier: Vec<&str> = Vec::new();
+    let mut flows: Vec<u32> = Vec::new();
+    let mut group_count = 0;
+    for job in jobs {
+        let groups = match job.groups(&mut plan, &mut targets, findings) {
+            Ok(groups) => groups,
+            Err(fault) => {
+                findings.fault(fault);
+                continue;
+            }
+        };
+        group_count += groups.len();
+        if group_count > limits::GROUPS_MAX {
+            let found = format!("the jobs are more than {} groups", limits::GROUPS_MAX);
+            findings.fault(malformed(&job.place, found, "split the file"));
+            return plan;
+        }
+        if plan.stages.is_empty() || begins_stage(job, &members, &earlier, findings) {
+            finish_stage(&mut plan, &members, &flows, findings);
+            earlier.extend(members.drain(..).map(|member| member.name.as_str()));
+            flows.clear();
+            plan.stages.push(Stage::new(&job.name, Vec::new()));
+        }
+        flows.extend(groups.iter().map(|_| job.flow));
+        members.push(job);
+        let stage = plan.stages.last_mut().expect("one was begun");
+        stage.groups.extend(groups);
+    }
+    finish_stage(&mut plan, &members, &flows, findings);
+    plan
+}
+
+/// Whether a job waits for those before it.
+fn begins_stage(job: &Job, members: &[&Job], earlier: &[&str], findings: &mut Findings) -> bool {
+    if let Some((name, place)) = &job.wait_for {
+        if members.iter().any(|member| member.name == *name) {
+            if members.len() > 1 {
+                let text = format!("the job waits for all jobs that run with {name}, not for {name} alone");
+                findings.note(NoteKind::Changed, place, "wait_for", text);
+            }
+            return true;
+        }
+        if !earlier.contains(&name.as_str()) {
+            findings.fault(refused(
+                place,
+                format!("the job {} waits for {name}, which is no job before it", job.name),
+                "fio says that it has never been run or is unknown",
+                "name a job above, as its section does",
+            ));
+        }
+    }
+    job.stonewall.is_some()
+}
+
+/// What the jobs of a stage say about the whole of it.
+fn finish_stage(plan: &mut Plan, members: &[&Job], flows: &[u32], findings: &mut Findings) {
+    let Some(stage) = plan.stages.last_mut() else { return };
+    if members.iter().any(|job| job.exit_all) {
+        stage.ends = StageEnd::First;
+    }
+    if let Some(job) = members.iter().find(|job| job.latency_target.is_some()) {
+        stage.search = job.search();
+        if members.len() > 1 {
+            let text = "fio searches for each job alone; the lab searches for the jobs of the stage together";
+            findings.note(NoteKind::Changed, &job.place, "latency_target", text);
+        }
+    }
+    if let Some(job) = members.iter().find(|job| job.steady.is_some()) {
+        stage.steady = job.steady.map(|steady| plan::Steady { window: job.steady_window, ..steady });
+        if job.steady_window.is_zero() {
+            let text = "fio ignores steadystate without steadystate_duration=";
+            findings.note(NoteKind::Trap, &job.place, "steadystate", text);
+            stage.steady = None;
+        } else if members.len() > 1 {
+            let text = "fio judges the job alone; the lab judges the stage";
+            findings.note(NoteKind::Changed, &job.place, "steadystate", text);
+        }
+    }
+    share(&mut stage.groups, flows, members, findings);
+}
+
+/// `flow=` of all jobs as shares.
+fn share(groups: &mut [Group], flows: &[u32], members: &[&Job], findings: &mut Findings) {
+    if flows.iter().all(|&flow| flow == 0) {
+        return;
+    }
+    let sum: f64 = flows.iter().map(|&flow| f64::from(flow)).sum();
+    if flows.contains(&0) || flows.len() != groups.len() {
+        if let Some(job) = members.iter().find(|job| job.flow > 0) {
+            let text = "some jobs of the stage have no flow=: shares need all of them";
+            findings.note(NoteKind::NotCarried, &job.place, "flow", text);
+        }
+        return;
+    }
+    for (group, &flow) in groups.iter_mut().zip(flows) {
+        group.share = Some(100.0 * f64::from(flow) / sum);
+    }
+}
+
+/// One seed for all: fio has one of each job.
+fn seed(jobs: &[Job], findings: &mut Findings) -> Seed {
+    let of = |job: &Job| match (job.repeatable, job.seed) {
+        (_, Some(seed)) => Seed::Fixed(seed),
+        (true, None) => Seed::Fixed(DEFAULT_SEED),
+        (false, None) => Seed::Fresh,
+    };
+    let Some(first) = jobs.first() else { return Seed::Fresh };
+    let seed = of(first);
+    if seed == Seed::Fixed(DEFAULT_SEED) && jobs.iter().any(|job| job.mode.random) {
+        let text = "fio does the same I/Os in every run: what a cache holds from the last run is met again; randrepeat=0 \
+                    draws others";
+        findings.note(NoteKind::Default, &first.place, "randrepeat", text);
+    }
+    if let Some(other) = jobs.iter().find(|job| of(job) != seed) {
+        let text = "jobs have seeds of their own; the lab takes that of the first";
+        findings.note(NoteKind::Changed, &other.place, "randseed", text);
+    }
+    seed
+}

@@ -1,0 +1,340 @@
+//! An `.icf` file as a plan: each assigned pattern is a stage, each step of a cycle another.
+
+use super::file::{AccessLine, File, Spec, TestType, Worker};
+use crate::findings::{Findings, malformed, refused};
+use crate::limits;
+use plan::{
+    Caching, Content, Data, Depth, Engine, Extent, Group, Length, Line, NoteKind, Pattern, Plan, Seed, Size,
+    Span, Stage, Target, Think, Timing, Workers,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One step of a cycle: how much of what there is takes part.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// Workers of each manager.
+    workers: usize,
+    /// Targets, of what the test type says.
+    targets: usize,
+    /// In place of the workers' own depth.
+    depth: Option<u64>,
+}
+
+/// The plan of a file.
+pub(crate) fn plan(file: &File, findings: &mut Findings) -> Plan {
+    let mut plan = Plan { name: file.description.clone(), ..Plan::default() };
+    if file.specs.is_empty() {
+        findings.fault(refused(
+            &file.place,
+            "the file has no access specification",
+            "Iometer says `You must assign at least one access specification`",
+            "add one below 'ACCESS SPECIFICATIONS",
+        ));
+        return plan;
+    }
+    if file.managers.iter().all(|manager| manager.workers.is_empty()) {
+        return library(file, plan, findings);
+    }
+    remark(file, findings);
+    let mut targets = HashMap::new();
+    for worker in file.managers.iter().flat_map(|manager| &manager.workers) {
+        for name in &worker.targets {
+            targets.entry(name.as_str()).or_insert_with(|| {
+                plan.targets.push(Target::named(name));
+                plan.targets.len() - 1
+            });
+        }
+        check_worker(worker, file, findings);
+    }
+    if plan.targets.len() > limits::TARGETS_MAX {
+        findings.fault(malformed(&file.place, "the file has too many targets", "split it"));
+    }
+    if findings.faults.is_empty() {
+        stages(file, &targets, &mut plan, findings);
+    }
+    plan
+}
+
+fn remark(file: &File, findings: &mut Findings) {
+    if file.test_type == TestType::Normal && file.depth_cycle.is_some_and(|cycle| cycle.end > cycle.start) {
+        let text = "the test type is NORMAL: the depths of 'Queue Depth Cycling are not run";
+        findings.note(NoteKind::Trap, &file.place, "'Queue Depth Cycling", text);
+    }
+    if file.test_type != TestType::Normal {
+        let text = "each step is a stage; the pattern changes last, the depth first";
+        findings.note(NoteKind::Default, &file.place, "'Test Type", text);
+    }
+    if file.run_time.is_zero() {
+        let text = "the run time is 0: the first stage runs until it is stopped";
+        findings.note(NoteKind::Trap, &file.place, "'Run Time", text);
+    }
+    let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| worker.data == 0);
+    if let Some(worker) = data {
+        let text = "writes repeat one byte, which compresses to nothing";
+        findings.note(NoteKind::Default, &worker.place, "Data pattern", text);
+    }
+}
+
+fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
+    if worker.targets.is_empty() {
+        findings.fault(refused(
+            &worker.place,
+            format!("the worker {} has no target", worker.name),
+            "Iometer asks for at least one",
+            "add one below 'Target assignments",
+        ));
+    }
+    if worker.specs.is_empty() && !file.old {
+        findings.fault(refused(
+            &worker.place,
+            format!("the worker {} has no pattern", worker.name),
+            "Iometer says `You must assign at least one access specification`",
+            "name one below 'Assigned access specs",
+        ));
+    }
+    for (name, place) in &worker.specs {
+        if spec(file, name).is_none() && !name.eq_ignore_ascii_case("idle") {
+            let near = crate::keys::nearest(name, file.specs.iter().map(|spec| spec.name.as_str()));
+            findings.fault(refused(
+                place,
+                format!("`{name}` is no access specification of this file"),
+                "Iometer says that it does not exist",
+                near.map_or("name one of the file".to_owned(), |near| format!("did you mean `{near}`?")),
+            ));
+        }
+    }
+}
+
+fn spec<'a>(file: &'a File, name: &str) -> Option<&'a Spec> {
+    file.specs.iter().find(|spec| spec.name == name)
+}
+
+/// Patterns without workers: each is a stage of one worker, to be given targets.
+fn library(file: &File, mut plan: Plan, findings: &mut Findings) -> Plan {
+    let text = "the file has no worker: it is a library of patterns. Each becomes a stage of one worker with one I/O \
+                outstanding on a target named `disk`; give it targets and a depth";
+    findings.note(NoteKind::Changed, &file.place, "'MANAGER LIST", text);
+    plan.targets.push(Target::named("disk"));
+    for spec in &file.specs {
+        let timing = timing(file);
+        let mut group = Group::new("worker", 0, 1, pattern(spec, 0, 0), timing);
+        group.caching = Caching { direct: true, ..Caching::default() };
+        plan.stages.push(Stage::new(&spec.name, vec![group]));
+    }
+    plan
+}
+
+fn timing(file: &File) -> Timing {
+    let length = if file.run_time.is_zero() { Length::UntilStopped } else { Length::Time(file.run_time) };
+    Timing { delay: Duration::ZERO, ramp: file.ramp, length, cooldown: Duration::ZERO }
+}
+
+fn stages(file: &File, targets: &HashMap<&str, usize>, plan: &mut Plan, findings: &mut Findings) {
+    let workers = || file.managers.iter().flat_map(|manager| &manager.workers);
+    let rounds = match file.old {
+        true => file.specs.len(),
+        false => workers().map(|worker| worker.specs.len()).max().unwrap_or(0),
+    };
+    let seeds: Vec<Option<u64>> = workers().map(|worker| worker.seed).collect();
+    plan.seed = seeds.first().copied().flatten().map_or(Seed::Fresh, Seed::Fixed);
+    if seeds.iter().any(|seed| *seed != seeds[0]) {
+        let text = "workers have seeds of their own; the lab takes that of the first";
+        findings.note(NoteKind::Changed, &file.place, "fixed seed value", text);
+    }
+    let steps = steps(file);
+    let members = workers().count();
+    if rounds.saturating_mul(steps.len()) > limits::STAGES_MAX
+        || rounds.saturating_mul(steps.len()).saturating_mul(members) > limits::GROUPS_MAX
+    {
+        findings.fault(malformed(
+            &file.place,
+            format!("{rounds} patterns in {} steps are {} stages", steps.len(), rounds * steps.len()),
+            format!("at most {} stages are possible: cycle in larger steps", limits::STAGES_MAX),
+        ));
+        return;
+    }
+    let mut idle = Duration::ZERO;
+    for round in 0..rounds {
+        for step in &steps {
+            let mut stage = Stage::new(stage_name(file, round, step), groups(file, round, step, targets));
+            if stage.groups.is_empty() {
+                // All workers are idle: the stage is a pause before the next.
+                idle += file.ramp + file.run_time;
+                continue;
+            }
+            stage.pause = std::mem::take(&mut idle);
+            plan.stages.push(stage);
+        }
+    }
+}
+
+fn stage_name(file: &File, round: usize, step: &Step) -> String {
+    let workers = || file.managers.iter().flat_map(|manager| &manager.workers);
+    let name = match file.old {
+        true => file.specs[round].name.as_str(),
+        false => workers().find_map(|worker| worker.specs.get(round)).map_or("", |(name, _)| name),
+    };
+    let mut name = name.to_owned();
+    if step.workers != usize::MAX {
+        name += &format!(", {} workers", step.workers);
+    }
+    if step.targets != usize::MAX {
+        name += &format!(", {} targets", step.targets);
+    }
+    step.depth.map(|depth| name += &format!(", depth {depth}"));
+    name
+}
+
+/// The steps of the cycle that the test type asks for; one of everything where it asks for none.
+fn steps(file: &File) -> Vec<Step> {
+    let all = Step { workers: usize::MAX, targets: usize::MAX, depth: None };
+    let one_by_one = |cycle: Option<super::file::Cycle>, most: usize| -> Vec<usize> {
+        let steps = cycle.map_or_else(|| (1..=most as u64).collect(), |cycle| cycle.steps(most as u64));
+        steps.into_iter().map(|step| usize::try_from(step).unwrap_or(usize::MAX)).collect()
+    };
+    let managers = &file.managers;
+    let most_workers = managers.iter().map(|manager| manager.workers.len()).max().unwrap_or(1);
+    let of_manager = |manager: &super::file::Manager| -> usize {
+        manager.workers.iter().map(|worker| worker.targets.len()).sum()
+    };
+    let most_targets = match file.test_type {
+        TestType::IncrementParallel => managers.iter().map(of_manager).max().unwrap_or(1),
+        TestType::IncrementSerial => managers.iter().map(of_manager).sum(),
+        _ => managers
+            .iter()
+            .flat_map(|manager| &manager.workers)
+            .map(|worker| worker.targets.len())
+            .max()
+            .unwrap_or(1),
+    };
+    let targets = || one_by_one(file.target_cycle, most_targets);
+    let workers = || one_by_one(file.worker_cycle, most_workers);
+    let depths = || file.depth_cycle.map_or(vec![1], |cycle| cycle.steps(cycle.end.max(cycle.start)));
+    match file.test_type {
+        TestType::Normal => vec![all],
+        TestType::CycleTargets | TestType::IncrementParallel | TestType::IncrementSerial => {
+            targets().into_iter().map(|targets| Step { targets, ..all }).collect()
+        }
+        TestType::CycleWorkers => workers().into_iter().map(|workers| Step { workers, ..all }).collect(),
+        TestType::CycleWorkersAndTargets => pairs(&workers(), &targets())
+            .map(|(workers, targets)| Step { workers, targets, depth: None })
+            .collect(),
+        TestType::CycleDepth => {
+            depths().into_iter().map(|depth| Step { depth: Some(depth), ..all }).collect()
+        }
+        TestType::CycleDepthAndTargets => pairs(&targets(), &depths())
+            .map(|(targets, depth)| Step { targets, depth: Some(depth), ..all })
+            .collect(),
+    }
+}
+
+fn pairs<A: Copy, B: Copy>(outer: &[A], inner: &[B]) -> impl Iterator<Item = (A, B)> {
+    outer.iter().flat_map(|&one| inner.iter().map(move |&two| (one, two))).take(limits::STAGES_MAX + 1)
+}
+
+/// The groups of a stage: workers that do the same beside each other are one group.
+fn groups(file: &File, round: usize, step: &Step, targets: &HashMap<&str, usize>) -> Vec<Group> {
+    let several = file.managers.len() > 1;
+    let mut groups: Vec<Group> = Vec::new();
+    let mut used_everywhere = 0;
+    for manager in &file.managers {
+        let mut used_here = 0;
+        for worker in manager.workers.iter().take(step.workers) {
+            let before = match file.test_type {
+                TestType::IncrementParallel => used_here,
+                TestType::IncrementSerial => used_everywhere,
+                _ => 0,
+            };
+            let count = step.targets.saturating_sub(before).min(worker.targets.len());
+            used_here += worker.targets.len();
+            used_everywhere += worker.targets.len();
+            let spec = match file.old {
+                true => file.specs.get(round),
+                false => worker.specs.get(round).and_then(|(name, _)| spec(file, name)),
+            };
+            let (Some(spec), true) = (spec, count > 0) else { continue };
+            let vm = several.then(|| manager.name.clone());
+            let indices = worker.targets.iter().take(count).map(|name| targets[name.as_str()]).collect();
+            let group = group(file, worker, spec, step.depth, vm, indices);
+            match groups.last_mut() {
+                Some(last) if same_but_name(last, &group) => {
+                    if let Workers::Together(count) = &mut last.workers {
+                        *count += 1;
+                    }
+                }
+                _ => groups.push(group),
+            }
+        }
+    }
+    groups
+}
+
+fn group(
+    file: &File,
+    worker: &Worker,
+    spec: &Spec,
+    depth: Option<u64>,
+    vm: Option<String>,
+    targets: Vec<usize>,
+) -> Group {
+    let depth = u32::try_from(depth.unwrap_or(worker.depth)).unwrap_or(u32::MAX);
+    let mut group =
+        Group::new(&worker.name, 0, depth, pattern(spec, worker.start, worker.sectors), timing(file));
+    group.vm = vm;
+    group.targets = targets;
+    group.depth = Depth::PerTarget(depth);
+    group.data = Data { content: content(worker.data), ..Data::default() };
+    group.caching = Caching { direct: true, ..Caching::default() };
+    group.engine = Engine::IoUring;
+    group
+}
+
+/// Whether two groups differ in nothing but their names and how many workers they have.
+fn same_but_name(one: &Group, other: &Group) -> bool {
+    let mut copy = other.clone();
+    copy.name.clone_from(&one.name);
+    copy.workers = one.workers;
+    copy == *one
+}
+
+fn content(data: u64) -> Content {
+    match data {
+        0 => Content::Pattern(vec![0x5a]),
+        1 => Content::Scrambled,
+        _ => Content::Random,
+    }
+}
+
+fn pattern(spec: &Spec, start: u64, sectors: u64) -> Pattern {
+    let mut pattern = Pattern::simple(4096, 100.0, 100.0);
+    pattern.lines = spec.lines.iter().filter(|line| line.percent > 0).map(line).collect();
+    pattern.span = Span {
+        offset: Extent::Bytes(start.saturating_mul(512)),
+        length: (sectors > 0).then(|| Extent::Bytes(sectors.saturating_mul(512))),
+        ..Span::default()
+    };
+    pattern
+}
+
+fn line(line: &AccessLine) -> Line {
+    let align = match line.align {
+        0 => Some(512),
+        align if align == line.size => None,
+        align => Some(align),
+    };
+    let think = (line.delay > 0).then(|| Think {
+        after: u32::try_from(line.burst.max(1)).unwrap_or(u32::MAX),
+        pause: Duration::from_millis(line.delay.min(1 << 40)),
+        spin: false,
+    });
+    Line {
+        weight: line.percent as f64,
+        size: Size::Fixed(line.size),
+        reads: line.reads as f64,
+        trims: 0.0,
+        random: line.random as f64,
+        align,
+        think,
+    }
+}

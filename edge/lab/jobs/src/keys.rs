@@ -1,0 +1,205 @@
+//! The key tables: every option, flag, parameter and element of the four dialects, and what becomes of it.
+//!
+//! The readers look every key up here, so that a key that is missing is an unknown one, and the documentation
+//! (`docs/guide/job-keys.md`) is written from here.
+
+use crate::Dialect;
+use std::fmt::Write;
+
+/// What becomes of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Treatment {
+    /// The plan says it.
+    Carried,
+    /// The plan does not say it, and a note does.
+    Noted,
+    /// A job that uses it is refused: without it, the run would be another one.
+    Refused,
+}
+
+impl Treatment {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Treatment::Carried => "carried",
+            Treatment::Noted => "noted",
+            Treatment::Refused => "refused",
+        }
+    }
+}
+
+/// A key of a dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Where it may stand: the kind of definition or element; empty where there is one only.
+    pub scope: &'static str,
+    /// As the dialect spells it.
+    pub name: &'static str,
+    /// Other spellings.
+    pub aliases: &'static [&'static str],
+    /// What becomes of it.
+    pub treatment: Treatment,
+    /// What it is, and what the lab makes of it.
+    pub sentence: &'static str,
+}
+
+impl Key {
+    /// A key that the plan says.
+    pub(crate) const fn carried(name: &'static str, sentence: &'static str) -> Key {
+        Key { scope: "", name, aliases: &[], treatment: Treatment::Carried, sentence }
+    }
+
+    /// A key that leaves a note.
+    pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Key {
+        Key { scope: "", name, aliases: &[], treatment: Treatment::Noted, sentence }
+    }
+
+    /// A key that a job is refused for.
+    pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Key {
+        Key { scope: "", name, aliases: &[], treatment: Treatment::Refused, sentence }
+    }
+
+    /// The same with other spellings.
+    pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Key {
+        self.aliases = aliases;
+        self
+    }
+
+    /// The same in a scope.
+    pub(crate) const fn of(mut self, scope: &'static str) -> Key {
+        self.scope = scope;
+        self
+    }
+
+    /// Whether it is spelled so.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// All keys of a dialect, in the order of its documentation.
+pub fn keys(dialect: Dialect) -> &'static [Key] {
+    match dialect {
+        Dialect::Fio => crate::fio::KEYS,
+        Dialect::DiskSpd => crate::diskspd::FLAGS,
+        Dialect::DiskSpdXml => crate::diskspd::ELEMENTS,
+        Dialect::Vdbench => crate::vdbench::PARAMETERS,
+        Dialect::Iometer => crate::iometer::KEYS,
+    }
+}
+
+/// The key that is spelled like this one most nearly: at most a third of its letters differ.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > 64 {
+        return None;
+    }
+    known
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|&(distance, candidate)| distance * 3 <= candidate.len().max(name.len()))
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, delete, replace or swap with a neighbour (Damerau and Levenshtein, without overlaps).
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows = vec![vec![0usize; other.len() + 1]; one.len() + 1];
+    for (index, row) in rows.iter_mut().enumerate() {
+        row[0] = index;
+    }
+    for (column, cell) in rows[0].iter_mut().enumerate() {
+        *cell = column;
+    }
+    for row in 1..=one.len() {
+        for column in 1..=other.len() {
+            let change = usize::from(one[row - 1] != other[column - 1]);
+            let mut least = (rows[row - 1][column] + 1)
+                .min(rows[row][column - 1] + 1)
+                .min(rows[row - 1][column - 1] + change);
+            let swapped = row > 1
+                && column > 1
+                && one[row - 1] == other[column - 2]
+                && one[row - 2] == other[column - 1];
+            if swapped {
+                least = least.min(rows[row - 2][column - 2] + 1);
+            }
+            rows[row][column] = least;
+        }
+    }
+    rows[one.len()][other.len()]
+}
+
+/// The guide's chapter on keys, in Markdown: `docs/guide/job-keys.md` is this text.
+pub fn key_table_markdown() -> String {
+    let mut text = String::from(
+        "# Keys of job files\n\n\
+         What the lab makes of every key of the four dialects that it reads. This page is written from the tables that the \
+         readers themselves use.\n\n\
+         - **carried**: the plan says it.\n\
+         - **noted**: the run does without it, and the import says so.\n\
+         - **refused**: without it the run would be another one, so the job is refused with the way out.\n\n\
+         A key that is not listed is unknown, and an error.\n",
+    );
+    for dialect in Dialect::ALL {
+        let _ = write!(text, "\n## {}\n", dialect.name());
+        let mut scope = None;
+        for key in keys(dialect) {
+            if scope != Some(key.scope) {
+                scope = Some(key.scope);
+                if !key.scope.is_empty() {
+                    let _ = write!(text, "\n### {}\n", key.scope);
+                }
+                text.push_str("\n| key | treatment | what it is |\n|---|---|---|\n");
+            }
+            let names: Vec<String> = std::iter::once(&key.name)
+                .chain(key.aliases)
+                .map(|name| format!("`{}`", name.replace('|', "\\|")))
+                .collect();
+            let sentence = key.sentence.replace('|', "\\|");
+            let _ = writeln!(text, "| {} | {} | {sentence} |", names.join(", "), key.treatment.name());
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_key_that_is_spelled_wrongly_is_recognised() {
+        let names = || keys(Dialect::Fio).iter().map(|key| key.name);
+        for (found, expected) in [
+            ("runitme", Some("runtime")),
+            ("iodepht", Some("iodepth")),
+            ("rate_iop", Some("rate_iops")),
+            ("qqqqqq", None),
+        ] {
+            assert_eq!(nearest(found, names()), expected, "{found}");
+        }
+    }
+
+    #[test]
+    fn no_key_stands_twice_and_every_key_has_a_sentence() {
+        for dialect in Dialect::ALL {
+            let mut seen = HashSet::new();
+            for key in keys(dialect) {
+                for name in std::iter::once(&key.name).chain(key.aliases) {
+                    assert!(seen.insert((key.scope, *name)), "{} {name} twice", dialect.name());
+                }
+                assert!(key.sentence.ends_with('.'), "{} {}", dialect.name(), key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_guide_is_what_the_tables_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/job-keys.md");
+        let written = std::fs::read_to_string(path).expect("the guide has a page on keys");
+        assert!(
+            written == key_table_markdown(),
+            "write it again: cargo run -p jobs --example keys > docs/guide/job-keys.md"
+        );
+    }
+}

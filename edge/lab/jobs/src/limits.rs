@@ -1,0 +1,24 @@
+//! The most that a job file may ask of its reader. Reaching a limit is a fault that names it.
+
+/// Bytes of one text. The largest public job file known has 60 KB.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+/// Stages of one plan. A Vdbench run with three loops has 343; a plan of 10,000 stages of 30 s runs for 3.5 days.
+pub const STAGES_MAX: usize = 10_000;
+/// Groups of one plan, all stages together.
+pub const GROUPS_MAX: usize = 100_000;
+/// Targets of one plan.
+pub const TARGETS_MAX: usize = 65_536;
+/// Files within files. Deeper is recursion.
+pub const INCLUDE_DEPTH_MAX: usize = 16;
+/// Files included in all.
+pub const INCLUDES_MAX: usize = 256;
+/// Elements that one list or range may stand for.
+pub const LIST_MAX: usize = 10_000;
+/// Options applied to all jobs of a file together: each job takes all options of the globals above it.
+pub const OPTIONS_MAX: usize = 1_000_000;
+/// Notes and faults that are kept of one file.
+pub const FINDINGS_MAX: usize = 1_000;
+/// Lines of one mix of sizes: fio allows 256 zones, Iometer 100 lines.
+pub const MIX_LINES_MAX: usize = 1_000;
+/// The longest duration that is taken, in seconds: ten years.
+pub const SECONDS_MAX: f64 = 10.0 * 365.0 * 86_400.0;

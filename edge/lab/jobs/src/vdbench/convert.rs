@@ -1,0 +1,251 @@
+//! A run as a stage: groups of workloads that share devices.
+
+use super::expand::Run;
+use super::settings::{Flags, Part, Sd, Transfer, Wd};
+use crate::findings::{Findings, malformed, unsupported};
+use crate::limits;
+use plan::{
+    Amount, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Engine, Extent, FlushRule, Group, HitArea,
+    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Sequence, Size, Span, Stage,
+    Target, Timing, Workers,
+};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Targets of the plan by the names of their storage definitions.
+#[derive(Debug, Default)]
+pub(crate) struct Targets {
+    indices: HashMap<String, usize>,
+    groups: usize,
+}
+
+impl Targets {
+    fn index(&mut self, plan: &mut Plan, sd: &Sd) -> usize {
+        let lun = sd.lun.clone().unwrap_or_default();
+        let index = *self.indices.entry(lun.clone()).or_insert_with(|| {
+            plan.targets.push(Target::named(lun));
+            plan.targets.len() - 1
+        });
+        let size = sd.size.map(|size| size.saturating_add(sd.offset));
+        plan.targets[index].size = plan.targets[index].size.max(size);
+        index
+    }
+}
+
+/// Devices of the same settings that the same workloads use.
+struct Share<'a> {
+    sds: Vec<&'a Sd>,
+    wds: Vec<usize>,
+}
+
+/// The stage of a run.
+pub(crate) fn stage(
+    run: &Run<'_>,
+    plan: &mut Plan,
+    targets: &mut Targets,
+    findings: &mut Findings,
+) -> Option<Stage> {
+    let skews = skews(&run.wds);
+    let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
+    let shares = shares(run);
+    let mut groups = Vec::new();
+    for share in &shares {
+        let part = |&wd: &usize| {
+            let devices = run.wds[wd].sds.as_ref().map_or(1, Vec::len).max(1);
+            skews[wd] * share.sds.len() as f64 / devices as f64
+        };
+        let alike = share.wds.windows(2).all(|pair| same_area(&run.wds[pair[0]], &run.wds[pair[1]]));
+        if alike {
+            let percent: f64 = share.wds.iter().map(part).sum();
+            let weights: Vec<f64> = share.wds.iter().map(part).collect();
+            groups.push((group(run, share, &share.wds, &weights, None, plan, targets), percent));
+        } else {
+            let whole: f64 = share.wds.iter().map(part).sum();
+            let text = "workloads with areas of their own on the same device: its threads are divided between them by skew";
+            findings.note(NoteKind::Changed, &run.rd.place, "threads", text);
+            for &wd in &share.wds {
+                let percent = part(&wd);
+                let threads = share.sds[0].threads;
+                let own = (f64::from(threads) * percent / whole).round().max(1.0) as u32;
+                groups.push((group(run, share, &[wd], &[1.0], Some(own), plan, targets), percent));
+            }
+        }
+    }
+    targets.groups += groups.len();
+    if targets.groups > limits::GROUPS_MAX || plan.targets.len() > limits::TARGETS_MAX {
+        findings.fault(malformed(
+            &run.rd.place,
+            "the runs have too many groups or devices",
+            "split the file",
+        ));
+        return None;
+    }
+    let several = groups.len() > 1;
+    let groups = (groups.into_iter())
+        .map(|(mut group, percent)| {
+            group.rates.extend(run.pace.map(|pace| rate(run, pace, percent)));
+            group.share = (several && skewed && run.pace.is_none()).then_some(percent);
+            group
+        })
+        .collect();
+    let mut stage = Stage::new(&run.label, groups);
+    stage.pause = Duration::from_secs(run.rd.pause);
+    stage.bytes_max = run.rd.bytes_max;
+    if run.wds.iter().any(|wd| wd.flags.is_some() && run.rd.flags.is_some()) {
+        findings.fault(unsupported(
+            &run.rd.place,
+            "openflags= of a workload and of its run",
+            "write one of them",
+        ));
+    }
+    Some(stage)
+}
+
+/// The share of each workload: what is given, and what is left for the others.
+fn skews(wds: &[Wd]) -> Vec<f64> {
+    let given: f64 = wds.iter().filter_map(|wd| wd.skew).sum();
+    let open = wds.iter().filter(|wd| wd.skew.is_none()).count().max(1) as f64;
+    wds.iter().map(|wd| wd.skew.unwrap_or((100.0 - given).max(0.0) / open)).collect()
+}
+
+/// Devices in parts: those of one part have the same settings and the same workloads.
+fn shares<'a>(run: &'a Run<'_>) -> Vec<Share<'a>> {
+    let mut shares: Vec<Share<'a>> = Vec::new();
+    for sd in &run.sds {
+        let wds: Vec<usize> = (run.wds.iter().enumerate())
+            .filter(|(_, wd)| wd.sds.as_ref().is_some_and(|names| names.contains(&sd.name)))
+            .map(|(index, _)| index)
+            .collect();
+        match shares.iter_mut().find(|share| share.wds == wds && same_settings(share.sds[0], sd)) {
+            Some(share) => share.sds.push(sd),
+            None => shares.push(Share { sds: vec![sd], wds }),
+        }
+    }
+    shares
+}
+
+fn same_settings(one: &Sd, other: &Sd) -> bool {
+    let copy = Sd { name: one.name.clone(), place: one.place.clone(), lun: one.lun.clone(), ..other.clone() };
+    Sd { count: copy.count, ..one.clone() } == copy
+}
+
+/// Whether two workloads may be lines of one mix.
+fn same_area(one: &Wd, other: &Wd) -> bool {
+    one.part == other.part
+        && one.read_hits == other.read_hits
+        && one.write_hits == other.write_hits
+        && one.flags == other.flags
+        && one.seek.stops == other.seek.stops
+}
+
+fn group(
+    run: &Run<'_>,
+    share: &Share<'_>,
+    wds: &[usize],
+    weights: &[f64],
+    threads: Option<u32>,
+    plan: &mut Plan,
+    targets: &mut Targets,
+) -> Group {
+    let sd = share.sds[0];
+    let first = &run.wds[wds[0]];
+    let names: Vec<&str> = wds.iter().map(|&wd| run.wds[wd].name.as_str()).collect();
+    let mut lines = Vec::new();
+    for (&wd, &weight) in wds.iter().zip(weights) {
+        let part = if wds.len() == 1 { 1.0 } else { weight };
+        lines_of(&run.wds[wd], sd, part, &mut lines);
+    }
+    let mut pattern = Pattern::simple(4096, 100.0, 100.0);
+    pattern.lines = lines;
+    pattern.span = span(sd, first.part.or(sd.part));
+    pattern.sequence = Sequence {
+        cursor: Cursor::PerTarget,
+        at_end: if first.seek.stops { AtEnd::Stop } else { AtEnd::Wrap },
+        ..Sequence::default()
+    };
+    pattern.hits = (first.read_hits > 0.0 || first.write_hits > 0.0).then_some(HitArea {
+        bytes: sd.hit_area,
+        reads: first.read_hits,
+        writes: first.write_hits,
+    });
+    let mut group = Group::new(names.join("+"), 0, 1, pattern, timing(run, first.seek.stops));
+    group.targets = share.sds.iter().map(|sd| targets.index(plan, sd)).collect();
+    group.workers = Workers::PerTarget(1);
+    group.depth = Depth::PerTarget(threads.unwrap_or(sd.threads));
+    group.data = data(run);
+    group.caching = caching(run.rd.flags.or(first.flags).unwrap_or(sd.flags));
+    group.engine = Engine::IoUring;
+    group.batch = Batch::default();
+    group
+}
+
+fn lines_of(wd: &Wd, sd: &Sd, part: f64, lines: &mut Vec<Line>) {
+    let mut line = |weight: f64, size: Size| {
+        lines.push(Line { align: sd.align, ..Line::new(weight, size, wd.reads, wd.seek.random) });
+    };
+    match &wd.transfer {
+        Transfer::Mix(mix) => match mix.as_slice() {
+            [(size, _)] => line(part, Size::Fixed(*size)),
+            several => {
+                several.iter().for_each(|(size, percent)| line(part * percent / 100.0, Size::Fixed(*size)))
+            }
+        },
+        Transfer::Range { min, max, step } => line(part, Size::Range { min: *min, max: *max, step: *step }),
+    }
+}
+
+fn span(sd: &Sd, part: Option<Part>) -> Span {
+    let at = |bytes: u64| Extent::Bytes(sd.offset.saturating_add(bytes));
+    let (offset, length) = match (part, sd.size) {
+        (None, None) => (at(0), None),
+        (None, Some(size)) => (at(0), Some(Extent::Bytes(size))),
+        (Some(Part::Bytes(low, high)), _) => (at(low), Some(Extent::Bytes(high - low))),
+        (Some(Part::Percent(low, high)), Some(size)) => {
+            let (low, high) = (Extent::Percent(low).of(size), Extent::Percent(high).of(size));
+            (at(low), Some(Extent::Bytes(high - low)))
+        }
+        (Some(Part::Percent(low, high)), None) => (Extent::Percent(low), Some(Extent::Percent(high - low))),
+    };
+    Span { offset, length, ..Span::default() }
+}
+
+fn timing(run: &Run<'_>, stops: bool) -> Timing {
+    // Without a warm-up the first interval is left out of every average.
+    let (ramp, counted) = match run.rd.warmup {
+        Some(warmup) if warmup > 0 => (warmup, run.rd.elapsed),
+        _ => (run.rd.interval, run.rd.elapsed - run.rd.interval),
+    };
+    let time = Duration::from_secs(counted);
+    let length = match stops {
+        true => Length::First { time, amount: Amount::Passes(1.0) },
+        false => Length::Time(time),
+    };
+    Timing { delay: Duration::ZERO, ramp: Duration::from_secs(ramp), length, cooldown: Duration::ZERO }
+}
+
+/// A group's part of the run's rate.
+fn rate(run: &Run<'_>, pace: Pace, percent: f64) -> Rate {
+    let pace = match pace {
+        Pace::Iops(iops) => Pace::Iops(iops * percent / 100.0),
+        Pace::Bytes(bytes) => Pace::Bytes(bytes * percent / 100.0),
+        Pace::PercentOf { stage, percent: of } => Pace::PercentOf { stage, percent: of * percent / 100.0 },
+    };
+    Rate { pace, per: RatePer::Group, of: RateOf::All, arrivals: run.rd.arrivals, clock: Loop::Closed }
+}
+
+fn data(run: &Run<'_>) -> Data {
+    // In millionths, so that a ratio and its percentage are one number in both directions.
+    let percent = |ratio: f64| ((1.0 - 1.0 / ratio) * 1e6).round() / 1e4;
+    let duplicates = percent(run.general.deduplication);
+    Data {
+        content: Content::Random,
+        compressible: percent(run.general.compression),
+        duplicates,
+        unit: if duplicates > 0.0 { run.general.unit.next_power_of_two().min(1 << 30) } else { 4096 },
+    }
+}
+
+fn caching(flags: Flags) -> Caching {
+    let flush = flags.flush_end.then_some(FlushRule { every: 0, data_only: false, at_end: true });
+    Caching { direct: flags.direct, write_through: flags.through, flush }
+}

@@ -1,0 +1,226 @@
+//! Run definitions as stages: every combination of their loops, in the order in which they are written, the rate innermost.
+
+use super::convert;
+use super::settings::{General, Goal, Job, Rd, Sd, Setting, Wd};
+use crate::findings::{Findings, malformed, refused};
+use crate::limits;
+use plan::{NoteKind, Pace, Plan, Seed};
+
+/// One run, with everything that its loops have set.
+pub(crate) struct Run<'a> {
+    pub(crate) rd: &'a Rd,
+    pub(crate) label: String,
+    pub(crate) general: General,
+    pub(crate) sds: Vec<Sd>,
+    pub(crate) wds: Vec<Wd>,
+    pub(crate) pace: Option<Pace>,
+}
+
+/// The plan of all runs.
+pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
+    let mut plan = Plan { seed: Seed::Fresh, ..Plan::default() };
+    if job.rds.is_empty() {
+        findings.fault(refused(
+            &job.place,
+            "the file has no run definition",
+            "Vdbench runs nothing",
+            "add rd=run1,wd=*,iorate=max,elapsed=60",
+        ));
+    }
+    let stages: u128 = job.rds.iter().map(count).fold(0, u128::saturating_add);
+    if stages > limits::STAGES_MAX as u128 {
+        findings.fault(malformed(
+            &job.rds[0].place,
+            format!("the loops multiply to {stages} runs"),
+            format!("at most {} are possible: take values out of the loops", limits::STAGES_MAX),
+        ));
+    }
+    for rd in &job.rds {
+        check(rd, job, findings);
+    }
+    if !findings.faults.is_empty() {
+        return plan;
+    }
+    let mut targets = convert::Targets::default();
+    for rd in &job.rds {
+        expand(rd, job, &mut plan, &mut targets, findings);
+        if !findings.faults.is_empty() {
+            break;
+        }
+    }
+    plan
+}
+
+/// How many runs a definition makes.
+fn count(rd: &Rd) -> u128 {
+    let goals: u128 =
+        (rd.goals.iter()).map(|goal| if *goal == Goal::Curve { 1 + rd.curve.len() as u128 } else { 1 }).sum();
+    rd.loops.iter().map(|one| one.values.len() as u128).fold(goals, u128::saturating_mul)
+}
+
+/// What Vdbench refuses of a run definition.
+fn check(rd: &Rd, job: &Job, findings: &mut Findings) {
+    let mut refuse = |found: String, tool: &str, remedy: &str| {
+        findings.fault(refused(&rd.place, format!("rd={}: {found}", rd.name), tool, remedy));
+    };
+    if rd.goals.is_empty() {
+        refuse("iorate= is missing".into(), "Vdbench requires it", "add iorate=max");
+    }
+    if rd.interval == 0 || rd.elapsed % rd.interval.max(1) != 0 {
+        let found = format!("elapsed={} is no multiple of interval={}", rd.elapsed, rd.interval);
+        refuse(found, "Vdbench refuses it", "change one of them");
+    } else if rd.elapsed < 2 * rd.interval {
+        let found = format!("elapsed={} is less than two intervals of {}", rd.elapsed, rd.interval);
+        refuse(found, "Vdbench refuses it", "write a longer elapsed=");
+    } else if rd.warmup.is_some_and(|warmup| warmup % rd.interval != 0) {
+        refuse("warmup= is no multiple of interval=".into(), "Vdbench refuses it", "change one of them");
+    }
+    if rd.wds.is_empty() && rd.sds.is_none() && job.wds.is_empty() {
+        refuse(
+            "there is no workload".into(),
+            "Vdbench wants wd=",
+            "add wd=, and a workload definition above",
+        );
+    }
+    if rd.warmup.is_none() {
+        let text = format!("without warmup= the first interval ({} s) does not count", rd.interval);
+        findings.note(NoteKind::Default, &rd.place, "warmup", text);
+    }
+    if rd.goals.iter().any(|goal| *goal != Goal::Max) {
+        let text = "I/Os of a rate begin in random intervals, and a late one counts from when it is issued; rates of a curve \
+                    are not rounded to hundreds";
+        findings.note(NoteKind::Default, &rd.place, "iorate", text);
+    }
+}
+
+fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, findings: &mut Findings) {
+    let Some((wds, sds)) = members(rd, job, findings) else { return };
+    let mut positions = vec![0; rd.loops.len()];
+    loop {
+        let mut run = Run {
+            rd,
+            label: String::new(),
+            general: job.general,
+            sds: sds.clone(),
+            wds: wds.clone(),
+            pace: None,
+        };
+        let mut label = Vec::new();
+        for (one, &position) in rd.loops.iter().zip(&positions) {
+            let (text, setting) = &one.values[position];
+            apply(setting, &mut run);
+            if one.named {
+                label.push(format!("{}={text}", one.key));
+            }
+        }
+        for goal in &rd.goals {
+            rates(&mut run, *goal, &label, plan, targets, findings);
+        }
+        // The last loop turns first.
+        let Some(turning) =
+            (0..positions.len()).rev().find(|&index| positions[index] + 1 < rd.loops[index].values.len())
+        else {
+            return;
+        };
+        positions[turning] += 1;
+        positions[turning + 1..].fill(0);
+    }
+}
+
+/// The stages of one combination: one, or the greatest rate and the points of a curve.
+fn rates(
+    run: &mut Run<'_>,
+    goal: Goal,
+    label: &[String],
+    plan: &mut Plan,
+    targets: &mut convert::Targets,
+    findings: &mut Findings,
+) {
+    let named = |more: Option<String>| {
+        let words: Vec<String> = label.iter().cloned().chain(more).collect();
+        if words.is_empty() { run.rd.name.clone() } else { format!("{} {}", run.rd.name, words.join(" ")) }
+    };
+    let several = run.rd.goals.len() > 1;
+    let mut points: Vec<(String, Option<Pace>)> = Vec::new();
+    match goal {
+        Goal::Max => points.push((named(several.then(|| "iorate=max".to_owned())), None)),
+        Goal::Iops(iops) => {
+            points.push((named(several.then(|| format!("iorate={iops}"))), Some(Pace::Iops(iops))));
+        }
+        Goal::Curve => {
+            let stage = plan.stages.len();
+            points.push((named(Some("(max)".into())), None));
+            for &percent in &run.rd.curve {
+                points.push((named(Some(format!("({percent}%)"))), Some(Pace::PercentOf { stage, percent })));
+            }
+        }
+    }
+    for (label, pace) in points {
+        run.label = label;
+        run.pace = pace;
+        let stage = convert::stage(run, plan, targets, findings);
+        plan.stages.extend(stage);
+    }
+}
+
+/// The workloads and devices of a run.
+fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<Sd>)> {
+    let mut wds: Vec<Wd> = match rd.wds.as_slice() {
+        [] => job.wds.clone(),
+        names => job.wds.iter().filter(|wd| names.contains(&wd.name)).cloned().collect(),
+    };
+    for wd in &mut wds {
+        if let Some(sds) = &rd.sds {
+            wd.sds = Some(sds.clone());
+        }
+        if wd.sds.is_none() {
+            findings.fault(refused(
+                &wd.place,
+                format!("wd={} has no sd=", wd.name),
+                "Vdbench wants a storage definition",
+                "add sd=*, or sd= to the run",
+            ));
+        }
+    }
+    let given: f64 = wds.iter().filter_map(|wd| wd.skew).sum();
+    let open = wds.iter().filter(|wd| wd.skew.is_none()).count();
+    let skewed = wds.iter().any(|wd| wd.skew.is_some());
+    if skewed && (given > 100.01 || (open == 0 && (given - 100.0).abs() > 0.01)) {
+        findings.fault(refused(
+            &rd.place,
+            format!("rd={}: the skews of its workloads add up to {given}", rd.name),
+            "Vdbench wants 100 together",
+            "change them; a workload without skew= takes what is left",
+        ));
+    }
+    if wds.is_empty() {
+        findings.fault(refused(
+            &rd.place,
+            format!("rd={} has no workload", rd.name),
+            "Vdbench wants wd=",
+            "add it",
+        ));
+    }
+    if !findings.faults.is_empty() {
+        return None;
+    }
+    let used: Vec<Sd> = (job.sds.iter())
+        .filter(|sd| wds.iter().any(|wd| wd.sds.as_ref().is_some_and(|names| names.contains(&sd.name))))
+        .cloned()
+        .collect();
+    Some((wds, used))
+}
+
+fn apply(setting: &Setting, run: &mut Run<'_>) {
+    match setting {
+        Setting::Threads(threads) => run.sds.iter_mut().for_each(|sd| sd.threads = *threads),
+        Setting::HitArea(bytes) => run.sds.iter_mut().for_each(|sd| sd.hit_area = *bytes),
+        Setting::Transfer(transfer) => run.wds.iter_mut().for_each(|wd| wd.transfer = transfer.clone()),
+        Setting::Reads(reads) => run.wds.iter_mut().for_each(|wd| wd.reads = *reads),
+        Setting::Seek(seek) => run.wds.iter_mut().for_each(|wd| wd.seek = *seek),
+        Setting::ReadHits(hits) => run.wds.iter_mut().for_each(|wd| wd.read_hits = *hits),
+        Setting::WriteHits(hits) => run.wds.iter_mut().for_each(|wd| wd.write_hits = *hits),
+        Setting::Deduplication(ratio) => run.general.deduplication = *ratio,
+        Setting::Compression(ratio) => run.general.compression = *ratio,
+    }
+}

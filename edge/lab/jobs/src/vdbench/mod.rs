@@ -1,0 +1,34 @@
+//! Vdbench: parameter files for raw storage, read into a plan and written from one.
+//!
+//! A line ends at its first blank, and a line that ends in a comma goes on in the next; definitions come in a fixed order;
+//! run definitions are loops (Vdbench 5.04.06, as its own parser behaves).
+
+mod convert;
+mod definitions;
+mod expand;
+mod keys;
+mod lex;
+mod settings;
+mod value;
+mod write;
+
+pub(crate) use keys::PARAMETERS;
+
+use crate::error::ImportError;
+use crate::findings::Findings;
+use crate::source::{Options, Source};
+use plan::Plan;
+
+/// Reads a parameter file.
+pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
+    let mut findings = Findings::default();
+    let parameters = lex::parameters(source, options, &mut findings);
+    let job = definitions::read(source, parameters, options, &mut findings);
+    let plan = if findings.faults.is_empty() { expand::plan(&job, &mut findings) } else { Plan::default() };
+    let (mut plan, notes) = findings.finish(plan)?;
+    plan.notes = notes;
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests;
