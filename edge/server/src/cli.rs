@@ -7,12 +7,15 @@ mod cluster;
 mod devices;
 mod disks;
 mod hosts;
+mod measure;
 mod policies;
 #[cfg(test)]
 mod tests;
 mod text;
 mod top;
 mod transfer;
+
+pub use measure::measure;
 
 pub use disks::{histograms_text, path as disks_path};
 pub use text::table;
@@ -22,6 +25,7 @@ use crate::client::Client;
 use crate::failure::{Code, Failure};
 use base::units::parse_bytes;
 use clap::{Args, Parser, Subcommand};
+use lab::commands::LabCommand;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -76,6 +80,9 @@ pub enum Command {
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.
     Openapi,
+    /// Measure any datastore with the jobs of fio, DiskSPD, Vdbench and Iometer.
+    #[command(subcommand)]
+    Lab(LabCommand),
 }
 
 /// Options of `demo`.
@@ -240,7 +247,9 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Openapi => shell.show(&crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()
         }),
-        Command::Demo(_) | Command::Host(_) => unreachable!("these are no clients of the API"),
+        Command::Demo(_) | Command::Host(_) | Command::Lab(_) => {
+            unreachable!("these are no clients of the API")
+        }
     }
 }
 

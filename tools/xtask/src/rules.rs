@@ -85,7 +85,21 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("measured", &["serde", "thiserror"]),
     ("lens", &["rustc-hash", "serde", "thiserror"]),
     ("reports", &["arrow-array", "arrow-schema", "parquet", "serde", "serde_json", "thiserror"]),
-    ("lab", &["clap", "comfy-table", "io-uring", "libc", "rcgen", "rustls", "serde", "serde_json", "thiserror", "toml"]),
+    (
+        "lab",
+        &[
+            "clap",
+            "comfy-table",
+            "io-uring",
+            "libc",
+            "rcgen",
+            "rustls",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "toml",
+        ],
+    ),
     (
         "server",
         &[

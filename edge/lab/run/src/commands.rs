@@ -26,6 +26,13 @@ pub enum LabCommand {
     Convert(convert::ConvertOptions),
 }
 
+impl LabCommand {
+    /// Whether it makes results that are kept.
+    pub fn keeps_results(&self) -> bool {
+        matches!(self, LabCommand::Run(_))
+    }
+}
+
 /// What the commands need of the program that they are part of.
 pub struct World<'a> {
     /// Where answers go.
@@ -119,7 +126,8 @@ impl World<'_> {
     }
 
     fn say_json(&mut self, answer: &impl serde::Serialize) -> Result<(), CommandError> {
-        let text = serde_json::to_string_pretty(answer).map_err(|error| CommandError::failed("write JSON", error))?;
+        let text = serde_json::to_string_pretty(answer)
+            .map_err(|error| CommandError::failed("write JSON", error))?;
         self.say(&text)
     }
 }

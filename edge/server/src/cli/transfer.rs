@@ -116,7 +116,7 @@ fn words<'a>(words: &[&'a str]) -> Vec<&'a OsStr> {
 }
 
 /// The address by which a program on this machine reaches the disk: a unix socket if there is one.
-fn address(disk: &DiskView) -> Result<String, Failure> {
+pub(super) fn address(disk: &DiskView) -> Result<String, Failure> {
     let unix = disk.addresses.iter().find(|address| address.starts_with("nbd+unix:"));
     let plain = disk.addresses.iter().find(|address| address.starts_with("nbd://"));
     unix.or(plain).cloned().ok_or_else(|| {

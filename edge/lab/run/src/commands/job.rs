@@ -57,9 +57,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Reads the job and makes the changes that the options name.
 pub fn read(options: &JobOptions) -> Result<Plan, CommandError> {
     let (source, folder) = source_of(&options.job)?;
-    let definitions = options.definitions.iter().map(|text| definition(text)).collect::<Result<Vec<_>, _>>()?;
-    let environment =
-        |name: &str| definitions.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok());
+    let definitions =
+        options.definitions.iter().map(|text| definition(text)).collect::<Result<Vec<_>, _>>()?;
+    let environment = |name: &str| {
+        definitions
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.clone())
+            .or_else(|| std::env::var(name).ok())
+    };
     let include = |name: &str| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))
@@ -110,7 +116,8 @@ fn source_of(job: &str) -> Result<(Source, PathBuf), CommandError> {
             std::io::ErrorKind::NotFound => ErrorKind::NotFound,
             _ => ErrorKind::Failed,
         };
-        CommandError::new(kind, format!("read {job}: {error}")).hint("name a job file, `-`, or a command line in quotes")
+        CommandError::new(kind, format!("read {job}: {error}"))
+            .hint("name a job file, `-`, or a command line in quotes")
     })?;
     Ok((Source::new(job, decode(&bytes)), path.parent().map_or(here, Path::to_owned)))
 }
@@ -166,9 +173,9 @@ fn change(plan: &mut Plan, options: &JobOptions) {
 
 /// Puts the targets that a person named in the place of the job's.
 fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
-    let (named, plain): (Vec<&String>, Vec<&String>) = targets
-        .iter()
-        .partition(|text| text.split_once('=').is_some_and(|(name, _)| plan.targets.iter().any(|of| of.name == name)));
+    let (named, plain): (Vec<&String>, Vec<&String>) = targets.iter().partition(|text| {
+        text.split_once('=').is_some_and(|(name, _)| plan.targets.iter().any(|of| of.name == name))
+    });
     for text in named {
         let (name, target) = text.split_once('=').unwrap_or_default();
         plan.targets.iter_mut().filter(|of| of.name == name).for_each(|of| target.clone_into(&mut of.name));
@@ -183,7 +190,12 @@ fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
             let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
             return Err(CommandError::new(
                 ErrorKind::Usage,
-                format!("{} targets are given, and the job has {} ({})", several.len(), names.len(), names.join(" ")),
+                format!(
+                    "{} targets are given, and the job has {} ({})",
+                    several.len(),
+                    names.len(),
+                    names.join(" ")
+                ),
             )
             .hint("give one target for all of them, one for each, or NAME=TARGET"));
         }

@@ -26,7 +26,10 @@ pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<
         let mut said = false;
         let target = Target::find(&planned.name, &name, need, &mut |done, all| {
             if !said {
-                eprintln!("lab: {} is filled with random data, for reading holes measures nothing", planned.name);
+                eprintln!(
+                    "lab: {} is filled with random data, for reading holes measures nothing",
+                    planned.name
+                );
                 said = true;
             }
             if done == all {
@@ -54,7 +57,9 @@ fn resolve(text: &str, world: &World) -> Result<(TargetName, u64), CommandError>
 fn target_error(error: TargetError) -> CommandError {
     let kind = match &error {
         TargetError::Address(_) | TargetError::Size(_) | TargetError::NoSize { .. } => ErrorKind::Usage,
-        TargetError::Kind { .. } | TargetError::TooSmall { .. } | TargetError::ReadOnly { .. } => ErrorKind::Refused,
+        TargetError::Kind { .. } | TargetError::TooSmall { .. } | TargetError::ReadOnly { .. } => {
+            ErrorKind::Refused
+        }
         TargetError::Export(_) | TargetError::Io { .. } | TargetError::Disk { .. } => ErrorKind::Failed,
     };
     CommandError::new(kind, error.to_string())
@@ -62,9 +67,8 @@ fn target_error(error: TargetError) -> CommandError {
 
 /// What the plan's groups do with a target.
 fn need_of(plan: &Plan, target: usize) -> Need {
-    let groups = || {
-        plan.stages.iter().flat_map(|stage| &stage.groups).filter(|group| group.targets.contains(&target))
-    };
+    let groups =
+        || plan.stages.iter().flat_map(|stage| &stage.groups).filter(|group| group.targets.contains(&target));
     Need {
         writes: groups().any(|group| group.pattern.writes()),
         reads: groups().any(|group| group.pattern.reads() > 0.0),

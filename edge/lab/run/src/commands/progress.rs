@@ -42,12 +42,14 @@ impl Progress {
     pub fn begins(&mut self, plan: &Plan, stage: usize, repeat: u32) {
         let outline = plan.outline(&[]);
         let of = &outline.stages[stage];
-        let repeats = if of.repeats > 1 { format!(" ({} of {})", repeat + 1, of.repeats) } else { String::new() };
+        let repeats =
+            if of.repeats > 1 { format!(" ({} of {})", repeat + 1, of.repeats) } else { String::new() };
         self.stage = format!("stage {} of {}, {}{repeats}", stage + 1, plan.stages.len(), of.name);
         self.seconds = of.seconds;
         let timings = plan.stages[stage].groups.iter().map(|group| group.timing.delay + group.timing.ramp);
         self.ramp = timings.min().unwrap_or_default().as_secs_f64();
-        let later = outline.stages[stage + 1..].iter().map(|of| of.seconds.unwrap_or(0.0) * f64::from(of.repeats));
+        let later =
+            outline.stages[stage + 1..].iter().map(|of| of.seconds.unwrap_or(0.0) * f64::from(of.repeats));
         self.after = later.sum::<f64>() + of.seconds.unwrap_or(0.0) * f64::from(of.repeats - repeat - 1);
         self.rows.clear();
         self.history.clear();

@@ -73,7 +73,12 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
     end_of(&run)
 }
 
-fn execute(plan: &Plan, targets: &[Target], options: &RunOptions, world: &World) -> Result<Run, CommandError> {
+fn execute(
+    plan: &Plan,
+    targets: &[Target],
+    options: &RunOptions,
+    world: &World,
+) -> Result<Run, CommandError> {
     // SAFETY: the handler stores a flag and does nothing else.
     unsafe {
         let handler = interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -123,7 +128,9 @@ fn keep(run: &Run, out: Option<&Path>, world: &World) -> Result<Option<String>, 
         (None, Some(folder)) => folder.join(file_name(run)),
         (None, None) => return Ok(None),
     };
-    let failed = |error: &dyn std::fmt::Display| CommandError::failed(format!("keep the result in {}", path.display()), error);
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandError::failed(format!("keep the result in {}", path.display()), error)
+    };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     }
@@ -133,8 +140,13 @@ fn keep(run: &Run, out: Option<&Path>, world: &World) -> Result<Option<String>, 
 }
 
 fn file_name(run: &Run) -> String {
-    let name: String =
-        run.plan.name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).take(60).collect();
+    let name: String = run
+        .plan
+        .name
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+        .take(60)
+        .collect();
     format!("{}-{name}.run.json", run.started_unix_ms)
 }
 
@@ -154,7 +166,8 @@ fn end_of(run: &Run) -> Result<(), CommandError> {
 /// Shows what a job would do.
 pub fn plan(options: &PlanOptions, world: &mut World) -> Result<(), CommandError> {
     let plan = job::read(&options.job)?;
-    let sizes: Vec<Option<u64>> = plan.targets.iter().map(|target| size_of(&target.name).or(target.size)).collect();
+    let sizes: Vec<Option<u64>> =
+        plan.targets.iter().map(|target| size_of(&target.name).or(target.size)).collect();
     let outline = plan.outline(&sizes);
     if world.json {
         #[derive(serde::Serialize)]

@@ -2,7 +2,7 @@
 
 use super::progress::sparkline;
 use base::units::format_bytes;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use measured::{GroupRun, Measured, Run, StageRun};
 use serde::Serialize;
 use statistics::words;
@@ -42,7 +42,7 @@ fn last(values: &[f64], count: usize) -> Vec<f64> {
 
 fn table(stage: &StageRun) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let head = ["", "IOPS", "per second", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "errors"];
     table.set_header(head);
     for group in &stage.groups {
@@ -192,7 +192,8 @@ pub fn summary(run: &Run, kept: Option<String>) -> Summary<'_> {
             .iter()
             .map(|of| {
                 let (outstanding, iops, bytes_per_second, backlog_max) = group(of);
-                let [read, write, trim] = [0, 1, 2].map(|index| Figures::of(&of.operations[index], of.seconds));
+                let [read, write, trim] =
+                    [0, 1, 2].map(|index| Figures::of(&of.operations[index], of.seconds));
                 let (name, vm) = (of.name.as_str(), of.vm.as_deref());
                 GroupSummary { name, vm, outstanding, iops, bytes_per_second, backlog_max, read, write, trim }
             })
