@@ -88,7 +88,7 @@ pub enum Code {
     ToolsDiffer,
     /// What of two tools may be compared.
     Comparable,
-    /// The VMs of a row were unequal, and the latency was averaged without weights.
+    /// The VMs of a row were unequal, by what each did, or by a latency that was averaged without weights.
     UnequalVms,
     /// A latency is higher than the I/Os of its row can have had.
     LatencyOverstated,
@@ -152,6 +152,7 @@ pub fn audit(sets: &[ResultSet], claims: &Claims) -> Audit {
         units::audit(&rows, &mut findings);
         repeats::audit(&rows, &mut findings);
         repeats::within(&rows, &mut findings);
+        repeats::fairness(&rows, &mut findings);
         sweeps::audit(&rows, claims.objective, &mut findings);
         sweeps::scale_out(&rows, &mut findings);
         findings.extend(set.notes.iter().map(|note| reader_note(set, note, None)));

@@ -3,8 +3,10 @@
 //! Text comes in blocks per timespan: input parameters, CPU, then the tables *Total IO*, *Read IO* and *Write IO*, then with
 //! `-L` percentiles. Columns are found by their headers; what releases call MB/s and MiB/s is 2^20 bytes in both.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Job, Latencies, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Tool};
 use crate::pattern;
 use crate::text;
 
@@ -14,6 +16,8 @@ pub(crate) mod xml;
 pub(crate) mod tests;
 
 const MIB: f64 = 1_048_576.0;
+/// What stands in place of tables when a run was ended during its warm-up.
+const INTERRUPTED: &str = "interrupted before the measurements began";
 /// Directions in the order of the columns of percentiles.
 const ORDER: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Total];
 
@@ -46,13 +50,38 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let jobs = jobs(&lines[..*first]);
     for (index, &from) in begins.iter().enumerate() {
         let to = begins.get(index + 1).copied().unwrap_or(lines.len());
+        if lines[from..to].iter().any(|(_, line)| line.contains(INTERRUPTED)) {
+            set.notes
+                .push(Note::at(lines[from].0, "the timespan was interrupted before anything was measured"));
+            continue;
+        }
         let mut run = timespan(&origin, &lines[from..to])?;
         run.label = format!("timespan {}", index + 1);
         run.job = jobs.get(index).or(jobs.first()).cloned().unwrap_or_default();
+        shared_threads(&lines[from..to], &mut run.job);
         run.workers = run.job.threads;
         set.runs.push(run);
     }
+    if set.runs.is_empty() {
+        return Err(origin.whole("every timespan was interrupted", "run it again, to its end"));
+    }
     Ok(set)
+}
+
+/// With `-F`, threads are shared by all targets and told beside the results: each has what every target asks for outstanding,
+/// or with `-O` so many in all.
+fn shared_threads(lines: &[(usize, &str)], job: &mut Job) {
+    let of = |name: &str| {
+        let value = lines.iter().find_map(|(_, line)| line.trim().strip_prefix(name))?;
+        value.trim().parse::<u32>().ok().filter(|number| *number > 0)
+    };
+    if job.threads.is_some() {
+        return;
+    }
+    job.threads = of("thread count:");
+    job.depth = of("request count:").or(job.depth);
+    job.outstanding =
+        job.threads.zip(job.depth).map(|(threads, depth)| f64::from(threads) * f64::from(depth));
 }
 
 /// What the input parameters say, one per timespan.
@@ -168,7 +197,8 @@ fn table(
     let header =
         header.filter(|at| *at <= 3).ok_or_else(|| origin.at(title, "a table without header", cut_off))?;
     let names: Vec<&str> = lines[header].1.split('|').map(str::trim).collect();
-    let mut workers = Vec::new();
+    // A thread has a row per target.
+    let mut workers: BTreeMap<u32, f64> = BTreeMap::new();
     for (number, line) in &lines[header + 1..] {
         let line = line.trim();
         let (first, rest) = match line.strip_prefix("total:") {
@@ -198,9 +228,11 @@ fn table(
                 latency_s: of(&["AvgLat"]).map(|ms| ms / 1e3),
                 latencies: Latencies::None,
             };
-            return Ok((figures, workers));
+            return Ok((figures, workers.into_values().collect()));
         }
-        workers.extend(iops.filter(|_| first.trim().parse::<u32>().is_ok()));
+        if let (Ok(thread), Some(iops)) = (first.trim().parse(), iops) {
+            *workers.entry(thread).or_default() += iops;
+        }
     }
     Err(origin.at(title, "a table without total", cut_off))
 }

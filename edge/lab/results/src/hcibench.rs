@@ -123,8 +123,8 @@ fn printed(summary: &Summary) -> Run {
     run
 }
 
-/// Reads a folder: (path, text) of every file. Each case (a folder with files of VMs) becomes one set, whose first run is all
-/// VMs together and the others one VM each. Files that are no results are left out with a note.
+/// Reads a folder: (path, text) of every file. Each case (a folder with files of VMs) becomes one set, whose runs are all VMs
+/// together, with one part per VM. Files that are no results are left out with a note.
 pub(crate) fn read_folder(files: &[(&str, &str)]) -> Result<Vec<ResultSet>, ReadError> {
     let mut cases: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     let mut summaries: BTreeMap<&str, Vec<Summary>> = BTreeMap::new();
@@ -152,18 +152,24 @@ pub(crate) fn read_folder(files: &[(&str, &str)]) -> Result<Vec<ResultSet>, Read
     Ok(sets)
 }
 
+/// The result of one VM.
+struct Vm<'a> {
+    name: &'a str,
+    runs: Vec<Run>,
+}
+
 fn case(folder: &str, files: &[(&str, &str)], summaries: &[Summary]) -> Result<Option<ResultSet>, ReadError> {
-    let (mut vms, mut notes): (Vec<Vec<Run>>, Vec<Note>) = (Vec::new(), Vec::new());
+    let (mut vms, mut notes): (Vec<Vm<'_>>, Vec<Note>) = (Vec::new(), Vec::new());
     let mut first_error = None;
+    // fio's jobs ran together; Vdbench's run definitions one after another, and each is a result.
+    let mut stages: Vec<Option<String>> = vec![None];
     for (path, text) in files {
         match crate::read(path, text, None) {
             Ok(read) if matches!(read.tool, Tool::Fio | Tool::Vdbench) => {
-                let name = path.rsplit('/').next().unwrap_or(path);
-                let named = |mut run: Run| {
-                    run.label = format!("{name}: {}", run.label);
-                    run
-                };
-                vms.push(read.runs.into_iter().map(named).collect());
+                if read.tool == Tool::Vdbench && vms.is_empty() {
+                    stages = read.runs.iter().map(|run| Some(run.label.clone())).collect();
+                }
+                vms.push(Vm { name: path.rsplit('/').next().unwrap_or(path), runs: read.runs });
             }
             Ok(_) => notes.push(Note::new(format!("{path} is no result of a VM and left out"))),
             Err(error) => {
@@ -179,26 +185,34 @@ fn case(folder: &str, files: &[(&str, &str)], summaries: &[Summary]) -> Result<O
             _ => Ok(None),
         };
     }
-    let mut all = together(folder, &vms);
-    let summary = summaries.first();
-    all.notes = summary.map(|summary| differences(&all, summary)).unwrap_or_default();
-    if let Some(missing) = summary.and_then(|of| of.vms).filter(|claimed| *claimed as usize > vms.len()) {
-        let text = format!(
-            "the summary is of {missing} VMs, and {} have files: some ended early or were lost",
-            vms.len()
-        );
-        all.notes.push(Note::new(text));
-    }
-    let mut result = set(folder, vec![all]);
-    result.runs.extend(vms.into_iter().flatten());
+    let mut result = set(folder, vec![]);
     result.notes = notes;
+    for (index, stage) in stages.iter().enumerate() {
+        let mut all = together(folder, &vms, stage.as_deref());
+        let named = summaries.iter().find(|of| stage.is_some() && of.label == *stage);
+        if let Some(summary) = named.or(summaries.get(index)) {
+            all.notes = differences(&all, summary);
+            if let Some(claimed) = summary.vms.filter(|claimed| *claimed as usize > vms.len()) {
+                let text = format!(
+                    "the summary is of {claimed} VMs, and {} have files: some ended early or were lost",
+                    vms.len()
+                );
+                all.notes.push(Note::new(text));
+            }
+        }
+        result.runs.push(all);
+    }
     Ok(Some(result))
 }
 
-/// All VMs as one run. A VM's jobs ran together too.
-fn together(folder: &str, vms: &[Vec<Run>]) -> Run {
-    let runs = || vms.iter().flatten();
-    let label = format!("{} (all VMs)", folder.rsplit('/').next().unwrap_or(folder));
+/// All VMs as one run, whose parts they are; of one run definition, or of all jobs.
+fn together(folder: &str, vms: &[Vm<'_>], stage: Option<&str>) -> Run {
+    let belongs = |run: &&Run| stage.is_none_or(|stage| run.label == stage);
+    let runs = || vms.iter().flat_map(|vm| vm.runs.iter().filter(belongs));
+    let mut label = format!("{} (all VMs)", folder.rsplit('/').next().unwrap_or(folder));
+    if let Some(stage) = stage {
+        label = format!("{label}, {stage}");
+    }
     let mut all = Run { label, vms: u32::try_from(vms.len()).ok(), ..Run::default() };
     let Some(first) = runs().next() else { return all };
     let same =
@@ -210,7 +224,10 @@ fn together(folder: &str, vms: &[Vec<Run>]) -> Run {
     all.job.outstanding = runs().try_fold(0.0, |sum, run| Some(sum + run.job.outstanding?));
     all.workers = runs().try_fold(0u32, |sum, run| sum.checked_add(run.workers?));
     all.seconds = runs().filter_map(|run| run.seconds).reduce(f64::max);
-    all.workers_iops = vms.iter().map(|runs| runs.iter().filter_map(|run| run.total().iops).sum()).collect();
+    all.workers_iops = vms
+        .iter()
+        .map(|vm| vm.runs.iter().filter(belongs).filter_map(|run| run.total().iops).sum())
+        .collect();
     for direction in [Direction::Read, Direction::Write, Direction::Trim] {
         let parts: Vec<&Figures> = runs().filter_map(|run| run.directions.get(&direction)).collect();
         if !parts.is_empty() {
@@ -219,6 +236,8 @@ fn together(folder: &str, vms: &[Vec<Run>]) -> Run {
     }
     let totals: Vec<Figures> = runs().map(Run::total).collect();
     all.directions.insert(Direction::Total, Figures::together(totals.iter()));
+    let named = |vm: &Vm<'_>, run: &Run| Run { label: format!("{}: {}", vm.name, run.label), ..run.clone() };
+    all.parts = vms.iter().flat_map(|vm| vm.runs.iter().filter(belongs).map(|run| named(vm, run))).collect();
     all
 }
 

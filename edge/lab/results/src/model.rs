@@ -94,6 +94,8 @@ pub struct Run {
     pub megabytes_printed: Option<f64>,
     /// I/Os per second of each worker, where they were printed.
     pub workers_iops: Vec<f64>,
+    /// The runs that it is made of, where it is several VMs' together: each with figures of its own.
+    pub parts: Vec<Run>,
     /// What it did over time, oldest first.
     pub intervals: Vec<Interval>,
     /// What is to be known of it.

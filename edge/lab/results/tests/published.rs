@@ -7,7 +7,8 @@ const SWEEP_DISKSPD: &str = include_str!("data/striping-sweep-diskspd.csv");
 const SWEEP_FIO: &str = include_str!("data/striping-sweep-fio.csv");
 
 fn audited(file: &str, text: &str, caption: Option<&str>) -> Audit {
-    audit(&[read(file, text, caption).unwrap()], &Claims::default())
+    let set = read(file, text, caption).unwrap_or_else(|error| panic!("{error}"));
+    audit(&[set], &Claims::default())
 }
 
 fn only(audit: &Audit, code: Code) -> Finding {

@@ -1,5 +1,6 @@
 //! Whether there are repeats at all, how far they differ, and how steady each run was.
 
+use statistics::fairness::fairness as fairness_of;
 use statistics::samples::{mean_of_runs, within_run};
 use statistics::{Direction as Trending, trend, words};
 
@@ -7,6 +8,8 @@ use super::rows::{Row, grouped};
 use super::{Code, Finding, Severity};
 use crate::model::Direction;
 
+/// A slowest worker below this share of the median is told.
+const SMALLEST_MIN: f64 = 0.90;
 /// Fewer samples within a run say nothing of its noise.
 const SAMPLES_MIN: usize = 10;
 /// A drift over the whole run of less than this is no matter.
@@ -50,6 +53,26 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
         );
         let rows = runs.iter().map(|row| row.name(Some(format!("{} IOPS", words::rate(row.iops))))).collect();
         findings.push(Finding { code: Code::NoisyRuns, severity: Severity::Warning, sentence, rows });
+    }
+}
+
+/// How evenly the VMs or workers of a run were served, where each one's figures are known.
+pub(super) fn fairness(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    for row in rows {
+        let Some(found) =
+            fairness_of(&row.run.workers_iops).filter(|of| of.members > 1 && of.smallest < SMALLEST_MIN)
+        else {
+            continue;
+        };
+        let sentence = format!(
+            "its {} workers or VMs were served unequally: the slowest did {} of the median, the fastest {} (Jain's index {:.2})",
+            found.members,
+            words::percent(found.smallest),
+            words::percent(found.largest),
+            found.jain
+        );
+        let rows = vec![row.name(None)];
+        findings.push(Finding { code: Code::UnequalVms, severity: Severity::Warning, sentence, rows });
     }
 }
 

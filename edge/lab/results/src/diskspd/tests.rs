@@ -64,7 +64,7 @@ pub(crate) const XML: &str = "<Results>
  <TimeSpan><TestTimeSeconds>10.0</TestTimeSeconds>
   <Latency><AverageWriteMilliseconds>1.6</AverageWriteMilliseconds><AverageTotalMilliseconds>1.6</AverageTotalMilliseconds>
    <Bucket><Percentile>50</Percentile><WriteMilliseconds>1.5</WriteMilliseconds><TotalMilliseconds>1.5</TotalMilliseconds></Bucket></Latency>
-  <Iops><Bucket SampleMillisecond=\"0\"><SampleMillisecond>1000</SampleMillisecond><Total>9000</Total></Bucket></Iops>
+  <Iops><Bucket SampleMillisecond=\"1000\" Read=\"0\" Write=\"9000\" Total=\"9000\"/></Iops>
   <Thread><Id>0</Id><Target><Path>a</Path><BytesCount>245760000</BytesCount><IOCount>60000</IOCount>
    <WriteBytes>245760000</WriteBytes><WriteCount>60000</WriteCount></Target></Thread>
   <Thread><Id>1</Id><Target><Path>a</Path><BytesCount>163840000</BytesCount><IOCount>40000</IOCount>
@@ -99,6 +99,27 @@ fn text_without_latency_and_of_an_older_release_is_read_too() {
 }
 
 #[test]
+fn threads_that_targets_share_are_counted_once() {
+    let shared = TEXT
+        .replace("\t\tthreads per file: 2\n", "")
+        .replace("     1 |        81920000", "     0 |        81920000")
+        .replace("thread count:\t\t2\n", "thread count:\t\t3\nrequest count:\t\t5\n");
+    let run = read("a.txt", &shared).unwrap().runs.remove(0);
+    assert_eq!((run.job.threads, run.job.depth, run.job.outstanding), (Some(3), Some(5), Some(15.0)));
+    assert_eq!(run.workers_iops, [1_000.0]);
+}
+
+#[test]
+fn a_timespan_that_was_interrupted_is_told() {
+    let text = TEXT.replace("actual test time:", "The test was interrupted before the measurements began.");
+    assert!(read("a.txt", &text).unwrap_err().found.contains("interrupted"));
+    let second =
+        format!("{TEXT}{}", &text[text.find("Results for").unwrap()..].replace("timespan 1", "timespan 2"));
+    let set = read("a.txt", &second).unwrap();
+    assert_eq!((set.runs.len(), set.notes.len()), (1, 1));
+}
+
+#[test]
 fn text_that_is_cut_off_is_refused_with_its_place() {
     let check = |at: &str, expected: &str| {
         let error = read("a.txt", &TEXT[..TEXT.find(at).unwrap()]).unwrap_err();
@@ -123,7 +144,7 @@ fn xml_is_read() {
     assert_eq!((total.ios, total.iops, total.latency_s), (Some(100_000), Some(10_000.0), Some(0.0016)));
     assert_eq!(total.latencies.percentile(0.5).as_deref(), Some("1.50 ms"));
     assert_eq!(run.workers_iops, [6_000.0, 4_000.0]);
-    assert_eq!(run.intervals[0].iops, Some(9_000.0));
+    assert_eq!((run.intervals[0].to_s, run.intervals[0].iops), (1.0, Some(9_000.0)));
     assert!(!run.directions.contains_key(&Direction::Read));
 }
 

@@ -5,7 +5,8 @@ use crate::model::{Direction, Figures, Interval, Job, Latencies, ResultSet, Run,
 use crate::text;
 
 use quick_xml::Reader;
-use quick_xml::events::Event;
+use quick_xml::events::attributes::Attribute;
+use quick_xml::events::{BytesStart, Event};
 
 /// DiskSPD nests seven deep.
 const DEPTH_MAX: usize = 64;
@@ -104,8 +105,12 @@ fn parse(origin: &Origin<'_>, text: &str) -> Result<Element, ReadError> {
                         "this is no result of DiskSPD",
                     ));
                 }
-                let name = of.local_name().as_ref().to_owned();
-                open.push(Element { name, ..Element::default() });
+                open.push(element(&of));
+            }
+            Event::Empty(of) => {
+                if let Some(last) = open.last_mut() {
+                    last.children.push(element(&of));
+                }
             }
             Event::End(_) => close(&mut open),
             Event::Text(of) => {
@@ -126,6 +131,18 @@ fn parse(origin: &Origin<'_>, text: &str) -> Result<Element, ReadError> {
             _ => {}
         }
     }
+}
+
+/// An element with its attributes as if they were elements in it: DiskSPD writes buckets of IOPS as attributes, and all else
+/// as elements.
+fn element(of: &BytesStart<'_>) -> Element {
+    let attribute = |attribute: Attribute<'_>| Element {
+        name: attribute.key.local_name().as_ref().to_owned(),
+        text: attribute.value.into_owned(),
+        children: Vec::new(),
+    };
+    let children = of.attributes().filter_map(Result::ok).map(attribute).collect();
+    Element { name: of.local_name().as_ref().to_owned(), text: String::new(), children }
 }
 
 /// The innermost element is complete.

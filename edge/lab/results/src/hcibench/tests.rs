@@ -31,10 +31,11 @@ fn vms_are_merged_and_the_averages_of_percentiles_are_told() {
     let sets = read_folder(&files).unwrap();
     assert_eq!(sets.len(), 1);
     let all = &sets[0].runs[0];
-    assert_eq!((all.vms, all.job.outstanding, sets[0].runs.len()), (Some(2), Some(8.0), 3));
+    assert_eq!((all.vms, all.job.outstanding, all.parts.len()), (Some(2), Some(8.0), 2));
     let total = all.total();
     assert_eq!((total.ios, total.iops), (Some(1_100), Some(1_100.0)));
     assert!((total.latency_s.unwrap() - 2.0 / 1_100.0).abs() < 1e-9);
+    assert_eq!(all.workers_iops, [1_000.0, 100.0]);
     let Latencies::Exact(histogram) = &total.latencies else { panic!("{total:?}") };
     assert_eq!(histogram.percentile(0.95), Some(10_000_000));
     let said: Vec<&str> = all.notes.iter().map(|note| note.text.as_str()).collect();
@@ -66,4 +67,17 @@ fn what_failed_or_is_missing_is_told() {
     assert!(read_folder(&[("t/a.cfg", "")]).is_err());
     let failed = SUMMARY.replace("1100.0 IO/S", "n/a");
     assert_eq!(read_summary("x", &failed).unwrap_err().line, Some(5));
+}
+
+#[test]
+fn run_definitions_of_vdbench_are_not_added_up() {
+    let text = |rate: u32| {
+        let table = crate::vdbench::tests::SUMMARY.replace("3000.00", &format!("{rate}.00"));
+        format!("{table}{}", table.replace("RD=run1", "RD=run2"))
+    };
+    let (one, other) = (text(3_000), text(3_000));
+    let set = read_folder(&[("c/vm-1.txt", &one), ("c/vm-2.txt", &other)]).unwrap().remove(0);
+    let found: Vec<(&str, Option<f64>)> =
+        set.runs.iter().map(|run| (run.label.as_str(), run.total().iops)).collect();
+    assert_eq!(found, [("c (all VMs), run1", Some(4_000.0)), ("c (all VMs), run2", Some(4_000.0))]);
 }
