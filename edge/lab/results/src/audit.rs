@@ -155,9 +155,7 @@ pub fn audit(sets: &[ResultSet], claims: &Claims) -> Audit {
         repeats::fairness(&rows, &mut findings);
         sweeps::audit(&rows, claims.objective, &mut findings);
         sweeps::scale_out(&rows, &mut findings);
-        findings.extend(set.notes.iter().map(|note| reader_note(set, note, None)));
-        let of_runs = set.runs.iter().flat_map(|run| run.notes.iter().map(move |note| (note, &run.label)));
-        findings.extend(of_runs.map(|(note, label)| reader_note(set, note, Some(label))));
+        reader_notes(set, &mut findings);
     }
     findings.extend(gains::audit(&claims.gains));
     // What is equally grave stays in the order in which it was found.
@@ -165,14 +163,24 @@ pub fn audit(sets: &[ResultSet], claims: &Claims) -> Audit {
     Audit { sources: sets.iter().map(|set| set.source.clone()).collect(), rows: count, findings }
 }
 
-fn reader_note(set: &ResultSet, note: &crate::model::Note, label: Option<&String>) -> Finding {
-    let label = label.cloned().unwrap_or_default();
-    let row = RowName { source: set.source.clone(), line: note.line, label, figure: None };
-    Finding {
-        code: Code::Reader,
-        severity: Severity::Information,
-        sentence: note.text.clone(),
-        rows: vec![row],
+/// What the reader noted, each sentence once with all its rows.
+fn reader_notes(set: &ResultSet, findings: &mut Vec<Finding>) {
+    let of_set = set.notes.iter().map(|note| (note, ""));
+    let of_runs =
+        set.runs.iter().flat_map(|run| run.notes.iter().map(move |note| (note, run.label.as_str())));
+    let first = findings.len();
+    for (note, label) in of_set.chain(of_runs) {
+        let row =
+            RowName { source: set.source.clone(), line: note.line, label: label.to_owned(), figure: None };
+        match findings[first..].iter_mut().find(|finding| finding.sentence == note.text) {
+            Some(finding) => finding.rows.push(row),
+            None => findings.push(Finding {
+                code: Code::Reader,
+                severity: Severity::Information,
+                sentence: note.text.clone(),
+                rows: vec![row],
+            }),
+        }
     }
 }
 

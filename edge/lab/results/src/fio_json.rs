@@ -44,7 +44,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let mut set =
         ResultSet { source: file.to_owned(), tool: Tool::Fio, version: None, runs: vec![], notes: vec![] };
     let documents = documents(&origin, text, &mut set.notes)?;
-    for series in series(documents) {
+    for series in series(documents, &mut set.notes) {
         read_series(&origin, &series, &mut set)?;
     }
     if set.runs.is_empty() {
@@ -95,31 +95,63 @@ fn documents(origin: &Origin<'_>, text: &str, notes: &mut Vec<Note>) -> Result<V
     Ok(documents)
 }
 
-/// Documents of one run each, oldest first: those that follow with the same jobs and counts that do not fall.
-fn series(documents: Vec<Value>) -> Vec<Vec<Value>> {
+/// Documents of one run each, oldest first: those that follow with the same jobs and counts that do not fall. Counts that do
+/// fall before the jobs have ended were reset when ramp_time was over: what was before is left out.
+fn series(documents: Vec<Value>, notes: &mut Vec<Note>) -> Vec<Vec<Value>> {
     let mut all: Vec<Vec<Value>> = Vec::new();
     for document in documents {
-        match all.last_mut() {
-            Some(series) if series.last().is_some_and(|last| continues(last, &document)) => {
-                series.push(document)
+        match all.last_mut().and_then(|series| Some((relation(series.last()?, &document), series))) {
+            Some((Relation::Continues, series)) => series.push(document),
+            Some((Relation::Reset, series)) => {
+                let text = "counts fell while the jobs ran, as they do when ramp_time is over: what was before is left out";
+                notes.push(Note::new(text));
+                *series = vec![document];
             }
-            _ => all.push(vec![document]),
+            Some((Relation::Other, _)) | None => all.push(vec![document]),
         }
     }
     all
 }
 
-fn continues(earlier: &Value, later: &Value) -> bool {
-    let (earlier, later) = (entries(earlier), entries(later));
-    let ios = |entry: &Value| DIRECTIONS.map(|(name, _)| unsigned(&entry[name]["total_ios"]).unwrap_or(0));
-    let grows =
-        |one: &Value, other: &Value| ios(one).iter().zip(ios(other)).all(|(one, other)| *one <= other);
-    // After a document whose jobs have all ended comes another run; the same figures again are the same run.
+/// How a document follows on another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// The same run, later.
+    Continues,
+    /// The same run, whose counts began again.
+    Reset,
+    /// Another run.
+    Other,
+}
+
+fn relation(before: &Value, after: &Value) -> Relation {
+    let (earlier, later) = (entries(before), entries(after));
+    let pairs = || earlier.iter().zip(&later);
+    if earlier.len() != later.len() || pairs().any(|(one, other)| name(one) != name(other)) {
+        return Relation::Other;
+    }
+    let of = |entry: &Value, key: &str| DIRECTIONS.map(|(name, _)| unsigned(&entry[name][key]).unwrap_or(0));
+    let ios = |entry: &Value| of(entry, "total_ios");
+    let grow = pairs().all(|(one, other)| ios(one).iter().zip(ios(other)).all(|(one, other)| *one <= other));
     let ended = earlier.iter().all(|entry| unsigned(&entry["eta"]) == Some(0));
-    earlier.len() == later.len()
-        && earlier.iter().zip(&later).all(|(one, other)| {
-            name(one) == name(other) && grows(one, other) && (!ended || ios(one) == ios(other))
-        })
+    if !ended {
+        return if grow { Relation::Continues } else { Relation::Reset };
+    }
+    // fio may write a document just before the jobs end, with nothing left to wait for, and one when they have ended. Another
+    // run needs at least its own running time between the two.
+    let runtime =
+        |entries: &[&Value]| entries.iter().flat_map(|entry| of(entry, "runtime")).max().unwrap_or(0);
+    let (ran, runs) = (runtime(&earlier), runtime(&later));
+    let stamp = |document: &Value| unsigned(&document["timestamp_ms"]);
+    let passed = stamp(after).zip(stamp(before)).map(|(after, before)| after.saturating_sub(before));
+    let soon = passed.is_some_and(|passed| passed < runs.saturating_sub(ran) + ran / 2);
+    let same = pairs().all(|(one, other)| ios(one) == ios(other));
+    if grow && (soon || same) { Relation::Continues } else { Relation::Other }
+}
+
+/// True for entries of one job that numjobs made several of.
+fn are_clones(one: &Value, other: &Value) -> bool {
+    name(one) == name(other) && one["groupid"] == other["groupid"]
 }
 
 /// The entries of a document; those of hosts without the sum of all, which is computed from them.
@@ -143,15 +175,47 @@ fn read_series(origin: &Origin<'_>, series: &[Value], set: &mut ResultSet) -> Re
     if let Some(version) = last["fio version"].as_str() {
         set.version = Some(version.to_owned());
     }
-    for (index, entry) in entries(last).into_iter().enumerate() {
-        let mut run = read_entry(origin, last, entry)?;
-        run.intervals = intervals(origin, series, index)?;
-        if unsigned(&entry["eta"]).is_some_and(|eta| eta > 0) {
-            run.notes.push(Note::new("the job had not ended when this was written (its \"eta\" is above 0)"));
+    let all = entries(last);
+    for clones in
+        all.iter().enumerate().collect::<Vec<_>>().chunk_by(|(_, one), (_, other)| are_clones(one, other))
+    {
+        let mut parts = Vec::new();
+        for (index, entry) in clones {
+            let mut run = read_entry(origin, last, entry)?;
+            run.intervals = intervals(origin, series, *index)?;
+            if unsigned(&entry["eta"]).is_some_and(|eta| eta > 0) {
+                run.notes
+                    .push(Note::new("the job had not ended when this was written (its \"eta\" is above 0)"));
+            }
+            parts.push(run);
         }
-        set.runs.push(run);
+        set.runs.push(if parts.len() == 1 { parts.swap_remove(0) } else { clones_together(parts) });
     }
     Ok(())
+}
+
+/// The clones of one job as one run, as group_reporting would have it.
+fn clones_together(mut parts: Vec<Run>) -> Run {
+    let first = &parts[0];
+    let mut run = Run { label: first.label.clone(), job: first.job.clone(), ..Run::default() };
+    run.job.threads = parts.iter().try_fold(0u32, |sum, part| sum.checked_add(part.job.threads?));
+    run.job.outstanding = parts.iter().try_fold(0.0, |sum, part| Some(sum + part.job.outstanding?));
+    run.workers = run.job.threads;
+    run.seconds = parts.iter().filter_map(|part| part.seconds).reduce(f64::max);
+    run.workers_iops = parts.iter().filter_map(|part| part.total().iops).collect();
+    for (_, direction) in DIRECTIONS {
+        let of: Vec<&Figures> = parts.iter().filter_map(|part| part.directions.get(&direction)).collect();
+        if !of.is_empty() {
+            run.directions.insert(direction, Figures::together(of.into_iter()));
+        }
+    }
+    for note in parts.iter_mut().flat_map(|part| std::mem::take(&mut part.notes)) {
+        if !run.notes.contains(&note) {
+            run.notes.push(note);
+        }
+    }
+    run.parts = parts;
+    run
 }
 
 fn read_entry(origin: &Origin<'_>, document: &Value, entry: &Value) -> Result<Run, ReadError> {
@@ -179,7 +243,6 @@ fn job(document: &Value, entry: &Value, run: &mut Run) {
     let option = |names: &[&str]| {
         places.iter().find_map(|place| names.iter().find_map(|name| place[*name].as_str())).map(str::to_owned)
     };
-    let present = |name: &str| places.iter().any(|place| place.get(name).is_some());
     let job = &mut run.job;
     // "4k,8k" is reads and writes: one size is known only when there is one.
     job.block_bytes =
@@ -200,8 +263,10 @@ fn job(document: &Value, entry: &Value, run: &mut Run) {
     };
     let number = |names: &[&str]| option(names).and_then(|text| text.parse::<u32>().ok()).filter(|n| *n > 0);
     let jobs = number(&["numjobs"]).unwrap_or(1);
-    // Without group_reporting every clone has an entry of its own.
-    let here = if present("group_reporting") { jobs } else { 1 };
+    // Without group_reporting every clone has an entry of its own. fio does not write that option down: it is told by how
+    // many entries there are.
+    let clones = entries(document).into_iter().filter(|other| are_clones(other, entry)).count();
+    let here = if clones > 1 { 1 } else { jobs };
     let engine = option(&["ioengine"]).unwrap_or_else(|| "psync".to_owned());
     let depth = if SYNCHRONOUS.contains(&engine.as_str()) { 1 } else { number(&["iodepth"]).unwrap_or(1) };
     (job.threads, job.depth) = (Some(here), Some(depth));
@@ -223,8 +288,9 @@ fn figures(
     let (total, completion) = (latency(part, "lat"), latency(part, "clat"));
     let bytes = unsigned(&part["io_bytes"]).or_else(|| unsigned(&part["io_kbytes"])?.checked_mul(1024));
     let bytes_per_s = number(&part["bw_bytes"]).or_else(|| number(&part["bw"]).map(|kib| kib * 1024.0));
+    // Before anything is counted, fio prints zero for a mean.
     let mean = |of: &Option<(&Value, f64)>| {
-        of.and_then(|(object, unit)| Some(number(&object["mean"])? * unit / 1e9))
+        of.and_then(|(object, unit)| Some(number(&object["mean"])? * unit / 1e9)).filter(|mean| *mean > 0.0)
     };
     let mut latencies = Latencies::None;
     for (of, what) in [(&total, "lat"), (&completion, "clat")] {
@@ -240,7 +306,7 @@ fn figures(
             break;
         }
     }
-    let latency_s = mean(&total).filter(|mean| *mean > 0.0).or(mean(&completion));
+    let latency_s = mean(&total).or(mean(&completion));
     Ok(Some(Figures { ios, bytes, iops: number(&part["iops"]), bytes_per_s, latency_s, latencies }))
 }
 
@@ -292,42 +358,55 @@ fn distribution(
     Ok(if percentiles.is_empty() { Latencies::None } else { Latencies::Percentiles(percentiles) })
 }
 
-/// What the `index`-th entry did between the documents of a series.
+/// What the `index`-th entry did between the documents of a series, and before the first.
 fn intervals(origin: &Origin<'_>, series: &[Value], index: usize) -> Result<Vec<Interval>, ReadError> {
     let mut intervals = Vec::new();
-    for pair in series.windows(2) {
-        let (before, after) = (entries(&pair[0]), entries(&pair[1]));
-        let (Some(before), Some(after)) = (before.get(index), after.get(index)) else { continue };
+    if series.len() < 2 {
+        return Ok(intervals);
+    }
+    let states: Vec<&Value> =
+        series.iter().filter_map(|document| entries(document).get(index).copied()).collect();
+    for (at, after) in states.iter().enumerate() {
+        let before = at.checked_sub(1).map_or(&Value::Null, |at| states[at]);
         for (name, direction) in DIRECTIONS {
-            let counted = |entry: &Value, key: &str| unsigned(&entry[name][key]);
-            let grown = |key: &str| counted(after, key)?.checked_sub(counted(before, key)?);
-            let (Some(ms), Some(ios)) = (grown("runtime").filter(|ms| *ms > 0), grown("total_ios")) else {
-                continue;
-            };
-            let seconds = ms as f64 / 1e3;
-            let mut unused = Vec::new();
-            let now = figures(origin, "", name, &after[name], &mut unused)?;
-            let earlier = figures(origin, "", name, &before[name], &mut unused)?;
-            let histogram = match (now.map(|of| of.latencies), earlier.map(|of| of.latencies)) {
-                // Buckets that fell are of documents that do not belong together: then only the counts are told.
-                (Some(Latencies::Exact(now)), Some(Latencies::Exact(earlier))) => {
-                    now.difference(&earlier).ok()
-                }
-                (Some(Latencies::Exact(now)), None) => Some(now),
-                _ => None,
-            };
-            intervals.push(Interval {
-                from_s: counted(before, "runtime").unwrap_or(0) as f64 / 1e3,
-                to_s: counted(after, "runtime").unwrap_or(0) as f64 / 1e3,
-                direction,
-                iops: Some(ios as f64 / seconds),
-                bytes_per_s: grown("io_bytes").map(|bytes| bytes as f64 / seconds),
-                latency_s: histogram.as_ref().and_then(|of| of.mean_ns()).map(|ns| ns / 1e9),
-                histogram,
-            });
+            intervals.extend(interval(origin, &before[name], &after[name], (name, direction))?);
         }
     }
     Ok(intervals)
+}
+
+/// What a direction did between two documents; `before` is null at the beginning.
+fn interval(
+    origin: &Origin<'_>,
+    before: &Value,
+    after: &Value,
+    (name, direction): (&str, Direction),
+) -> Result<Option<Interval>, ReadError> {
+    let earlier = |key: &str| unsigned(&before[key]).unwrap_or(0);
+    let grown = |key: &str| unsigned(&after[key])?.checked_sub(earlier(key));
+    let (Some(ms), Some(ios)) = (grown("runtime").filter(|ms| *ms > 0), grown("total_ios")) else {
+        return Ok(None);
+    };
+    let seconds = ms as f64 / 1e3;
+    let mut unused = Vec::new();
+    let now = figures(origin, "", name, after, &mut unused)?;
+    let then = figures(origin, "", name, before, &mut unused)?;
+    let histogram = match (now.map(|of| of.latencies), then.map(|of| of.latencies)) {
+        // Buckets that fell are of documents that do not belong together: then only the counts are told.
+        (Some(Latencies::Exact(now)), Some(Latencies::Exact(then))) => now.difference(&then).ok(),
+        (Some(Latencies::Exact(now)), None) => Some(now),
+        _ => None,
+    };
+    let from_s = earlier("runtime") as f64 / 1e3;
+    Ok(Some(Interval {
+        from_s,
+        to_s: from_s + seconds,
+        direction,
+        iops: Some(ios as f64 / seconds),
+        bytes_per_s: grown("io_bytes").map(|bytes| bytes as f64 / seconds),
+        latency_s: histogram.as_ref().and_then(|of| of.mean_ns()).map(|ns| ns / 1e9),
+        histogram,
+    }))
 }
 
 /// A count; fio writes some of them as floating point.

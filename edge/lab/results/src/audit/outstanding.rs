@@ -71,26 +71,34 @@ fn against_claim(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
     let single = rows.iter().filter(|row| row.vms == 1);
     let names =
         single.map(|row| row.name(row.implied().map(|n| format!("{} outstanding", words::number(n)))));
-    let of = format!(
-        "{tool} held {held} outstanding per VM (IOPS x latency, median of {} rows with one VM)",
-        base.from
-    );
-    let (code, severity, sentence) = if (RATIO_MIN..=RATIO_MAX).contains(&ratio) {
-        (Code::OutstandingAgrees, Severity::Information, format!("{of}, and {claim} are claimed: agrees"))
-    } else {
-        let meaning = match (whole_multiple(ratio), whole_multiple(1.0 / ratio)) {
-            (Some(times), _) => format!("{times} times that: it ran at another depth than the caption says"),
-            (None, Some(parts)) => {
-                format!("1/{parts} of that: it ran at another depth than the caption says")
-            }
-            (None, None) if ratio < 1.0 => "less: samples lost, idle time, or a rate limit".to_owned(),
-            (None, None) => "more: latency and IOPS are not of the same I/Os".to_owned(),
-        };
-        (
-            Code::OutstandingOther,
-            Severity::Contradiction,
-            format!("{of}, while {claim} are claimed; {meaning}"),
-        )
+    // Results of a single host speak of no VMs.
+    let per = if rows.iter().any(|row| row.run.vms.is_some()) { " per VM" } else { "" };
+    let median = if base.from > 1 { format!(", median of {} rows", base.from) } else { String::new() };
+    let of = format!("{tool} held {held} outstanding{per} (IOPS x latency{median})");
+    let (code, severity, sentence) = match (whole_multiple(ratio), whole_multiple(1.0 / ratio)) {
+        _ if (RATIO_MIN..=RATIO_MAX).contains(&ratio) => {
+            (Code::OutstandingAgrees, Severity::Information, format!("{of}, and {claim} are claimed: agrees"))
+        }
+        (None, None) if ratio < 1.0 => (
+            Code::Short,
+            Severity::Warning,
+            format!(
+                "{of}, while {claim} are claimed: samples lost, idle time, a rate limit, or time that the tool itself takes \
+                 between I/Os"
+            ),
+        ),
+        (multiple, part) => {
+            let times = match (multiple, part) {
+                (Some(times), _) => format!("{times} times that: it ran at another depth than is claimed"),
+                (None, Some(parts)) => format!("1/{parts} of that: it ran at another depth than is claimed"),
+                (None, None) => "more: latency and IOPS are not of the same I/Os".to_owned(),
+            };
+            (
+                Code::OutstandingOther,
+                Severity::Contradiction,
+                format!("{of}, while {claim} are claimed; {times}"),
+            )
+        }
     };
     findings.push(Finding { code, severity, sentence, rows: names.collect() });
 }

@@ -6,7 +6,7 @@ use statistics::{Direction as Trending, trend, words};
 
 use super::rows::{Row, grouped};
 use super::{Code, Finding, Severity};
-use crate::model::Direction;
+use crate::model::{Direction, Tool};
 
 /// A slowest worker below this share of the median is told.
 const SMALLEST_MIN: f64 = 0.90;
@@ -18,28 +18,27 @@ const DRIFT_MIN: f64 = 0.05;
 pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     let cells = grouped(rows, |row| {
         let job = &row.run.job;
-        // Two jobs of one file that differ in name alone are told apart by it where nothing else tells.
-        let label = if job.pattern.is_none() && job.block_bytes.is_none() {
-            row.run.label.clone()
-        } else {
-            String::new()
-        };
+        // Two jobs of one file that differ in name alone are told apart by it where nothing else tells; and jobs of fio, which
+        // ran beside each other, always.
+        let unnamed = job.pattern.is_none() && (job.block_bytes.is_none() || row.tool == Tool::Fio);
+        let label = if unnamed { row.run.label.clone() } else { String::new() };
         let outstanding = row.claimed.map(f64::to_bits);
         (row.tool, row.pattern(), row.vms, job.threads, job.depth, outstanding, label)
     });
     let once = cells.values().filter(|runs| runs.len() == 1).count();
     if once > 0 {
         let (severity, which) = match (once, cells.len()) {
-            (1, 1) => (Severity::Information, "there is one run: it".to_owned()),
+            (1, 1) => (Severity::Information, "there is one run: it supports".to_owned()),
             (once, all) if once == all => {
-                (Severity::Warning, format!("all {all} cells are one run each: the table"))
+                (Severity::Warning, format!("all {all} cells are one run each: they support"))
             }
-            (once, all) => (Severity::Warning, format!("{once} of {all} cells are one run each: they")),
+            (once, all) => {
+                (Severity::Warning, format!("{once} of {all} cells are one run each: they support"))
+            }
         };
-        let verb = if which.ends_with("they") { "support" } else { "supports" };
         let sentence = format!(
-            "{which} {verb} no claim of a gain or a loss between cells, as nobody knows how far two runs of the same cell differ; \
-             three runs of each are the least, five are better"
+            "{which} no claim of a gain or a loss, as nobody knows how far two runs of the same cell differ; three runs of each are \
+             the least, five are better"
         );
         findings.push(Finding { code: Code::OneRun, severity, sentence, rows: vec![] });
     }

@@ -8,7 +8,7 @@ pub(crate) fn document(host: &str, eta: u32, ios: u64, runtime_ms: u64, bins: &s
     format!(
         r#"{{
   "fio version" : "fio-3.42",
-  "global options" : {{ "bs" : "4k", "ioengine" : "libaio", "iodepth" : "16", "group_reporting" : "", "numjobs" : "2" }},
+  "global options" : {{ "bs" : "4k", "ioengine" : "libaio", "iodepth" : "16", "numjobs" : "2" }},
   "jobs" : [
     {{ "jobname" : "database", {host} "eta" : {eta}, "error" : 0, "job options" : {{ "rw" : "randrw", "rwmixread" : "70" }},
       "read" : {{ "io_bytes" : {bytes}, "bw_bytes" : {bw}, "iops" : {iops}, "runtime" : {runtime_ms}, "total_ios" : {ios},
@@ -59,8 +59,8 @@ fn documents_that_are_glued_together_are_one_run_over_time() {
     let run = &set.runs[0];
     assert_eq!(run.total().ios, Some(14));
     let rates: Vec<Option<f64>> = run.intervals.iter().map(|of| of.iops).collect();
-    assert_eq!(rates, [Some(6.0), Some(2.0)]);
-    assert_eq!(run.intervals[1].histogram.as_ref().unwrap().count(), 4);
+    assert_eq!(rates, [Some(4.0), Some(6.0), Some(2.0)]);
+    assert_eq!(run.intervals[2].histogram.as_ref().unwrap().count(), 4);
 }
 
 #[test]
@@ -68,6 +68,44 @@ fn a_run_after_one_that_ended_is_another() {
     let text = document("", 0, 4, 1_000, "\"1004\" : 4") + &document("", 0, 10, 1_000, "\"1004\" : 10");
     let set = read("a.json", &text).unwrap();
     assert_eq!(set.runs.iter().map(|run| run.total().ios).collect::<Vec<_>>(), [Some(4), Some(10)]);
+}
+
+#[test]
+fn a_document_just_before_the_end_is_of_the_same_run() {
+    // fio 3.33 wrote such a pair: nothing left to wait for at 3.8 s, and the end at 4.0 s.
+    let stamped = |at: u64, text: String| text.replacen('{', &format!("{{ \"timestamp_ms\" : {at},"), 1);
+    let first = stamped(103_826, document("", 0, 90, 3_826, "\"1004\" : 90"));
+    let check = |at: u64, runs: usize| {
+        let text = first.clone() + &stamped(at, document("", 0, 95, 4_001, "\"1004\" : 95"));
+        let set = read("a.json", &text).unwrap();
+        assert_eq!(set.runs.len(), runs, "at {at}");
+        assert_eq!(set.runs[runs - 1].total().ios, Some(95));
+    };
+    check(104_001, 1);
+    check(109_000, 2);
+}
+
+#[test]
+fn what_was_before_the_end_of_ramp_time_is_left_out() {
+    let text = document("", 10, 500, 5_000, "\"1004\" : 500") + &document("", 0, 14, 1_000, "\"1004\" : 14");
+    let set = read("a.json", &text).unwrap();
+    assert_eq!((set.runs.len(), set.runs[0].total().ios), (1, Some(14)));
+    assert!(set.notes[0].text.contains("ramp_time"));
+}
+
+#[test]
+fn clones_with_entries_of_their_own_are_one_run_of_several_parts() {
+    let one = document("", 0, 4, 1_000, "\"1004\" : 4");
+    let entry = one.split("[").nth(1).unwrap().split("\n  ]").next().unwrap().to_owned();
+    let set = read("a.json", &one.replacen(&entry, &format!("{entry},{entry}"), 1)).unwrap();
+    assert_eq!(set.runs.len(), 1);
+    let run = &set.runs[0];
+    assert_eq!((run.job.outstanding, run.total().ios, run.total().iops), (Some(32.0), Some(8), Some(8.0)));
+    assert_eq!(
+        run.parts.iter().map(|part| part.job.outstanding).collect::<Vec<_>>(),
+        [Some(16.0), Some(16.0)]
+    );
+    assert_eq!(histogram(&run.total()).count(), 8);
 }
 
 #[test]
