@@ -23,7 +23,7 @@ pub struct Claims {
     pub outstanding_per_vm: Option<f64>,
     /// Pairs of "so much more throughput" and "so much less latency", as shares: (0.635, 0.398).
     pub gains: Vec<(f64, f64)>,
-    /// The latency that a sweet spot must keep.
+    /// The latency that a sweet spot must keep; a percentile is the 99th, of runs with a histogram.
     pub objective: Option<Objective>,
 }
 
