@@ -17,7 +17,10 @@ pub(crate) fn size(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// What a pattern in words says; what it does not say stays unknown.
+/// A larger size in a text is that of a disk or of memory.
+const BLOCK_MAX: u64 = 64 << 20;
+
+/// What a pattern in words says, of each thing the first; what it does not say stays unknown.
 pub(crate) fn job(pattern: &str) -> Job {
     let lower = pattern.to_ascii_lowercase();
     let words: Vec<&str> =
@@ -28,10 +31,10 @@ pub(crate) fn job(pattern: &str) -> Job {
         let has_unit = word.ends_with(|c: char| c.is_ascii_alphabetic());
         let bytes =
             unit.and_then(|unit| size(&format!("{word}{unit}"))).or_else(|| size(word).filter(|_| has_unit));
-        job.block_bytes = job.block_bytes.or(bytes.filter(|bytes| *bytes > 0));
+        job.block_bytes = job.block_bytes.or(bytes.filter(|bytes| (1..=BLOCK_MAX).contains(bytes)));
         match *word {
-            "random" | "rand" | "rnd" => job.random_share = Some(1.0),
-            "sequential" | "seq" => job.random_share = Some(0.0),
+            "random" | "rand" | "rnd" => job.random_share = job.random_share.or(Some(1.0)),
+            "sequential" | "seq" => job.random_share = job.random_share.or(Some(0.0)),
             "read" | "reads" => job.read_share = job.read_share.or(Some(1.0)),
             "write" | "writes" => job.read_share = job.read_share.or(Some(0.0)),
             "randread" => (job.random_share, job.read_share) = (Some(1.0), Some(1.0)),
@@ -134,6 +137,10 @@ mod tests {
         check("1M seq read", (Some(1 << 20), Some(1.0), Some(0.0)));
         check("4 KiB random read, 60 s", (Some(4_096), Some(1.0), Some(1.0)));
         check("boot storm", (None, None, None));
+        check(
+            "64GB of memory; 4 KiB random read, then 1M sequential write",
+            (Some(4_096), Some(1.0), Some(1.0)),
+        );
     }
 
     #[test]
@@ -145,6 +152,11 @@ mod tests {
         check("threads 1, 2, 4, 8 × outstanding 1..128 per thread", None, None);
         check("Threads: 8; queue depth of 32", Some(8), Some(32));
         check("multithreads 4", None, None);
+        check(
+            "one VM, threads 1, 2, 4, 8; 12 VMs with threads = 4, outstanding = 16 per thread",
+            Some(4),
+            Some(16),
+        );
         check("", None, None);
     }
 }
