@@ -1,1 +1,86 @@
 //! Results that other tools wrote, read into one form, and the audit of what they support.
+//!
+//! [`read`] takes the text of one file and finds out by its content what it is; [`read_folder`] takes the files of an HCIBench
+//! test. [`audit()`] takes what was read. Relies on `statistics` for every number. Must never open a file, panic on what it is
+//! given, or fill in what a tool did not write.
+
+mod audit;
+mod diskspd;
+mod error;
+mod fio_json;
+mod fio_log;
+mod hcibench;
+mod iometer;
+mod model;
+mod pattern;
+mod table;
+mod text;
+mod vdbench;
+
+#[cfg(test)]
+mod tests;
+
+pub use audit::{Audit, Claims, Code, Finding, RowName, Severity, audit};
+pub use error::{Kind, ReadError};
+pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Tool};
+
+/// A test of whether a text is of a kind.
+type Recogniser = fn(&str) -> bool;
+
+/// How each kind is recognised; the first that fits is taken, so those with the surest marks stand first.
+const RECOGNISERS: &[(Kind, Recogniser)] = &[
+    (Kind::FioJson, fio_json::is_fio_json),
+    (Kind::DiskspdXml, diskspd::xml::is_xml),
+    (Kind::DiskspdText, diskspd::is_text),
+    (Kind::IometerCsv, iometer::is_iometer),
+    (Kind::VdbenchFlatfile, vdbench::is_flatfile),
+    (Kind::VdbenchHistogram, vdbench::is_histogram),
+    (Kind::VdbenchSummary, vdbench::is_summary),
+    (Kind::Hcibench, hcibench::is_summary),
+    (Kind::FioHistogramLog, fio_log::is_fio_histogram_log),
+    (Kind::FioLog, fio_log::is_fio_log),
+    (Kind::Table, table::is_table),
+];
+
+/// What a text is, by its content; `None` when it is nothing that is known.
+pub fn kind_of(text: &str) -> Option<Kind> {
+    RECOGNISERS.iter().find(|(_, is)| is(text)).map(|(kind, _)| *kind)
+}
+
+/// Reads the text of one file. `file` is its name, for messages; fio's logs also tell by it what their values are, and a table
+/// that names no tool may tell it there. `caption` is what is said about a table elsewhere ("threads = 4, outstanding = 16
+/// per thread"); other kinds do not need it.
+pub fn read(file: &str, text: &str, caption: Option<&str>) -> Result<ResultSet, ReadError> {
+    match kind_of(text) {
+        Some(Kind::FioJson) => fio_json::read(file, text),
+        Some(Kind::FioLog) => fio_log::read(file, text),
+        Some(Kind::FioHistogramLog) => fio_log::read_histograms(file, text),
+        Some(Kind::DiskspdText) => diskspd::read(file, text),
+        Some(Kind::DiskspdXml) => diskspd::xml::read(file, text),
+        Some(Kind::VdbenchSummary) => vdbench::read_summary(file, text),
+        Some(Kind::VdbenchFlatfile) => vdbench::read_flatfile(file, text),
+        Some(Kind::VdbenchHistogram) => vdbench::read_histograms(file, text),
+        Some(Kind::IometerCsv) => iometer::read(file, text),
+        Some(Kind::Hcibench) => hcibench::read_summary(file, text),
+        Some(Kind::Table) => table::read(file, text, caption),
+        Some(Kind::Unknown) | None => Err(unknown(file, text)),
+    }
+}
+
+/// Reads the files of an HCIBench test: (path, text) of each, with `/` between folders. One set per case.
+pub fn read_folder(files: &[(&str, &str)]) -> Result<Vec<ResultSet>, ReadError> {
+    hcibench::read_folder(files)
+}
+
+fn unknown(file: &str, text: &str) -> ReadError {
+    let origin = error::Origin { file, kind: Kind::Unknown };
+    let way_out = "what is read: fio JSON, JSON+ and logs, DiskSPD text and XML, Vdbench summary, flatfile and histogram, Iometer \
+                   results, HCIBench -res.txt and folders, and CSV tables with a column iops";
+    // A document that is cut off before it names its tool still tells by its beginning what it wanted to be.
+    let begin = text.trim_start_matches('\u{feff}').trim_start();
+    let found = match begin.lines().next() {
+        None => "the file is empty".to_owned(),
+        Some(line) => format!("it begins with \"{line}\""),
+    };
+    origin.whole(found, way_out)
+}

@@ -14,6 +14,9 @@ const PENALTY: f64 = 4.0;
 /// The noise is never taken to be smaller than this (of the level): else a level without any would break at every ripple.
 const NOISE_MIN: f64 = 0.002;
 
+/// More samples than this are first averaged in equal groups: without a change, the search takes the square of their number.
+const SAMPLES_MAX: usize = 4_000;
+
 /// A stretch of samples at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stretch {
@@ -27,6 +30,7 @@ pub struct Stretch {
 
 /// Cuts a series of samples (zero or more each) where its level changes by more than `smallest` (0.05: by 5 %). A series
 /// without a change is one stretch; an empty one is none. Samples that are negative or not finite count as zero.
+/// Of more than 4,000 samples, cuts are told to the nearest group of n / 4,000.
 pub fn stretches(series: &[f64], smallest: f64) -> Vec<Stretch> {
     let usable: Vec<f64> = series.iter().map(|y| if y.is_finite() { y.max(0.0) } else { 0.0 }).collect();
     if usable.is_empty() {
@@ -34,11 +38,14 @@ pub fn stretches(series: &[f64], smallest: f64) -> Vec<Stretch> {
     }
     // A stall has no logarithm: it counts as a hundredth of the median.
     let floor = (samples::median(&usable) / 100.0).max(f64::MIN_POSITIVE);
-    let logs: Vec<f64> = usable.iter().map(|y| y.max(floor).ln()).collect();
+    let group = usable.len().div_ceil(SAMPLES_MAX);
+    let logs: Vec<f64> = usable.chunks(group).map(|part| samples::mean(part).max(floor).ln()).collect();
     let mut cuts = pelt(&logs, PENALTY * noise_variance(&logs) * (logs.len() as f64).ln().max(1.0));
     merge_alike(&logs, &mut cuts, smallest.max(0.0).ln_1p());
-    let ends = cuts.iter().copied().skip(1).chain([usable.len()]);
-    cuts.iter()
+    let begins: Vec<usize> = cuts.iter().map(|cut| cut * group).collect();
+    let ends = begins.iter().copied().skip(1).chain([usable.len()]);
+    begins
+        .iter()
         .zip(ends)
         .map(|(&from, to)| Stretch { from, to, mean: samples::mean(&usable[from..to]) })
         .collect()
@@ -169,6 +176,16 @@ mod tests {
         check(|at| [600.0, 117.0, 590.0][at / 60], 180, &[0, 60, 120]);
         // A stall of ten seconds is a stretch of its own; one of two seconds is not.
         check(|at| if (100..110).contains(&at) { 0.0 } else { 9_000.0 }, 200, &[0, 100, 110]);
+    }
+
+    #[test]
+    fn a_day_of_seconds_is_cut_to_the_nearest_group() {
+        let series: Vec<f64> = (0..86_400)
+            .map(|at| if at < 50_000 { 9_000.0 } else { 4_000.0 } * (1.0 + 0.04 * noise(at)))
+            .collect();
+        let found = stretches(&series, 0.05);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[1].from.abs_diff(50_000) <= 22 && found[1].to == 86_400, "{found:?}");
     }
 
     #[test]

@@ -1,0 +1,273 @@
+//! Little's law over a whole table: what was really outstanding, whether two tools held the same, and which VMs were unequal.
+//!
+//! What one VM of a tool holds (N0) is taken from its rows with a single VM, where nothing can be averaged wrongly. With it,
+//! rows of several VMs are judged, whatever the caption says.
+
+use statistics::little::{RATIO_MAX, RATIO_MIN, whole_multiple};
+use statistics::{fairness, words};
+
+use super::rows::{Row, distinct, grouped, rounding_s};
+use super::{Code, Finding, RowName, Severity};
+use crate::model::Tool;
+
+/// Throughputs this near to each other, while one tool has several times the outstanding, show that both saturate.
+const SATURATED_WITHIN: f64 = 0.10;
+
+/// What one VM of a tool held.
+struct Base {
+    tool: Tool,
+    /// As measured.
+    measured: f64,
+    /// The whole number that it is nearly, else as measured.
+    each: f64,
+    /// Rows with a single VM that it was taken from; none when it is the claim, or the least of all rows.
+    from: usize,
+}
+
+pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    let rounding_s = rounding_s(rows);
+    let mut bases = Vec::new();
+    for (tool, rows) in grouped(rows, |row| row.tool) {
+        let rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| row.latency_s.is_some()).collect();
+        let sweeps = distinct(rows.iter().filter_map(|row| row.claimed_per_vm())) > 1;
+        if sweeps {
+            each_by_its_claim(tool, &rows, rounding_s, findings);
+            continue;
+        }
+        let Some(base) = base(tool, &rows) else { continue };
+        against_claim(&base, &rows, findings);
+        by_base(&base, &rows, rounding_s, findings);
+        bases.push(base);
+    }
+    for (index, one) in bases.iter().enumerate() {
+        for other in &bases[index + 1..] {
+            between_tools(one, other, rows, findings);
+        }
+    }
+}
+
+fn base(tool: Tool, rows: &[&Row<'_>]) -> Option<Base> {
+    let mut single: Vec<f64> =
+        rows.iter().filter(|row| row.vms == 1).filter_map(|row| row.implied()).collect();
+    single.sort_by(f64::total_cmp);
+    let least =
+        rows.iter().filter_map(|row| Some(row.implied()? / f64::from(row.vms))).min_by(f64::total_cmp);
+    let claimed = rows.iter().find_map(|row| row.claimed_per_vm());
+    let measured = single.get(single.len() / 2).copied().or(claimed).or(least)?;
+    // People ask for whole numbers; a mean falls a little short of them.
+    let whole = measured.round();
+    let each = if whole >= 1.0 && (measured / whole - 1.0).abs() < 0.01 { whole } else { measured };
+    Some(Base { tool, measured, each, from: single.len() })
+}
+
+/// One number of outstanding I/Os is claimed for all rows: is it what one VM held?
+fn against_claim(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
+    let Some(claimed) = rows.iter().find_map(|row| row.claimed_per_vm()) else { return };
+    if base.from == 0 {
+        return;
+    }
+    let ratio = base.measured / claimed;
+    let (tool, held, claim) = (base.tool, words::number(base.measured), words::number(claimed));
+    let single = rows.iter().filter(|row| row.vms == 1);
+    let names =
+        single.map(|row| row.name(row.implied().map(|n| format!("{} outstanding", words::number(n)))));
+    // Results of a single host speak of no VMs.
+    let per = if rows.iter().any(|row| row.run.vms.is_some()) { " per VM" } else { "" };
+    let median = if base.from > 1 { format!(", median of {} rows", base.from) } else { String::new() };
+    let of = format!("{tool} held {held} outstanding{per} (IOPS x latency{median})");
+    let (code, severity, sentence) = match (whole_multiple(ratio), whole_multiple(1.0 / ratio)) {
+        _ if (RATIO_MIN..=RATIO_MAX).contains(&ratio) => {
+            (Code::OutstandingAgrees, Severity::Information, format!("{of}, and {claim} are claimed: agrees"))
+        }
+        (None, None) if ratio < 1.0 => (
+            Code::Short,
+            Severity::Warning,
+            format!(
+                "{of}, while {claim} are claimed: samples lost, idle time, a rate limit, or time that the tool itself takes \
+                 between I/Os"
+            ),
+        ),
+        (multiple, part) => {
+            let times = match (multiple, part) {
+                (Some(times), _) => format!("{times} times that: it ran at another depth than is claimed"),
+                (None, Some(parts)) => format!("1/{parts} of that: it ran at another depth than is claimed"),
+                (None, None) => "more: latency and IOPS are not of the same I/Os".to_owned(),
+            };
+            (
+                Code::OutstandingOther,
+                Severity::Contradiction,
+                format!("{of}, while {claim} are claimed; {times}"),
+            )
+        }
+    };
+    findings.push(Finding { code, severity, sentence, rows: names.collect() });
+}
+
+/// Rows against what each VM holds.
+fn by_base(base: &Base, rows: &[&Row<'_>], rounding_s: f64, findings: &mut Vec<Finding>) {
+    let (mut unequal, mut overstated, mut short) = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows {
+        let possible = f64::from(row.vms) * base.each;
+        let Some(latency_s) = row.latency_s else { continue };
+        let Some(ratio) = fairness::excess(row.iops, latency_s, f64::from(row.vms), base.each) else {
+            continue;
+        };
+        // What rounding alone may do to it.
+        let slack = row.iops * rounding_s / possible;
+        if ratio - slack > RATIO_MAX {
+            if row.vms > 1 { unequal.push((ratio, *row)) } else { overstated.push((ratio, *row)) }
+        } else if ratio + slack < RATIO_MIN {
+            short.push((ratio, *row));
+        }
+    }
+    let (tool, each) = (base.tool, words::number(base.each));
+    let several = rows.iter().filter(|row| row.vms > 1).count();
+    if let Some(worst) = worst(&mut unequal) {
+        let sentence = format!(
+            "the VMs were unequal in {} of {several} {tool} rows with several VMs: with {each} outstanding per VM, IOPS x latency \
+             exceeds what could be outstanding, so the latency is a plain mean over unequal VMs, overstated by this factor; \
+             the worst is {:.2} times",
+            unequal.len(),
+            worst
+        );
+        findings.push(finding(Code::UnequalVms, Severity::Warning, sentence, &unequal));
+    }
+    if let Some(worst) = worst(&mut overstated) {
+        let sentence = format!(
+            "{} {tool} row{} with one VM hold{} up to {:.2} times the {each} outstanding of the others: the latency is not \
+             the mean of all I/Os there; was the mean of reads and that of writes averaged without weights?",
+            overstated.len(),
+            if overstated.len() == 1 { "" } else { "s" },
+            if overstated.len() == 1 { "s" } else { "" },
+            worst
+        );
+        findings.push(finding(Code::LatencyOverstated, Severity::Warning, sentence, &overstated));
+    }
+    short.sort_by(|one, other| one.0.total_cmp(&other.0));
+    if let Some((least, _)) = short.first() {
+        let sentence = format!(
+            "{} {tool} rows hold less than {each} outstanding per VM, down to {least:.2} of it: samples were lost, VMs were \
+             idle for part of the time, or a rate was limited",
+            short.len()
+        );
+        findings.push(finding(Code::Short, Severity::Warning, sentence, &short));
+    }
+}
+
+/// The greatest ratio; sorts the rows by it, greatest first.
+fn worst(rows: &mut [(f64, &Row<'_>)]) -> Option<f64> {
+    rows.sort_by(|one, other| other.0.total_cmp(&one.0));
+    rows.first().map(|(ratio, _)| *ratio)
+}
+
+fn finding(code: Code, severity: Severity, sentence: String, rows: &[(f64, &Row<'_>)]) -> Finding {
+    let rows = rows.iter().map(|(ratio, row)| row.name(Some(format!("{ratio:.2} times")))).collect();
+    Finding { code, severity, sentence, rows }
+}
+
+/// A sweep: every row has a claim of its own.
+fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], rounding_s: f64, findings: &mut Vec<Finding>) {
+    let mut off = Vec::new();
+    let mut checked = 0;
+    for row in rows {
+        let (Some(implied), Some(claimed)) = (row.implied(), row.claimed) else { continue };
+        checked += 1;
+        let (ratio, slack) = (implied / claimed, row.iops * rounding_s / claimed);
+        if ratio - slack > RATIO_MAX || ratio + slack < RATIO_MIN {
+            off.push((ratio, *row));
+        }
+    }
+    if checked == 0 {
+        return;
+    }
+    let agree = checked - off.len();
+    let named = if tool == Tool::Unknown { String::new() } else { format!("{tool}: ") };
+    let sentence = format!(
+        "{named}IOPS x latency agrees with the outstanding asked for in {agree} of {checked} rows, rounding allowed for"
+    );
+    let severity = Severity::Information;
+    findings.push(Finding { code: Code::OutstandingAgrees, severity, sentence, rows: vec![] });
+    let below = off.iter().filter(|(ratio, _)| *ratio < 1.0).count();
+    if worst(&mut off).is_some() {
+        let sentence = format!(
+            "{named}IOPS x latency differs from the outstanding asked for by more than 5 % in {} rows ({below} short: samples \
+             lost, idle time or a rate limit; {} above: latency and IOPS are not of the same I/Os, or another depth)",
+            off.len(),
+            off.len() - below
+        );
+        let code = if below == off.len() { Code::Short } else { Code::OutstandingOther };
+        findings.push(finding(code, Severity::Warning, sentence, &off));
+    }
+}
+
+/// Two tools in one table.
+fn between_tools(one: &Base, other: &Base, rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    let (less, more) = if one.each <= other.each { (one, other) } else { (other, one) };
+    let pairs = pairs(rows, less.tool, more.tool);
+    if pairs.is_empty() || less.from == 0 || more.from == 0 {
+        return;
+    }
+    let ratio = more.measured / less.measured;
+    let (few, many) = (words::number(less.each), words::number(more.each));
+    let near = |pair: &&(&Row<'_>, &Row<'_>)| (pair.1.iops / pair.0.iops - 1.0).abs() <= SATURATED_WITHIN;
+    let (alike, apart): (Vec<_>, Vec<_>) = pairs.iter().partition(near);
+    if ratio <= RATIO_MAX {
+        let sentence = format!(
+            "{} and {} held the same outstanding per VM ({few}): IOPS and latency of both may be put side by side",
+            less.tool, more.tool
+        );
+        let severity = Severity::Information;
+        findings.push(Finding { code: Code::Comparable, severity, sentence, rows: vec![] });
+        return;
+    }
+    let times = whole_multiple(ratio).map_or(format!("{ratio:.2} times"), |times| format!("{times} times"));
+    let single = pairs.iter().filter(|(one, _)| one.vms == 1).flat_map(|(one, other)| [*one, *other]);
+    let held = |row: &Row<'_>| row.name(row.implied().map(|n| format!("{} outstanding", words::number(n))));
+    findings.push(Finding {
+        code: Code::ToolsDiffer,
+        severity: Severity::Contradiction,
+        sentence: format!(
+            "the tools did not run the same load: with one VM, {} held {many} outstanding and {} {few} (IOPS x latency), {times} \
+             as many; whatever one caption says for both is wrong for one of them",
+            more.tool, less.tool
+        ),
+        rows: single.map(held).collect(),
+    });
+    findings.push(comparable(less, more, &times, &alike, &apart));
+}
+
+fn comparable(
+    less: &Base,
+    more: &Base,
+    times: &str,
+    alike: &[&(&Row<'_>, &Row<'_>)],
+    apart: &[&(&Row<'_>, &Row<'_>)],
+) -> Finding {
+    let name = |pair: &&(&Row<'_>, &Row<'_>)| -> RowName {
+        let change = words::percent(pair.1.iops / pair.0.iops - 1.0);
+        pair.1.name(Some(format!("IOPS differ by {change} from {}", less.tool)))
+    };
+    Finding {
+        code: Code::Comparable,
+        severity: Severity::Warning,
+        sentence: format!(
+            "{} against {}: latency may not be compared in any row, as {} had {times} the outstanding; IOPS may in {} of {} pairs, \
+             where they are within 10 % in spite of that, so both saturate; in the other {} (listed) the difference may be the \
+             depth, the tool or chance",
+            more.tool,
+            less.tool,
+            more.tool,
+            alike.len(),
+            alike.len() + apart.len(),
+            apart.len()
+        ),
+        rows: apart.iter().map(name).collect(),
+    }
+}
+
+/// Rows of two tools that did the same with as many VMs.
+fn pairs<'a, 'r>(rows: &'r [Row<'a>], one: Tool, other: Tool) -> Vec<(&'r Row<'a>, &'r Row<'a>)> {
+    let cells = grouped(rows, |row| (row.vms, row.pattern()));
+    let of = |cell: &[&'r Row<'a>], tool: Tool| cell.iter().find(|row| row.tool == tool).copied();
+    cells.values().filter_map(|cell| Some((of(cell, one)?, of(cell, other)?))).collect()
+}

@@ -1,0 +1,123 @@
+//! Whether there are repeats at all, how far they differ, and how steady each run was.
+
+use statistics::fairness::fairness as fairness_of;
+use statistics::samples::{mean_of_runs, within_run};
+use statistics::{Direction as Trending, trend, words};
+
+use super::rows::{Row, grouped};
+use super::{Code, Finding, Severity};
+use crate::model::{Direction, Tool};
+
+/// A slowest worker below this share of the median is told.
+const SMALLEST_MIN: f64 = 0.90;
+/// Fewer samples within a run say nothing of its noise.
+const SAMPLES_MIN: usize = 10;
+/// A drift over the whole run of less than this is no matter.
+const DRIFT_MIN: f64 = 0.05;
+
+pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    let cells = grouped(rows, |row| {
+        let job = &row.run.job;
+        // Two jobs of one file that differ in name alone are told apart by it where nothing else tells; and jobs of fio, which
+        // ran beside each other, always.
+        let unnamed = job.pattern.is_none() && (job.block_bytes.is_none() || row.tool == Tool::Fio);
+        let label = if unnamed { row.run.label.clone() } else { String::new() };
+        let outstanding = row.claimed.map(f64::to_bits);
+        (row.tool, row.pattern(), row.vms, job.threads, job.depth, outstanding, label)
+    });
+    let once = cells.values().filter(|runs| runs.len() == 1).count();
+    if once > 0 {
+        let (severity, which) = match (once, cells.len()) {
+            (1, 1) => (Severity::Information, "there is one run: it supports".to_owned()),
+            (once, all) if once == all => {
+                (Severity::Warning, format!("all {all} cells are one run each: they support"))
+            }
+            (once, all) => {
+                (Severity::Warning, format!("{once} of {all} cells are one run each: they support"))
+            }
+        };
+        let sentence = format!(
+            "{which} no claim of a gain or a loss, as nobody knows how far two runs of the same cell differ; three runs of each are \
+             the least, five are better"
+        );
+        findings.push(Finding { code: Code::OneRun, severity, sentence, rows: vec![] });
+    }
+    for runs in cells.values().filter(|runs| runs.len() > 1) {
+        let figures: Vec<f64> = runs.iter().map(|row| row.iops).collect();
+        let Some(mean) = mean_of_runs(&figures, 0.95).filter(|mean| mean.is_noisy()) else { continue };
+        let variation = words::percent(mean.variation.unwrap_or(0.0));
+        let sentence = format!(
+            "{} runs of one cell vary by {variation} of their mean (5 % is the limit): more runs before any claim",
+            runs.len()
+        );
+        let rows = runs.iter().map(|row| row.name(Some(format!("{} IOPS", words::rate(row.iops))))).collect();
+        findings.push(Finding { code: Code::NoisyRuns, severity: Severity::Warning, sentence, rows });
+    }
+}
+
+/// How evenly the VMs or workers of a run were served, where each one's figures are known.
+pub(super) fn fairness(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    for row in rows {
+        let Some(found) =
+            fairness_of(&row.run.workers_iops).filter(|of| of.members > 1 && of.smallest < SMALLEST_MIN)
+        else {
+            continue;
+        };
+        let sentence = format!(
+            "its {} workers or VMs were served unequally: the slowest did {} of the median, the fastest {} (Jain's index {:.2})",
+            found.members,
+            words::percent(found.smallest),
+            words::percent(found.largest),
+            found.jain
+        );
+        let rows = vec![row.name(None)];
+        findings.push(Finding { code: Code::UnequalVms, severity: Severity::Warning, sentence, rows });
+    }
+}
+
+/// The samples within each run.
+pub(super) fn within(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
+    for row in rows {
+        let samples = samples(row);
+        if samples.len() < SAMPLES_MIN {
+            continue;
+        }
+        if let Some(within) = within_run(&samples).filter(|within| within.noisy) {
+            let sentence = format!(
+                "IOPS vary by {} of their mean from sample to sample (10 % is the limit): the mean hides what happened",
+                words::percent(within.variation)
+            );
+            let rows = vec![row.name(None)];
+            findings.push(Finding { code: Code::NoisyWithin, severity: Severity::Warning, sentence, rows });
+        }
+        let trending = trend(&samples, 0.99).filter(|trend| trend.direction != Trending::None);
+        let Some(trend) = trending else { continue };
+        let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+        let over_run = trend.slope * (samples.len() as f64 - 1.0) / mean;
+        if over_run.abs() >= DRIFT_MIN {
+            let sentence = format!(
+                "IOPS {} by {} over the run: it was not steady, and its mean depends on how long it lasted",
+                if over_run > 0.0 { "rise" } else { "fall" },
+                words::percent(over_run.abs())
+            );
+            let rows = vec![row.name(None)];
+            findings.push(Finding { code: Code::Drift, severity: Severity::Warning, sentence, rows });
+        }
+    }
+}
+
+/// IOPS over time, of all directions together.
+fn samples(row: &Row<'_>) -> Vec<f64> {
+    let intervals = &row.run.intervals;
+    let totals: Vec<f64> =
+        intervals.iter().filter(|of| of.direction == Direction::Total).filter_map(|of| of.iops).collect();
+    if !totals.is_empty() {
+        return totals;
+    }
+    // Directions are logged beside each other: those that begin at the same time are added.
+    let mut by_begin: std::collections::BTreeMap<u64, f64> = std::collections::BTreeMap::new();
+    for (interval, iops) in intervals.iter().filter_map(|of| Some((of, of.iops?))) {
+        *by_begin.entry((interval.from_s * 1e3) as u64).or_default() += iops;
+    }
+    by_begin.into_values().collect()
+}

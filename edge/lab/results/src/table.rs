@@ -1,0 +1,245 @@
+//! Tables of figures (CSV) as people publish them: columns are known by their names, one row is one run.
+
+use crate::error::{Kind, Origin, ReadError};
+use crate::model::{Direction, Figures, Note, ResultSet, Run, Tool};
+use crate::pattern;
+use crate::text;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Vms,
+    Pattern,
+    Tool,
+    Threads,
+    Depth,
+    Outstanding,
+    Block,
+    ReadPercent,
+    RandomPercent,
+    Iops,
+    Megabytes,
+    Milliseconds,
+    Microseconds,
+    Label,
+}
+
+/// The names that a column goes by, in lower case and without anything but letters and digits.
+const NAMES: &[(&[&str], Column)] = &[
+    (&["vms", "vm", "vmcount", "numbervm", "clients", "hosts", "nodes"], Column::Vms),
+    (&["pattern", "workload", "test", "profile", "accesspattern"], Column::Pattern),
+    (&["tool", "generator", "benchmark"], Column::Tool),
+    (&["threads", "thread", "workers", "numjobs", "jobs"], Column::Threads),
+    (&["queuedepth", "depth", "qd", "iodepth", "outstandingperthread", "oioperthread"], Column::Depth),
+    (&["outstanding", "outstandingio", "outstandingios", "oio", "totaloutstanding"], Column::Outstanding),
+    (&["blocksize", "bs", "block", "iosize", "xfersize"], Column::Block),
+    (&["readpct", "readpercent", "read", "rdpct", "rwmixread"], Column::ReadPercent),
+    (&["randompct", "randompercent", "random", "seekpct"], Column::RandomPercent),
+    (&["iops", "ios", "iopersecond", "iosec"], Column::Iops),
+    (&["mbs", "mbps", "mibs", "mibps", "throughputmbs", "bandwidthmbs", "mbsec"], Column::Megabytes),
+    (
+        &[
+            "latencyms",
+            "latms",
+            "avglatms",
+            "avglatencyms",
+            "meanlatencyms",
+            "responsems",
+            "respms",
+            "latency",
+        ],
+        Column::Milliseconds,
+    ),
+    (&["latencyus", "latus", "avglatus", "avglatencyus", "meanlatencyus"], Column::Microseconds),
+    (&["label", "name", "run", "case", "date"], Column::Label),
+];
+
+/// True for a text whose first line that is no comment names a throughput and something else that is known.
+pub(crate) fn is_table(text: &str) -> bool {
+    text::numbered(text).find(|(_, line)| !is_comment(line)).is_some_and(|(_, line)| {
+        let columns: Vec<Column> = header(line).into_iter().flatten().collect();
+        columns.contains(&Column::Iops) && columns.len() >= 2
+    })
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+fn separator(line: &str) -> char {
+    [';', '\t'].into_iter().find(|separator| line.contains(*separator)).unwrap_or(',')
+}
+
+fn header(line: &str) -> Vec<Option<Column>> {
+    let plain = |name: &str| {
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+    };
+    text::fields(line, separator(line))
+        .iter()
+        .map(|name| {
+            NAMES.iter().find(|(names, _)| names.contains(&plain(name).as_str())).map(|(_, column)| *column)
+        })
+        .collect()
+}
+
+/// Reads a table. Claims of threads and outstanding are taken from columns, else from `caption`, else from comments ("#") of
+/// the table itself.
+pub(crate) fn read(file: &str, text: &str, caption: Option<&str>) -> Result<ResultSet, ReadError> {
+    let origin = Origin { file, kind: Kind::Table };
+    let mut lines = text::numbered(text);
+    let comments: String = text::numbered(text)
+        .filter(|(_, line)| line.trim_start().starts_with('#'))
+        .map(|(_, line)| format!("{line}\n"))
+        .collect();
+    let said = caption.unwrap_or(&comments);
+    let (_, first) = lines.find(|(_, line)| !is_comment(line)).ok_or_else(|| {
+        origin.whole("the file is empty", "give a CSV whose first line names its columns, at least iops")
+    })?;
+    let columns = header(first);
+    let mut set = ResultSet {
+        source: file.to_owned(),
+        tool: tool_of(file),
+        version: None,
+        runs: vec![],
+        notes: vec![],
+    };
+    for (name, column) in text::fields(first, separator(first)).iter().zip(&columns) {
+        if column.is_none() {
+            set.notes.push(Note::new(format!("column \"{}\" is not understood and left out", name.trim())));
+        }
+    }
+    if caption.is_none() && !comments.is_empty() {
+        set.notes.push(Note::new("the table's comments are taken as its caption"));
+    }
+    for (number, line) in lines.filter(|(_, line)| !is_comment(line)) {
+        let fields = text::fields(line, separator(first));
+        if fields.len() != columns.len() {
+            return Err(origin.at(
+                number,
+                format!("{} fields, and the header names {}", fields.len(), columns.len()),
+                "every row needs a field per column; is the file cut off, or a comma inside an unquoted field?",
+            ));
+        }
+        set.runs.push(row(&origin, number, &columns, &fields, said)?);
+    }
+    if set.runs.is_empty() {
+        return Err(origin.whole("a header without rows", "was the file cut off?"));
+    }
+    Ok(set)
+}
+
+/// The tool that the file's name names ("sweep-fio.csv"), for tables without such a column.
+fn tool_of(file: &str) -> Tool {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).map(Tool::named);
+    words.find(|tool| *tool != Tool::Unknown).unwrap_or(Tool::Unknown)
+}
+
+fn row(
+    origin: &Origin<'_>,
+    number: usize,
+    columns: &[Option<Column>],
+    fields: &[String],
+    said: &str,
+) -> Result<Run, ReadError> {
+    let mut run = Run { line: Some(number), ..Run::default() };
+    let mut figures = Figures::default();
+    let of = |wanted: Column| {
+        let found = columns.iter().zip(fields).find(|(column, _)| **column == Some(wanted));
+        found.map(|(_, field)| field.trim()).filter(|field| !field.is_empty())
+    };
+    let numeric = |wanted: Column| {
+        let Some(field) = of(wanted) else { return Ok(None) };
+        let value = text::number(field).filter(|value| *value >= 0.0);
+        let column = columns.iter().position(|column| *column == Some(wanted)).map_or(1, |at| at + 1);
+        value.map(Some).ok_or_else(|| {
+            let found = format!("field {column} is \"{field}\"");
+            origin.at_column(
+                (number, column),
+                found,
+                "a number is needed there, with a point and without a unit",
+            )
+        })
+    };
+    let whole =
+        |wanted: Column| Ok::<_, ReadError>(numeric(wanted)?.map(|value| value as u32).filter(|n| *n > 0));
+    if let Some(pattern) = of(Column::Pattern) {
+        run.job = pattern::job(pattern);
+    } else if !said.is_empty() {
+        run.job = pattern::job(said);
+        run.job.pattern = None;
+    }
+    let share = |percent: Option<f64>| percent.map(|percent| (percent / 100.0).min(1.0));
+    run.tool = of(Column::Tool).map(Tool::named);
+    run.vms = whole(Column::Vms)?;
+    run.job.block_bytes = of(Column::Block).and_then(pattern::size).or(run.job.block_bytes);
+    run.job.read_share = share(numeric(Column::ReadPercent)?).or(run.job.read_share);
+    run.job.random_share = share(numeric(Column::RandomPercent)?).or(run.job.random_share);
+    let caption = pattern::caption(said);
+    run.job.threads = whole(Column::Threads)?.or(caption.threads);
+    run.job.depth = whole(Column::Depth)?.or(caption.depth);
+    let vms = f64::from(run.vms.unwrap_or(1));
+    let by_threads = run.job.threads.zip(run.job.depth).map(|(t, d)| f64::from(t) * f64::from(d) * vms);
+    run.job.outstanding = numeric(Column::Outstanding)?.filter(|n| *n > 0.0).or(by_threads);
+    run.workers = run.job.threads.map(|threads| threads.saturating_mul(run.vms.unwrap_or(1)));
+    figures.iops = numeric(Column::Iops)?;
+    run.megabytes_printed = numeric(Column::Megabytes)?;
+    figures.bytes_per_s = figures.iops.zip(run.job.block_bytes).map(|(iops, bytes)| iops * bytes as f64);
+    let ms = numeric(Column::Milliseconds)?;
+    figures.latency_s = ms.map(|ms| ms / 1e3).or(numeric(Column::Microseconds)?.map(|us| us / 1e6));
+    run.directions.insert(Direction::Total, figures);
+    run.label = of(Column::Label).map_or_else(|| label(&run), str::to_owned);
+    Ok(run)
+}
+
+/// "2 VMs, 4k random write, fio", or "threads 4 x 16".
+fn label(run: &Run) -> String {
+    let mut parts = Vec::new();
+    parts.extend(run.vms.map(|vms| format!("{vms} VM{}", if vms == 1 { "" } else { "s" })));
+    parts.extend(run.job.pattern.clone());
+    if run.vms.is_none() {
+        parts.extend(run.job.threads.zip(run.job.depth).map(|(t, d)| format!("threads {t} x {d}")));
+    }
+    parts.extend(run.tool.map(|tool| tool.to_string()));
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_run_by_the_names_of_its_columns() {
+        let set = read(
+            "a.csv",
+            "# threads=4, outstanding=16 per thread\nvms,pattern,tool,iops,mb_s,latency_ms\n\
+            2,\"8k random 70/30\",FIO,95021,742,5.5\n",
+            None,
+        )
+        .unwrap();
+        let run = &set.runs[0];
+        assert_eq!((run.vms, run.tool, run.line), (Some(2), Some(Tool::Fio), Some(3)));
+        assert_eq!((run.job.threads, run.job.depth, run.job.outstanding), (Some(4), Some(16), Some(128.0)));
+        assert_eq!(run.job.read_share, Some(0.7));
+        assert_eq!(run.total().latency_s, Some(0.0055));
+        assert_eq!(run.megabytes_printed, Some(742.0));
+        assert_eq!(run.label, "2 VMs, 8k random 70/30, fio");
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_with_its_place() {
+        let error = read("a.csv", "threads;iops\n4;many\n", None).unwrap_err();
+        assert_eq!((error.line, error.column), (Some(2), Some(2)));
+        assert!(error.to_string().starts_with("a.csv:2:2: not a table: field 2 is \"many\""), "{error}");
+        let error = read("a.csv", "threads,iops\n4\n", None).unwrap_err();
+        assert_eq!(error.line, Some(2));
+        assert!(read("a.csv", "threads,iops\n", None).is_err());
+    }
+
+    #[test]
+    fn a_column_that_is_not_understood_is_told() {
+        let set = read("a.csv", "iops\tthreads\tmood\n10\t1\tgood\n", None).unwrap();
+        assert_eq!(set.notes.len(), 1);
+        assert!(set.notes[0].text.contains("\"mood\""));
+    }
+}
