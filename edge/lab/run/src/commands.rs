@@ -3,8 +3,10 @@
 //! The program gives them the [`World`]: where answers go, and how virtual disks are found. Answers go to `out`, progress and notes
 //! to the standard error output.
 
+mod audit;
 mod convert;
 mod job;
+mod ours;
 mod prepare;
 mod progress;
 mod run;
@@ -22,6 +24,10 @@ pub enum LabCommand {
     Run(run::RunOptions),
     /// Show what a job would do, expanded, before anything runs.
     Plan(run::PlanOptions),
+    /// Say what can be concluded from results: ours, those of fio, DiskSPD, Vdbench, Iometer and HCIBench, and tables.
+    Audit(audit::AuditOptions),
+    /// Compare results: is B really faster than A?
+    Compare(audit::CompareOptions),
     /// Write a job in another dialect, and say what was lost.
     Convert(convert::ConvertOptions),
 }
@@ -110,6 +116,8 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
     match command {
         LabCommand::Run(options) => run::run(&options, world),
         LabCommand::Plan(options) => run::plan(&options, world),
+        LabCommand::Audit(options) => audit::audit(&options, world),
+        LabCommand::Compare(options) => audit::compare(&options, world),
         LabCommand::Convert(options) => convert::convert(&options, world),
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod commands;
+pub mod comparison;
 pub mod generator;
 pub mod nbd;
 pub mod runner;

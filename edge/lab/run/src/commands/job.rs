@@ -123,7 +123,7 @@ fn source_of(job: &str) -> Result<(Source, PathBuf), CommandError> {
 }
 
 /// Text in UTF-8, or in UTF-16 with its mark as Windows writes it; other bytes are taken for Latin-1.
-fn decode(bytes: &[u8]) -> String {
+pub(super) fn decode(bytes: &[u8]) -> String {
     let wide = |unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
         String::from_utf16_lossy(&units)

@@ -1,0 +1,154 @@
+//! Results side by side: every job that two sides have in common, by IOPS and by latency, with a verdict in words.
+
+use results::{ResultSet, Run};
+use serde::Serialize;
+use statistics::compare::{self, Better, Comparison, Question};
+use statistics::{Histogram, words};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The first side against each of the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparisons {
+    /// Names of the sides.
+    pub sides: Vec<String>,
+    /// Every job and figure that both sides have.
+    pub rows: Vec<Row>,
+    /// Jobs that only one side has, and figures that were left out.
+    pub left_out: Vec<String>,
+}
+
+/// One figure of one job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Which job.
+    pub job: String,
+    /// `IOPS`, `mean latency`, `p99 latency`.
+    pub figure: &'static str,
+    /// Index of the side that is compared with the first.
+    pub side: usize,
+    /// Mean of the first side's runs.
+    pub a: f64,
+    /// Mean of the other side's runs.
+    pub b: f64,
+    /// What can be said.
+    pub comparison: Comparison,
+    /// In words.
+    pub verdict: String,
+}
+
+/// A job's name and what it keeps outstanding: what makes two runs runs of the same.
+type Key = (String, String);
+
+/// Compares `sides` (name, results). `effect` is the smallest difference that matters, as a share.
+pub fn compare(sides: &[(String, Vec<ResultSet>)], effect: f64) -> Comparisons {
+    let tables: Vec<BTreeMap<Key, Vec<&Run>>> = sides.iter().map(|(_, sets)| by_job(sets)).collect();
+    let mut rows = Vec::new();
+    let mut left_out = Vec::new();
+    for (side, table) in tables.iter().enumerate().skip(1) {
+        for (key, runs) in table {
+            match tables[0].get(key) {
+                Some(first) => rows.extend(rows_of(key, side, first, runs, effect)),
+                None => left_out.push(format!("{} has {}, {} has not", sides[side].0, key.0, sides[0].0)),
+            }
+        }
+        let missing = tables[0].keys().filter(|key| !table.contains_key(*key));
+        left_out
+            .extend(missing.map(|key| format!("{} has {}, {} has not", sides[0].0, key.0, sides[side].0)));
+    }
+    control_chance(&mut rows);
+    Comparisons { sides: sides.iter().map(|(name, _)| name.clone()).collect(), rows, left_out }
+}
+
+/// Among many rows some would seem different by chance alone: what does not hold for all of them together is not claimed.
+fn control_chance(rows: &mut [Row]) {
+    const FALSE_DISCOVERIES: f64 = 0.05;
+    let mut comparisons: Vec<Comparison> = rows.iter().map(|row| row.comparison.clone()).collect();
+    compare::control_chance(&mut comparisons, FALSE_DISCOVERIES);
+    for (row, comparison) in rows.iter_mut().zip(comparisons) {
+        row.verdict = comparison.verdict.to_string();
+        row.comparison = comparison;
+    }
+}
+
+fn by_job(sets: &[ResultSet]) -> BTreeMap<Key, Vec<&Run>> {
+    let mut table: BTreeMap<Key, Vec<&Run>> = BTreeMap::new();
+    for run in sets.iter().flat_map(|set| &set.runs) {
+        let outstanding = run.job.outstanding.map_or(String::new(), words::number);
+        table.entry((run.label.clone(), outstanding)).or_default().push(run);
+    }
+    table
+}
+
+fn rows_of(key: &Key, side: usize, a: &[&Run], b: &[&Run], effect: f64) -> Vec<Row> {
+    let iops = |runs: &[&Run]| figures(runs, |run| run.total().iops);
+    let mean = |runs: &[&Run]| figures(runs, |run| run.total().latency_s);
+    let p99 = |runs: &[&Run]| figures(runs, |run| percentile(run, 0.99));
+    let table: [(&'static str, Better, Option<Vec<f64>>, Option<Vec<f64>>); 3] = [
+        ("IOPS", Better::Higher, iops(a), iops(b)),
+        ("mean latency", Better::Lower, mean(a), mean(b)),
+        ("p99 latency", Better::Lower, p99(a), p99(b)),
+    ];
+    let row = |(figure, better, a, b): (&'static str, Better, Option<Vec<f64>>, Option<Vec<f64>>)| {
+        let question = Question { effect, ..Question::new(better) };
+        let comparison = compare::compare(&a?, &b?, &question).ok()?;
+        Some(Row {
+            job: key.0.clone(),
+            figure,
+            side,
+            a: comparison.a.mean,
+            b: comparison.b.mean,
+            verdict: comparison.verdict.to_string(),
+            comparison,
+        })
+    };
+    table.into_iter().filter_map(row).collect()
+}
+
+/// One figure for each run; none if a run has it not.
+fn figures(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
+    runs.iter().map(|run| figure(run)).collect()
+}
+
+/// A percentile in seconds, of exact histograms only: others give bounds, which have no ratio.
+fn percentile(run: &Run, p: f64) -> Option<f64> {
+    let mut merged = Histogram::default();
+    for figures in run.directions.values() {
+        match &figures.latencies {
+            results::Latencies::Exact(histogram) => merged.merge(histogram),
+            _ => return None,
+        }
+    }
+    merged.percentile(p).map(|ns| ns as f64 / 1e9)
+}
+
+impl fmt::Display for Comparisons {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.rows {
+            let show = |value: f64| match row.figure {
+                "IOPS" => words::rate(value),
+                _ => words::milliseconds(value),
+            };
+            writeln!(
+                formatter,
+                "{} of {}: {} in {} ({} runs), {} in {} ({} runs): {}",
+                row.figure,
+                row.job,
+                show(row.a),
+                self.sides[0],
+                row.comparison.a.runs,
+                show(row.b),
+                self.sides[row.side],
+                row.comparison.b.runs,
+                row.verdict
+            )?;
+        }
+        for text in &self.left_out {
+            writeln!(formatter, "left out: {text}")?;
+        }
+        if self.rows.is_empty() {
+            writeln!(formatter, "the sides have no job in common: nothing can be compared")?;
+        }
+        Ok(())
+    }
+}
