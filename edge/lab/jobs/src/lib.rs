@@ -10,17 +10,22 @@
 mod detect;
 mod diskspd;
 mod error;
+mod export;
 mod findings;
 mod fio;
 mod iometer;
 mod keys;
 pub mod limits;
+mod mix;
+mod sameness;
 mod source;
 mod vdbench;
 
 pub use detect::detect;
 pub use error::{Fault, FaultKind, ImportError};
+pub use export::{ExportError, Exported, Loss, export};
 pub use keys::{Key, Treatment, key_table_markdown, keys};
+pub use sameness::{difference, same_work};
 pub use source::{Dialect, Imported, Options, Source};
 
 use findings::malformed;
@@ -49,7 +54,11 @@ pub fn import(source: &Source, options: &Options<'_>) -> Result<Imported, Import
 /// # Errors
 /// When the text is not of the dialect, when its own tool would refuse it, when a size or time is most likely not what its
 /// author meant, and when the lab cannot do what it asks.
-pub fn import_as(dialect: Dialect, source: &Source, options: &Options<'_>) -> Result<Imported, ImportError> {
+pub fn import_as(
+    dialect: Dialect,
+    source: &Source,
+    options: &Options<'_>,
+) -> Result<Imported, ImportError> {
     if source.text.len() > limits::TEXT_BYTES_MAX {
         let place = Place { file: source.name.clone(), line: 1, column: 1 };
         return Err(malformed(
