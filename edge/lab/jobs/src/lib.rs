@@ -13,6 +13,7 @@ mod error;
 mod export;
 mod findings;
 mod fio;
+pub mod fuzz;
 mod iometer;
 mod keys;
 pub mod limits;

@@ -285,8 +285,14 @@ fn shares(section: &mut Section, used: &[&[&Part]], losses: &mut Losses) {
             "random shares of some sizes alone: all have the mean",
         );
         percents.push(percentage(mean, losses));
-        aligns.push(parts[0].align);
-        losses.add_if(parts.iter().any(|part| part.align != parts[0].align), "alignments of some sizes alone");
+        // An alignment of the I/O's own size is not kept with it, but may be that of all.
+        let align = parts.iter().find_map(|part| part.align);
+        let own = |part: &&Part| part.align.unwrap_or(part.size.min());
+        losses.add_if(
+            align.is_some_and(|align| parts.iter().any(|part| own(part) != align)),
+            "alignments of some sizes alone",
+        );
+        aligns.push(align);
     }
     let reads_only_writes = used.len() == 2 && used[0].is_empty();
     let join = |values: Vec<String>| match values.as_slice() {
