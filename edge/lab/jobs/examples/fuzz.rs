@@ -23,7 +23,8 @@ fn main() {
     let seed: u64 = value("--seed").and_then(|text| text.parse().ok()).unwrap_or(1);
     let corpus = corpus(dialect);
     let mut random = Random::new(seed);
-    let mut pick = |random: &mut Random| usize::try_from(random.below(corpus.len() as u64)).expect("an index fits");
+    let pick =
+        |random: &mut Random| usize::try_from(random.below(corpus.len() as u64)).expect("an index fits");
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let mut count = 0u64;
     while Instant::now() < end {
@@ -38,7 +39,10 @@ fn main() {
             count += 1;
         }
     }
-    println!("{}: {count} texts in {minutes} minutes, seed {seed}: no panic, and no plan changed", dialect.name());
+    println!(
+        "{}: {count} texts in {minutes} minutes, seed {seed}: no panic, and no plan changed",
+        dialect.name()
+    );
 }
 
 fn corpus(dialect: Dialect) -> Vec<Vec<u8>> {
@@ -49,10 +53,14 @@ fn corpus(dialect: Dialect) -> Vec<Vec<u8>> {
         Dialect::Iometer => "iometer",
     };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/jobs").join(folder);
-    let mut files: Vec<_> =
-        std::fs::read_dir(path).expect("the examples are there").map(|entry| entry.expect("it can be listed").path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(path)
+        .expect("the examples are there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
     files.sort();
     let xml = dialect == Dialect::DiskSpdXml;
-    files.retain(|file| folder != "diskspd" || (file.extension().is_some_and(|extension| extension == "xml") == xml));
+    files.retain(|file| {
+        folder != "diskspd" || (file.extension().is_some_and(|extension| extension == "xml") == xml)
+    });
     files.iter().map(|file| std::fs::read(file).expect("an example can be read")).collect()
 }

@@ -38,10 +38,55 @@ pub fn fuzz_one(dialect: Dialect, bytes: &[u8]) {
 
 /// Words that mean something to one reader or another.
 const WORDS: &[&str] = &[
-    "=", ",", ":", "/", "(", ")", "-", "*", "'", "\"", "\n", "\t", " ", "[", "]", "0", "1", "4k", "8kib", "64-1,d", "100", "%",
-    "max", "curve", "${X}", "$ncpus", "include x\n", "include=x\n", "stonewall\n", "numjobs=1000000", "forthreads=(1-64,d)",
-    "-b4K ", "-rdpct10/10", "-X", "<Target>", "</Target>", "&amp;", "]]>", "18446744073709551615", "99999999999999999999",
-    "zoned:50/5:", "bssplit=4k/50:", "Version 1998.01.01", "CYCLE_TARGETS", "\\:", "é", "\u{0}", "1e309", "nan",
+    "=",
+    ",",
+    ":",
+    "/",
+    "(",
+    ")",
+    "-",
+    "*",
+    "'",
+    "\"",
+    "\n",
+    "\t",
+    " ",
+    "[",
+    "]",
+    "0",
+    "1",
+    "4k",
+    "8kib",
+    "64-1,d",
+    "100",
+    "%",
+    "max",
+    "curve",
+    "${X}",
+    "$ncpus",
+    "include x\n",
+    "include=x\n",
+    "stonewall\n",
+    "numjobs=1000000",
+    "forthreads=(1-64,d)",
+    "-b4K ",
+    "-rdpct10/10",
+    "-X",
+    "<Target>",
+    "</Target>",
+    "&amp;",
+    "]]>",
+    "18446744073709551615",
+    "99999999999999999999",
+    "zoned:50/5:",
+    "bssplit=4k/50:",
+    "Version 1998.01.01",
+    "CYCLE_TARGETS",
+    "\\:",
+    "é",
+    "\u{0}",
+    "1e309",
+    "nan",
 ];
 
 /// A text like this one with up to eight changes: bytes, words, lines repeated, moved or left out.
@@ -67,7 +112,8 @@ pub fn mutate(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
             }
             5 => {
                 let lines: Vec<&[u8]> = other.split(|&byte| byte == b'\n').collect();
-                let line = lines[usize::try_from(random.below(lines.len() as u64)).expect("an index fits")].to_vec();
+                let line =
+                    lines[usize::try_from(random.below(lines.len() as u64)).expect("an index fits")].to_vec();
                 bytes.splice(at..at, line);
             }
             _ => {

@@ -55,11 +55,7 @@ pub fn import(source: &Source, options: &Options<'_>) -> Result<Imported, Import
 /// # Errors
 /// When the text is not of the dialect, when its own tool would refuse it, when a size or time is most likely not what its
 /// author meant, and when the lab cannot do what it asks.
-pub fn import_as(
-    dialect: Dialect,
-    source: &Source,
-    options: &Options<'_>,
-) -> Result<Imported, ImportError> {
+pub fn import_as(dialect: Dialect, source: &Source, options: &Options<'_>) -> Result<Imported, ImportError> {
     if source.text.len() > limits::TEXT_BYTES_MAX {
         let place = Place { file: source.name.clone(), line: 1, column: 1 };
         return Err(malformed(

@@ -41,7 +41,8 @@ pub(crate) fn parts(pattern: &Pattern) -> Vec<Part> {
             // An alignment matters to random I/Os, and one of the I/O's own size is none.
             let own = Some(line.size.min());
             let align = line.align.filter(|_| line.random > 0.0 && line.align != own);
-            let part = Part { operation, size: line.size, align, think: line.think, weight, random: line.random };
+            let part =
+                Part { operation, size: line.size, align, think: line.think, weight, random: line.random };
             let known = parts.iter_mut().find(|known| {
                 (known.operation, known.size, known.think) == (operation, line.size, line.think)
                     && (known.align == align)

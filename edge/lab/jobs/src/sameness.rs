@@ -9,7 +9,8 @@
 use crate::fio::is_device;
 use crate::mix::{Operation, parts};
 use plan::{
-    Cursor, Depth, Distribution, Engine, Extent, Group, Length, Pace, Plan, Rate, RateOf, RatePer, Reuse, Stage, Workers,
+    Cursor, Depth, Distribution, Engine, Extent, Group, Length, Pace, Plan, Rate, RateOf, RatePer, Reuse,
+    Stage, Workers,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -131,11 +132,15 @@ fn common(stage: &Stage, group: &Group, starts: &[usize]) -> String {
         let alone = group.worker_count() == 1 || matches!(group.workers, Workers::PerTarget(1));
         let cursor = if alone { Cursor::PerWorker } else { pattern.sequence.cursor };
         let size = (parts.iter().all(|part| part.size == parts[0].size)).then(|| parts[0].size.max());
-        let stride = pattern.sequence.stride.filter(|stride| size.and_then(|size| i64::try_from(size).ok()) != Some(*stride));
+        let stride = pattern
+            .sequence
+            .stride
+            .filter(|stride| size.and_then(|size| i64::try_from(size).ok()) != Some(*stride));
         let step = if alone { 0 } else { pattern.sequence.worker_step };
         let _ = write!(text, " {cursor:?} {stride:?} {step} {:?}", pattern.sequence.at_end);
     }
-    let mut rates: Vec<String> = group.rates.iter().map(|rate| self::rate(rate, group, &parts, starts)).collect();
+    let mut rates: Vec<String> =
+        group.rates.iter().map(|rate| self::rate(rate, group, &parts, starts)).collect();
     rates.sort();
     let _ = write!(text, " {rates:?} share {:?}", group.share.map(rounded));
     if writes {

@@ -11,7 +11,8 @@ fn folder() -> PathBuf {
 
 fn read(name: &str) -> Imported {
     let text = std::fs::read_to_string(folder().join(name)).expect("the example is there");
-    let include = |file: &str| std::fs::read_to_string(folder().join(file)).map_err(|error| error.to_string());
+    let include =
+        |file: &str| std::fs::read_to_string(folder().join(file)).map_err(|error| error.to_string());
     let options = Options {
         include: &include,
         variables: vec![("lun".into(), "/dev/sdx".into())],
@@ -48,9 +49,14 @@ fn every_example_becomes_the_plan_that_it_describes() {
         let plan = plan_of(name);
         let stage = &plan.stages[0];
         let count: u64 = stage.groups.iter().map(plan::Group::worker_count).sum();
-        let longest: Option<Vec<Duration>> = stage.groups.iter().map(|group| group.timing.longest()).collect();
+        let longest: Option<Vec<Duration>> =
+            stage.groups.iter().map(|group| group.timing.longest()).collect();
         let longest = longest.and_then(|all| all.into_iter().max()).map(|time| time.as_secs());
-        assert_eq!((plan.stages.len(), count, stage.outstanding(), longest), (stages, workers, outstanding, seconds), "{name}");
+        assert_eq!(
+            (plan.stages.len(), count, stage.outstanding(), longest),
+            (stages, workers, outstanding, seconds),
+            "{name}"
+        );
     };
     check("fio/client-endurance.fio", 1, 1, 32, Some(3600));
     check("fio/four-corners.fio", 4, 1, 4, Some(60));
@@ -92,14 +98,22 @@ fn the_numbers_that_matter_are_carried() {
     let endurance = plan_of("fio/client-endurance.fio");
     let pattern = &endurance.stages[0].groups[0].pattern;
     assert_eq!((pattern.lines.len(), pattern.reads(), pattern.size_max()), (12, 40.0, 65_536));
-    assert!(matches!(&pattern.distribution, Distribution::Zoned(zones) if zones.len() == 3 && zones[0].ios == 50.0));
+    assert!(
+        matches!(&pattern.distribution, Distribution::Zoned(zones) if zones.len() == 3 && zones[0].ios == 50.0)
+    );
 
     let search = plan_of("fio/latency-profile.fio").stages[0].search.expect("a target is given");
-    assert_eq!((search.latency, search.window, search.percentile), (Duration::from_millis(2), Duration::from_secs(10), 99.0));
+    assert_eq!(
+        (search.latency, search.window, search.percentile),
+        (Duration::from_millis(2), Duration::from_secs(10), 99.0)
+    );
 
     let rated = plan_of("fio/fixed-rate.fio");
     let rates = &rated.stages[0].groups[0].rates;
-    assert_eq!((rates[0].pace, rates[1].pace, rates[0].clock), (Pace::Iops(750.0), Pace::Iops(250.0), Loop::Open));
+    assert_eq!(
+        (rates[0].pace, rates[1].pace, rates[0].clock),
+        (Pace::Iops(750.0), Pace::Iops(250.0), Loop::Open)
+    );
 
     let steady = plan_of("fio/steady.fio").stages[0].steady.expect("a rule is given");
     assert!(steady.slope && steady.limit == 0.3 && steady.window == Duration::from_secs(600), "{steady:?}");
@@ -132,8 +146,9 @@ fn an_example_that_is_written_in_its_own_dialect_is_the_same_plan_again() {
         let read = read(&name);
         let exported = export(&read.plan, read.dialect).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(exported.losses.is_empty(), "{name}: {:?}\n{}", exported.losses, exported.text);
-        let again = import_as(read.dialect, &Source::new("again", exported.text.as_str()), &Options::default())
-            .unwrap_or_else(|error| panic!("{name}: {error}\n{}", exported.text));
+        let again =
+            import_as(read.dialect, &Source::new("again", exported.text.as_str()), &Options::default())
+                .unwrap_or_else(|error| panic!("{name}: {error}\n{}", exported.text));
         assert_eq!(difference(&read.plan, &again.plan), None, "{name}\n{}", exported.text);
     }
 }
@@ -144,8 +159,11 @@ fn every_example_can_be_written_in_every_dialect_and_what_is_written_can_be_read
         let read = read(&name);
         for dialect in Dialect::ALL {
             let exported = export(&read.plan, dialect).unwrap_or_else(|error| panic!("{name}: {error}"));
-            let again = import_as(dialect, &Source::new("again", exported.text.as_str()), &Options::default())
-                .unwrap_or_else(|error| panic!("{name} as {}: {error}\n{}", dialect.name(), exported.text));
+            let again =
+                import_as(dialect, &Source::new("again", exported.text.as_str()), &Options::default())
+                    .unwrap_or_else(|error| {
+                        panic!("{name} as {}: {error}\n{}", dialect.name(), exported.text)
+                    });
             if exported.losses.is_empty() {
                 assert_eq!(difference(&read.plan, &again.plan), None, "{name} as {}", dialect.name());
             }

@@ -12,8 +12,10 @@ fn corpus(dialect: Dialect) -> Vec<Vec<u8>> {
         Dialect::Iometer => "iometer",
     };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/jobs").join(folder);
-    let mut files: Vec<_> =
-        std::fs::read_dir(path).expect("the examples are there").map(|entry| entry.expect("it can be listed").path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(path)
+        .expect("the examples are there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
     files.sort();
     files.iter().map(|file| std::fs::read(file).expect("an example can be read")).collect()
 }
@@ -27,7 +29,12 @@ fn rounds(dialect: Dialect) {
         let (one, other) = (pick(), pick());
         let text = fuzz::mutate(&corpus[one], &corpus[other], &mut random);
         let found = std::panic::catch_unwind(|| fuzz::fuzz_one(dialect, &text));
-        assert!(found.is_ok(), "{} seed {seed} round {round}:\n{}", dialect.name(), String::from_utf8_lossy(&text));
+        assert!(
+            found.is_ok(),
+            "{} seed {seed} round {round}:\n{}",
+            dialect.name(),
+            String::from_utf8_lossy(&text)
+        );
     }
 }
 
@@ -59,7 +66,9 @@ fn no_text_makes_the_reader_of_iometer_panic() {
 #[test]
 fn nothing_at_all_is_an_error_of_every_reader() {
     for dialect in Dialect::ALL {
-        for bytes in [&b""[..], b"\n", b"\xff\xfe", b"'", b"[", b"<", b"=", b"-", b"sd=", b"rd=a,", b"Version"] {
+        for bytes in
+            [&b""[..], b"\n", b"\xff\xfe", b"'", b"[", b"<", b"=", b"-", b"sd=", b"rd=a,", b"Version"]
+        {
             fuzz::fuzz_one(dialect, bytes);
         }
     }

@@ -170,7 +170,9 @@ impl Reading {
                 findings.note(NoteKind::NotCarried, &flag.word.place, "-f", text);
             }
             "-f" => {
-                return Err(flag.refused("DiskSPD says that it is invalid", "write -f<size>, -fr, -fs or -ft"));
+                return Err(
+                    flag.refused("DiskSPD says that it is invalid", "write -f<size>, -fr, -fs or -ft")
+                );
             }
             "-c" => target.create = Some(flag.size(block)?),
             "-r" => {

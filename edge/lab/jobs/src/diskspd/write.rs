@@ -4,8 +4,8 @@ use super::settings::{Access, Buffer, Cache, Target, Throughput};
 use crate::export::Losses;
 use crate::mix::{Operation, parts, whole};
 use plan::{
-    Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace, Place, Plan,
-    RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, WriteThrough, Workers,
+    Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace, Place,
+    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Workers, WriteThrough,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,7 +15,10 @@ pub(crate) fn write_commands(plan: &Plan, losses: &mut Losses) -> String {
     let mut text = String::new();
     for stage in &plan.stages {
         losses.at = format!("stage {}", stage.name);
-        losses.add_if(stage.groups.len() > 1, "a command line has one kind of workers: the others are left out; write XML");
+        losses.add_if(
+            stage.groups.len() > 1,
+            "a command line has one kind of workers: the others are left out; write XML",
+        );
         let Some(group) = stage.groups.first() else { continue };
         let (target, paths) = settings(plan, stage, group, losses);
         let line = command(plan, group, &target, &paths, losses);
@@ -71,7 +74,9 @@ fn command(plan: &Plan, group: &Group, target: &Target, paths: &[&str], losses: 
                 None => {}
             }
         }
-        Access::Interlocked => line += &format!(" -si{}", target.step.map_or(String::new(), |step| step.to_string())),
+        Access::Interlocked => {
+            line += &format!(" -si{}", target.step.map_or(String::new(), |step| step.to_string()))
+        }
         Access::Sequential => {
             if let Some(step) = target.step {
                 line += &format!(" -s{step}");
@@ -133,7 +138,8 @@ fn zones(target: &Target) -> String {
             Extent::Bytes(bytes) => format!("{}/{bytes}", zone.ios),
         })
         .collect();
-    let kind = if target.zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_))) { "abs" } else { "pct" };
+    let kind =
+        if target.zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_))) { "abs" } else { "pct" };
     if texts.is_empty() { String::new() } else { format!(" -rd{kind}{}", texts.join(":")) }
 }
 
@@ -141,7 +147,8 @@ fn zones(target: &Target) -> String {
 fn settings<'a>(plan: &'a Plan, stage: &Stage, group: &Group, losses: &mut Losses) -> (Target, Vec<&'a str>) {
     let place = Place { file: String::new(), line: 1, column: 1 };
     let mut target = Target::new("", place);
-    let targets: Vec<&plan::Target> = group.targets.iter().filter_map(|index| plan.targets.get(*index)).collect();
+    let targets: Vec<&plan::Target> =
+        group.targets.iter().filter_map(|index| plan.targets.get(*index)).collect();
     mix(group, &mut target, losses);
     area(group, &mut target, losses);
     let (Depth::PerTarget(depth) | Depth::PerWorker(depth)) = group.depth;
@@ -169,7 +176,11 @@ fn settings<'a>(plan: &'a Plan, stage: &Stage, group: &Group, losses: &mut Losse
     rate(group, targets.len(), &mut target, losses);
     let sizes: Vec<Option<u64>> = targets.iter().map(|target| target.size).collect();
     losses.add_if(sizes.iter().any(|size| *size != sizes[0]), "files of several sizes");
-    target.create = sizes.first().copied().flatten().filter(|_| targets.iter().all(|target| !crate::fio::is_device(&target.name)));
+    target.create = sizes
+        .first()
+        .copied()
+        .flatten()
+        .filter(|_| targets.iter().all(|target| !crate::fio::is_device(&target.name)));
     common(stage, group, losses);
     (target, targets.into_iter().map(|target| target.name.as_str()).collect())
 }
@@ -178,7 +189,8 @@ fn common(stage: &Stage, group: &Group, losses: &mut Losses) {
     losses.add_if(!stage.pause.is_zero() || !group.timing.delay.is_zero(), "a pause before the start");
     losses.add_if(stage.ends == StageEnd::First, "an end with the first group");
     losses.add_if(stage.bytes_max.is_some(), "an end after an amount");
-    losses.add_if(stage.steady.is_some() || stage.search.is_some(), "an end that depends on what is measured");
+    losses
+        .add_if(stage.steady.is_some() || stage.search.is_some(), "an end that depends on what is measured");
     losses.add_if(group.share.is_some(), "shares between groups");
     losses.add_if(group.verify.is_some(), "verification");
     losses.add_if(group.vm.is_some(), "virtual machines");
@@ -198,7 +210,10 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
     losses.add_if(writes.is_none(), "a share of reads that is no whole percentage");
     target.writes = writes.unwrap_or((100.0 - reads).round() as u64);
     let mean = group.pattern.random();
-    losses.add_if(parts.iter().any(|part| (part.random - mean).abs() > 1e-6), "random shares of some I/Os alone");
+    losses.add_if(
+        parts.iter().any(|part| (part.random - mean).abs() > 1e-6),
+        "random shares of some I/Os alone",
+    );
     let random = whole(mean);
     losses.add_if(random.is_none(), "a share of random I/O that is no whole percentage");
     let random = random.unwrap_or(mean.round() as u64);
@@ -215,7 +230,10 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
     );
     let plain = Some(i64::try_from(target.block).unwrap_or(i64::MAX));
     let stride = sequence.stride.filter(|stride| Some(*stride) != plain);
-    losses.add_if(stride.is_some_and(|stride| stride < 0) || (random > 0 && random < 100 && stride.is_some()), "a stride");
+    losses.add_if(
+        stride.is_some_and(|stride| stride < 0) || (random > 0 && random < 100 && stride.is_some()),
+        "a stride",
+    );
     target.step = match random {
         0 => stride.and_then(|stride| u64::try_from(stride).ok()),
         _ => first.align,
@@ -224,12 +242,18 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
     if random == 0 && several {
         target.thread_stride = sequence.worker_step;
     } else {
-        losses.add_if(random < 100 && several && sequence.worker_step > 0, "distances between the starts of workers");
+        losses.add_if(
+            random < 100 && several && sequence.worker_step > 0,
+            "distances between the starts of workers",
+        );
     }
     if let Some(think) = first.think {
         target.burst = Some(u64::from(think.after));
         let pause = think.pause;
-        losses.add_if(pause.subsec_nanos() % 1_000_000 != 0 || pause.is_zero(), "parts of a millisecond of a pause");
+        losses.add_if(
+            pause.subsec_nanos() % 1_000_000 != 0 || pause.is_zero(),
+            "parts of a millisecond of a pause",
+        );
         target.think_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).max(1));
         losses.add_if(think.spin, "a pause that keeps the processor busy");
     }
@@ -237,7 +261,8 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
     losses.add_if(sequence.at_end == AtEnd::Stop && random < 100, "an end at the end of the span");
     losses.add_if(group.pattern.follow > 0, "sequences behind each random I/O");
     losses.add_if(group.pattern.hits.is_some(), "an area for hits");
-    let once = group.pattern.reuse == Reuse::EachBlockOnce && group.pattern.distribution == Distribution::Uniform;
+    let once =
+        group.pattern.reuse == Reuse::EachBlockOnce && group.pattern.distribution == Distribution::Uniform;
     losses.add_if(once && random > 0, "each block once: DiskSPD draws each I/O alone");
 }
 
@@ -291,7 +316,10 @@ fn rate(group: &Group, targets: usize, target: &mut Target, losses: &mut Losses)
         RatePer::Group => group.worker_count() == 1 && targets == 1,
     };
     losses.add_if(!fits, "a rate that is not of each worker on each target");
-    losses.add_if(rate.of != RateOf::All && !matches!(group.pattern.reads(), 0.0 | 100.0), "a rate of reads or writes alone");
+    losses.add_if(
+        rate.of != RateOf::All && !matches!(group.pattern.reads(), 0.0 | 100.0),
+        "a rate of reads or writes alone",
+    );
     losses.add_if(rate.arrivals == Arrivals::Poisson, "random intervals between I/Os");
     losses.add_if(rate.clock == Loop::Open, "latency from when an I/O was meant to begin");
     target.throughput = match rate.pace {
@@ -300,7 +328,10 @@ fn rate(group: &Group, targets: usize, target: &mut Target, losses: &mut Losses)
             Some(Throughput::Iops(iops.round().max(1.0) as u64))
         }
         Pace::Bytes(bytes) => {
-            losses.add_if(whole(bytes / 1000.0).is_none(), "a rate that is no whole number of bytes per millisecond");
+            losses.add_if(
+                whole(bytes / 1000.0).is_none(),
+                "a rate that is no whole number of bytes per millisecond",
+            );
             Some(Throughput::BytesPerMillisecond((bytes / 1000.0).round().max(1.0) as u64))
         }
         Pace::PercentOf { .. } => {
@@ -425,7 +456,8 @@ fn target_element(xml: &mut Xml, target: &Target, path: &str) {
         None => (0, ""),
     };
     if value > 0 {
-        let _ = writeln!(xml.text, "{:width$}<Throughput{unit}>{value}</Throughput>", "", width = xml.level * 2);
+        let _ =
+            writeln!(xml.text, "{:width$}<Throughput{unit}>{value}</Throughput>", "", width = xml.level * 2);
     }
     if !target.zones.is_empty() {
         let absolute = target.zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_)));
@@ -434,7 +466,13 @@ fn target_element(xml: &mut Xml, target: &Target, path: &str) {
         xml.open(kind);
         for zone in &target.zones {
             let size = number(zone.length);
-            let _ = writeln!(xml.text, "{:width$}<Range IO=\"{}\">{size}</Range>", "", zone.ios, width = xml.level * 2);
+            let _ = writeln!(
+                xml.text,
+                "{:width$}<Range IO=\"{}\">{size}</Range>",
+                "",
+                zone.ios,
+                width = xml.level * 2
+            );
         }
         xml.close(kind);
         xml.close("Distribution");

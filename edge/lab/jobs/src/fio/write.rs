@@ -5,8 +5,8 @@ use super::job::DEFAULT_SEED;
 use crate::export::Losses;
 use crate::mix::{Operation, Part, parts, whole};
 use plan::{
-    Amount, Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace, Plan,
-    RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, SteadyOf, VerifyWhen, Workers, WriteThrough,
+    Amount, Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace,
+    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, SteadyOf, VerifyWhen, Workers, WriteThrough,
 };
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -55,8 +55,19 @@ fn sections(group: &Group, losses: &mut Losses) -> Vec<Vec<usize>> {
     }
 }
 
-fn section(plan: &Plan, stage: &Stage, group: &Group, targets: &[usize], wall: bool, losses: &mut Losses) -> String {
-    let name: String = group.name.chars().map(|letter| if letter == ']' || letter.is_control() { '_' } else { letter }).collect();
+fn section(
+    plan: &Plan,
+    stage: &Stage,
+    group: &Group,
+    targets: &[usize],
+    wall: bool,
+    losses: &mut Losses,
+) -> String {
+    let name: String = group
+        .name
+        .chars()
+        .map(|letter| if letter == ']' || letter.is_control() { '_' } else { letter })
+        .collect();
     let name = match name.trim() {
         "" => "job".to_owned(),
         name if name.starts_with("global") => format!("job-{name}"),
@@ -79,7 +90,10 @@ fn section(plan: &Plan, stage: &Stage, group: &Group, targets: &[usize], wall: b
     let depth = match group.depth {
         Depth::PerWorker(depth) => depth,
         Depth::PerTarget(depth) => {
-            losses.add_if(targets.len() > 1, "outstanding I/Os are of all files of a job together, not of each");
+            losses.add_if(
+                targets.len() > 1,
+                "outstanding I/Os are of all files of a job together, not of each",
+            );
             depth.saturating_mul(u32::try_from(targets.len()).unwrap_or(u32::MAX))
         }
     };
@@ -121,7 +135,11 @@ fn seed(section: &mut Section, seed: Seed) {
 
 fn place(section: &mut Section, plan: &Plan, group: &Group, targets: &[usize], losses: &mut Losses) {
     let all: Vec<&plan::Target> = targets.iter().filter_map(|index| plan.targets.get(*index)).collect();
-    if all.len() == 1 && is_device(&all[0].name) && !all[0].name.starts_with('/') && all[0].name.starts_with("nbd") {
+    if all.len() == 1
+        && is_device(&all[0].name)
+        && !all[0].name.starts_with('/')
+        && all[0].name.starts_with("nbd")
+    {
         section.set("uri", &all[0].name);
     }
     let names: Vec<String> = all.iter().map(|target| target.name.replace(':', "\\:")).collect();
@@ -168,7 +186,9 @@ fn percentage(percent: f64, losses: &mut Losses) -> u64 {
 
 fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Losses) {
     let pattern = &group.pattern;
-    let of = |operation: Operation| -> Vec<&Part> { parts.iter().filter(|part| part.operation == operation).collect() };
+    let of = |operation: Operation| -> Vec<&Part> {
+        parts.iter().filter(|part| part.operation == operation).collect()
+    };
     let (reads, writes, trims) = (of(Operation::Read), of(Operation::Write), of(Operation::Trim));
     let mixed_trims = !trims.is_empty() && !(reads.is_empty() && writes.is_empty());
     losses.add_if(mixed_trims, "trims among reads and writes are left out");
@@ -186,10 +206,12 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
     let single = parts.iter().all(|part| part.size == parts[0].size).then(|| parts[0].size);
     let jump = match (random, pattern.follow, pattern.sequence.stride, single) {
         (true, 1.., _, _) => format!(":{}", u64::from(pattern.follow) + 1),
-        (false, _, Some(stride), Some(Size::Fixed(size))) => match stride.saturating_sub(i64::try_from(size).unwrap_or(i64::MAX)) {
-            0 => String::new(),
-            gap => format!(":{gap}"),
-        },
+        (false, _, Some(stride), Some(Size::Fixed(size))) => {
+            match stride.saturating_sub(i64::try_from(size).unwrap_or(i64::MAX)) {
+                0 => String::new(),
+                gap => format!(":{gap}"),
+            }
+        }
         _ => String::new(),
     };
     section.set("rw", format!("{word}{jump}"));
@@ -198,7 +220,8 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
             (reads.iter().map(|part| part.weight).sum(), writes.iter().map(|part| part.weight).sum());
         section.set("rwmixread", percentage(read / (read + write) * 100.0, losses));
     }
-    let used: Vec<Vec<&Part>> = if reads.is_empty() && writes.is_empty() { vec![trims] } else { vec![reads, writes] };
+    let used: Vec<Vec<&Part>> =
+        if reads.is_empty() && writes.is_empty() { vec![trims] } else { vec![reads, writes] };
     let used: Vec<&[&Part]> = used.iter().map(Vec::as_slice).collect();
     sizes(section, &used, losses);
     if random {
@@ -212,10 +235,14 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
             section.set("thinktime_spin", format!("{}us", think.pause.as_micros()));
         }
     }
-    losses.add_if(parts.iter().any(|part| part.think != parts[0].think), "pauses of some lines of the mix alone");
+    losses.add_if(
+        parts.iter().any(|part| part.think != parts[0].think),
+        "pauses of some lines of the mix alone",
+    );
     losses.add_if(pattern.sequence.at_end == AtEnd::Stop, "an end of the job at the end of the span");
     let several = group.worker_count() > 1 && !random_only(parts);
-    losses.add_if(several && pattern.sequence.cursor == Cursor::PerTarget, "a position that all workers share");
+    losses
+        .add_if(several && pattern.sequence.cursor == Cursor::PerTarget, "a position that all workers share");
     losses.add_if(several && pattern.sequence.worker_step != 0, "distances between the starts of workers");
 }
 
@@ -247,18 +274,33 @@ fn sizes(section: &mut Section, used: &[&[&Part]], losses: &mut Losses) {
             (several, false) => {
                 let whole_weight: f64 = several.iter().map(|part| part.weight).sum();
                 let entries: Vec<String> = (several.iter())
-                    .map(|part| format!("{}/{}", part.size.max(), percentage(part.weight / whole_weight * 100.0, losses)))
+                    .map(|part| {
+                        format!(
+                            "{}/{}",
+                            part.size.max(),
+                            percentage(part.weight / whole_weight * 100.0, losses)
+                        )
+                    })
                     .collect();
                 entries.join(":")
             }
         })
         .collect();
     let split = !ranged && used.iter().any(|parts| parts.len() > 1);
-    let unaligned = used.iter().flat_map(|parts| parts.iter()).any(|part| matches!(part.size, Size::Range { min, step: 1, .. } if min != 1));
+    let unaligned = used
+        .iter()
+        .flat_map(|parts| parts.iter())
+        .any(|part| matches!(part.size, Size::Range { min, step: 1, .. } if min != 1));
     if unaligned {
         section.set("bs_unaligned", 1);
     }
-    let key = if ranged { "bsrange" } else if split { "bssplit" } else { "bs" };
+    let key = if ranged {
+        "bsrange"
+    } else if split {
+        "bssplit"
+    } else {
+        "bs"
+    };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     match texts.as_slice() {
         [one] | [one, ""] => section.set(key, one),
@@ -318,8 +360,12 @@ fn scatter(section: &mut Section, pattern: &plan::Pattern, losses: &mut Losses) 
     let center = |center: Option<f64>| center.map_or(String::new(), |center| format!("/{center}"));
     match &pattern.distribution {
         Distribution::Uniform => {}
-        Distribution::Zipf { theta, center: at } => section.set("random_distribution", format!("zipf:{theta}{}", center(*at))),
-        Distribution::Pareto { h, center: at } => section.set("random_distribution", format!("pareto:{h}{}", center(*at))),
+        Distribution::Zipf { theta, center: at } => {
+            section.set("random_distribution", format!("zipf:{theta}{}", center(*at)))
+        }
+        Distribution::Pareto { h, center: at } => {
+            section.set("random_distribution", format!("pareto:{h}{}", center(*at)))
+        }
         Distribution::Normal { deviation, center: at } => {
             section.set("random_distribution", format!("normal:{deviation}{}", center(*at)));
         }
@@ -362,7 +408,9 @@ fn times(section: &mut Section, stage: &Stage, group: &Group, losses: &mut Losse
         Amount::Passes(passes) => match (whole(passes), whole(passes * 100.0)) {
             (Some(1), _) => {}
             (Some(loops), _) if loops > 0 => section.set("loops", loops),
-            (_, Some(percent)) if (1..100).contains(&percent) => section.set("io_size", format!("{percent}%")),
+            (_, Some(percent)) if (1..100).contains(&percent) => {
+                section.set("io_size", format!("{percent}%"))
+            }
             _ => losses.add(format!("{passes} passes")),
         },
     };
@@ -385,19 +433,27 @@ fn times(section: &mut Section, stage: &Stage, group: &Group, losses: &mut Losse
 }
 
 fn time(duration: Duration) -> String {
-    if duration.subsec_nanos() == 0 { duration.as_secs().to_string() } else { format!("{}us", duration.as_micros()) }
+    if duration.subsec_nanos() == 0 {
+        duration.as_secs().to_string()
+    } else {
+        format!("{}us", duration.as_micros())
+    }
 }
 
 fn rates(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Losses) {
-    let operations: Vec<Operation> =
-        [Operation::Read, Operation::Write, Operation::Trim].into_iter().filter(|operation| parts.iter().any(|part| part.operation == *operation)).collect();
+    let operations: Vec<Operation> = [Operation::Read, Operation::Write, Operation::Trim]
+        .into_iter()
+        .filter(|operation| parts.iter().any(|part| part.operation == *operation))
+        .collect();
     let mut values: [[Option<u64>; 3]; 2] = [[None; 3]; 2];
     for rate in &group.rates {
         let alone = group.worker_count() == 1;
         let per_worker = match rate.per {
             RatePer::Worker => true,
             RatePer::Group => alone,
-            RatePer::WorkerAndTarget => group.targets.len() == 1 || matches!(group.workers, Workers::PerTarget(_)),
+            RatePer::WorkerAndTarget => {
+                group.targets.len() == 1 || matches!(group.workers, Workers::PerTarget(_))
+            }
         };
         losses.add_if(!per_worker, "a rate that is not of each worker");
         let (kind, number) = match rate.pace {
@@ -437,7 +493,8 @@ fn rates(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Loss
         }
     }
     if let Some(first) = group.rates.first() {
-        let alike = group.rates.iter().all(|rate| (rate.arrivals, rate.clock) == (first.arrivals, first.clock));
+        let alike =
+            group.rates.iter().all(|rate| (rate.arrivals, rate.clock) == (first.arrivals, first.clock));
         losses.add_if(!alike, "rates of several kinds of arrivals");
         if first.arrivals == Arrivals::Poisson {
             section.set("rate_process", "poisson");
@@ -537,5 +594,8 @@ fn goals(section: &mut Section, stage: &Stage, losses: &mut Losses) {
         section.set("steadystate", format!("{kind}{slope}:{}%", steady.limit));
         section.set("steadystate_duration", time(steady.window));
     }
-    losses.add_if(stage.groups.len() > 1 && (stage.search.is_some() || stage.steady.is_some()), "a goal of several jobs together");
+    losses.add_if(
+        stage.groups.len() > 1 && (stage.search.is_some() || stage.steady.is_some()),
+        "a goal of several jobs together",
+    );
 }

@@ -3,8 +3,8 @@
 use crate::export::Losses;
 use crate::mix::whole;
 use plan::{
-    AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Plan, Reuse, Seed, Size, Stage,
-    StageEnd, Workers, WriteThrough,
+    AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Plan, Reuse, Seed, Size,
+    Stage, StageEnd, Workers, WriteThrough,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -36,11 +36,21 @@ pub(crate) fn write(plan: &Plan, losses: &mut Losses) -> String {
         }
     }
     losses.at = "plan".into();
-    let timings: Vec<_> = plan.stages.iter().flat_map(|stage| &stage.groups).map(|group| group.timing).collect();
+    let timings: Vec<_> =
+        plan.stages.iter().flat_map(|stage| &stage.groups).map(|group| group.timing).collect();
     let Some(first) = timings.first() else { return String::new() };
-    losses.add_if(timings.iter().any(|timing| timing != first), "stages of different times: all have those of the first");
-    let mut text = String::from("Version 1.1.0\n'TEST SETUP ====================================================================\n");
-    let name: String = plan.name.chars().map(|letter| if letter.is_control() || letter == ',' { '-' } else { letter }).collect();
+    losses.add_if(
+        timings.iter().any(|timing| timing != first),
+        "stages of different times: all have those of the first",
+    );
+    let mut text = String::from(
+        "Version 1.1.0\n'TEST SETUP ====================================================================\n",
+    );
+    let name: String = plan
+        .name
+        .chars()
+        .map(|letter| if letter.is_control() || letter == ',' { '-' } else { letter })
+        .collect();
     let _ = writeln!(text, "'Test Description\n\t{name}");
     let run = match first.length {
         Length::Time(time) => time,
@@ -56,7 +66,13 @@ pub(crate) fn write(plan: &Plan, losses: &mut Losses) -> String {
     };
     losses.add_if(run.subsec_nanos() + first.ramp.subsec_nanos() > 0, "parts of a second");
     let seconds = run.as_secs();
-    let _ = writeln!(text, "'Run Time\n'\thours      minutes    seconds\n\t{}          {}          {}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let _ = writeln!(
+        text,
+        "'Run Time\n'\thours      minutes    seconds\n\t{}          {}          {}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    );
     let _ = writeln!(text, "'Ramp Up Time (s)\n\t{}", first.ramp.as_secs());
     text.push_str("'Record Results\n\tALL\n'Test Type\n\tNORMAL\n'END test setup\n");
     text.push_str("'ACCESS SPECIFICATIONS =========================================================\n");
@@ -110,7 +126,11 @@ fn spec(specs: &mut Vec<(String, String)>, stage: &Stage, group: &Group, losses:
     if let Some(index) = specs.iter().position(|(_, known)| *known == lines) {
         return index;
     }
-    let plain: String = stage.name.chars().map(|letter| if letter.is_control() || letter == '\'' { ' ' } else { letter }).collect();
+    let plain: String = stage
+        .name
+        .chars()
+        .map(|letter| if letter.is_control() || letter == '\'' { ' ' } else { letter })
+        .collect();
     let plain = if plain.trim().is_empty() { group.pattern.describe() } else { plain.trim().to_owned() };
     let mut name = plain.clone();
     let mut number = 2;
@@ -135,7 +155,8 @@ fn lines(group: &Group, losses: &mut Losses) -> String {
             })
         };
         let mut share = number(line.weight / total * 100.0, "a share of a size").min(left);
-        let (reads, random) = (number(line.reads, "a share of reads"), number(line.random, "a share of random I/O"));
+        let (reads, random) =
+            (number(line.reads, "a share of reads"), number(line.random, "a share of random I/O"));
         if index + 1 == used.len() {
             share = left;
         }
@@ -143,7 +164,8 @@ fn lines(group: &Group, losses: &mut Losses) -> String {
         let (delay, burst) = match line.think {
             None => (0, 1),
             Some(think) => {
-                losses.add_if(think.pause.subsec_nanos() % 1_000_000 != 0, "parts of a millisecond of a pause");
+                losses
+                    .add_if(think.pause.subsec_nanos() % 1_000_000 != 0, "parts of a millisecond of a pause");
                 losses.add_if(think.spin, "a pause that keeps the processor busy");
                 (think.pause.as_millis(), think.after)
             }
@@ -176,26 +198,51 @@ fn check(plan: &Plan, stage: &Stage, group: &Group, losses: &mut Losses) {
     losses.add_if(!stage.pause.is_zero() || !group.timing.delay.is_zero(), "a pause before the start");
     losses.add_if(stage.ends == StageEnd::First, "an end with the first group");
     losses.add_if(stage.bytes_max.is_some(), "an end after an amount");
-    losses.add_if(stage.steady.is_some() || stage.search.is_some(), "an end that depends on what is measured");
-    losses.add_if(random && pattern.distribution != Distribution::Uniform, "the distribution: I/Os go everywhere alike");
-    losses.add_if(random && pattern.reuse == Reuse::EachBlockOnce, "each block once: Iometer draws each I/O alone");
+    losses
+        .add_if(stage.steady.is_some() || stage.search.is_some(), "an end that depends on what is measured");
+    losses.add_if(
+        random && pattern.distribution != Distribution::Uniform,
+        "the distribution: I/Os go everywhere alike",
+    );
+    losses.add_if(
+        random && pattern.reuse == Reuse::EachBlockOnce,
+        "each block once: Iometer draws each I/O alone",
+    );
     losses.add_if(pattern.follow > 0, "sequences behind each random I/O");
     losses.add_if(pattern.hits.is_some(), "an area for hits");
     let sequence = &pattern.sequence;
     let several = group.worker_count() > 1 && pattern.random() < 100.0;
-    losses.add_if(several && (sequence.cursor == Cursor::PerTarget || sequence.worker_step > 0), "where workers begin");
-    losses.add_if(pattern.random() < 100.0 && (sequence.stride.is_some() || sequence.at_end == AtEnd::Stop), "a stride, or an end at the end of the span");
-    losses.add_if(pattern.span.worker_step != Extent::Bytes(0) && group.worker_count() > 1, "a span for each worker");
+    losses.add_if(
+        several && (sequence.cursor == Cursor::PerTarget || sequence.worker_step > 0),
+        "where workers begin",
+    );
+    losses.add_if(
+        pattern.random() < 100.0 && (sequence.stride.is_some() || sequence.at_end == AtEnd::Stop),
+        "a stride, or an end at the end of the span",
+    );
+    losses.add_if(
+        pattern.span.worker_step != Extent::Bytes(0) && group.worker_count() > 1,
+        "a span for each worker",
+    );
     let sectors = |extent: Extent| matches!(extent, Extent::Bytes(bytes) if bytes % 512 == 0);
     let fits = sectors(pattern.span.offset) && pattern.span.length.is_none_or(sectors);
     losses.add_if(!fits, "a span that is no whole number of sectors");
-    let sized = group.targets.iter().filter_map(|index| plan.targets.get(*index)).any(|target| target.size.is_some() && !crate::fio::is_device(&target.name));
+    let sized = group
+        .targets
+        .iter()
+        .filter_map(|index| plan.targets.get(*index))
+        .any(|target| target.size.is_some() && !crate::fio::is_device(&target.name));
     losses.add_if(sized, "the size of files");
     let data = &group.data;
-    losses.add_if(writes && (data.compressible > 0.0 || data.duplicates > 0.0), "compressible or repeated data");
-    let known = matches!(data.content, Content::Random | Content::Scrambled) || data.content == Content::Pattern(vec![0x5a]);
+    losses.add_if(
+        writes && (data.compressible > 0.0 || data.duplicates > 0.0),
+        "compressible or repeated data",
+    );
+    let known = matches!(data.content, Content::Random | Content::Scrambled)
+        || data.content == Content::Pattern(vec![0x5a]);
     losses.add_if(writes && !known, "the kind of data: one byte is repeated");
-    let shared = matches!((group.workers, group.depth), (Workers::Together(_), Depth::PerWorker(_))) && group.targets.len() > 1;
+    let shared = matches!((group.workers, group.depth), (Workers::Together(_), Depth::PerWorker(_)))
+        && group.targets.len() > 1;
     losses.add_if(shared, "outstanding I/Os over all targets: Iometer's are of each target");
 }
 
@@ -208,7 +255,12 @@ fn managers(text: &mut String, plan: &Plan, workers: &[Worker<'_>], specs: &[(St
     }
     let stages = workers.iter().map(|worker| worker.specs.len()).max().unwrap_or(0);
     for (index, name) in names.iter().enumerate() {
-        let _ = writeln!(text, "'Manager ID, manager name\n\t{},{}\n'Manager network address\n\t", index + 1, name.unwrap_or("HOST"));
+        let _ = writeln!(
+            text,
+            "'Manager ID, manager name\n\t{},{}\n'Manager network address\n\t",
+            index + 1,
+            name.unwrap_or("HOST")
+        );
         for worker in workers.iter().filter(|worker| worker.vm == *name) {
             self::worker(text, plan, worker, specs, stages);
         }

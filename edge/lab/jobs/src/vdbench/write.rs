@@ -2,8 +2,8 @@
 
 use crate::export::Losses;
 use plan::{
-    Amount, Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Line, Loop, Pace,
-    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Workers, WriteThrough,
+    Amount, Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Line, Loop,
+    Pace, Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Workers, WriteThrough,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -84,7 +84,10 @@ fn general(plan: &Plan, losses: &mut Losses) -> String {
         plan.stages.iter().flat_map(|stage| &stage.groups).filter(|group| group.pattern.writes()).collect();
     let Some(first) = writing.first() else { return text };
     let data = &first.data;
-    losses.add_if(writing.iter().any(|group| group.data != *data), "data of some groups alone: all have that of the first");
+    losses.add_if(
+        writing.iter().any(|group| group.data != *data),
+        "data of some groups alone: all have that of the first",
+    );
     losses.add_if(data.content != Content::Random, "the kind of data: random bytes are written");
     let ratio = |percent: f64| 100.0 / (100.0 - percent.min(99.9999));
     if data.compressible > 0.0 {
@@ -121,7 +124,8 @@ fn run(plan: &Plan, stage: &Stage, points: &[f64], definitions: &mut Definitions
         }
     }
     losses.at = format!("stage {}", stage.name);
-    losses.add_if(stage.groups.iter().any(|group| group.timing != first.timing), "times of some groups alone");
+    losses
+        .add_if(stage.groups.iter().any(|group| group.timing != first.timing), "times of some groups alone");
     let rate = match (points.is_empty(), total) {
         (false, _) => {
             let points: Vec<String> = points.iter().map(f64::to_string).collect();
@@ -172,7 +176,8 @@ fn rates(stage: &Stage, points: &[f64], losses: &mut Losses) -> Vec<Option<f64>>
         .map(|group| {
             losses.add_if(group.rates.len() > 1, "several rates of a group");
             let rate = group.rates.first()?;
-            let of_group = rate.per == RatePer::Group || (group.worker_count() == 1 && group.targets.len() == 1);
+            let of_group =
+                rate.per == RatePer::Group || (group.worker_count() == 1 && group.targets.len() == 1);
             losses.add_if(!of_group, "a rate of each worker");
             let mixed = !matches!(group.pattern.reads(), 0.0 | 100.0);
             losses.add_if(rate.of != RateOf::All && mixed, "a rate of reads or writes alone");
@@ -186,7 +191,8 @@ fn rates(stage: &Stage, points: &[f64], losses: &mut Losses) -> Vec<Option<f64>>
                     None
                 }
                 Pace::PercentOf { .. } => {
-                    losses.add_if(points.is_empty(), "a rate in percent of a stage that is not the one before");
+                    losses
+                        .add_if(points.is_empty(), "a rate in percent of a stage that is not the one before");
                     None
                 }
             }
@@ -198,14 +204,26 @@ fn check(stage: &Stage, group: &Group, losses: &mut Losses) {
     let pattern = &group.pattern;
     let (random, sequential) = (pattern.random() > 0.0, pattern.random() < 100.0);
     losses.add_if(pattern.trims() > 0.0, "trims become writes");
-    losses.add_if(random && pattern.distribution != Distribution::Uniform, "the distribution: I/Os go everywhere alike");
-    losses.add_if(random && pattern.reuse == Reuse::EachBlockOnce, "each block once: Vdbench draws each I/O alone");
+    losses.add_if(
+        random && pattern.distribution != Distribution::Uniform,
+        "the distribution: I/Os go everywhere alike",
+    );
+    losses.add_if(
+        random && pattern.reuse == Reuse::EachBlockOnce,
+        "each block once: Vdbench draws each I/O alone",
+    );
     losses.add_if(pattern.follow > 0, "sequences behind each random I/O");
     losses.add_if(sequential && pattern.sequence.stride.is_some(), "a stride");
     let several = group.worker_count() > 1 && sequential && !matches!(group.workers, Workers::PerTarget(1));
-    losses.add_if(several && pattern.sequence.cursor == Cursor::PerWorker, "a position of each worker: all share one");
+    losses.add_if(
+        several && pattern.sequence.cursor == Cursor::PerWorker,
+        "a position of each worker: all share one",
+    );
     losses.add_if(several && pattern.sequence.worker_step > 0, "distances between the starts of workers");
-    losses.add_if(pattern.span.worker_step != Extent::Bytes(0) && group.worker_count() > 1, "a span for each worker");
+    losses.add_if(
+        pattern.span.worker_step != Extent::Bytes(0) && group.worker_count() > 1,
+        "a span for each worker",
+    );
     losses.add_if(pattern.lines.iter().any(|line| line.think.is_some()), "pauses");
     losses.add_if(group.verify.is_some(), "verification");
     losses.add_if(group.vm.is_some(), "virtual machines");
@@ -214,7 +232,8 @@ fn check(stage: &Stage, group: &Group, losses: &mut Losses) {
     losses.add_if(!group.timing.cooldown.is_zero(), "a cool-down");
     losses.add_if(!group.timing.delay.is_zero(), "a start that is later than that of others");
     losses.add_if(stage.ends == StageEnd::First, "an end with the first group");
-    losses.add_if(stage.steady.is_some() || stage.search.is_some(), "an end that depends on what is measured");
+    losses
+        .add_if(stage.steady.is_some() || stage.search.is_some(), "an end that depends on what is measured");
     let flush = group.caching.flush;
     losses.add_if(flush.is_some_and(|flush| flush.every > 0 || flush.data_only), "flushes between writes");
 }
@@ -224,7 +243,10 @@ fn devices(plan: &Plan, group: &Group, definitions: &mut Definitions, losses: &m
     let (Workers::PerTarget(workers) | Workers::Together(workers)) = group.workers;
     let (Depth::PerTarget(depth) | Depth::PerWorker(depth)) = group.depth;
     let shared = matches!((group.workers, group.depth), (Workers::Together(_), Depth::PerWorker(_)));
-    losses.add_if(shared && group.targets.len() > 1, "outstanding I/Os over all targets: Vdbench's are of each device");
+    losses.add_if(
+        shared && group.targets.len() > 1,
+        "outstanding I/Os over all targets: Vdbench's are of each device",
+    );
     losses.add_if(workers > 1, "several workers of a device: their outstanding I/Os are those of one");
     let threads = u64::from(workers).saturating_mul(u64::from(depth)).min(1 << 20);
     let mut names = Vec::new();
@@ -269,7 +291,9 @@ fn area(text: &mut String, group: &Group, size: Option<u64>, losses: &mut Losses
     let _ = match (span.offset, span.length, size) {
         (Extent::Bytes(0), None, _) => Ok(()),
         (Extent::Bytes(0), Some(Extent::Bytes(length)), Some(size)) if length == size => Ok(()),
-        (Extent::Bytes(low), Some(Extent::Bytes(length)), _) => write!(text, ",range=({low},{})", low.saturating_add(length)),
+        (Extent::Bytes(low), Some(Extent::Bytes(length)), _) => {
+            write!(text, ",range=({low},{})", low.saturating_add(length))
+        }
         (Extent::Bytes(low), None, Some(size)) => write!(text, ",range=({low},{size})"),
         (Extent::Bytes(low), None, None) => write!(text, ",offset={low}"),
         (Extent::Percent(low), length, _) => {
@@ -311,19 +335,30 @@ fn classes(group: &Group) -> Vec<Class<'_>> {
     classes
 }
 
-fn workload(group: &Group, class: &Class<'_>, sds: &[String], skew: Option<f64>, losses: &mut Losses) -> String {
+fn workload(
+    group: &Group,
+    class: &Class<'_>,
+    sds: &[String],
+    skew: Option<f64>,
+    losses: &mut Losses,
+) -> String {
     let first = class.lines[0];
     let size = match (class.lines.as_slice(), first.size) {
         ([_], Size::Fixed(size)) => size.to_string(),
         ([_], Size::Range { min, max, step }) => format!("({min},{max},{step})"),
         (several, _) => {
             let total: f64 = several.iter().map(|line| line.weight).sum();
-            let pairs: Vec<String> =
-                several.iter().map(|line| format!("{},{}", line.size.max(), line.weight / total * 100.0)).collect();
+            let pairs: Vec<String> = several
+                .iter()
+                .map(|line| format!("{},{}", line.size.max(), line.weight / total * 100.0))
+                .collect();
             format!("({})", pairs.join(","))
         }
     };
-    losses.add_if(class.lines.iter().any(|line| line.size.min() % 512 != 0), "sizes that are no whole number of sectors");
+    losses.add_if(
+        class.lines.iter().any(|line| line.size.min() % 512 != 0),
+        "sizes that are no whole number of sectors",
+    );
     let stops = group.pattern.sequence.at_end == AtEnd::Stop;
     losses.add_if(stops && first.random > 0.0, "an end at the end of the span");
     let seek = if stops && first.random == 0.0 { "eof".to_owned() } else { first.random.to_string() };
@@ -353,7 +388,10 @@ fn times(text: &mut String, group: &Group, losses: &mut Losses) {
         }
     };
     let ramp = group.timing.ramp;
-    losses.add_if(ramp.is_zero(), "a run that counts from its first second: Vdbench leaves out the first interval");
+    losses.add_if(
+        ramp.is_zero(),
+        "a run that counts from its first second: Vdbench leaves out the first interval",
+    );
     losses.add_if(time.subsec_nanos() + ramp.subsec_nanos() > 0, "parts of a second");
     losses.add_if(time.as_secs() < 2, "a run of less than two intervals");
     let elapsed = time.as_secs().max(2);
