@@ -10,17 +10,23 @@
 mod detect;
 mod diskspd;
 mod error;
+mod export;
 mod findings;
 mod fio;
+pub mod fuzz;
 mod iometer;
 mod keys;
 pub mod limits;
+mod mix;
+mod sameness;
 mod source;
 mod vdbench;
 
 pub use detect::detect;
 pub use error::{Fault, FaultKind, ImportError};
+pub use export::{ExportError, Exported, Loss, export};
 pub use keys::{Key, Treatment, key_table_markdown, keys};
+pub use sameness::{difference, same_work};
 pub use source::{Dialect, Imported, Options, Source};
 
 use findings::malformed;

@@ -14,6 +14,7 @@ mod write;
 mod xml;
 
 pub(crate) use keys::{ELEMENTS, FLAGS};
+pub(crate) use write::{write_commands, write_profile};
 
 use crate::error::ImportError;
 use crate::findings::{Findings, malformed};

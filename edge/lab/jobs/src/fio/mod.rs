@@ -13,7 +13,9 @@ mod stages;
 mod value;
 mod write;
 
+pub(crate) use convert::is_device;
 pub(crate) use keys::KEYS;
+pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::{Findings, malformed, refused};

@@ -345,8 +345,8 @@ fn specs(lines: &mut Lines<'_>, file: &mut File, findings: &mut Findings) {
                 let name = name.rsplit_once(',').map_or(name, |(name, _)| name).to_owned();
                 file.specs.push(Spec { name, place: value.place, lines: Vec::new() });
             }
-            Some((_, Some("size"))) => access_lines(lines, file, findings),
             Some((found, _)) if file.old && found.contains("size") => {}
+            Some((_, Some("size"))) => access_lines(lines, file, findings),
             Some((found, _)) => findings.fault(unknown(&line, found)),
             None if line.text.trim().is_empty() => {}
             None if file.old => old_spec(&line, file, findings),

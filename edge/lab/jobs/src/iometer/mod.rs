@@ -10,6 +10,7 @@ mod lex;
 mod write;
 
 pub(crate) use keys::KEYS;
+pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::Findings;

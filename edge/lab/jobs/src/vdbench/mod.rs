@@ -13,6 +13,7 @@ mod value;
 mod write;
 
 pub(crate) use keys::PARAMETERS;
+pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::Findings;
