@@ -4,10 +4,12 @@
 //! `iostats`. Must never hold a figure that could be computed from what it holds: percentiles and rates are methods.
 
 mod compact;
+mod experiment;
 mod findings;
 mod series;
 
 pub use compact::Compact;
+pub use experiment::{Cell, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun};
 pub use findings::{Finding, FindingKind};
 pub use series::{DiskSeries, Sample};
 

@@ -5,6 +5,7 @@
 
 mod audit;
 mod convert;
+mod experiment;
 mod job;
 mod ours;
 mod prepare;
@@ -24,19 +25,16 @@ pub enum LabCommand {
     Run(run::RunOptions),
     /// Show what a job would do, expanded, before anything runs.
     Plan(run::PlanOptions),
+    /// Run an experiment: a written plan of many runs, and what it must show.
+    Experiment(experiment::ExperimentOptions),
+    /// List the named workloads that experiments may use.
+    Profiles,
     /// Say what can be concluded from results: ours, those of fio, DiskSPD, Vdbench, Iometer and HCIBench, and tables.
     Audit(audit::AuditOptions),
     /// Compare results: is B really faster than A?
     Compare(audit::CompareOptions),
     /// Write a job in another dialect, and say what was lost.
     Convert(convert::ConvertOptions),
-}
-
-impl LabCommand {
-    /// Whether it makes results that are kept.
-    pub fn keeps_results(&self) -> bool {
-        matches!(self, LabCommand::Run(_))
-    }
 }
 
 /// What the commands need of the program that they are part of.
@@ -116,6 +114,8 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
     match command {
         LabCommand::Run(options) => run::run(&options, world),
         LabCommand::Plan(options) => run::plan(&options, world),
+        LabCommand::Experiment(options) => experiment::experiment(&options, world),
+        LabCommand::Profiles => convert::profiles(world),
         LabCommand::Audit(options) => audit::audit(&options, world),
         LabCommand::Compare(options) => audit::compare(&options, world),
         LabCommand::Convert(options) => convert::convert(&options, world),

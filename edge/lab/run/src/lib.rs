@@ -6,7 +6,9 @@
 pub mod clock;
 pub mod commands;
 pub mod comparison;
+pub mod experiment;
 pub mod generator;
 pub mod nbd;
+pub mod profiles;
 pub mod runner;
 pub mod target;

@@ -189,6 +189,26 @@ impl Target {
         }
     }
 
+    /// Whether a map of it proves that every byte was written. Only file systems have such maps.
+    pub fn is_written(&self) -> bool {
+        use std::os::fd::AsRawFd;
+        let What::File(path) = &self.what else { return false };
+        let Ok(file) = File::open(path) else { return false };
+        // SAFETY: the call takes numbers only.
+        let hole = unsafe { libc::lseek64(file.as_raw_fd(), 0, libc::SEEK_HOLE) };
+        u64::try_from(hole).is_ok_and(|hole| hole >= self.size)
+    }
+
+    /// Asks the kernel to forget what it caches of it. What a server or a device caches stays.
+    pub fn drop_cache(&self) {
+        use std::os::fd::AsRawFd;
+        let Some(file) = self.path().and_then(|path| File::open(path).ok()) else { return };
+        // Only clean pages can be forgotten; what cannot be written back is told by the run itself.
+        let _ = file.sync_data();
+        // SAFETY: the call takes numbers only.
+        unsafe { libc::posix_fadvise64(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
+
     /// Opens a way to it.
     ///
     /// # Errors

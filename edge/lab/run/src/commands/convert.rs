@@ -1,4 +1,4 @@
-//! `lab convert`.
+//! `lab convert` and `lab profiles`.
 
 use super::job::{self, JobOptions};
 use super::{CommandError, ErrorKind, World};
@@ -17,11 +17,49 @@ pub struct ConvertOptions {
 
 /// Writes a job in another dialect; what was lost goes to the standard error output.
 pub fn convert(options: &ConvertOptions, world: &mut World) -> Result<(), CommandError> {
-    let dialect = jobs::Dialect::from_name(&options.to).ok_or_else(|| {
-        CommandError::new(ErrorKind::Usage, format!("`{}` is no dialect of jobs", options.to))
-            .hint("fio, diskspd, diskspd-xml, vdbench and iometer are")
-    })?;
+    let dialect = job::dialect_named(&options.to)?;
     let plan = job::read(&options.job)?;
-    let _ = dialect;
-    world.say_json(&plan)
+    let exported = jobs::export(&plan, dialect)
+        .map_err(|error| CommandError::new(ErrorKind::Refused, error.to_string()))?;
+    if world.json {
+        #[derive(serde::Serialize)]
+        struct Answer {
+            text: String,
+            losses: Vec<String>,
+        }
+        let losses = exported.losses.iter().map(ToString::to_string).collect();
+        return world.say_json(&Answer { text: exported.text, losses });
+    }
+    world.say(&exported.text)?;
+    for loss in &exported.losses {
+        eprintln!("lost: {loss}");
+    }
+    Ok(())
+}
+
+/// Lists the named workloads.
+pub fn profiles(world: &mut World) -> Result<(), CommandError> {
+    let all = plan::profiles::list();
+    if world.json {
+        #[derive(serde::Serialize)]
+        struct Profile {
+            name: String,
+            source: &'static str,
+            description: String,
+            pattern: String,
+        }
+        let profiles: Vec<Profile> = (all.into_iter())
+            .map(|of| Profile {
+                pattern: of.pattern().describe(),
+                name: of.name,
+                source: of.source,
+                description: of.description,
+            })
+            .collect();
+        return world.say_json(&profiles);
+    }
+    let width = all.iter().map(|of| of.name.len()).max().unwrap_or(0);
+    let lines: Vec<String> =
+        all.iter().map(|of| format!("{:width$}  {} ({})", of.name, of.description, of.source)).collect();
+    world.say(&lines.join("\n"))
 }

@@ -91,12 +91,15 @@ pub fn read(options: &JobOptions) -> Result<Plan, CommandError> {
 }
 
 fn dialect_of(options: &JobOptions) -> Result<Option<Dialect>, CommandError> {
-    let Some(name) = &options.dialect else { return Ok(None) };
-    let dialect = Dialect::from_name(name).ok_or_else(|| {
+    options.dialect.as_deref().map(dialect_named).transpose()
+}
+
+/// The dialect of this name.
+pub fn dialect_named(name: &str) -> Result<Dialect, CommandError> {
+    Dialect::from_name(name).ok_or_else(|| {
         CommandError::new(ErrorKind::Usage, format!("`{name}` is no dialect of jobs"))
             .hint("fio, diskspd, diskspd-xml, vdbench and iometer are")
-    })?;
-    Ok(Some(dialect))
+    })
 }
 
 /// The text of a job, and the folder that its includes are sought in.

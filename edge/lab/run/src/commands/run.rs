@@ -79,13 +79,7 @@ fn execute(
     options: &RunOptions,
     world: &World,
 ) -> Result<Run, CommandError> {
-    // SAFETY: the handler stores a flag and does nothing else.
-    unsafe {
-        let handler = interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        libc::signal(libc::SIGINT, handler);
-        libc::signal(libc::SIGTERM, handler);
-    }
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = on_signals();
     let machine = runner::this_machine();
     let settings = Settings {
         processors: options.threads.unwrap_or(machine.processors) as usize,
@@ -94,23 +88,39 @@ fn execute(
         begin: None,
     };
     let mut progress = Progress::new(std::io::stderr().is_terminal());
-    let watched = interrupted.clone();
-    let watcher = std::thread::spawn(move || {
-        while !watched.load(Ordering::Relaxed) {
-            if INTERRUPTED.load(Ordering::Relaxed) {
-                watched.store(true, Ordering::Relaxed);
-            }
-            std::thread::park_timeout(std::time::Duration::from_millis(100));
-        }
-    });
     let run = runner::run(plan, targets, &settings, &world.program, &mut |event| match event {
         Event::Begins { stage, repeat } => progress.begins(plan, stage, repeat),
         Event::Second(second) => progress.second(&second),
         Event::Ended(_) => progress.ended(),
     });
-    interrupted.store(true, Ordering::Relaxed);
-    watcher.thread().unpark();
+    end_signals(&interrupted);
     run.map_err(|error| CommandError::new(ErrorKind::Failed, error.to_string()))
+}
+
+/// From now on SIGINT and SIGTERM end what runs, with what was measured so far.
+pub(super) fn on_signals() -> Arc<AtomicBool> {
+    // SAFETY: the handler stores a flag and does nothing else.
+    unsafe {
+        let handler = interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::signal(libc::SIGINT, handler);
+        libc::signal(libc::SIGTERM, handler);
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let watched = interrupted.clone();
+    std::thread::spawn(move || {
+        while !watched.load(Ordering::Relaxed) {
+            if INTERRUPTED.load(Ordering::Relaxed) {
+                watched.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    });
+    interrupted
+}
+
+/// Nobody watches for signals any more.
+pub(super) fn end_signals(interrupted: &AtomicBool) {
+    interrupted.store(true, Ordering::Relaxed);
 }
 
 /// What will happen, before it does.
@@ -123,9 +133,20 @@ fn tell_plan(plan: &Plan, targets: &[Target]) {
 }
 
 fn keep(run: &Run, out: Option<&Path>, world: &World) -> Result<Option<String>, CommandError> {
+    let name = format!("{}-{}.run.json", run.started_unix_ms, plain_name(&run.plan.name));
+    keep_json(run, &name, out, world)
+}
+
+/// Writes a result to the file that is named, or under `name` where results are kept. Returns where it is.
+pub(super) fn keep_json(
+    result: &impl serde::Serialize,
+    name: &str,
+    out: Option<&Path>,
+    world: &World,
+) -> Result<Option<String>, CommandError> {
     let path = match (out, &world.keep) {
         (Some(out), _) => out.to_owned(),
-        (None, Some(folder)) => folder.join(file_name(run)),
+        (None, Some(folder)) => folder.join(name),
         (None, None) => return Ok(None),
     };
     let failed = |error: &dyn std::fmt::Display| {
@@ -134,20 +155,14 @@ fn keep(run: &Run, out: Option<&Path>, world: &World) -> Result<Option<String>, 
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     }
-    let text = serde_json::to_string(run).map_err(|error| failed(&error))?;
+    let text = serde_json::to_string(result).map_err(|error| failed(&error))?;
     std::fs::write(&path, text).map_err(|error| failed(&error))?;
     Ok(Some(path.display().to_string()))
 }
 
-fn file_name(run: &Run) -> String {
-    let name: String = run
-        .plan
-        .name
-        .chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-        .take(60)
-        .collect();
-    format!("{}-{name}.run.json", run.started_unix_ms)
+/// A name that any file system takes.
+pub(super) fn plain_name(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).take(60).collect()
 }
 
 /// A run that did not end as planned ends the command so.

@@ -1,0 +1,90 @@
+//! What an experiment measured: its cells, each with its runs, and what was concluded.
+
+use crate::Run;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of [`ExperimentRun`] as JSON.
+pub const EXPERIMENT_VERSION: u32 = 1;
+
+/// One execution of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentRun {
+    /// [`EXPERIMENT_VERSION`] of whoever wrote it.
+    pub experiment_version: u32,
+    /// What people call it.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// Its file, word for word.
+    pub source: String,
+    /// Which program ran it.
+    pub program: String,
+    /// When it began, in milliseconds since 1970.
+    pub started_unix_ms: u64,
+    /// What was measured.
+    pub cells: Vec<Cell>,
+    /// What follows from it.
+    pub conclusions: Vec<Conclusion>,
+    /// What it was expected to show, and whether it did.
+    pub expectations: Vec<Expected>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One combination of parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The workload.
+    pub workload: String,
+    /// The parameters that were varied, and their values.
+    pub parameters: BTreeMap<String, String>,
+    /// Which side of a comparison: `a` or `b`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
+    /// I/Os outstanding.
+    pub outstanding: u64,
+    /// Virtual machines.
+    pub vms: u64,
+    /// Its runs, in the order in which they ran.
+    pub runs: Vec<Run>,
+}
+
+impl Cell {
+    /// `4k random read, outstanding 32, side a`.
+    pub fn label(&self) -> String {
+        let mut label = self.workload.clone();
+        for (name, value) in &self.parameters {
+            label.push_str(&format!(", {name} {value}"));
+        }
+        if let Some(side) = &self.side {
+            label.push_str(&format!(", side {side}"));
+        }
+        label
+    }
+
+    /// A figure of each run.
+    pub fn figures(&self, figure: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
+        self.runs.iter().filter_map(figure).collect()
+    }
+}
+
+/// A sentence that follows from cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conclusion {
+    /// What it is about.
+    pub about: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// An expectation, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// In words.
+    pub text: String,
+    /// What was measured; none if nothing was.
+    pub measured: Option<f64>,
+    /// Whether it holds.
+    pub holds: bool,
+}

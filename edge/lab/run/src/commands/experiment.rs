@@ -1,0 +1,264 @@
+//! `lab experiment`.
+
+use super::prepare::{self, Consent};
+use super::progress::Progress;
+use super::{CommandError, ErrorKind, World, run};
+use crate::experiment::{Conditions, Experiment, execute, expand};
+use crate::generator::stage::Settings;
+use crate::runner::Event;
+use crate::target::Target;
+use clap::Args;
+use measured::ExperimentRun;
+use plan::{Plan, format_seconds};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// Options of `lab experiment`.
+#[derive(Debug, Clone, Args)]
+pub struct ExperimentOptions {
+    /// The experiment's file.
+    pub file: PathBuf,
+    /// A folder for disks that have no target: a file for each, made and filled as needed.
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+    /// What a disk stands for: DISK=TARGET, or TARGET for all of them.
+    #[arg(long = "target", short = 't', value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// Overwrite this target although it is in use. What it holds is lost.
+    #[arg(long = "destroy-data", value_name = "TARGET")]
+    pub destroy: Vec<String>,
+    /// Every run counts for so many seconds, whatever the file says.
+    #[arg(long)]
+    pub seconds: Option<f64>,
+    /// Runs of every cell, whatever the file says.
+    #[arg(long)]
+    pub repeat: Option<u32>,
+    /// Write the results with their raw histograms to this file [default: kept in the user's data directory].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Show what would be run, and run nothing.
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}
+
+/// Runs an experiment.
+pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), CommandError> {
+    let source = std::fs::read_to_string(&options.file).map_err(|error| {
+        let kind = if error.kind() == std::io::ErrorKind::NotFound {
+            ErrorKind::NotFound
+        } else {
+            ErrorKind::Failed
+        };
+        CommandError::new(kind, format!("read {}: {error}", options.file.display()))
+    })?;
+    let usage = |error: crate::experiment::ExperimentError| {
+        CommandError::new(ErrorKind::Usage, format!("{}: {error}", options.file.display()))
+    };
+    let mut experiment = Experiment::parse(&source).map_err(usage)?;
+    experiment.seconds = options.seconds.unwrap_or(experiment.seconds);
+    experiment.repeat = options.repeat.unwrap_or(experiment.repeat);
+    let plans = expand(&experiment).map_err(usage)?;
+    tell(&experiment, &plans);
+    if options.dry_run {
+        return Ok(());
+    }
+    let interrupted = run::on_signals();
+    let settings = Settings {
+        processors: crate::runner::this_machine().processors as usize,
+        go_on: false,
+        interrupted: interrupted.clone(),
+        begin: None,
+    };
+    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let consent = Consent { destroy: options.destroy.clone() };
+    let program = world.program.clone();
+    let mut find = |plan: &Plan| find(plan, options, &consent, world).map_err(|error| error.to_string());
+    let mut conditions = Conditions {
+        find: &mut find,
+        settings,
+        program,
+        observe: &mut |plan, event| match event {
+            Event::Begins { stage, repeat } => progress.begins(plan, stage, repeat),
+            Event::Second(second) => progress.second(&second),
+            Event::Ended(_) => progress.ended(),
+        },
+        tell: &mut |text| eprintln!("lab: {text}"),
+    };
+    let done = execute(&experiment, &source, &mut conditions);
+    run::end_signals(&interrupted);
+    let done = done.map_err(|error| CommandError::new(ErrorKind::Failed, error))?;
+    show(&done, options, world)
+}
+
+/// What will happen, before it does.
+fn tell(experiment: &Experiment, plans: &[crate::experiment::CellPlan]) {
+    let runs = plans.len() * experiment.repeat as usize;
+    let each = experiment.pause + experiment.ramp + experiment.seconds;
+    let time = match (&experiment.search, experiment.schedule.is_empty()) {
+        (Some(_), _) => "a search, as long as it takes".to_owned(),
+        (None, true) => format_seconds(each * runs as f64),
+        (None, false) => {
+            let end = experiment.schedule.iter().map(|part| part.stop).fold(0.0, f64::max);
+            format_seconds((end + experiment.pause) * f64::from(experiment.repeat))
+        }
+    };
+    eprintln!("{}: {} cells, {runs} runs, {time}", experiment.name, plans.len());
+    const SHOWN: usize = 20;
+    for plan in plans.iter().take(SHOWN) {
+        eprintln!(
+            "  {}: {} machines, {} outstanding",
+            plan.cell.label(),
+            plan.cell.vms,
+            plan.cell.outstanding
+        );
+    }
+    if plans.len() > SHOWN {
+        eprintln!("  and {} more", plans.len() - SHOWN);
+    }
+}
+
+/// Targets of a plan: those that are given, and files of the folder for the others.
+fn find(
+    plan: &Plan,
+    options: &ExperimentOptions,
+    consent: &Consent,
+    world: &mut World,
+) -> Result<Vec<Target>, CommandError> {
+    let mut named = plan.clone();
+    for target in &mut named.targets {
+        target.name = stands_for(&target.name, options)?;
+    }
+    prepare::targets(&named, consent, world)
+}
+
+fn stands_for(disk: &str, options: &ExperimentOptions) -> Result<String, CommandError> {
+    let given =
+        options.targets.iter().find_map(|text| text.split_once('=').filter(|(name, _)| *name == disk));
+    if let Some((_, target)) = given {
+        return Ok(target.to_owned());
+    }
+    let for_all = options.targets.iter().find(|text| !text.contains('=') || Path::new(text).exists());
+    if let Some(target) = for_all {
+        return Ok(target.clone());
+    }
+    let is_target = disk.contains('/') || disk.contains(':');
+    match &options.dir {
+        _ if is_target => Ok(disk.to_owned()),
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                CommandError::failed(format!("make the folder {}", folder.display()), error)
+            })?;
+            Ok(folder.join(format!("{disk}.img")).display().to_string())
+        }
+        None => Err(CommandError::new(ErrorKind::Usage, format!("the disk `{disk}` stands for nothing"))
+            .hint(format!("add --dir FOLDER for files, or --target {disk}=TARGET"))),
+    }
+}
+
+fn show(done: &ExperimentRun, options: &ExperimentOptions, world: &mut World) -> Result<(), CommandError> {
+    let name = format!("{}-{}.experiment.json", done.started_unix_ms, run::plain_name(&done.name));
+    let kept = run::keep_json(done, &name, options.out.as_deref(), world)?;
+    if world.json {
+        #[derive(serde::Serialize)]
+        struct Answer<'a> {
+            name: &'a str,
+            cells: Vec<CellAnswer>,
+            conclusions: &'a [measured::Conclusion],
+            expectations: &'a [measured::Expected],
+            notes: &'a [String],
+            kept: Option<String>,
+        }
+        #[derive(serde::Serialize)]
+        struct CellAnswer {
+            label: String,
+            outstanding: u64,
+            runs: Vec<RunAnswer>,
+        }
+        #[derive(serde::Serialize)]
+        struct RunAnswer {
+            iops: f64,
+            mean_ms: f64,
+            p99_ms: f64,
+        }
+        let cells = (done.cells.iter())
+            .map(|cell| CellAnswer {
+                label: cell.label(),
+                outstanding: cell.outstanding,
+                runs: rows(cell)
+                    .into_iter()
+                    .map(|(iops, mean_ms, p99_ms)| RunAnswer { iops, mean_ms, p99_ms })
+                    .collect(),
+            })
+            .collect();
+        let (conclusions, expectations) = (&done.conclusions[..], &done.expectations[..]);
+        world.say_json(&Answer {
+            name: &done.name,
+            cells,
+            conclusions,
+            expectations,
+            notes: &done.notes,
+            kept,
+        })?;
+    } else {
+        world.say(&text(done))?;
+        if let Some(kept) = kept {
+            eprintln!("lab: results with raw histograms are in {kept}");
+        }
+    }
+    match done.expectations.iter().filter(|of| !of.holds).count() {
+        0 => Ok(()),
+        count => Err(CommandError::new(ErrorKind::Refused, format!("{count} expectations do not hold"))),
+    }
+}
+
+/// IOPS, mean and p99 latency (ms) of each run.
+fn rows(cell: &measured::Cell) -> Vec<(f64, f64, f64)> {
+    let stages = cell.runs.iter().filter_map(|run| run.stages.first());
+    stages
+        .map(|stage| {
+            let total = stage.total();
+            let p99 = total.latency.percentile(0.99).unwrap_or(0) as f64 / 1e6;
+            (stage.iops(), total.latency.mean_ns().unwrap_or(0.0) / 1e6, p99)
+        })
+        .collect()
+}
+
+fn text(done: &ExperimentRun) -> String {
+    let mut text = format!("{}\n", done.name);
+    for cell in &done.cells {
+        for (iops, mean, p99) in rows(cell) {
+            text.push_str(&format!(
+                "  {}: {} IOPS, mean {:.3} ms, p99 {:.3} ms\n",
+                cell.label(),
+                statistics::words::rate(iops),
+                mean,
+                p99
+            ));
+        }
+        if cell.workload == "schedule"
+            && let Some(stage) = cell.runs.first().and_then(|run| run.stages.first())
+        {
+            for group in &stage.groups {
+                text.push_str(&format!(
+                    "    {}: {} IOPS\n",
+                    group.name,
+                    statistics::words::rate(group.iops())
+                ));
+            }
+        }
+    }
+    for conclusion in &done.conclusions {
+        text.push_str(&format!("- {}: {}\n", conclusion.about, conclusion.text));
+    }
+    for note in &done.notes {
+        text.push_str(&format!("- {note}\n"));
+    }
+    for expected in &done.expectations {
+        text.push_str(&format!(
+            "{} {}\n",
+            if expected.holds { "holds:" } else { "DOES NOT HOLD:" },
+            expected.text
+        ));
+    }
+    text
+}

@@ -1,0 +1,19 @@
+//! Experiments: written plans of many runs, and what they must show.
+//!
+//! [`Experiment::parse`] reads the file, [`expand`] makes plans of it (pure), [`execute`] runs them in an order that spreads drift
+//! evenly, [`conclude`] says what follows.
+
+mod conclude;
+mod execute;
+mod expand;
+mod expect;
+mod model;
+
+pub use conclude::conclude;
+pub use execute::{Conditions, execute};
+pub use expand::{CellPlan, expand};
+pub use expect::judge;
+pub use model::{
+    Compare, Expect, Experiment, ExperimentError, Figure, Fill, Over, Parameter, Precondition, Prepare,
+    Schedule, Search, Sweep, Vm, Workload,
+};
