@@ -201,7 +201,7 @@ pub enum Distribution {
 pub struct Zone {
     /// Percent of the random I/Os.
     pub ios: f64,
-    /// How much of the span.
+    /// How much of the span. A zone ends where the span ends, so a last one of 100 % is all that is left behind zones in bytes.
     pub length: Extent,
 }
 

@@ -86,16 +86,7 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
                 }
                 None
             }
-            Event::Eof => {
-                return Err(match open.pop() {
-                    Some(element) => malformed(
-                        &element.place,
-                        format!("<{}> is not closed", element.name),
-                        format!("add </{}>", element.name),
-                    ),
-                    None => malformed(&places.of(0), "the text has no element", "begin with <Profile>"),
-                });
-            }
+            Event::Eof => return Err(ended(open.pop(), &places)),
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => None,
         };
         let Some(element) = closed else { continue };
@@ -103,6 +94,18 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
             Some(parent) => parent.children.push(element),
             None => return Ok(element),
         }
+    }
+}
+
+/// The text ends within an element, or has none.
+fn ended(open: Option<Element>, places: &Places<'_>) -> Fault {
+    match open {
+        Some(element) => malformed(
+            &element.place,
+            format!("<{}> is not closed", element.name),
+            format!("add </{}>", element.name),
+        ),
+        None => malformed(&places.of(0), "the text has no element", "begin with <Profile>"),
     }
 }
 

@@ -151,29 +151,8 @@ impl Reading {
         let target = &mut self.target;
         match flag.key.name {
             "-b" => {}
-            "-B" => {
-                let (base, length) = flag
-                    .rest
-                    .split_once(':')
-                    .map_or((flag.rest, None), |(base, length)| (base, Some(length)));
-                let option = &flag.word.text;
-                target.base = size::size(base, Some(block), option, &flag.word.place)?;
-                target.length = length
-                    .map(|length| size::size(length, Some(block), option, &flag.word.place))
-                    .transpose()?;
-            }
-            "-f" if flag.rest.starts_with(|letter: char| letter.is_ascii_digit()) => {
-                target.stop = Some(flag.size(block)?);
-            }
-            "-f" if !flag.rest.is_empty() && flag.rest.chars().all(|letter| "rst".contains(letter)) => {
-                let text = "hints for opening a file have no effect without the page cache";
-                findings.note(NoteKind::NotCarried, &flag.word.place, "-f", text);
-            }
-            "-f" => {
-                return Err(
-                    flag.refused("DiskSPD says that it is invalid", "write -f<size>, -fr, -fs or -ft")
-                );
-            }
+            "-B" => (target.base, target.length) = base(flag, block)?,
+            "-f" => return self.apply_end(flag, findings),
             "-c" => target.create = Some(flag.size(block)?),
             "-r" => {
                 self.random = true;
@@ -185,19 +164,8 @@ impl Reading {
                 self.random = true;
                 self.random_percent = Some(flag.number(1, 100, findings)?);
             }
-            "-rdpct" => {
-                target.zones = zones(flag, |text| {
-                    text.parse::<u64>()
-                        .ok()
-                        .filter(|percent| *percent <= 100)
-                        .map(|percent| Extent::Percent(percent as f64))
-                })?
-            }
-            "-rdabs" => {
-                target.zones = zones(flag, |text| {
-                    size::size(text, Some(block), "-rdabs", &flag.word.place).ok().map(Extent::Bytes)
-                })?
-            }
+            "-rdpct" => target.zones = zones(flag, percent)?,
+            "-rdabs" => target.zones = zones(flag, |text| bytes(text, block, flag))?,
             "-s" | "-si" => {
                 self.interlocked = flag.key.name == "-si";
                 if !flag.rest.is_empty() {
@@ -217,6 +185,20 @@ impl Reading {
             "-X" => self.profile = Some(flag.rest.to_owned()),
             _ => return self.apply_number(flag, findings),
         }
+        Ok(())
+    }
+
+    /// `-f`: a size, or hints for opening.
+    fn apply_end(&mut self, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
+        if flag.rest.starts_with(|letter: char| letter.is_ascii_digit()) {
+            self.target.stop = Some(flag.size(self.target.block)?);
+            return Ok(());
+        }
+        if flag.rest.is_empty() || !flag.rest.chars().all(|letter| "rst".contains(letter)) {
+            return Err(flag.refused("DiskSPD says that it is invalid", "write -f<size>, -fr, -fs or -ft"));
+        }
+        let text = "hints for opening a file have no effect without the page cache";
+        findings.note(NoteKind::NotCarried, &flag.word.place, "-f", text);
         Ok(())
     }
 
@@ -290,6 +272,23 @@ impl Reading {
         }
         super::convert::check(&self.span, findings);
     }
+}
+
+/// `base:length`.
+fn base(flag: &Flag<'_>, block: u64) -> Result<(u64, Option<u64>), Fault> {
+    let (base, length) =
+        flag.rest.split_once(':').map_or((flag.rest, None), |(base, length)| (base, Some(length)));
+    let read = |text: &str| size::size(text, Some(block), &flag.word.text, &flag.word.place);
+    Ok((read(base)?, length.map(read).transpose()?))
+}
+
+fn percent(text: &str) -> Option<Extent> {
+    let percent = text.parse::<u64>().ok().filter(|percent| *percent <= 100)?;
+    Some(Extent::Percent(percent as f64))
+}
+
+fn bytes(text: &str, block: u64, flag: &Flag<'_>) -> Option<Extent> {
+    size::size(text, Some(block), "-rdabs", &flag.word.place).ok().map(Extent::Bytes)
 }
 
 /// Whether a target looks like the value of a flag that a blank was put before: `8K`, `60`.

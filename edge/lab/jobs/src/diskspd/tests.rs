@@ -25,3 +25,54 @@ fn a_simple_profile_is_a_stage_for_each_time_span() {
         .plan;
     assert_eq!((plan.stages.len(), plan.stages[0].outstanding()), (1, 16));
 }
+
+#[test]
+fn what_diskspd_rejects_is_rejected_with_the_way_out() {
+    let check = |line: &str, expected: &str| {
+        let found = import(&Source::new("x.cmd", format!("diskspd {line}")), &Options::default());
+        let error = found.map(|_| ()).expect_err(line).to_string();
+        assert!(error.contains(expected), "{line}: {error}");
+    };
+    for (line, expected) in [
+        ("-b8 x", "write 8K"),
+        ("-b8KB x", "write 8K"),
+        ("-b1.5M x", "no fraction"),
+        ("-b 8K x", "size"),
+        ("-n -a0,1 x", "-n"),
+        ("-F4 -t2 x", "-F"),
+        ("-g100 -x x", "-g"),
+        ("-i5 x", "-j"),
+        ("-j5 x", "-i"),
+        ("-F2 -O4 -g10 x", "-O"),
+        ("-O4 x", "-F"),
+        ("-r -T4K -t2 x", "-r"),
+        ("-r -s x", "-r"),
+        ("-r -si x", "-r"),
+        ("-r -p x", "-r"),
+        ("-rdpct10/10 x", "add -r"),
+        ("-r -rdpct60/10:60/10 x", "exceeds 100"),
+        ("-si -T4K -t2 x", "-si"),
+        ("-T4K x", "add -t"),
+        ("-Z4K x", "-Z65536"),
+        ("-Sm x", "maps memory"),
+        ("-w x", "-w<number>"),
+        ("-w101 x", "0 to 100"),
+        ("-B1M -f512K x", "larger -f"),
+        ("-b4K -b8K x", "twice"),
+        ("-b4K", "no target"),
+        ("-b4K *1", "profile"),
+        ("-q x", "unknown"),
+        ("x -b4K", "all options first"),
+        ("-Xp.xml -b4K", "into the profile"),
+    ] {
+        check(line, expected);
+    }
+}
+
+#[test]
+fn a_template_of_a_profile_is_refused_as_one() {
+    let text = "<Profile><TimeSpans><TimeSpan><Duration></Duration><Targets><Target><Path>x</Path><Distribution><Percent><Range IO=\"95\">5</Range></Percent></Distribution></Target></Targets></TimeSpan></TimeSpans></Profile>";
+    let error = import(&Source::new("x.xml", text), &Options::default()).expect_err("it is a template");
+    assert_eq!(error.faults.len(), 2, "{error}");
+    assert!(error.to_string().contains("template"), "{error}");
+}

@@ -63,26 +63,7 @@ fn command(plan: &Plan, group: &Group, target: &Target, paths: &[&str], losses: 
         (Depth::PerWorker(depth), Workers::Together(_)) if paths.len() > 1 => line += &format!(" -O{depth}"),
         (Depth::PerWorker(depth) | Depth::PerTarget(depth), _) => line += &format!(" -o{depth}"),
     }
-    match target.access {
-        Access::Random(percent) => {
-            if percent < 100 {
-                line += &format!(" -rs{percent}");
-            }
-            match target.step {
-                Some(step) => line += &format!(" -r{step}"),
-                None if percent == 100 => line += " -r",
-                None => {}
-            }
-        }
-        Access::Interlocked => {
-            line += &format!(" -si{}", target.step.map_or(String::new(), |step| step.to_string()))
-        }
-        Access::Sequential => {
-            if let Some(step) = target.step {
-                line += &format!(" -s{step}");
-            }
-        }
-    }
+    line += &access(target);
     if target.thread_stride > 0 {
         line += &format!(" -T{}", target.thread_stride);
     }
@@ -128,6 +109,32 @@ fn command(plan: &Plan, group: &Group, target: &Target, paths: &[&str], losses: 
         }
     }
     line.push('\n');
+    line
+}
+
+/// How a command line says where I/Os go.
+fn access(target: &Target) -> String {
+    let mut line = String::new();
+    match target.access {
+        Access::Random(percent) => {
+            if percent < 100 {
+                line += &format!(" -rs{percent}");
+            }
+            match target.step {
+                Some(step) => line += &format!(" -r{step}"),
+                None if percent == 100 => line += " -r",
+                None => {}
+            }
+        }
+        Access::Interlocked => {
+            line += &format!(" -si{}", target.step.map_or(String::new(), |step| step.to_string()))
+        }
+        Access::Sequential => {
+            if let Some(step) = target.step {
+                line += &format!(" -s{step}");
+            }
+        }
+    }
     line
 }
 

@@ -2,7 +2,7 @@
 
 use super::elements::{Element, parse};
 use super::keys::ELEMENTS;
-use super::settings::{Access, Buffer, Cache, Span, Target, Throughput};
+use super::settings::{Access, Buffer, Span, Target, Throughput};
 use super::size;
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, unsupported};
@@ -283,9 +283,9 @@ fn set_number(child: &Element, target: &mut Target, draft: &mut Draft) -> Result
         "DisableOSCache" => target.cache.direct |= boolean(child)?,
         "WriteThrough" => target.cache.write_through |= boolean(child)?,
         "DisableAllCache" => {
-            if boolean(child)? {
-                target.cache = Cache { direct: true, write_through: true };
-            }
+            let both = boolean(child)?;
+            target.cache.direct |= both;
+            target.cache.write_through |= both;
         }
         _ => {}
     }

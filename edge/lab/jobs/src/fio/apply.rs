@@ -8,6 +8,71 @@ use crate::keys::Key;
 use crate::limits;
 use plan::{Distribution, Extent, NoteKind, Steady, SteadyOf, Verify, VerifyWhen, WriteThrough, Zone};
 
+/// Engines that the plan has an engine for.
+const ENGINES: &[&str] = &[
+    "io_uring",
+    "libaio",
+    "psync",
+    "sync",
+    "pvsync",
+    "pvsync2",
+    "vsync",
+    "mmap",
+    "posixaio",
+    "windowsaio",
+    "solarisaio",
+    "nbd",
+];
+
+/// Engines that fio knows and the lab does not.
+const ENGINES_OF_FIO_ALONE: &[&str] = &[
+    "null",
+    "io_uring_cmd",
+    "sg",
+    "rbd",
+    "rados",
+    "http",
+    "net",
+    "netsplice",
+    "splice",
+    "cpuio",
+    "gfapi",
+    "gfapi_async",
+    "libhdfs",
+    "mtd",
+    "rdma",
+    "falloc",
+    "ftruncate",
+    "e4defrag",
+    "pmemblk",
+    "dev-dax",
+    "libpmem",
+    "libpmem2",
+    "filecreate",
+    "filestat",
+    "filedelete",
+    "dircreate",
+    "dirstat",
+    "dirdelete",
+    "exec",
+    "libiscsi",
+    "nfs",
+    "xnvme",
+    "libblkio",
+    "dfs",
+    "ime_psync",
+    "ime_psyncv",
+    "ime_aio",
+    "guasi",
+    "syslet-rw",
+    "libcufile",
+    "librpma_apm_client",
+    "librpma_apm_server",
+    "librpma_gpspm_client",
+    "librpma_gpspm_server",
+    "external",
+];
+
 type Done = Option<Result<(), Fault>>;
 
 impl Job {
@@ -179,69 +244,8 @@ impl Job {
     }
 
     fn set_engine(&mut self, value: &Value, findings: &mut Findings) -> Result<(), Fault> {
-        const CARRIED: &[&str] = &[
-            "io_uring",
-            "libaio",
-            "psync",
-            "sync",
-            "pvsync",
-            "pvsync2",
-            "vsync",
-            "mmap",
-            "posixaio",
-            "windowsaio",
-            "solarisaio",
-            "nbd",
-        ];
-        const KNOWN: &[&str] = &[
-            "null",
-            "io_uring_cmd",
-            "sg",
-            "rbd",
-            "rados",
-            "http",
-            "net",
-            "netsplice",
-            "splice",
-            "cpuio",
-            "gfapi",
-            "gfapi_async",
-            "libhdfs",
-            "mtd",
-            "rdma",
-            "falloc",
-            "ftruncate",
-            "e4defrag",
-            "pmemblk",
-            "dev-dax",
-            "libpmem",
-            "libpmem2",
-            "filecreate",
-            "filestat",
-            "filedelete",
-            "dircreate",
-            "dirstat",
-            "dirdelete",
-            "exec",
-            "libiscsi",
-            "nfs",
-            "xnvme",
-            "libblkio",
-            "dfs",
-            "ime_psync",
-            "ime_psyncv",
-            "ime_aio",
-            "guasi",
-            "syslet-rw",
-            "libcufile",
-            "librpma_apm_client",
-            "librpma_apm_server",
-            "librpma_gpspm_client",
-            "librpma_gpspm_server",
-            "external",
-        ];
         let word = value.text.split(':').next().unwrap_or_default();
-        if let Some(engine) = CARRIED.iter().find(|engine| **engine == word && !value.spaced) {
+        if let Some(engine) = ENGINES.iter().find(|engine| **engine == word && !value.spaced) {
             self.engine = Some(engine);
             if matches!(*engine, "posixaio" | "windowsaio" | "solarisaio") {
                 findings.note(
@@ -261,14 +265,14 @@ impl Job {
             }
             return Ok(());
         }
-        if KNOWN.contains(&word) {
+        if ENGINES_OF_FIO_ALONE.contains(&word) {
             return Err(unsupported(
                 &value.place,
                 format!("the engine {word}"),
                 "write ioengine=io_uring, libaio or psync, or ioengine=nbd with uri=",
             ));
         }
-        let all: Vec<(&str, ())> = CARRIED.iter().map(|engine| (*engine, ())).collect();
+        let all: Vec<(&str, ())> = ENGINES.iter().map(|engine| (*engine, ())).collect();
         value.one_of(&all)
     }
 
@@ -433,11 +437,11 @@ impl Job {
                     findings.note(NoteKind::Changed, &value.place, "verify", text);
                 }
             }),
-            "do_verify" => value.boolean().map(|on| self.verify_at_end = on),
-            "verify_interval" => value.bytes().map(|unit| self.verify_interval = Some(unit)),
-            "verify_fatal" => value.boolean().map(|on| self.verify_fatal = on),
-            "verify_backlog" => value.count(0).map(|count| self.verify_backlog = count),
-            "verify_only" => value.boolean().map(|on| self.verify_only = on),
+            "do_verify" => value.boolean().map(|on| self.verification.without_end = !on),
+            "verify_interval" => value.bytes().map(|unit| self.verification.interval = Some(unit)),
+            "verify_fatal" => value.boolean().map(|on| self.verification.fatal = on),
+            "verify_backlog" => value.count(0).map(|count| self.verification.backlog = count),
+            "verify_only" => value.boolean().map(|on| self.verification.only = on),
             _ => return None,
         })
     }
@@ -688,7 +692,7 @@ fn pattern(value: &Value) -> Result<Vec<u8>, Fault> {
     while !rest.is_empty() {
         if let Some(quoted) = rest.strip_prefix('"') {
             let end = quoted.find('"').ok_or_else(bad)?;
-            bytes.extend_from_slice(quoted[..end].as_bytes());
+            bytes.extend_from_slice(&quoted.as_bytes()[..end]);
             rest = &quoted[end + 1..];
         } else if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
             let end = hex.find(|letter: char| !letter.is_ascii_hexdigit()).unwrap_or(hex.len());

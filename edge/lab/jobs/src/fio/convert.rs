@@ -421,12 +421,12 @@ impl Job {
     }
 
     fn verification(&self, findings: &mut Findings) -> Option<Verify> {
-        let verify = self.verify.as_ref()?;
-        let when = if self.verify_only || !self.mode.write {
+        self.verify.as_ref()?;
+        let when = if self.verification.only || !self.mode.write {
             VerifyWhen::Only
-        } else if self.verify_backlog > 0 {
-            VerifyWhen::Backlog(self.verify_backlog)
-        } else if self.verify_at_end {
+        } else if self.verification.backlog > 0 {
+            VerifyWhen::Backlog(self.verification.backlog)
+        } else if !self.verification.without_end {
             VerifyWhen::After
         } else {
             let text = "nothing is read again with do_verify=0: the lab writes without verification";
@@ -437,7 +437,7 @@ impl Job {
             let text = "what was written is read again at the end: more time, and reads that are no part of the load";
             findings.note(NoteKind::Default, &self.place, "verify", text);
         }
-        Some(Verify { when, interval: self.verify_interval, fatal: self.verify_fatal, ..verify.clone() })
+        Some(Verify { when, interval: self.verification.interval, fatal: self.verification.fatal })
     }
 
     fn caching(&self, findings: &mut Findings) -> Caching {

@@ -49,6 +49,17 @@ pub(crate) enum Sizes {
     Split(Vec<(u64, f64)>),
 }
 
+/// How `verify=` is done.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Verification {
+    /// `do_verify=0`: nothing is read again at the end.
+    pub(crate) without_end: bool,
+    pub(crate) backlog: u32,
+    pub(crate) interval: Option<u64>,
+    pub(crate) fatal: bool,
+    pub(crate) only: bool,
+}
+
 /// A job with all its options.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
@@ -111,11 +122,7 @@ pub(crate) struct Job {
     pub(crate) compress_unit: Option<u64>,
     pub(crate) duplicates: u32,
     pub(crate) verify: Option<Verify>,
-    pub(crate) verify_at_end: bool,
-    pub(crate) verify_backlog: u32,
-    pub(crate) verify_interval: Option<u64>,
-    pub(crate) verify_fatal: bool,
-    pub(crate) verify_only: bool,
+    pub(crate) verification: Verification,
     pub(crate) latency_target: Option<Duration>,
     pub(crate) latency_window: Option<Duration>,
     pub(crate) latency_percentile: f64,
@@ -186,11 +193,7 @@ impl Job {
             compress_unit: None,
             duplicates: 0,
             verify: None,
-            verify_at_end: true,
-            verify_backlog: 0,
-            verify_interval: None,
-            verify_fatal: false,
-            verify_only: false,
+            verification: Verification::default(),
             latency_target: None,
             latency_window: None,
             latency_percentile: 100.0,

@@ -28,7 +28,7 @@ pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
             findings.fault(malformed(&job.place, found, "split the file"));
             return plan;
         }
-        if plan.stages.is_empty() || begins_stage(job, &members, &earlier, findings) {
+        if begins_stage(job, &members, &earlier, findings) || plan.stages.is_empty() {
             finish_stage(&mut plan, &members, &flows, findings);
             earlier.extend(members.drain(..).map(|member| member.name.as_str()));
             flows.clear();

@@ -44,3 +44,90 @@ fn jobs_without_a_file_name_have_files_of_their_own() {
         (Workers::PerTarget(1), Length::Amount(Amount::Passes(1.0)))
     );
 }
+
+/// The faults of a job of these options.
+fn faults(options: &str) -> Vec<crate::Fault> {
+    let text = format!("[j]\nioengine=io_uring\ndirect=1\nsize=1g\n{options}\n");
+    match import(&Source::new("test.fio", text), &Options::default()) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.faults,
+    }
+}
+
+#[test]
+fn what_fio_reads_otherwise_than_it_was_meant_is_an_error() {
+    use crate::FaultKind::{Refused, UnitTrap, Unsupported};
+    let check = |options: &str, kind, remedy: &str| {
+        let found = faults(options);
+        assert!(found.len() == 1 && found[0].kind == kind, "{options}: {found:?}");
+        assert!(found[0].to_string().contains(remedy), "{options}: {}", found[0]);
+        assert_eq!((found[0].place.file.as_str(), found[0].place.column), ("test.fio", 1), "{options}");
+    };
+    check("bs = 8k", UnitTrap, "write bs=8k");
+    check("bs=8", UnitTrap, "write bs=8k");
+    check("bs=4kib", UnitTrap, "write bs=4k");
+    check("bs=8q", UnitTrap, "8k");
+    check("bs=1k-4k", UnitTrap, "bsrange=1k-4k");
+    check("size= 1m", UnitTrap, "write size=1m");
+    check("runtime=10min", UnitTrap, "write runtime=10m");
+    check("runtime=60sec", UnitTrap, "write runtime=60s");
+    check("rw = randread", Refused, "write rw=randread");
+    check("rw=randraed", Refused, "did you mean rw=randread?");
+    check("runitme=3", Refused, "did you mean runtime?");
+    check("direct=yes", Refused, "direct=1");
+    check("rwmixread=120", Refused, "0 to 100");
+    check("bs=${FOO}", Refused, "empty");
+    check("rate=1m\nrate_iops=10", Refused, "mutually exclusive");
+    check("rw=randread\nrandom_distribution=zipf:1.0", Refused, "0.99");
+    check("size=2k\nbs=4k", Refused, "size too small");
+    check("ioengine=rbd", Unsupported, "io_uring");
+    check("read_iolog=x", Unsupported, "lens");
+    check("rw=trimwrite", Unsupported, "two jobs");
+    check("wait_for=nobody", Refused, "no job before it");
+}
+
+#[test]
+fn sizes_are_those_that_fio_reads() {
+    let check = |options: &str, size: u64| {
+        let plan = plan(&format!("[j]\nsize=1g\nioengine=io_uring\ndirect=1\n{options}\n"));
+        assert_eq!(plan.stages[0].groups[0].pattern.size_max(), size, "{options}");
+    };
+    check("bs=4K", 4096);
+    check("bs=4kB", 4096);
+    check("bs=4ki", 4096);
+    check("bs =8k", 8192);
+    check("bs=0x1000", 4096);
+    check("bs=$pagesize*2", 8192);
+    check("bs=4k ; a comment", 4096);
+    check("kb_base=1000\nbs=4kib", 4096);
+    check("bs=4k\nbs=16k", 16_384);
+    check("blocksize=8k", 8192);
+    check("rw=write\nbs=8k,32k", 32_768);
+    check("rw=write\nbs=,64k", 65_536);
+}
+
+#[test]
+fn globals_concern_the_jobs_below_them_and_the_command_line_is_a_job_too() {
+    let text = "[a]\nfilename=/dev/a\n[global]\niodepth=8\nioengine=libaio\n[b]\nfilename=/dev/b\n[global-more]\nbs=16k\n[c]\nfilename=/dev/c\n";
+    let found = plan(text);
+    let groups = &found.stages[0].groups;
+    let outstanding: Vec<u64> = groups.iter().map(plan::Group::outstanding).collect();
+    assert_eq!(
+        (outstanding, groups[2].pattern.size_max(), groups[1].pattern.size_max()),
+        (vec![1, 8, 8], 16_384, 4096)
+    );
+    let found = plan(
+        "fio --ioengine=libaio --iodepth=32 --name=one --rw=randread --bs 8k --filename=/dev/a --name=two --stonewall --filename=/dev/b",
+    );
+    assert_eq!((found.stages.len(), found.stages[1].outstanding()), (2, 32));
+}
+
+#[test]
+fn every_carried_key_is_read_by_the_reader() {
+    use crate::{Treatment, keys};
+    for key in keys(Dialect::Fio).iter().filter(|key| key.treatment == Treatment::Carried) {
+        for fault in faults(&format!("{}=1", key.name)) {
+            assert!(!fault.remedy.contains("nothing reads it"), "{}: {fault}", key.name);
+        }
+    }
+}

@@ -190,7 +190,7 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
         parts.iter().filter(|part| part.operation == operation).collect()
     };
     let (reads, writes, trims) = (of(Operation::Read), of(Operation::Write), of(Operation::Trim));
-    let mixed_trims = !trims.is_empty() && !(reads.is_empty() && writes.is_empty());
+    let mixed_trims = !trims.is_empty() && parts.len() > trims.len();
     losses.add_if(mixed_trims, "trims among reads and writes are left out");
     let random = parts.iter().any(|part| part.random > 0.0);
     let word = match (reads.is_empty(), writes.is_empty(), random) {

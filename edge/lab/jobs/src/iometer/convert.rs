@@ -182,7 +182,9 @@ fn stage_name(file: &File, round: usize, step: &Step) -> String {
     if step.targets != usize::MAX {
         name += &format!(", {} targets", step.targets);
     }
-    step.depth.map(|depth| name += &format!(", depth {depth}"));
+    if let Some(depth) = step.depth {
+        name += &format!(", depth {depth}");
+    }
     name
 }
 

@@ -211,11 +211,11 @@ fn version(line: &Line<'_>, findings: &mut Findings) -> bool {
         return false;
     }
     let date = part(0) * 10_000 + part(1) * 100 + part(2);
-    if date < 1998_01_05 {
+    if date < 19_980_105 {
         let text = "Iometer warns that the version is too old, and reads on";
         findings.note(NoteKind::Trap, &line.place, "Version", text);
     }
-    date < 1998_05_21
+    date < 19_980_521
 }
 
 /// Everything up to the section's end.

@@ -451,7 +451,7 @@ fn part(parameter: &Parameter) -> Result<Part, Fault> {
             format!("write two workloads, range=({low},100) and range=(0,{})", high - 100.0),
         )),
         (Some(low), Some(high)) if low < high => Ok(Part::Percent(low, high)),
-        (Some(low), None) if low == 0.0 => bytes(parameter, "0", high),
+        (Some(0.0), None) => bytes(parameter, "0", high),
         (None, None) => bytes(parameter, low, high),
         _ => Err(parameter.refused("Vdbench expects low and high", "write range=(0,50), or both in bytes")),
     }

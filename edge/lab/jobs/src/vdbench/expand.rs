@@ -66,13 +66,13 @@ fn check(rd: &Rd, job: &Job, findings: &mut Findings) {
     if rd.goals.is_empty() {
         refuse("iorate= is missing".into(), "Vdbench requires it", "add iorate=max");
     }
-    if rd.interval == 0 || rd.elapsed % rd.interval.max(1) != 0 {
+    if rd.interval == 0 || !rd.elapsed.is_multiple_of(rd.interval) {
         let found = format!("elapsed={} is no multiple of interval={}", rd.elapsed, rd.interval);
         refuse(found, "Vdbench refuses it", "change one of them");
     } else if rd.elapsed < 2 * rd.interval {
         let found = format!("elapsed={} is less than two intervals of {}", rd.elapsed, rd.interval);
         refuse(found, "Vdbench refuses it", "write a longer elapsed=");
-    } else if rd.warmup.is_some_and(|warmup| warmup % rd.interval != 0) {
+    } else if rd.warmup.is_some_and(|warmup| !warmup.is_multiple_of(rd.interval)) {
         refuse("warmup= is no multiple of interval=".into(), "Vdbench refuses it", "change one of them");
     }
     if rd.wds.is_empty() && rd.sds.is_none() && job.wds.is_empty() {
