@@ -1,1 +1,21 @@
-//! What disks did: histograms over time from captures and traces, and what they tell.
+//! Captures and traces of virtual disks: what was done, by whom, and who suffered from it.
+//!
+//! A [`Capture`] is histograms per disk and window of time. It is made from samples of [`iostats::Statistics`], from a series
+//! of `vscsiStats -c` dumps, or from the events of a trace. All else is computed from it or from the events themselves.
+//!
+//! Relies on `base`, `iostats`, `plan` and `statistics`. Must never open a file, ask for the time or keep a whole trace: what
+//! readers and analyses hold is bounded, whatever comes.
+
+mod capture;
+mod latencies;
+mod named;
+mod surface;
+mod window;
+
+pub use capture::{Capture, Disk, Gap};
+pub use latencies::{Latencies, LatencyBin};
+pub use surface::{
+    COLUMNS_MAX, Resolution, Surface, SurfaceDifferenceError, SurfaceGroup, difference, differences,
+    surfaces, surfaces_within,
+};
+pub use window::{Counted, Total, Window};
