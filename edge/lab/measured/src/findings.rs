@@ -10,6 +10,8 @@ use statistics::{Direction, Histogram, little, samples, trend, words};
 pub enum FindingKind {
     /// The stage did not end as planned.
     Ended,
+    /// An agent was lost, or began late.
+    Agents,
     /// I/Os failed, or data was wrong.
     Errors,
     /// Throughput and latency contradict what was outstanding.
@@ -49,6 +51,7 @@ impl StageRun {
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = Vec::new();
         self.find_end(&mut found);
+        self.find_agents(&mut found);
         self.find_errors(&mut found);
         self.find_little(&mut found);
         self.find_stalls(&mut found);
@@ -80,6 +83,25 @@ impl StageRun {
             Ended::Failed(error) => format!("it failed: {error}"),
         };
         found.push(Finding { kind: FindingKind::Ended, serious: true, text });
+    }
+
+    fn find_agents(&self, found: &mut Vec<Finding>) {
+        /// Agents that begin further apart than this are told.
+        const APART_MAX: f64 = 0.005;
+        for part in &self.agents {
+            if let Some(reason) = &part.lost {
+                let text = format!("agent {} was lost ({reason}): what it did is in no figure", part.agent);
+                found.push(Finding { kind: FindingKind::Agents, serious: true, text });
+            } else if part.start_late + part.clock_error > APART_MAX {
+                let text = format!(
+                    "agent {} began {} late, its clock being known to within {}",
+                    part.agent,
+                    words::milliseconds(part.start_late),
+                    words::milliseconds(part.clock_error)
+                );
+                found.push(Finding { kind: FindingKind::Agents, serious: false, text });
+            }
+        }
     }
 
     fn find_errors(&self, found: &mut Vec<Finding>) {
@@ -271,6 +293,8 @@ mod tests {
             stalls: Vec::new(),
             cpu_user: 0.0,
             cpu_system: 0.0,
+            start_late: 0.0,
+            agents: Vec::new(),
         }
     }
 

@@ -66,8 +66,6 @@ pub struct Machine {
     pub processors: u32,
     /// How far its clock may be off the driver's, in seconds; 0 for the driver itself.
     pub clock_error: f64,
-    /// How late its workers started after the moment that was agreed on, in seconds.
-    pub start_late: f64,
     /// I/Os per second of its generator alone, on a target that does nothing; 0 when not tried.
     #[serde(default)]
     pub ceiling_iops: f64,
@@ -86,7 +84,7 @@ pub struct StageRun {
     pub seconds: f64,
     /// How it ended.
     pub ended: Ended,
-    /// In the order of the plan's groups.
+    /// Those of the plan that were measured, in its order; a group on an agent that was lost is not among them.
     pub groups: Vec<GroupRun>,
     /// What each target saw, second by second.
     #[serde(default)]
@@ -98,6 +96,26 @@ pub struct StageRun {
     pub cpu_user: f64,
     /// The kernel's part of it.
     pub cpu_system: f64,
+    /// How long after the moment that was agreed on the last thread started, in seconds.
+    #[serde(default)]
+    pub start_late: f64,
+    /// The agents that took part; none if this machine did all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentPart>,
+}
+
+/// What an agent did in a stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentPart {
+    /// Which agent.
+    pub agent: String,
+    /// How far its clock may be off the driver's, in seconds.
+    pub clock_error: f64,
+    /// How long after the moment that was agreed on its last thread started, in seconds of its own clock.
+    pub start_late: f64,
+    /// Why it is in no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// How a stage ended.

@@ -3,6 +3,7 @@
 //! The program gives them the [`World`]: where answers go, and how virtual disks are found. Answers go to `out`, progress and notes
 //! to the standard error output.
 
+mod agent;
 mod audit;
 mod convert;
 mod experiment;
@@ -25,6 +26,8 @@ pub enum LabCommand {
     Run(run::RunOptions),
     /// Show what a job would do, expanded, before anything runs.
     Plan(run::PlanOptions),
+    /// Wait for a driver on another machine, and run its jobs' workers here.
+    Agent(agent::AgentOptions),
     /// Run an experiment: a written plan of many runs, and what it must show.
     Experiment(experiment::ExperimentOptions),
     /// List the named workloads that experiments may use.
@@ -114,6 +117,7 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
     match command {
         LabCommand::Run(options) => run::run(&options, world),
         LabCommand::Plan(options) => run::plan(&options, world),
+        LabCommand::Agent(options) => agent::agent(&options, world),
         LabCommand::Experiment(options) => experiment::experiment(&options, world),
         LabCommand::Profiles => convert::profiles(world),
         LabCommand::Audit(options) => audit::audit(&options, world),

@@ -3,6 +3,7 @@
 //! Everything that a run touches is here: clocks, files, sockets, threads. What it decides from is pure and stands in the crates
 //! beside it ([`plan`], [`statistics`], [`lens`]); what it measured leaves as [`measured::Run`].
 
+pub mod agents;
 pub mod clock;
 pub mod commands;
 pub mod comparison;

@@ -127,6 +127,8 @@ enum What {
     Device(PathBuf),
     Nbd(Arc<Export>),
     Null,
+    /// Another machine's, or nobody's.
+    Absent,
 }
 
 /// What a job needs of a target.
@@ -171,6 +173,16 @@ impl Target {
         Ok(Target { name: text.to_owned(), size, what })
     }
 
+    /// One that is another machine's to open.
+    pub fn absent(name: &str) -> Target {
+        Target { name: name.to_owned(), size: 0, what: What::Absent }
+    }
+
+    /// Whether it is another machine's to open.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.what, What::Absent)
+    }
+
     /// `file`, `block device`, `NBD export`, `nothing`.
     pub fn kind(&self) -> &'static str {
         match self.what {
@@ -178,6 +190,7 @@ impl Target {
             What::Device(_) => "block device",
             What::Nbd(_) => "NBD export",
             What::Null => "nothing",
+            What::Absent => "not here",
         }
     }
 
@@ -185,7 +198,7 @@ impl Target {
     pub fn path(&self) -> Option<&Path> {
         match &self.what {
             What::File(path) | What::Device(path) => Some(path),
-            What::Nbd(_) | What::Null => None,
+            What::Nbd(_) | What::Null | What::Absent => None,
         }
     }
 
@@ -216,6 +229,10 @@ impl Target {
     pub fn open(&self, caching: Caching, writes: bool) -> Result<Door, TargetError> {
         let path = match &self.what {
             What::Null => return Ok(Door::Null),
+            What::Absent => {
+                let reason = "it is another machine's".to_owned();
+                return Err(TargetError::Disk { name: self.name.clone(), reason });
+            }
             What::Nbd(export) => return Ok(Door::Nbd(export.clone())),
             What::File(path) | What::Device(path) => path,
         };

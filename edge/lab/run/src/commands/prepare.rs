@@ -18,6 +18,11 @@ pub struct Consent {
 pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<Target>, CommandError> {
     let mut found: Vec<Target> = Vec::new();
     for (index, planned) in plan.targets.iter().enumerate() {
+        let mut groups = plan.stages.iter().flat_map(|stage| &stage.groups);
+        if !groups.any(|group| group.targets.contains(&index)) {
+            found.push(Target::absent(&planned.name));
+            continue;
+        }
         let need = need_of(plan, index);
         let (name, clients) = resolve(&planned.name, world)?;
         if need.writes {

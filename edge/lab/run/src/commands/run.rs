@@ -1,9 +1,11 @@
 //! `lab run` and `lab plan`.
 
+use super::agent::{AgentsOptions, Conditions, run_on_agents};
 use super::job::{self, JobOptions};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::{CommandError, ErrorKind, World, show};
+use crate::agents::Invitation;
 use crate::generator::stage::Settings;
 use crate::runner::{self, Event};
 use crate::target::{Target, TargetName};
@@ -30,6 +32,9 @@ pub struct RunOptions {
     /// Count I/Os that fail, instead of ending the run.
     #[arg(long)]
     pub continue_on_error: bool,
+    /// Machines that run it, instead of this one.
+    #[command(flatten)]
+    pub agents: AgentsOptions,
     /// Threads of the generator [default: one a processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
@@ -53,10 +58,16 @@ extern "C" fn interrupt(_signal: libc::c_int) {
 /// Runs a job and shows what it measured.
 pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> {
     let plan = job::read(&options.job)?;
-    let consent = Consent { destroy: options.destroy.clone() };
-    let targets = prepare::targets(&plan, &consent, world)?;
-    tell_plan(&plan, &targets);
-    let run = execute(&plan, &targets, options, world)?;
+    let invitations = options.agents.invitations()?;
+    let run = match invitations.is_empty() {
+        true => {
+            let consent = Consent { destroy: options.destroy.clone() };
+            let targets = prepare::targets(&plan, &consent, world)?;
+            tell_plan(&plan, &targets);
+            execute(&plan, &targets, options, world)?
+        }
+        false => drive(&plan, &invitations, options, world)?,
+    };
     let kept = keep(&run, options.out.as_deref(), world)?;
     match world.json {
         true => {
@@ -85,7 +96,7 @@ fn execute(
         processors: options.threads.unwrap_or(machine.processors) as usize,
         go_on: options.continue_on_error,
         interrupted: interrupted.clone(),
-        begin: None,
+        gate: None,
     };
     let mut progress = Progress::new(std::io::stderr().is_terminal());
     let run = runner::run(plan, targets, &settings, &world.program, &mut |event| match event {
@@ -95,6 +106,36 @@ fn execute(
     });
     end_signals(&interrupted);
     run.map_err(|error| CommandError::new(ErrorKind::Failed, error.to_string()))
+}
+
+fn drive(
+    plan: &Plan,
+    invitations: &[Invitation],
+    options: &RunOptions,
+    world: &World,
+) -> Result<Run, CommandError> {
+    tell_plan(plan, &[]);
+    let interrupted = on_signals();
+    let conditions = Conditions {
+        program: world.program.clone(),
+        go_on: options.continue_on_error,
+        interrupted: interrupted.clone(),
+    };
+    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let run = run_on_agents(
+        plan,
+        invitations,
+        &options.agents,
+        &options.destroy,
+        conditions,
+        &mut |plan, event| match event {
+            Event::Begins { stage, repeat } => progress.begins(plan, stage, repeat),
+            Event::Second(second) => progress.second(&second),
+            Event::Ended(_) => progress.ended(),
+        },
+    );
+    end_signals(&interrupted);
+    run
 }
 
 /// From now on SIGINT and SIGTERM end what runs, with what was measured so far.

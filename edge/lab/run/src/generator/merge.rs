@@ -35,6 +35,8 @@ pub fn stage(
         disks: disks(&tallies, from),
         cpu_user: 0.0,
         cpu_system: 0.0,
+        start_late: 0.0,
+        agents: Vec::new(),
     }
 }
 

@@ -43,6 +43,9 @@ pub enum StageError {
     /// io_uring or a connection.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// Whoever says when to begin has gone.
+    #[error("the stage was called off before it began")]
+    CalledOff,
     /// The kernel has not enough of something.
     #[error("{doing}: {source}")]
     Kernel {
@@ -62,8 +65,18 @@ pub struct Settings {
     pub go_on: bool,
     /// Set to end the run.
     pub interrupted: Arc<AtomicBool>,
-    /// When the stage begins, on [`clock`]; none: as soon as it is ready.
-    pub begin: Option<u64>,
+    /// Asked when all threads are ready; none: the stage begins at once.
+    pub gate: Option<Gate>,
+}
+
+/// Says when a stage begins that is ready (nanoseconds of [`clock`]), or that it never does.
+#[derive(Clone)]
+pub struct Gate(pub Arc<dyn Fn() -> Option<u64> + Send + Sync>);
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Gate")
+    }
 }
 
 /// What a running stage tells once a second.
@@ -161,7 +174,15 @@ fn conduct(
         shared.start.store(u64::MAX, Ordering::Release);
         return Err(error);
     }
-    let start = shared.settings.begin.unwrap_or(0).max(clock::now() + LEAD);
+    let told = match &shared.settings.gate {
+        None => Some(0),
+        Some(Gate(gate)) => gate(),
+    };
+    let Some(told) = told else {
+        shared.start.store(u64::MAX, Ordering::Release);
+        return Err(StageError::CalledOff);
+    };
+    let start = told.max(clock::now() + if told == 0 { LEAD } else { 0 });
     shared.start.store(start, Ordering::Release);
     let windows: Vec<Window> = shared.stage.groups.iter().map(window_of).collect();
     let counted_from = start.saturating_add(windows.iter().map(|window| window.from).min().unwrap_or(0));
@@ -197,6 +218,9 @@ fn conduct(
     let mut run = merge::stage(shared.stage, index, parts, &windows);
     run.cpu_user = after.0 - before.0;
     run.cpu_system = after.1 - before.1;
+    let latest = shared.started.lock().expect("no thread panics with the lock held").iter().copied().max();
+    let told_late = if told == 0 { 0 } else { start - told };
+    run.start_late = (latest.unwrap_or(0) + told_late) as f64 / 1e9;
     if run.ended == Ended::Done && shared.settings.interrupted.load(Ordering::Relaxed) {
         run.ended = Ended::Stopped;
     }
@@ -261,6 +285,7 @@ fn run_with<B: Backend>(
         }
     };
     clock::sleep_until(start);
+    // What was told may be past already; then the threads begin when they hear of it.
     let late = clock::now() - start;
     shared.started.lock().expect("no thread panics with the lock held").push(late);
     let done = thread.run(start, |tally| {
