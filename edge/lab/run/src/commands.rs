@@ -13,6 +13,7 @@ mod prepare;
 mod progress;
 mod run;
 mod show;
+mod verify;
 
 pub use job::JobOptions;
 
@@ -26,6 +27,8 @@ pub enum LabCommand {
     Run(run::RunOptions),
     /// Show what a job would do, expanded, before anything runs.
     Plan(run::PlanOptions),
+    /// Read what an earlier run wrote and verified, after a crash of what is under test or of the generator.
+    Verify(verify::VerifyOptions),
     /// Wait for a driver on another machine, and run its jobs' workers here.
     Agent(agent::AgentOptions),
     /// Run an experiment: a written plan of many runs, and what it must show.
@@ -117,6 +120,7 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
     match command {
         LabCommand::Run(options) => run::run(&options, world),
         LabCommand::Plan(options) => run::plan(&options, world),
+        LabCommand::Verify(options) => verify::verify(&options, world),
         LabCommand::Agent(options) => agent::agent(&options, world),
         LabCommand::Experiment(options) => experiment::experiment(&options, world),
         LabCommand::Profiles => convert::profiles(world),

@@ -3,6 +3,7 @@
 pub mod arrivals;
 pub mod backend;
 pub mod bytes;
+pub mod ledger;
 pub mod memory;
 mod merge;
 pub mod permutation;

@@ -13,3 +13,4 @@ pub mod nbd;
 pub mod profiles;
 pub mod runner;
 pub mod target;
+pub mod verification;

@@ -3,7 +3,8 @@
 use crate::clock;
 use crate::generator::stage::{self, Second, Settings, StageError};
 use crate::target::Target;
-use measured::{Ended, Machine, Run, TargetFacts, VERSION};
+use crate::verification;
+use measured::{Ended, Machine, Run, StageRun, TargetFacts, VERSION};
 use plan::Plan;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -48,7 +49,7 @@ pub fn run(
             }
             observe(Event::Begins { stage: index, repeat });
             let began = clock::now();
-            let mut run = stage::run(plan, index, targets, &reached, settings, &mut |second| {
+            let mut run = run_stage(plan, index, targets, &reached, settings.clone(), &mut |second| {
                 observe(Event::Second(second));
             })?;
             run.repeat = repeat;
@@ -78,6 +79,32 @@ pub fn run(
         stages,
         notes: Vec::new(),
     })
+}
+
+/// Runs one stage, and then reads again what it is to verify.
+///
+/// # Errors
+/// When it cannot begin.
+pub fn run_stage(
+    plan: &Plan,
+    index: usize,
+    targets: &[Target],
+    reached: &[f64],
+    mut settings: Settings,
+    second: &mut dyn FnMut(Second),
+) -> Result<StageRun, StageError> {
+    if settings.ledgers.is_empty() {
+        settings.ledgers = verification::records(plan, targets, None)?;
+    }
+    let mut run = stage::run(plan, index, targets, reached, &settings, second)?;
+    let again = verification::reading(&plan.stages[index], &settings.ledgers, targets);
+    if let Some(again) = again.filter(|_| run.ended != Ended::Stopped) {
+        let reading = Plan { stages: vec![again], ..plan.clone() };
+        settings.gate = None;
+        let read = stage::run(&reading, 0, targets, &[], &settings, &mut |_| ())?;
+        verification::add(&mut run, &read);
+    }
+    Ok(run)
 }
 
 fn facts(name: &str, target: &Target) -> TargetFacts {

@@ -401,7 +401,10 @@ impl Agent {
             }
             Ok(None) => None,
             Err(error) => {
-                self.lost = Some(format!("its connection is gone: {error}"));
+                self.lost = Some(match error.kind() {
+                    io::ErrorKind::UnexpectedEof => "it ended its connection".to_owned(),
+                    _ => format!("its connection is gone: {error}"),
+                });
                 None
             }
         }

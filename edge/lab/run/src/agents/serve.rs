@@ -5,7 +5,7 @@ use super::invitation::{Invitation, SECRET_BYTES};
 use super::message::{ToAgent, ToDriver};
 use super::{PROTOCOL, tls};
 use crate::clock;
-use crate::generator::stage::{self, Gate, Settings};
+use crate::generator::stage::{Gate, Settings};
 use crate::runner;
 use crate::target::Target;
 use plan::Plan;
@@ -236,11 +236,12 @@ impl Session {
             processors: runner::this_machine().processors as usize,
             go_on,
             interrupted: interrupted.clone(),
+            ledgers: Vec::new(),
             gate: Some(gate),
         };
         let targets = self.targets.clone();
         let thread = std::thread::spawn(move || {
-            let done = stage::run(&plan, stage, &targets, &reached, &settings, &mut |second| {
+            let done = runner::run_stage(&plan, stage, &targets, &reached, settings, &mut |second| {
                 // The session that listened is over: the stage is being stopped.
                 let _ = events.send(second.into());
             });

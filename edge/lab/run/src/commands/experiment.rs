@@ -67,6 +67,7 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
         processors: crate::runner::this_machine().processors as usize,
         go_on: false,
         interrupted: interrupted.clone(),
+        ledgers: Vec::new(),
         gate: None,
     };
     let mut progress = Progress::new(std::io::stderr().is_terminal());

@@ -3,7 +3,7 @@
 use super::{CommandError, ErrorKind};
 use clap::Args;
 use jobs::{Dialect, Options, Source};
-use plan::{Length, Plan, Target};
+use plan::{Length, Plan, Target, Verify, VerifyWhen};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ pub struct JobOptions {
     /// Every stage is run so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
+    /// Verify what is written: reads while it runs, and everything at the end.
+    #[arg(long)]
+    pub verify: bool,
     /// A variable of the job, as `$NAME` of Vdbench or `${NAME}` of fio.
     #[arg(long = "define", short = 'D', value_name = "NAME=VALUE")]
     pub definitions: Vec<String>,
@@ -163,6 +166,9 @@ fn change(plan: &mut Plan, options: &JobOptions) {
         for group in &mut stage.groups {
             if let Some(duration) = options.duration {
                 group.timing.length = Length::Time(duration);
+            }
+            if options.verify && group.verify.is_none() {
+                group.verify = Some(Verify { when: VerifyWhen::After, interval: None, fatal: false });
             }
             if let Some(ramp) = options.ramp {
                 group.timing.ramp = ramp;

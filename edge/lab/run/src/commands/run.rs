@@ -32,6 +32,9 @@ pub struct RunOptions {
     /// Count I/Os that fail, instead of ending the run.
     #[arg(long)]
     pub continue_on_error: bool,
+    /// Keep records of verified writes in this folder, so that `lab verify` can read them again after a crash.
+    #[arg(long, value_name = "FOLDER")]
+    pub record: Option<PathBuf>,
     /// Machines that run it, instead of this one.
     #[command(flatten)]
     pub agents: AgentsOptions,
@@ -90,12 +93,25 @@ fn execute(
     options: &RunOptions,
     world: &World,
 ) -> Result<Run, CommandError> {
+    let ledgers = match &options.record {
+        None => Vec::new(),
+        Some(folder) => crate::verification::records(plan, targets, Some(folder))
+            .map_err(|error| CommandError::new(ErrorKind::Refused, error.to_string()))?,
+    };
+    if options.record.is_some() && ledgers.is_empty() {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "the job verifies nothing, so there is nothing to record",
+        )
+        .hint("add --verify, or verify=… to the job"));
+    }
     let interrupted = on_signals();
     let machine = runner::this_machine();
     let settings = Settings {
         processors: options.threads.unwrap_or(machine.processors) as usize,
         go_on: options.continue_on_error,
         interrupted: interrupted.clone(),
+        ledgers,
         gate: None,
     };
     let mut progress = Progress::new(std::io::stderr().is_terminal());
@@ -207,15 +223,23 @@ pub(super) fn plain_name(name: &str) -> String {
 }
 
 /// A run that did not end as planned ends the command so.
-fn end_of(run: &Run) -> Result<(), CommandError> {
+pub(super) fn end_of(run: &Run) -> Result<(), CommandError> {
     let ended = run.stages.iter().find_map(|stage| match &stage.ended {
         Ended::Failed(error) => Some(error.clone()),
         Ended::Stopped => Some("it was stopped before its time".to_owned()),
         Ended::Done | Ended::Steady => None,
     });
-    match ended {
-        Some(error) => Err(CommandError::new(ErrorKind::Failed, error)),
-        None => Ok(()),
+    let lost: Vec<&str> = (run.stages.iter().flat_map(|stage| &stage.agents))
+        .filter(|part| part.lost.is_some())
+        .map(|part| part.agent.as_str())
+        .collect();
+    match (ended, lost.first()) {
+        (Some(error), _) => Err(CommandError::new(ErrorKind::Failed, error)),
+        (None, Some(agent)) => Err(CommandError::new(
+            ErrorKind::Failed,
+            format!("agent {agent} was lost; what the others measured is kept"),
+        )),
+        (None, None) => Ok(()),
     }
 }
 

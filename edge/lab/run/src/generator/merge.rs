@@ -3,7 +3,7 @@
 use super::tally::{Tally, Window};
 use super::thread::Failure;
 use iostats::Statistics;
-use measured::{Compact, DiskSeries, Ended, GroupRun, Interval, Measured, Sample, StageRun, Stall};
+use measured::{Compact, DiskSeries, Ended, GroupRun, Interval, Measured, Sample, StageRun, Stall, Verified};
 use plan::{Group, Stage};
 use statistics::Histogram;
 
@@ -58,8 +58,15 @@ fn group_run(group: &Group, index: usize, tallies: &[Tally], window: Window) -> 
         intervals: intervals(parts().flat_map(|part| &part.intervals)),
         backlog_max: parts().map(|part| part.backlog_max).sum(),
         rated: !group.rates.is_empty(),
-        verified: None,
+        verified: group.verify.is_some().then(|| verified(parts().map(|part| part.verified))),
     }
+}
+
+fn verified(parts: impl Iterator<Item = Verified>) -> Verified {
+    parts.fold(Verified::default(), |sum, part| Verified {
+        compared: sum.compared + part.compared,
+        wrong: sum.wrong + part.wrong,
+    })
 }
 
 /// Intervals of the same second are one.

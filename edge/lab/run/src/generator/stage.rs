@@ -5,6 +5,7 @@ use super::backend::blocking::Blocking;
 use super::backend::ring::{Ring, RingError};
 use super::backend::{Backend, Door};
 use super::bytes::Filler;
+use super::ledger::Ledger;
 use super::merge;
 use super::places::NoRoom;
 use super::stream::{Stream, StreamPlan};
@@ -43,6 +44,14 @@ pub enum StageError {
     /// io_uring or a connection.
     #[error(transparent)]
     Ring(#[from] RingError),
+    /// What is written cannot be verified.
+    #[error("{target}: {reason}")]
+    Verification {
+        /// Which target.
+        target: String,
+        /// Why not.
+        reason: String,
+    },
     /// Whoever says when to begin has gone.
     #[error("the stage was called off before it began")]
     CalledOff,
@@ -65,6 +74,8 @@ pub struct Settings {
     pub go_on: bool,
     /// Set to end the run.
     pub interrupted: Arc<AtomicBool>,
+    /// Records of verified writes, one for each of the plan's targets; empty: nothing is verified.
+    pub ledgers: Vec<Option<Arc<Ledger>>>,
     /// Asked when all threads are ready; none: the stage begins at once.
     pub gate: Option<Gate>,
 }
@@ -329,6 +340,11 @@ fn prepare<'a, B: Backend>(
             batch: group.batch,
             doors: doors.of(shared.targets, group, of)?,
             depth: of.depth,
+            ledgers: match group.verify {
+                Some(_) => shared.settings.ledgers.clone(),
+                None => Vec::new(),
+            },
+            mismatch_ends: group.verify.as_ref().is_some_and(|verify| verify.fatal),
             flush_data_only: group.caching.flush.is_some_and(|rule| rule.data_only),
         });
     }

@@ -2,7 +2,7 @@
 
 use super::places::Operation;
 use iostats::{Arrival, Recorder, Statistics};
-use measured::{Compact, DiskSeries, Interval, Measured, Sample, Stall};
+use measured::{Compact, DiskSeries, Interval, Measured, Sample, Stall, Verified};
 use statistics::Histogram;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct GroupTally {
     current_bytes: [u64; 3],
     /// When the last I/O that counts ended.
     pub last_end: u64,
+    /// What verification found.
+    pub verified: Verified,
     /// When its last stream was done.
     pub finished_at: u64,
     /// Most I/Os that were due and had not begun.
@@ -55,6 +57,7 @@ impl GroupTally {
             current: Default::default(),
             current_bytes: [0; 3],
             last_end: window.from,
+            verified: Verified::default(),
             finished_at: 0,
             backlog_max: 0.0,
         }

@@ -2,6 +2,7 @@
 
 use super::backend::{Backend, Call, Ended, Submission, Wait};
 use super::bytes::Filler;
+use super::ledger::{Ledger, Mismatch};
 use super::memory::Slots;
 use super::places::Operation;
 use super::stream::{Io, Next, Stream};
@@ -12,6 +13,7 @@ use plan::Batch;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Nothing is waited for longer than this without looking whether to stop.
@@ -35,6 +37,10 @@ pub struct Member {
     pub depth: u32,
     /// Whether its flushes leave out what describes the file.
     pub flush_data_only: bool,
+    /// How what it writes and reads is verified: a record for each of the plan's targets; none: not at all.
+    pub ledgers: Vec<Option<Arc<Ledger>>>,
+    /// Whether the first mismatch ends the stage.
+    pub mismatch_ends: bool,
 }
 
 struct Placed {
@@ -70,6 +76,14 @@ pub enum Failure {
         target: usize,
         /// The kernel's or the server's words.
         reason: String,
+    },
+    /// Data is not what was written.
+    #[error("target {target} holds wrong data: {mismatch}")]
+    Mismatch {
+        /// Which of the plan's targets.
+        target: usize,
+        /// What was found.
+        mismatch: Mismatch,
     },
     /// The kernel takes no more I/Os.
     #[error("hand over I/Os: {0}")]
@@ -137,6 +151,8 @@ pub struct Thread<'a, B> {
     members: Vec<Placed>,
     slots: Slots,
     flights: Vec<Flight>,
+    /// For each token, what a verified read must not miss.
+    floors: Vec<Vec<u64>>,
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     tally: Tally,
@@ -181,6 +197,7 @@ impl<'a, B: Backend> Thread<'a, B> {
             members,
             slots: Slots::new(next as usize, size_max)?,
             flights: vec![none; next as usize],
+            floors: vec![Vec::new(); next as usize],
             timers: BinaryHeap::new(),
             tally,
             orders,
@@ -302,8 +319,12 @@ impl<'a, B: Backend> Thread<'a, B> {
             }
             match stream.next(now) {
                 Next::Begin(io) => {
+                    if !self.begin(member, io, now)? {
+                        // Another write of the same place is under way; nothing else ends while this is tried again.
+                        self.timers.push(Reverse((now + AHEAD_WAIT, member)));
+                        return Ok(begun);
+                    }
                     self.orders.count_begun(group);
-                    self.begin(member, io, now)?;
                 }
                 Next::Flush(target) => self.begin_flush(member, target, now)?,
                 Next::Wait(time) => {
@@ -328,15 +349,29 @@ impl<'a, B: Backend> Thread<'a, B> {
         }
     }
 
-    fn begin(&mut self, member: u32, io: Io, now: u64) -> io::Result<()> {
+    /// False if it must not be begun, for a verified write of the same place is under way: it is left out.
+    fn begin(&mut self, member: u32, io: Io, now: u64) -> io::Result<bool> {
         let placed = &mut self.members[member as usize];
         let token = placed.free.pop().expect("a stream begins no more than its depth");
+        let ledger = placed.member.ledgers.get(io.target).and_then(Option::as_ref);
         let call = match io.operation {
-            Operation::Read => Call::Read,
+            Operation::Read => {
+                if let Some(ledger) = ledger {
+                    ledger.begin_read(io.offset, io.size, &mut self.floors[token as usize]);
+                }
+                Call::Read
+            }
             Operation::Trim => Call::Trim,
             Operation::Write => {
                 let buffer = self.slots.bytes(token as usize, io.size as usize);
                 placed.member.filler.fill(buffer, io.offset);
+                if let Some(ledger) = ledger
+                    && !ledger.begin_write(io.offset, buffer)
+                {
+                    placed.free.push(token);
+                    placed.member.stream.ended();
+                    return Ok(false);
+                }
                 Call::Write
             }
         };
@@ -354,7 +389,8 @@ impl<'a, B: Backend> Thread<'a, B> {
             size,
             memory: self.slots.start(token as usize),
         };
-        self.hand_over(submission, began)
+        self.hand_over(submission, began)?;
+        Ok(true)
     }
 
     fn begin_flush(&mut self, member: u32, target: usize, now: u64) -> io::Result<()> {
@@ -390,7 +426,9 @@ impl<'a, B: Backend> Thread<'a, B> {
         if let Some(io) = flight.io {
             let ok = ended.result >= 0 && (io.operation == Operation::Trim || ended.result as u64 == io.size);
             self.tally.leave(now, io.target, flight.arrival, ok);
-            let group = &mut self.tally.groups[placed.member.stream.group];
+            let group = placed.member.stream.group;
+            self.verify(ended.token, flight.member, io, ok);
+            let group = &mut self.tally.groups[group];
             match ok {
                 true => group.record(io.operation, flight.intended, flight.began, now, io.size as u32),
                 false => {
@@ -403,6 +441,32 @@ impl<'a, B: Backend> Thread<'a, B> {
             self.fail(io, ended.result);
         }
         self.make_ready(flight.member);
+    }
+
+    /// Records a verified write that has ended, compares a verified read.
+    fn verify(&mut self, token: u32, member: u32, io: Io, ok: bool) {
+        let placed = &mut self.members[member as usize];
+        let Some(ledger) = placed.member.ledgers.get(io.target).and_then(Option::as_ref) else {
+            return;
+        };
+        let tally = &mut self.tally.groups[placed.member.stream.group];
+        match io.operation {
+            Operation::Write => ledger.end_write(io.offset, io.size, ok),
+            Operation::Trim => {}
+            Operation::Read if !ok => {}
+            Operation::Read => {
+                let bytes = self.slots.bytes(token as usize, io.size as usize);
+                let judgement = ledger.end_read(io.offset, bytes, &self.floors[token as usize]);
+                tally.verified.compared += judgement.compared;
+                tally.verified.wrong += judgement.wrong;
+                if let Some(mismatch) = judgement.first {
+                    self.failure.get_or_insert(Failure::Mismatch { target: io.target, mismatch });
+                    if placed.member.mismatch_ends {
+                        self.orders.stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
     }
 
     fn fail(&mut self, io: Io, result: i32) {

@@ -1,0 +1,7 @@
+//! The lab at work: real files, real NBD servers, real agents, and what goes wrong with them.
+
+mod agents;
+mod fixtures;
+mod measuring;
+mod refusals;
+mod verifying;

@@ -1,0 +1,132 @@
+//! What is measured on targets of every kind, and that it can be believed.
+
+use crate::fixtures::*;
+use measured::FindingKind;
+
+const DISKSPD: &str = "diskspd -b4K -d1 -W0 -o8 -t2 -r -w30 -Sh -L target.dat\n";
+const VDBENCH: &str = "sd=sd1,lun=/dev/x,openflags=o_direct,threads=8\nwd=wd1,sd=sd1,xfersize=8k,rdpct=70,seekpct=100\n\
+                       rd=run1,wd=wd1,iorate=max,elapsed=2,interval=1\n";
+const FIO: &str =
+    "[j]\nioengine=io_uring\ndirect=1\nrw=randread\nbs=4k\niodepth=8\nsize=8m\nruntime=1\ntime_based\n";
+const ICF: &str = include_str!("simple.icf");
+
+#[test]
+fn a_job_of_every_dialect_runs_on_a_file_and_on_an_nbd_export() {
+    let folder = Folder::new();
+    let file = text_of(&folder.file("target.img", 8 << 20));
+    let server = nbdkit(&folder, &["memory", "8M"]);
+    for (name, text) in [("j.fio", FIO), ("j.txt", DISKSPD), ("j.vdb", VDBENCH), ("j.icf", ICF)] {
+        let job = folder.job(name, text);
+        for target in [&file, &server.address] {
+            let answer = lab_json(&["run", &job, "--target", target]);
+            let stage = &answer["stages"][0];
+            let reads = stage["groups"][0]["read"]["ios"].as_u64().expect("a count");
+            assert!(reads > 100 && stage["ended"] == "done", "{name} on {target}: {stage}");
+        }
+    }
+}
+
+#[test]
+fn tcp_connections_and_a_read_only_export_work_as_they_should() {
+    let folder = Folder::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port")
+        .port();
+    let mut child = std::process::Command::new("nbdkit")
+        .args(["-f", "-r", "-i", "127.0.0.1", "-p", &port.to_string(), "pattern", "8M"])
+        .spawn()
+        .expect("nbdkit is installed");
+    wait_for("nbdkit's port", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let address = format!("nbd://127.0.0.1:{port}/");
+    let read = lab(&["run", &folder.job("r.fio", FIO), "--target", &address]);
+    let write = lab(&["run", &folder.job("w.txt", DISKSPD), "--target", &address]);
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    assert!(read.is_ok(), "{read:?}");
+    assert!(write.expect_err("it takes no writes").text.contains("is read-only"));
+}
+
+/// A server that is stopped for 2 s of the 5 that are measured.
+fn with_a_stall(rate: &str) -> measured::StageRun {
+    let folder = Folder::new();
+    let server = nbdkit(&folder, &["memory", "8M"]);
+    let job = folder.job("j.fio", &format!("{FIO}iodepth=4\nruntime=5\n{rate}"));
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The stall begins when the run is well under way: its time is the test's subject.
+            std::thread::sleep(std::time::Duration::from_millis(1500));
+            signal(&server.child, libc::SIGSTOP);
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            signal(&server.child, libc::SIGCONT);
+        });
+        kept_run(&folder, &["run", &job, "--target", &server.address]).1
+    });
+    run.stages.into_iter().next().expect("a stage")
+}
+
+#[test]
+fn a_stall_shows_in_the_percentiles_of_an_open_loop() {
+    let stage = with_a_stall("rate_iops=500\nrate_process=poisson\nio_submit_mode=offload\n");
+    let total = stage.total();
+    let p999 = total.latency.percentile(0.999).expect("latencies");
+    let p75 = total.latency.percentile(0.75).expect("latencies");
+    assert!(p999 > 1_800_000_000, "the p99.9 is {p999} ns");
+    assert!(p75 > 100_000_000, "a third of what was due came in the stall, and waited: {p75} ns");
+    let service =
+        total.service.expect("an open loop measures service too").percentile(0.9).expect("latencies");
+    assert!(service < 100_000_000, "once begun, most were quick: {service} ns");
+    let kinds: Vec<FindingKind> = stage.findings().into_iter().map(|finding| finding.kind).collect();
+    assert!(kinds.contains(&FindingKind::Stall) && !kinds.contains(&FindingKind::HiddenStall), "{kinds:?}");
+}
+
+#[test]
+fn a_stall_that_a_closed_loop_hides_is_told() {
+    let stage = with_a_stall("");
+    let p999 = stage.total().latency.percentile(0.999).expect("latencies");
+    assert!(p999 < 1_000_000_000, "four I/Os among many thousands do not move it: {p999} ns");
+    let hidden = stage.findings().into_iter().find(|finding| finding.kind == FindingKind::HiddenStall);
+    let text = hidden.expect("the stall is told").text;
+    assert!(text.contains("nothing completed for 2") && text.contains("closed loop hides it"), "{text}");
+}
+
+#[test]
+fn every_io_is_counted_once_and_the_seconds_add_up() {
+    let folder = Folder::new();
+    let job = folder.job("j.fio", &format!("{FIO}numjobs=3\nruntime=2\n"));
+    let run = kept_run(&folder, &["run", &job, "--target", "null:8M"]).1;
+    let group = &run.stages[0].groups[0];
+    let by_second: u64 = group.intervals.iter().map(|interval| interval.latency[0].count()).sum();
+    assert_eq!(group.operations[0].ios, by_second);
+    assert_eq!(group.operations[0].latency.count(), by_second);
+    assert_eq!(group.operations[0].bytes, by_second * 4096);
+    let seen: u64 = run.stages[0]
+        .disks
+        .iter()
+        .flat_map(|disk| &disk.samples)
+        .map(|sample| sample.statistics.completed(iostats::Operations::Both))
+        .sum();
+    assert!(seen >= by_second, "{seen} of {by_second}");
+    assert_eq!(group.outstanding, 24);
+}
+
+#[test]
+fn an_experiment_sweeps_concludes_and_is_judged() {
+    let folder = Folder::new();
+    let file = folder.job(
+        "e.toml",
+        "name = 'sweep'\nseconds = 0.5\n[[vm]]\nname = 'vm'\nsize = '8MiB'\n[[workload]]\nname = 'read'\n[[sweep]]\n\
+         parameter = 'outstanding'\nvalues = [1, 2, 4, 8]\n[[expect]]\nfigure = 'iops'\nat_least = 1\n[[expect]]\nfigure = 'errors'\n\
+         equals = 0\n",
+    );
+    let dir = text_of(&folder.path("disks"));
+    let answer = lab_json(&["experiment", &file, "--dir", &dir]);
+    assert_eq!(answer["cells"].as_array().map(Vec::len), Some(4));
+    let text = answer["conclusions"].to_string();
+    assert!(text.contains("sweet spot") && text.contains("Kneedle"), "{text}");
+    let impossible = folder.job(
+        "i.toml",
+        &std::fs::read_to_string(&file).expect("text").replace("at_least = 1", "at_least = 1e12"),
+    );
+    let error = lab(&["experiment", &impossible, "--dir", &dir]).expect_err("nothing is so fast");
+    assert!(error.text.contains("expectations do not hold"), "{error}");
+}
