@@ -9,6 +9,7 @@ mod merge;
 pub mod permutation;
 pub mod places;
 pub mod popularity;
+pub mod spindle;
 pub mod stage;
 pub mod stream;
 pub mod streams;

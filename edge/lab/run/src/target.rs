@@ -5,6 +5,7 @@ mod busy;
 pub use busy::{Use, uses_of};
 
 use crate::generator::backend::Door;
+use crate::generator::spindle::Part;
 use crate::nbd::{Address, AddressError, Export, HandshakeError};
 use plan::{Caching, WriteThrough};
 use std::fs::{File, OpenOptions};
@@ -24,6 +25,8 @@ pub enum TargetName {
     Disk(String),
     /// So many bytes of nothing: every I/O succeeds at once.
     Null(u64),
+    /// A part of a simulated spindle: its name, the part's name, the part's size.
+    Spindle(String, String, u64),
 }
 
 /// Why a target cannot be had.
@@ -35,6 +38,14 @@ pub enum TargetError {
     /// A size that is none.
     #[error("{0}")]
     Size(#[from] base::units::SizeError),
+    /// A part of a spindle that is none.
+    #[error(
+        "`{text}` is no part of a simulated spindle: write spindle:NAME/PART/SIZE, as spindle:disk/vm1/1GiB"
+    )]
+    Spindle {
+        /// What was given.
+        text: String,
+    },
     /// A server that does not answer or refuses.
     #[error(transparent)]
     Export(#[from] HandshakeError),
@@ -93,7 +104,7 @@ pub enum TargetError {
 }
 
 impl TargetName {
-    /// Reads a name: `disk:NAME`, `null:SIZE`, an NBD address, else a path.
+    /// Reads a name: `disk:NAME`, `null:SIZE`, `spindle:NAME/PART/SIZE`, an NBD address, else a path.
     ///
     /// # Errors
     /// When it begins like an address or a size and is none.
@@ -103,6 +114,16 @@ impl TargetName {
         }
         if let Some(size) = text.strip_prefix("null:") {
             return Ok(TargetName::Null(base::units::parse_bytes(size)?));
+        }
+        if let Some(rest) = text.strip_prefix("spindle:") {
+            let [name, part, size] = rest.split('/').collect::<Vec<_>>()[..] else {
+                return Err(TargetError::Spindle { text: text.to_owned() });
+            };
+            return Ok(TargetName::Spindle(
+                name.to_owned(),
+                part.to_owned(),
+                base::units::parse_bytes(size)?,
+            ));
         }
         if Address::is_one(text) {
             return Ok(TargetName::Nbd(Address::parse(text)?));
@@ -127,6 +148,7 @@ enum What {
     Device(PathBuf),
     Nbd(Arc<Export>),
     Null,
+    Spindle(Part),
     /// Another machine's, or nobody's.
     Absent,
 }
@@ -156,6 +178,7 @@ impl Target {
     ) -> Result<Target, TargetError> {
         let (what, size) = match name {
             TargetName::Null(size) => (What::Null, *size),
+            TargetName::Spindle(name, part, size) => (What::Spindle(Part::of(name, part, *size)), *size),
             TargetName::Disk(disk) => {
                 let reason = "no host of Drystone was asked for it".to_owned();
                 return Err(TargetError::Disk { name: disk.clone(), reason });
@@ -190,6 +213,7 @@ impl Target {
             What::Device(_) => "block device",
             What::Nbd(_) => "NBD export",
             What::Null => "nothing",
+            What::Spindle(_) => "simulated spindle",
             What::Absent => "not here",
         }
     }
@@ -198,13 +222,18 @@ impl Target {
     pub fn path(&self) -> Option<&Path> {
         match &self.what {
             What::File(path) | What::Device(path) => Some(path),
-            What::Nbd(_) | What::Null | What::Absent => None,
+            What::Nbd(_) | What::Null | What::Spindle(_) | What::Absent => None,
         }
     }
 
-    /// Whether a map of it proves that every byte was written. Only file systems have such maps.
+    /// Whether a map of it proves that every byte was written. Only file systems have such maps;
+    /// what stores nothing needs none.
     pub fn is_written(&self) -> bool {
         use std::os::fd::AsRawFd;
+        if matches!(self.what, What::Null | What::Spindle(_)) {
+            // They store nothing: filling them changes nothing.
+            return true;
+        }
         let What::File(path) = &self.what else { return false };
         let Ok(file) = File::open(path) else { return false };
         // SAFETY: the call takes numbers only.
@@ -229,6 +258,7 @@ impl Target {
     pub fn open(&self, caching: Caching, writes: bool) -> Result<Door, TargetError> {
         let path = match &self.what {
             What::Null => return Ok(Door::Null),
+            What::Spindle(part) => return Ok(Door::Spindle(part.clone())),
             What::Absent => {
                 let reason = "it is another machine's".to_owned();
                 return Err(TargetError::Disk { name: self.name.clone(), reason });

@@ -193,8 +193,6 @@ impl Driver {
             if let Some(reason) = &agent.lost {
                 run.notes.push(format!("agent {} was lost: {reason}", agent.name));
             }
-            // Whoever is gone need not be told.
-            let _ = agent.send(&ToAgent::Bye);
         }
         Ok(run)
     }
@@ -322,6 +320,13 @@ impl Driver {
         whole.groups = groups.into_iter().map(|(_, group)| group).collect();
         whole.stalls.sort_by(|a, b| a.at.total_cmp(&b.at));
         whole
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Whoever is gone need not be told.
+        self.agents.iter_mut().for_each(|agent| agent.tell(&ToAgent::Bye));
     }
 }
 

@@ -1,9 +1,11 @@
 //! `lab experiment`.
 
+use super::agent::AgentsOptions;
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::{CommandError, ErrorKind, World, run};
-use crate::experiment::{Conditions, Experiment, execute, expand};
+use crate::agents::{DriveSettings, Driver, Invitation};
+use crate::experiment::{Bench, Conditions, Experiment, Here, There, execute, expand};
 use crate::generator::stage::Settings;
 use crate::runner::Event;
 use crate::target::Target;
@@ -12,6 +14,8 @@ use measured::ExperimentRun;
 use plan::{Plan, format_seconds};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Options of `lab experiment`.
 #[derive(Debug, Clone, Args)]
@@ -27,6 +31,9 @@ pub struct ExperimentOptions {
     /// Overwrite this target although it is in use. What it holds is lost.
     #[arg(long = "destroy-data", value_name = "TARGET")]
     pub destroy: Vec<String>,
+    /// Machines that run it, instead of this one; folders and targets are theirs.
+    #[command(flatten)]
+    pub agents: AgentsOptions,
     /// Every run counts for so many seconds, whatever the file says.
     #[arg(long)]
     pub seconds: Option<f64>,
@@ -62,7 +69,23 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
     if options.dry_run {
         return Ok(());
     }
+    let invitations = options.agents.invitations()?;
     let interrupted = run::on_signals();
+    let done = match invitations.is_empty() {
+        true => run_here(&experiment, &source, options, &interrupted, world),
+        false => run_there(&experiment, &source, options, &invitations, &interrupted, world),
+    };
+    run::end_signals(&interrupted);
+    show(&done?, options, world)
+}
+
+fn run_here(
+    experiment: &Experiment,
+    source: &str,
+    options: &ExperimentOptions,
+    interrupted: &Arc<AtomicBool>,
+    world: &mut World,
+) -> Result<ExperimentRun, CommandError> {
     let settings = Settings {
         processors: crate::runner::this_machine().processors as usize,
         go_on: false,
@@ -70,13 +93,47 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
         ledgers: Vec::new(),
         gate: None,
     };
-    let mut progress = Progress::new(std::io::stderr().is_terminal());
     let consent = Consent { destroy: options.destroy.clone() };
     let program = world.program.clone();
     let mut find = |plan: &Plan| find(plan, options, &consent, world).map_err(|error| error.to_string());
-    let mut conditions = Conditions {
-        find: &mut find,
+    let mut bench = Here { find: &mut find, settings, program: program.clone() };
+    run_on(&mut bench, experiment, source, interrupted, program)
+}
+
+fn run_there(
+    experiment: &Experiment,
+    source: &str,
+    options: &ExperimentOptions,
+    invitations: &[Invitation],
+    interrupted: &Arc<AtomicBool>,
+    world: &World,
+) -> Result<ExperimentRun, CommandError> {
+    let driver = Driver::connect(invitations)
+        .map_err(|error| CommandError::new(ErrorKind::Failed, error.to_string()))?;
+    let mut name = |plan: &Plan| name_targets(plan, options).map_err(|error| error.to_string());
+    let settings =
+        DriveSettings { program: world.program.clone(), go_on: false, interrupted: interrupted.clone() };
+    let mut bench = There {
+        driver,
+        name: &mut name,
+        by_hand: options.agents.place.clone(),
+        destroy: options.destroy.clone(),
         settings,
+    };
+    run_on(&mut bench, experiment, source, interrupted, world.program.clone())
+}
+
+fn run_on(
+    bench: &mut dyn Bench,
+    experiment: &Experiment,
+    source: &str,
+    interrupted: &Arc<AtomicBool>,
+    program: String,
+) -> Result<ExperimentRun, CommandError> {
+    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let mut conditions = Conditions {
+        bench,
+        interrupted: interrupted.clone(),
         program,
         observe: &mut |plan, event| match event {
             Event::Begins { stage, repeat } => progress.begins(plan, stage, repeat),
@@ -85,10 +142,7 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
         },
         tell: &mut |text| eprintln!("lab: {text}"),
     };
-    let done = execute(&experiment, &source, &mut conditions);
-    run::end_signals(&interrupted);
-    let done = done.map_err(|error| CommandError::new(ErrorKind::Failed, error))?;
-    show(&done, options, world)
+    execute(experiment, source, &mut conditions).map_err(|error| CommandError::new(ErrorKind::Failed, error))
 }
 
 /// What will happen, before it does.
@@ -125,11 +179,16 @@ fn find(
     consent: &Consent,
     world: &mut World,
 ) -> Result<Vec<Target>, CommandError> {
+    prepare::targets(&name_targets(plan, options)?, consent, world)
+}
+
+/// The plan with targets in the place of its disks.
+fn name_targets(plan: &Plan, options: &ExperimentOptions) -> Result<Plan, CommandError> {
     let mut named = plan.clone();
     for target in &mut named.targets {
         target.name = stands_for(&target.name, options)?;
     }
-    prepare::targets(&named, consent, world)
+    Ok(named)
 }
 
 fn stands_for(disk: &str, options: &ExperimentOptions) -> Result<String, CommandError> {

@@ -61,7 +61,10 @@ fn resolve(text: &str, world: &World) -> Result<(TargetName, u64), CommandError>
 
 fn target_error(error: TargetError) -> CommandError {
     let kind = match &error {
-        TargetError::Address(_) | TargetError::Size(_) | TargetError::NoSize { .. } => ErrorKind::Usage,
+        TargetError::Address(_)
+        | TargetError::Size(_)
+        | TargetError::Spindle { .. }
+        | TargetError::NoSize { .. } => ErrorKind::Usage,
         TargetError::Kind { .. } | TargetError::TooSmall { .. } | TargetError::ReadOnly { .. } => {
             ErrorKind::Refused
         }

@@ -269,7 +269,7 @@ fn size_of(name: &str) -> Option<u64> {
     use std::io::Seek;
     match TargetName::parse(name).ok()? {
         TargetName::Path(path) => std::fs::File::open(path).ok()?.seek(std::io::SeekFrom::End(0)).ok(),
-        TargetName::Null(size) => Some(size),
+        TargetName::Null(size) | TargetName::Spindle(_, _, size) => Some(size),
         TargetName::Nbd(_) | TargetName::Disk(_) => None,
     }
 }

@@ -1,28 +1,30 @@
 //! Runs an experiment's cells: prepared, preconditioned, in an order that spreads drift evenly.
 
+use super::bench::Bench;
 use super::expand::{CellPlan, Chosen, make};
 use super::expect::figure;
 use super::model::{Experiment, Figure, Fill, Over, Parameter, Search};
 use super::{conclude, expand, judge};
-use crate::generator::stage::Settings;
-use crate::runner::{self, Event};
-use crate::target::Target;
+use crate::runner::Event;
 use measured::{Cell, EXPERIMENT_VERSION, Ended, ExperimentRun, Run};
 use plan::{Amount, Content, Group, Length, Pattern, Plan, Stage, Timing};
 use statistics::steady::{SteadyState, steady_state};
 use statistics::words;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Points of a search at most.
 const SEARCH_POINTS_MAX: u32 = 24;
+/// Bytes of the writes that fill a target: its last part, where they do not divide it, is left as it is.
+const FILL_SIZE: u64 = 64 << 10;
 
 /// What an experiment's runs need of the world.
 pub struct Conditions<'a> {
-    /// Finds the targets of a plan, in its order.
-    pub find: &'a mut dyn FnMut(&Plan) -> Result<Vec<Target>, String>,
-    /// How stages are run.
-    pub settings: Settings,
+    /// What plans run on.
+    pub bench: &'a mut dyn Bench,
+    /// Set to end the run.
+    pub interrupted: Arc<AtomicBool>,
     /// The program's name and version.
     pub program: String,
     /// Told what happens, with the plan that it happens in.
@@ -66,7 +68,7 @@ pub fn execute(
 }
 
 fn interrupted(conditions: &Conditions) -> bool {
-    conditions.settings.interrupted.load(Ordering::Relaxed)
+    conditions.interrupted.load(Ordering::Relaxed)
 }
 
 /// Every cell once, then every cell once more from the last to the first, and so on: what changes slowly changes all alike.
@@ -110,13 +112,7 @@ fn note_failure(one: &Run, cell: &Cell, notes: &mut Vec<String>) {
 }
 
 fn run_one(experiment: &Experiment, plan: &Plan, conditions: &mut Conditions) -> Result<Run, String> {
-    let targets = (conditions.find)(plan)?;
-    if experiment.drop_caches {
-        targets.iter().for_each(Target::drop_cache);
-    }
-    let observe = &mut conditions.observe;
-    runner::run(plan, &targets, &conditions.settings, &conditions.program, &mut |event| observe(plan, event))
-        .map_err(|error| error.to_string())
+    conditions.bench.run(plan, experiment.drop_caches, conditions.observe)
 }
 
 /// Fills targets, and runs the preconditioning workload until it is steady.
@@ -165,37 +161,42 @@ fn fill(
     conditions: &mut Conditions,
     notes: &mut Vec<String>,
 ) -> Result<(), String> {
-    let targets = (conditions.find)(widest)?;
-    let proven =
-        |target: &Target| !experiment.prepare.always && content != Content::Zeroes && target.is_written();
-    let (skip, fill): (Vec<Target>, Vec<Target>) = targets.into_iter().partition(proven);
-    if !skip.is_empty() {
-        let names: Vec<&str> = skip.iter().map(|target| target.name.as_str()).collect();
-        notes.push(format!("not filled, as their maps show no hole: {}", names.join(" ")));
+    let written = match experiment.prepare.always || content == Content::Zeroes {
+        true => vec![false; widest.targets.len()],
+        false => conditions.bench.written(widest)?,
+    };
+    let mut plan = Plan { name: "fill".to_owned(), targets: widest.targets.clone(), ..Plan::default() };
+    let timing = Timing { length: Length::Amount(Amount::Passes(1.0)), ..Timing::seconds(1) };
+    let mut groups = Vec::new();
+    let mut filled = vec![false; widest.targets.len()];
+    for owner in widest.stages.iter().flat_map(|stage| &stage.groups) {
+        for &target in &owner.targets {
+            if written[target] || std::mem::replace(&mut filled[target], true) {
+                continue;
+            }
+            let name = format!("fill {}", widest.targets[target].name);
+            let mut group = Group::new(name, target, 4, Pattern::simple(FILL_SIZE, 0.0, 0.0), timing);
+            group.data.content = content.clone();
+            group.vm.clone_from(&owner.vm);
+            groups.push(group);
+        }
     }
-    if fill.is_empty() {
+    let skipped: Vec<&str> = widest
+        .targets
+        .iter()
+        .zip(&written)
+        .filter(|(_, written)| **written)
+        .map(|(target, _)| target.name.as_str())
+        .collect();
+    if !skipped.is_empty() {
+        notes.push(format!("not filled, as their maps show no hole: {}", skipped.join(" ")));
+    }
+    if groups.is_empty() {
         return Ok(());
     }
-    let timing = Timing { length: Length::Amount(Amount::Passes(1.0)), ..Timing::seconds(1) };
-    let groups = fill.iter().enumerate().map(|(index, target)| {
-        let size = (1 << 20).min(target.size);
-        let mut group =
-            Group::new(format!("fill {}", target.name), index, 4, Pattern::simple(size, 0.0, 0.0), timing);
-        group.data.content = content.clone();
-        group
-    });
-    let plan = Plan {
-        name: "fill".to_owned(),
-        targets: fill.iter().map(|target| plan::Target::named(&target.name)).collect(),
-        stages: vec![Stage::new("fill", groups.collect())],
-        ..Plan::default()
-    };
-    (conditions.tell)(&format!("fill {} targets", fill.len()));
-    let observe = &mut conditions.observe;
-    let one = runner::run(&plan, &fill, &conditions.settings, &conditions.program, &mut |event| {
-        observe(&plan, event)
-    })
-    .map_err(|error| error.to_string())?;
+    (conditions.tell)(&format!("fill {} targets", groups.len()));
+    plan.stages = vec![Stage::new("fill", groups)];
+    let one = conditions.bench.run(&plan, false, conditions.observe)?;
     match one.stages.first().map(|stage| &stage.ended) {
         Some(Ended::Failed(error)) => Err(format!("fill the targets: {error}")),
         _ => Ok(()),

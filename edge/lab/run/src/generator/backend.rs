@@ -99,6 +99,8 @@ pub enum Door {
     File(Arc<File>),
     /// A connection to an NBD server.
     Nbd(Arc<crate::nbd::Export>),
+    /// A simulated disk.
+    Spindle(crate::generator::spindle::Part),
     /// Nothing: every I/O succeeds at once.
     Null,
 }

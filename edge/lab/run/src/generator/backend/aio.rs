@@ -111,7 +111,7 @@ impl Backend for Aio {
                 self.ended.push(Ended { token: submission.token, result: submission.size as i32 });
                 return Ok(());
             }
-            Door::Nbd(_) => return Err(io::ErrorKind::Unsupported.into()),
+            Door::Nbd(_) | Door::Spindle(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         let opcode = match submission.call {
             Call::Read => PREAD,

@@ -43,7 +43,7 @@ impl Backend for Blocking {
         let result = match &self.doors[submission.door] {
             Door::File(file) => perform(file, submission),
             Door::Null => submission.size as i32,
-            Door::Nbd(_) => return Err(io::ErrorKind::Unsupported.into()),
+            Door::Nbd(_) | Door::Spindle(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         self.ended.push(Ended { token: submission.token, result });
         Ok(())

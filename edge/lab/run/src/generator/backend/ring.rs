@@ -2,10 +2,12 @@
 
 use super::{Backend, Call, Door, Ended, Submission, Wait, take_some, trim};
 use crate::clock;
+use crate::generator::spindle::Part;
 use crate::nbd::{Conversation, HandshakeError, Link};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -33,6 +35,8 @@ pub struct Ring {
     ring: IoUring,
     doors: Vec<Way>,
     ended: Vec<Ended>,
+    /// What simulated disks have under way: when it ends, and what it was.
+    simulated: BinaryHeap<Reverse<(u64, u32, i32)>>,
     queued: u32,
     under_way: u32,
     /// Connections with requests that are not in a send yet.
@@ -45,6 +49,7 @@ pub struct Ring {
 enum Way {
     File { file: Arc<File>, can_punch: bool },
     Nbd(Box<Connection>),
+    Spindle(Part),
     Null,
 }
 
@@ -90,6 +95,7 @@ impl Ring {
                         Way::File { file, can_punch }
                     }
                     Door::Nbd(export) => Way::Nbd(Box::new(Connection::open(&export.address, depth)?)),
+                    Door::Spindle(part) => Way::Spindle(part),
                     Door::Null => Way::Null,
                 })
             })
@@ -99,6 +105,7 @@ impl Ring {
             ring,
             doors,
             ended: Vec::new(),
+            simulated: BinaryHeap::new(),
             queued: 0,
             under_way: 0,
             to_send: false,
@@ -181,6 +188,19 @@ impl Ring {
         self.push(&entry.user_data(KIND_FILE | u64::from(submission.token)))
     }
 
+    fn end_simulated(&mut self) {
+        if self.simulated.is_empty() {
+            return;
+        }
+        let now = clock::now();
+        while let Some(&Reverse((done, token, result))) = self.simulated.peek()
+            && done <= now
+        {
+            self.simulated.pop();
+            self.ended.push(Ended { token, result });
+        }
+    }
+
     /// Waits for `count` completions, or until `until` where that is before the next tick.
     fn wait(&mut self, count: u32, until: u64) -> io::Result<()> {
         let left = until.saturating_sub(clock::now());
@@ -261,6 +281,11 @@ impl Backend for Ring {
     fn begin(&mut self, submission: Submission) -> io::Result<()> {
         match &mut self.doors[submission.door] {
             Way::File { .. } => self.begin_file(submission),
+            Way::Spindle(part) => {
+                let done = part.serve(clock::now(), submission.offset, u64::from(submission.size));
+                self.simulated.push(Reverse((done, submission.token, submission.size as i32)));
+                Ok(())
+            }
             Way::Null => {
                 self.ended.push(Ended { token: submission.token, result: submission.size as i32 });
                 Ok(())
@@ -279,12 +304,15 @@ impl Backend for Ring {
     }
 
     fn collect(&mut self, wait: Wait, most: usize, ended: &mut Vec<Ended>) -> io::Result<()> {
+        self.end_simulated();
         take_some(&mut self.ended, most, ended);
         self.take_completions(most, ended);
         if let Wait::For { count, until } = wait
             && ended.is_empty()
         {
-            self.wait(count, until)?;
+            let simulated = self.simulated.peek().map_or(u64::MAX, |Reverse((done, ..))| *done);
+            self.wait(count, until.min(simulated))?;
+            self.end_simulated();
             take_some(&mut self.ended, most, ended);
             self.take_completions(most, ended);
         }
