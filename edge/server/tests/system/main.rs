@@ -14,6 +14,7 @@ mod damage;
 mod devices;
 mod file_systems;
 mod host;
+mod lab;
 mod limits;
 mod nbd;
 mod repair;
