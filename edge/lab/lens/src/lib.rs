@@ -6,13 +6,20 @@
 //! Relies on `base`, `iostats`, `plan` and `statistics`. Must never open a file, ask for the time or keep a whole trace: what
 //! readers and analyses hold is bounded, whatever comes.
 
+mod builder;
 mod capture;
+mod error;
+mod event;
 mod latencies;
 mod named;
 mod surface;
+pub mod trace;
 mod window;
 
+pub use builder::{CaptureBuilder, DISKS_MAX, WINDOWS_MAX};
 pub use capture::{Capture, Disk, Gap};
+pub use error::ReadError;
+pub use event::{Action, Event};
 pub use latencies::{Latencies, LatencyBin};
 pub use surface::{
     COLUMNS_MAX, Resolution, Surface, SurfaceDifferenceError, SurfaceGroup, difference, differences,
