@@ -14,6 +14,7 @@ mod latencies;
 mod named;
 mod surface;
 pub mod trace;
+pub mod vscsi;
 mod window;
 
 pub use builder::{CaptureBuilder, DISKS_MAX, WINDOWS_MAX};
