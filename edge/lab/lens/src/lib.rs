@@ -8,8 +8,10 @@
 
 mod builder;
 mod capture;
+mod divergence;
 mod error;
 mod event;
+pub mod interference;
 mod latencies;
 mod named;
 mod surface;
@@ -19,8 +21,10 @@ mod window;
 
 pub use builder::{CaptureBuilder, DISKS_MAX, WINDOWS_MAX};
 pub use capture::{Capture, Disk, Gap};
+pub use divergence::divergence;
 pub use error::ReadError;
 pub use event::{Action, Event};
+pub use interference::{Interference, interference};
 pub use latencies::{Latencies, LatencyBin};
 pub use surface::{
     COLUMNS_MAX, Resolution, Surface, SurfaceDifferenceError, SurfaceGroup, difference, differences,
