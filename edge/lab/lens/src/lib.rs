@@ -6,11 +6,13 @@
 //! Relies on `base`, `iostats`, `plan` and `statistics`. Must never open a file, ask for the time or keep a whole trace: what
 //! readers and analyses hold is bounded, whatever comes.
 
+pub mod analysis;
 mod builder;
 mod capture;
 mod divergence;
 mod error;
 mod event;
+pub mod fit;
 pub mod interference;
 mod latencies;
 mod named;
