@@ -17,6 +17,7 @@ pub mod interference;
 mod latencies;
 mod named;
 mod surface;
+pub mod text;
 pub mod trace;
 pub mod vscsi;
 mod window;

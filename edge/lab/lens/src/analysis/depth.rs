@@ -20,8 +20,8 @@ pub struct Outstanding {
     pub variation: f64,
     /// The most that an I/O found.
     pub most: u64,
-    /// (`at_arrival` - `mean`) by `at_arrival`: from 0 in a closed loop to 1 / `at_arrival` for independent arrivals. Beyond
-    /// these, times or latencies of the trace are not what they say.
+    /// (`at_arrival` - `mean`) by `at_arrival`: 0 in a closed loop, up to 1 / `at_arrival` for arrivals on their own, more where
+    /// there is idle time between bursts. Below 0, times or latencies of the trace are not what they say.
     pub residual: f64,
 }
 

@@ -187,7 +187,7 @@ impl HeatMap {
         for (key, region) in &self.regions {
             let begin = (key & ((1 << 44) - 1)) << self.bits;
             // A region may lie in several zones; it is taken to be even inside.
-            let (first, last) = (begin.max(from), (begin + (1 << self.bits)).min(to));
+            let (first, last) = (begin.max(from), begin.saturating_add(1 << self.bits).min(to));
             if first >= last {
                 continue;
             }

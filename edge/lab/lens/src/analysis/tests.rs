@@ -70,7 +70,12 @@ fn disks_are_kept_apart_and_added_up() {
 
 #[test]
 fn no_event_makes_it_panic() {
-    let mut random = Random::new(2);
+    (2..12).for_each(extremes);
+    assert_eq!(analyzed([]).overall.ios, 0);
+}
+
+fn extremes(seed: u64) {
+    let mut random = Random::new(seed);
     let mut analysis = Analysis::new(Options { block: 0, window_s: 0.0, sampling: Sampling::Rate(0.0) });
     let mut at_ns = 0u64;
     let extreme = |random: &mut Random| random.bits() >> random.below(64);
@@ -84,5 +89,9 @@ fn no_event_makes_it_panic() {
     }
     let found = analysis.finish(&[]);
     assert!(found.disks.len() <= DISKS_MAX);
-    assert_eq!(analyzed([]).overall.ios, 0);
+    for disk in &found.disks {
+        assert!(crate::text::profile(disk).contains(&disk.name));
+    }
+    let fitted = crate::fit::fit(&found, "extremes", 0);
+    assert!(fitted.plan.targets.len() <= DISKS_MAX);
 }

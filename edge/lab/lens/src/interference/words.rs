@@ -48,7 +48,7 @@ fn relative(before: f64, after: f64) -> String {
 }
 
 fn own_change(change: &Change, name: &str, at_s: f64) -> String {
-    let at = format!("at {at_s:.0} s");
+    let at = format!("at {} s", number(at_s));
     match change.role {
         Role::Started => format!("{name}'s start {at}"),
         Role::Stopped => format!("{name}'s stop {at}"),
@@ -165,7 +165,7 @@ fn of_event(event: &Incident, names: &[&str]) -> String {
     let changed = named(&|role| may_harm(role) || may_relieve(role));
     let affected = named(&|role| matches!(role, Role::Slower | Role::Faster));
     let unclear = named(&|role| role == Role::Unclear);
-    let at = format!("At {:.0} s", event.at_s);
+    let at = format!("At {} s", number(event.at_s));
     let what: Vec<String> = event
         .changes
         .iter()

@@ -50,6 +50,10 @@ impl Lines for Latency {
     }
 
     fn end(&mut self, found: &mut Found) {
+        if self.any {
+            let note = "Times are whole milliseconds: how many I/Os were outstanding and how they follow one another is blurred.";
+            found.notes.push(note.to_owned());
+        }
         if self.any && !self.offsets {
             let note = "All offsets are 0: the log was written without log_offset=1, so nothing can be said of where.";
             found.notes.push(note.to_owned());

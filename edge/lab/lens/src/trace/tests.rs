@@ -159,7 +159,7 @@ fn fios_latency_log_tells_when_an_io_ended() {
     let expected = ["0 fio Read 16187392 8192 7378000 -", "7878000 fio Write 4096 4096 500000 -"];
     check(text, Format::FioLatency, &expected);
     let without = "7, 7378000, 0, 8192, 0\n9, 7378000, 0, 8192, 0\n";
-    assert!(events_of(without).1.notes[0].contains("log_offset=1"));
+    assert!(events_of(without).1.notes[1].contains("log_offset=1"));
     let averages =
         read("l", "500, 81234, 0, 0, 0\n1000, 81234, 0, 0, 0\n".as_bytes(), None, |_| ()).unwrap_err();
     assert!(averages.to_string().contains("log_avg_msec"), "{averages}");
