@@ -1,0 +1,300 @@
+//! Who slows whom: disks that share something below them.
+//!
+//! Each disk's pace and latency are cut where their level changes. At each such event, a disk that asks for more, or for
+//! something else, may be a cause; one that asks for the same and gets less is a victim. That IOPS fell is no proof: only with
+//! the same pattern and as much outstanding was less given. A verdict needs one possible cause, not several.
+
+mod correlation;
+mod figures;
+mod grid;
+mod words;
+
+use iostats::Operations;
+use serde::Serialize;
+
+use crate::capture::Capture;
+use crate::window::Window;
+use figures::EFFECT_MIN;
+use grid::Grid;
+
+pub use correlation::Correlation;
+pub use figures::{Change, Figures, PATTERN_MOVED, Role};
+
+/// Changes of level smaller than this are none (10 %).
+const CUT_MIN: f64 = 0.10;
+/// Cuts of several disks within so many windows are one event.
+const TOGETHER: usize = 2;
+/// An effect below this part of the other direction's is little beside it (of logarithms).
+const LITTLE: f64 = 0.25;
+/// Where chance does as well more often than this, nothing is claimed.
+const CHANCE_MAX: f64 = 0.25;
+/// Events that are looked at; a capture with more is too restless for this.
+const EVENTS_MAX: usize = 200;
+
+/// What a capture tells of interference between its disks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Interference {
+    /// Times at which some disk changed, in order.
+    pub events: Vec<Incident>,
+    /// Pairs of which something is known, in order of disks.
+    pub relations: Vec<Relation>,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// The same in words.
+    pub sentences: Vec<String>,
+}
+
+/// What it comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// At least one disk slows another: see [`Interference::relations`].
+    Interference,
+    /// Disks changed, and no other got less or more by it.
+    NoInterference,
+    /// Nothing can be concluded: one disk alone, nothing that changed, several possible causes, or no latencies.
+    CannotTell,
+}
+
+/// A time at which some disk changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Incident {
+    /// In seconds after the capture began.
+    pub at_s: f64,
+    /// All disks, in their order.
+    pub changes: Vec<Change>,
+}
+
+/// What is known of two disks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Relation {
+    /// Index of the first disk: the cause, if there is one.
+    pub one: usize,
+    /// Index of the second: the victim, if there is one.
+    pub other: usize,
+    /// What it is.
+    pub kind: RelationKind,
+    /// By how much the second became slower by the first, as a logarithm of a ratio; 0 if it did not.
+    pub effect: f64,
+    /// By how much the first became slower by the second; none where that was never seen.
+    pub effect_back: Option<f64>,
+    /// How closely the second's latency follows the first's load.
+    pub follows: Option<Correlation>,
+}
+
+/// How two disks stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelationKind {
+    /// The first slows the second, and not, or much less, the other way round.
+    CauseAndVictim,
+    /// Each slows the other.
+    Mutual,
+    /// Whether one slows the other cannot be told: see the sentences.
+    Unclear,
+}
+
+/// What one disk's change did to another, at one event.
+#[derive(Debug, Clone, Copy)]
+struct Evidence {
+    event: usize,
+    /// Above 0 when the other got less from a change that can do harm, or more from one that gives relief.
+    effect: f64,
+}
+
+/// Finds out who slows whom.
+pub fn interference(capture: &Capture) -> Interference {
+    let grid = Grid::new(capture);
+    let names: Vec<&str> = capture.disks.iter().map(|disk| disk.name.as_str()).collect();
+    let events = incidents(&grid);
+    let mut relations = Vec::new();
+    for one in 0..names.len() {
+        for other in one + 1..names.len() {
+            relations.extend(relation(&grid, &events, one, other));
+        }
+    }
+    let found = relations.iter().any(|relation| relation.kind != RelationKind::Unclear);
+    let unexplained = events.iter().any(|event| is_unexplained(event, &relations));
+    let verdict = match (found, names.len()) {
+        (true, _) => Verdict::Interference,
+        (false, 0 | 1) => Verdict::CannotTell,
+        (false, _) if events.is_empty() || unexplained || !relations.is_empty() => Verdict::CannotTell,
+        (false, _) if !events.iter().any(shows_independence) => Verdict::CannotTell,
+        (false, _) => Verdict::NoInterference,
+    };
+    let mut result = Interference { events, relations, verdict, sentences: Vec::new() };
+    result.sentences = words::sentences(&result, &names);
+    result
+}
+
+/// The cells at which some disk's pace or latency changes its level, neighbours taken together.
+fn cuts(grid: &Grid) -> Vec<usize> {
+    let mut all: Vec<usize> = Vec::new();
+    for row in &grid.rows {
+        let pace =
+            |window: &Option<Window>| window.as_ref().map_or(0.0, |window| window.iops(Operations::Both));
+        let paces: Vec<f64> = row.iter().map(pace).collect();
+        let mut latency = 0.0;
+        let latencies: Vec<f64> = row
+            .iter()
+            .map(|window| {
+                // Where there was no I/O, the latency is what it was.
+                let known = window.as_ref().and_then(|window| window.latency_mean_s(Operations::Both));
+                latency = known.unwrap_or(latency);
+                latency
+            })
+            .collect();
+        for series in [paces, latencies] {
+            let stretches = statistics::stretches(&series, CUT_MIN);
+            all.extend(stretches.iter().map(|stretch| stretch.from).filter(|&from| from > 0));
+        }
+    }
+    all.sort_unstable();
+    let mut together: Vec<Vec<usize>> = Vec::new();
+    for cut in all {
+        match together.last_mut() {
+            Some(group) if cut - group[0] <= TOGETHER => group.push(cut),
+            _ => together.push(vec![cut]),
+        }
+    }
+    // The middle of a group: where most of its series changed.
+    together.iter().map(|group| group[group.len() / 2]).collect()
+}
+
+fn incidents(grid: &Grid) -> Vec<Incident> {
+    let mut borders = vec![0];
+    borders.extend(cuts(grid).into_iter().take(EVENTS_MAX));
+    borders.push(grid.cells());
+    borders.dedup();
+    borders
+        .windows(3)
+        .map(|border| {
+            let span = (border[0], border[1], border[2]);
+            let changes =
+                grid.rows.iter().enumerate().map(|(disk, row)| figures::change(disk, row, span)).collect();
+            Incident { at_s: grid.at_s(border[1]), changes }
+        })
+        // What no disk shows as a change was noise.
+        .filter(|event: &Incident| event.changes.iter().any(|change| is_change(change.role)))
+        .collect()
+}
+
+fn is_change(role: Role) -> bool {
+    !matches!(role, Role::Absent | Role::Same)
+}
+
+/// May a change of this kind take something from others?
+fn may_harm(role: Role) -> bool {
+    matches!(role, Role::Started | Role::MoreLoad | Role::OtherPattern)
+}
+
+/// May it give something back?
+fn may_relieve(role: Role) -> bool {
+    matches!(role, Role::Stopped | Role::LessLoad | Role::OtherPattern)
+}
+
+/// The only disk for which this holds at an event.
+fn only(event: &Incident, holds: impl Fn(Role) -> bool) -> Option<usize> {
+    let mut found = event.changes.iter().filter(|change| holds(change.role));
+    let first = found.next()?;
+    found.next().is_none().then_some(first.disk)
+}
+
+/// What the changes of `cause` did to `victim`, where nobody else can have done it.
+fn evidence(events: &[Incident], cause: usize, victim: usize) -> Vec<Evidence> {
+    let changed = |role| may_harm(role) || may_relieve(role);
+    let mut all = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        let change = &event.changes[victim];
+        let effect = match change.role {
+            Role::Slower if only(event, may_harm) == Some(cause) => change.effect,
+            Role::Faster if only(event, may_relieve) == Some(cause) => -change.effect,
+            Role::Same if only(event, changed) == Some(cause) => 0.0,
+            _ => continue,
+        };
+        all.push(Evidence { event: index, effect });
+    }
+    all
+}
+
+/// The mean effect, and whether at least half of the evidence shows one.
+fn effect_of(evidence: &[Evidence]) -> Option<f64> {
+    if evidence.is_empty() {
+        return None;
+    }
+    let seen = evidence.iter().filter(|one| one.effect >= EFFECT_MIN).count();
+    if seen * 2 <= evidence.len() && seen > 0 {
+        // Sometimes it did and at least as often it did not.
+        return Some(f64::NAN);
+    }
+    Some(evidence.iter().map(|one| one.effect).sum::<f64>() / evidence.len() as f64)
+}
+
+fn relation(grid: &Grid, events: &[Incident], one: usize, other: usize) -> Option<Relation> {
+    let there = effect_of(&evidence(events, one, other));
+    let back = effect_of(&evidence(events, other, one));
+    let contradicts = |effect: Option<f64>| effect.is_some_and(f64::is_nan);
+    if contradicts(there) || contradicts(back) {
+        // The direction in which more was seen, even if only once, is told.
+        let seen =
+            |cause, victim| evidence(events, cause, victim).iter().map(|one| one.effect).fold(0.0, f64::max);
+        let (effect, effect_back) = (seen(one, other), seen(other, one));
+        let (one, other, effect) =
+            if effect >= effect_back { (one, other, effect) } else { (other, one, effect_back) };
+        return Some(Relation {
+            one,
+            other,
+            kind: RelationKind::Unclear,
+            effect,
+            effect_back: None,
+            follows: None,
+        });
+    }
+    let (strong, weak) = (there.unwrap_or(0.0), back.unwrap_or(0.0));
+    if strong.max(weak) < EFFECT_MIN {
+        return None;
+    }
+    // The stronger direction is told first.
+    let (cause, victim, effect, effect_back) =
+        if strong >= weak { (one, other, strong, back) } else { (other, one, weak, there) };
+    let little = effect_back.unwrap_or(0.0) < EFFECT_MIN.max(effect * LITTLE);
+    let follows = correlation(grid, cause, victim);
+    let kind = match follows {
+        Some(found) if found.chance > CHANCE_MAX || found.rank <= 0.0 => RelationKind::Unclear,
+        _ if little => RelationKind::CauseAndVictim,
+        _ => RelationKind::Mutual,
+    };
+    Some(Relation { one: cause, other: victim, kind, effect, effect_back, follows })
+}
+
+/// How the victim's latency follows the cause's load, over the time in which the victim did something.
+fn correlation(grid: &Grid, cause: usize, victim: usize) -> Option<Correlation> {
+    let pairs = grid.rows[victim].iter().zip(&grid.rows[cause]).filter_map(|(victim, cause)| {
+        let latency = victim.as_ref()?.latency_mean_s(Operations::Both)?;
+        let cause = cause.as_ref()?;
+        // What it does to others is what it keeps outstanding; without that, what it asks for.
+        Some((latency, cause.outstanding_mean.unwrap_or(0.0).max(cause.iops(Operations::Both))))
+    });
+    let (latencies, loads): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    correlation::follows(&latencies, &loads)
+}
+
+/// True when some disk got less or more at an event, and no relation that was found explains it.
+fn is_unexplained(event: &Incident, relations: &[Relation]) -> bool {
+    event.changes.iter().any(|change| match change.role {
+        Role::Slower | Role::Faster => !relations.iter().any(|relation| {
+            relation.kind != RelationKind::Unclear && [relation.one, relation.other].contains(&change.disk)
+        }),
+        Role::Unclear => true,
+        _ => false,
+    })
+}
+
+/// True when one disk changed what it asks for and another, busy all the while, did not feel it.
+fn shows_independence(event: &Incident) -> bool {
+    let changed = event.changes.iter().any(|change| may_harm(change.role) || may_relieve(change.role));
+    changed && event.changes.iter().any(|change| change.role == Role::Same)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The verdict in words.
+
+use statistics::words::{milliseconds, number, percent};
+
+use super::figures::{Change, EFFECT_MIN, Role};
+use super::{
+    Incident, Interference, Relation, RelationKind, Verdict, evidence, is_change, may_harm, may_relieve,
+};
+
+pub(super) fn sentences(found: &Interference, names: &[&str]) -> Vec<String> {
+    let mut sentences: Vec<String> =
+        found.relations.iter().map(|relation| of_relation(relation, &found.events, names)).collect();
+    let told = |change: &Change| {
+        let disk = change.disk;
+        found.relations.iter().any(|relation| relation.one == disk || relation.other == disk)
+    };
+    for event in &found.events {
+        // What a relation does not tell of.
+        if !event.changes.iter().any(|change| is_change(change.role) && told(change)) {
+            sentences.push(of_event(event, names));
+        }
+    }
+    sentences.push(
+        match (found.verdict, names.len()) {
+            (Verdict::Interference, _) => return sentences,
+            (Verdict::CannotTell, 0 | 1) => "Cannot tell: interference needs at least two disks in one capture.",
+            (Verdict::CannotTell, _) if found.events.is_empty() => {
+                "Cannot tell: no disk changed what it does, so nothing shows what one does to another. Stop or start one of them."
+            }
+            (Verdict::CannotTell, _) => {
+                "Cannot tell who slows whom. Change the load of one disk at a time, with the others busy."
+            }
+            (Verdict::NoInterference, _) => "No disk slows another in this capture.",
+        }
+        .to_owned(),
+    );
+    sentences
+}
+
+/// `NaN` and the like never come here: figures are of windows with I/O.
+fn iops(value: f64) -> String {
+    if value >= 100.0 { format!("{value:.0}") } else { number(value) }
+}
+
+fn relative(before: f64, after: f64) -> String {
+    let change = after / before - 1.0;
+    format!("{}{}", if change > 0.0 { "+" } else { "" }, percent(change))
+}
+
+fn own_change(change: &Change, name: &str, at_s: f64) -> String {
+    let at = format!("at {} s", number(at_s));
+    match change.role {
+        Role::Started => format!("{name}'s start {at}"),
+        Role::Stopped => format!("{name}'s stop {at}"),
+        Role::MoreLoad => format!("{name}'s rise to {} IOPS {at}", iops(change.after.iops)),
+        Role::LessLoad => format!("{name}'s fall to {} IOPS {at}", iops(change.after.iops)),
+        _ => format!("{name}'s change of pattern {at}"),
+    }
+}
+
+/// "cut VM1 from 600 to 117 IOPS (-81 %)".
+fn consequence(change: &Change, name: &str) -> String {
+    let (before, after) = (&change.before, &change.after);
+    let pace = (after.iops / before.iops).ln().abs();
+    if pace >= EFFECT_MIN {
+        let verb = if after.iops < before.iops { "cut" } else { "let" };
+        let to = if after.iops < before.iops { "from" } else { "rise from" };
+        let relative = relative(before.iops, after.iops);
+        return format!("{verb} {name} {to} {} to {} IOPS ({relative})", iops(before.iops), iops(after.iops));
+    }
+    let verb = if change.effect > 0.0 { "slowed" } else { "sped up" };
+    let (Some(old), Some(new)) = (before.latency_s, after.latency_s) else { return format!("{verb} {name}") };
+    format!("{verb} {name} from {} to {} ({})", milliseconds(old), milliseconds(new), relative(old, new))
+}
+
+fn unchanged(change: &Change, name: &str) -> String {
+    match (change.length_moved, change.distance_moved) {
+        (Some(length), Some(distance)) => {
+            format!("{name}'s size and distance histograms did not change (JS {:.2})", length.max(distance))
+        }
+        (Some(moved), None) | (None, Some(moved)) => {
+            format!("{name}'s pattern did not change (JS {moved:.2})")
+        }
+        (None, None) => format!("{name}'s pattern is not known"),
+    }
+}
+
+fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> String {
+    let (cause, victim) = (names[relation.one], names[relation.other]);
+    let strongest = |from: usize, to: usize| {
+        let all = evidence(events, from, to);
+        all.into_iter().max_by(|one, other| one.effect.total_cmp(&other.effect))
+    };
+    let mut parts = Vec::new();
+    if let Some(found) = strongest(relation.one, relation.other) {
+        let event = &events[found.event];
+        let change = &event.changes[relation.other];
+        let own = own_change(&event.changes[relation.one], cause, event.at_s);
+        parts.push(format!("{own} {}", consequence(change, victim)));
+        parts.push(unchanged(change, victim));
+    }
+    if relation.kind == RelationKind::Unclear {
+        let chance = relation.follows.map(|found| percent(found.chance));
+        let reason = match chance {
+            Some(chance) => format!("chance does as well in {chance} of cases"),
+            None => "at other times the same change did nothing".to_owned(),
+        };
+        return format!("{}; but {reason}: cannot tell whether {cause} slows {victim}.", parts.join("; "));
+    }
+    if let Some(found) = strongest(relation.other, relation.one) {
+        let event = &events[found.event];
+        let change = &event.changes[relation.one];
+        let own = own_change(&event.changes[relation.other], victim, event.at_s);
+        parts.push(match relation.kind {
+            RelationKind::Mutual => format!("{own} {}", consequence(change, cause)),
+            _ => little(change, cause, &event.changes[relation.other], victim),
+        });
+    } else {
+        parts.push(format!("what {victim} does to {cause} was never seen alone"));
+    }
+    let end = match relation.kind {
+        RelationKind::Mutual => {
+            let together =
+                together(relation, events, names).map_or(String::new(), |text| format!(" ({text})"));
+            format!("{cause} and {victim} slow each other{together}.")
+        }
+        _ => format!("{cause} is the cause, {victim} the victim."),
+    };
+    format!("{}: {end}", parts.join("; "))
+}
+
+/// "VM2 changed little when VM1 stopped".
+fn little(change: &Change, name: &str, other: &Change, other_name: &str) -> String {
+    let what = match other.role {
+        Role::Started => "started",
+        Role::Stopped => "stopped",
+        Role::MoreLoad => "asked for more",
+        Role::LessLoad => "asked for less",
+        _ => "changed its pattern",
+    };
+    let figures = relative(change.before.iops, change.after.iops);
+    format!("{name} changed little when {other_name} {what} ({figures})")
+}
+
+/// The sum of both against what one got alone, where one started while the other went on.
+fn together(relation: &Relation, events: &[Incident], names: &[&str]) -> Option<String> {
+    let pair = [(relation.one, relation.other), (relation.other, relation.one)];
+    let (event, alone) = events.iter().find_map(|event| {
+        let found = pair.iter().find(|(starts, goes_on)| {
+            event.changes[*starts].role == Role::Started && event.changes[*goes_on].role == Role::Slower
+        })?;
+        Some((event, found.1))
+    })?;
+    let sum: f64 = pair.iter().map(|(disk, _)| event.changes[*disk].after.iops).sum();
+    let before = event.changes[alone].before.iops;
+    let meaning = if sum < before * 0.95 { ": the order of I/Os matters to what is below" } else { "" };
+    let (sum, before) = (iops(sum), iops(before));
+    Some(format!("together {sum} IOPS, {} alone {before}{meaning}", names[alone]))
+}
+
+fn of_event(event: &Incident, names: &[&str]) -> String {
+    let named = |holds: &dyn Fn(Role) -> bool| -> Vec<&str> {
+        event.changes.iter().filter(|change| holds(change.role)).map(|change| names[change.disk]).collect()
+    };
+    let changed = named(&|role| may_harm(role) || may_relieve(role));
+    let affected = named(&|role| matches!(role, Role::Slower | Role::Faster));
+    let unclear = named(&|role| role == Role::Unclear);
+    let at = format!("At {} s", number(event.at_s));
+    let what: Vec<String> = event
+        .changes
+        .iter()
+        .filter(|change| is_change(change.role))
+        .map(|change| {
+            let (before, after) = (iops(change.before.iops), iops(change.after.iops));
+            let name = names[change.disk];
+            match change.role {
+                Role::Started => format!("{name} started ({after} IOPS)"),
+                Role::Stopped => format!("{name} stopped ({before} IOPS before)"),
+                Role::MoreLoad => format!("{name} asked for more ({before} to {after} IOPS)"),
+                Role::LessLoad => format!("{name} asked for less ({before} to {after} IOPS)"),
+                Role::OtherPattern => format!("{name} changed its pattern ({before} to {after} IOPS)"),
+                Role::Slower => {
+                    format!("{name} got less ({before} to {after} IOPS) with as much outstanding")
+                }
+                Role::Faster => {
+                    format!("{name} got more ({before} to {after} IOPS) with as much outstanding")
+                }
+                _ => format!("{name}'s pace changed ({before} to {after} IOPS)"),
+            }
+        })
+        .collect();
+    let meaning = match (changed.len(), affected.len(), unclear.len()) {
+        (_, _, 1..) => "without latencies it cannot be told whether less was asked for or less was given",
+        (0, 1.., _) => "no disk of this capture asked for anything else, so the cause is none of them",
+        (1, 0, _) => "no other disk changed",
+        (2.., 0, _) => "they changed together, and none got less than it asked for",
+        _ => "several may be the cause, and which one cannot be told",
+    };
+    format!("{at}, {}: {meaning}.", what.join(", "))
+}

@@ -1,0 +1,444 @@
+//! Readers of traces: text of any size, line by line, in bounded memory.
+//!
+//! A line is one I/O, or a step of one that is put together with its other steps (blkparse, kernel tracepoints). I/Os are put
+//! in order of time within a bound; lines that cannot be used are counted, and a trace that is mostly such lines is an error.
+
+mod detect;
+mod fields;
+mod fio;
+mod kernel;
+mod order;
+mod pairing;
+mod tables;
+
+use std::io::BufRead;
+
+use serde::Serialize;
+
+use crate::error::{ReadError, quoted};
+use crate::event::Event;
+use order::Order;
+
+pub use detect::detect;
+
+/// No line is longer; what is beyond is not looked at.
+pub const LINE_BYTES_MAX: usize = 16 << 10;
+/// Disks that are told apart; I/Os of further ones are dropped and counted.
+pub const DISKS_MAX: usize = 16_384;
+/// I/Os that wait to be put in order, unless a caller asks for fewer: what comes later than so many others is dropped.
+pub const ORDER_MAX: usize = 65_536;
+/// Characters of a disk's name that are looked at.
+const NAME_MAX: usize = 128;
+
+/// A form of trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// `blkparse`'s text.
+    Blkparse,
+    /// Block tracepoints as `trace_pipe`, `trace` and `perf script` print them.
+    Tracepoints,
+    /// fio's log of latencies, one line an I/O.
+    FioLatency,
+    /// fio's iolog, version 2 or 3.
+    FioIolog,
+    /// The table of the MSR Cambridge traces.
+    Msr,
+    /// The table of the Tencent CBS traces.
+    Tencent,
+    /// The table of the Alibaba block traces.
+    Alibaba,
+    /// bcc's `biosnoop`.
+    Biosnoop,
+}
+
+impl Format {
+    /// All that there are.
+    pub const ALL: [Format; 8] = [
+        Format::Blkparse,
+        Format::Tracepoints,
+        Format::FioLatency,
+        Format::FioIolog,
+        Format::Msr,
+        Format::Tencent,
+        Format::Alibaba,
+        Format::Biosnoop,
+    ];
+
+    /// A name for commands: "blkparse".
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Blkparse => "blkparse",
+            Format::Tracepoints => "tracepoints",
+            Format::FioLatency => "fio-latency",
+            Format::FioIolog => "fio-iolog",
+            Format::Msr => "msr",
+            Format::Tencent => "tencent",
+            Format::Alibaba => "alibaba",
+            Format::Biosnoop => "biosnoop",
+        }
+    }
+
+    /// As what a line is read: "a line of blkparse".
+    fn line(self) -> &'static str {
+        match self {
+            Format::Blkparse => "a line of blkparse",
+            Format::Tracepoints => "a line of kernel tracepoints",
+            Format::FioLatency => "a line of fio's latency log of single I/Os",
+            Format::FioIolog => "a line of fio's iolog",
+            Format::Msr => "a line of an MSR Cambridge trace",
+            Format::Tencent => "a line of a Tencent block trace",
+            Format::Alibaba => "a line of an Alibaba block trace",
+            Format::Biosnoop => "a line of bcc's biosnoop",
+        }
+    }
+
+    /// How a line of it looks.
+    fn shape(self) -> &'static str {
+        match self {
+            Format::Blkparse => "8,0 3 1 0.000000123 697 D W 223490 + 8 [process]",
+            Format::Tracepoints => {
+                "process-697 [001] ..... 1.234567: block_rq_issue: 8,0 W 4096 () 223490 + 8 [process]"
+            }
+            Format::FioLatency => {
+                "ms, ns, direction, bytes, offset: write it with log_offset=1 and without log_avg_msec"
+            }
+            Format::FioIolog => "file action [offset length], in version 3 after a time in us",
+            Format::Msr => "time in 100 ns,host,disk,Read or Write,offset,bytes,latency in 100 ns",
+            Format::Tencent => "seconds,sector,sectors,0 or 1,volume",
+            Format::Alibaba => "device,R or W,offset,bytes,time in us",
+            Format::Biosnoop => "TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)",
+        }
+    }
+}
+
+/// What is to be known of a trace that was read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Told {
+    /// As what it was read.
+    pub format: Format,
+    /// The disks' names, which events name by index.
+    pub disks: Vec<String>,
+    /// Lines in all.
+    pub lines: u64,
+    /// I/Os that were given on.
+    pub events: u64,
+    /// I/Os whose completion is not in the trace although others' are.
+    pub unfinished: u64,
+    /// I/Os that stood out of order and were put in order.
+    pub reordered: u64,
+    /// When the first I/O was asked for, on the trace's own clock, in ns.
+    pub began_ns: i128,
+    /// What could not be used, and why.
+    pub dropped: Vec<Dropped>,
+    /// Anything else to be known, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Told {
+    /// Lines and I/Os that could not be used.
+    pub fn dropped_count(&self) -> u64 {
+        self.dropped.iter().map(|dropped| dropped.count).sum()
+    }
+
+    /// All that is to be known, as sentences; none when all is well.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences: Vec<String> = self
+            .dropped
+            .iter()
+            .map(|Dropped { reason, count, line, text }| {
+                format!("{count} dropped ({reason}), the first in line {line}: {text}.")
+            })
+            .collect();
+        if self.reordered > 0 {
+            sentences
+                .push(format!("{} I/Os stood out of order and were put in order of time.", self.reordered));
+        }
+        if self.unfinished > 0 {
+            sentences.push(format!("{} I/Os have no completion in the trace.", self.unfinished));
+        }
+        sentences.extend(self.notes.iter().cloned());
+        sentences
+    }
+}
+
+/// Lines or I/Os that could not be used for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Dropped {
+    /// Why.
+    pub reason: &'static str,
+    /// How many.
+    pub count: u64,
+    /// The first of them, from 1.
+    pub line: u64,
+    /// What it says, cut short.
+    pub text: String,
+}
+
+/// An I/O on the trace's own clock.
+#[derive(Debug, Clone, Copy)]
+struct Raw {
+    at_ns: i128,
+    event: Event,
+}
+
+/// What a line was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// An I/O or a step of one.
+    Used,
+    /// Nothing about an I/O: a heading, a comment, a step that is not needed.
+    Ignored,
+    /// Something that cannot be used.
+    Dropped(&'static str),
+}
+
+/// What reads the lines of one form of trace.
+trait Lines: std::fmt::Debug {
+    /// Takes a line.
+    fn line(&mut self, line: &str, found: &mut Found) -> Heard;
+    /// There are no more lines.
+    fn end(&mut self, found: &mut Found) {
+        let _ = found;
+    }
+}
+
+/// What lines gave: I/Os, and names of disks.
+#[derive(Debug, Default)]
+struct Found {
+    raw: Vec<Raw>,
+    names: Vec<String>,
+    places: rustc_hash::FxHashMap<String, u32>,
+    unfinished: u64,
+    notes: Vec<String>,
+}
+
+impl Found {
+    /// The index of a disk; nothing when there are too many.
+    fn disk(&mut self, name: &str) -> Option<u32> {
+        let end = name.char_indices().nth(NAME_MAX).map_or(name.len(), |(end, _)| end);
+        let name = &name[..end];
+        if let Some(&place) = self.places.get(name) {
+            return Some(place);
+        }
+        if self.names.len() >= DISKS_MAX {
+            return None;
+        }
+        let place = self.names.len() as u32;
+        self.places.insert(name.to_owned(), place);
+        self.names.push(name.to_owned());
+        Some(place)
+    }
+
+    fn event(&mut self, at_ns: i128, event: Event) -> Heard {
+        self.raw.push(Raw { at_ns, event });
+        Heard::Used
+    }
+}
+
+/// A trace that comes line by line: for live tracing. For a whole text there is [`read`].
+#[derive(Debug)]
+pub struct TraceReader {
+    format: Format,
+    lines: Box<dyn Lines>,
+    found: Found,
+    order: Order,
+    line: u64,
+    used: u64,
+    dropped: Vec<Dropped>,
+    events: u64,
+}
+
+impl TraceReader {
+    /// A reader that puts I/Os in order within `order` of them (1 ..= [`ORDER_MAX`]): few for what is shown live.
+    pub fn new(format: Format, order: usize) -> TraceReader {
+        let lines: Box<dyn Lines> = match format {
+            Format::Blkparse => Box::new(kernel::Blkparse::default()),
+            Format::Tracepoints => Box::new(kernel::Tracepoints::default()),
+            Format::FioLatency => Box::new(fio::Latency::default()),
+            Format::FioIolog => Box::new(fio::Iolog::default()),
+            Format::Msr => Box::new(tables::Msr),
+            Format::Tencent => Box::new(tables::Tencent),
+            Format::Alibaba => Box::new(tables::Alibaba),
+            Format::Biosnoop => Box::new(tables::Biosnoop::default()),
+        };
+        TraceReader {
+            format,
+            lines,
+            found: Found::default(),
+            order: Order::new(order.clamp(1, ORDER_MAX)),
+            line: 0,
+            used: 0,
+            dropped: Vec::new(),
+            events: 0,
+        }
+    }
+
+    /// The disks so far, which events name by index.
+    pub fn disks(&self) -> &[String] {
+        &self.found.names
+    }
+
+    /// Takes a line without its end, and gives on what is in order now.
+    pub fn line(&mut self, line: &str, sink: &mut impl FnMut(&Event)) {
+        self.line += 1;
+        let line = if self.line == 1 { line.trim_start_matches('\u{feff}') } else { line };
+        if line.trim().is_empty() {
+            return;
+        }
+        match self.lines.line(line, &mut self.found) {
+            Heard::Used => self.used += 1,
+            Heard::Ignored => {}
+            Heard::Dropped(reason) => self.drop_line(reason, line),
+        }
+        self.give_on(line, sink);
+    }
+
+    fn drop_line(&mut self, reason: &'static str, line: &str) {
+        // Reasons are texts of this program, so there are only so many.
+        match self.dropped.iter_mut().find(|dropped| dropped.reason == reason) {
+            Some(dropped) => dropped.count += 1,
+            None => self.dropped.push(Dropped { reason, count: 1, line: self.line, text: quoted(line) }),
+        }
+    }
+
+    fn give_on(&mut self, line: &str, sink: &mut impl FnMut(&Event)) {
+        let raw = std::mem::take(&mut self.found.raw);
+        for raw in &raw {
+            if !self.order.push(*raw) {
+                self.drop_line("it came too late to be put in order", line);
+            }
+            while let Some(event) = self.order.pop_ready() {
+                self.events += 1;
+                sink(&event);
+            }
+        }
+        // Its room is used again.
+        self.found.raw = raw;
+        self.found.raw.clear();
+    }
+
+    /// There are no more lines: gives on what is left, and tells what there is to be known.
+    ///
+    /// # Errors
+    /// When there was no I/O, or more lines could not be used than could.
+    pub fn finish(mut self, file: &str, sink: &mut impl FnMut(&Event)) -> Result<Told, ReadError> {
+        self.lines.end(&mut self.found);
+        self.give_on("the end", sink);
+        while let Some(event) = self.order.pop() {
+            self.events += 1;
+            sink(&event);
+        }
+        let bad: u64 = self.dropped.iter().map(|dropped| dropped.count).sum();
+        if self.events == 0 || bad > self.used {
+            return Err(self.refusal(file, bad));
+        }
+        Ok(Told {
+            format: self.format,
+            disks: self.found.names,
+            lines: self.line,
+            events: self.events,
+            unfinished: self.found.unfinished,
+            reordered: self.order.reordered,
+            began_ns: self.order.began_ns.unwrap_or(0),
+            dropped: self.dropped,
+            notes: self.found.notes,
+        })
+    }
+
+    fn refusal(&self, file: &str, bad: u64) -> ReadError {
+        let first = self.dropped.first();
+        let found = match first {
+            Some(Dropped { reason, text, .. }) => {
+                format!("{reason}: {text} ({bad} of {} lines could not be used)", self.line)
+            }
+            None => format!("{} lines and no I/O among them", self.line),
+        };
+        ReadError::Text {
+            file: file.to_owned(),
+            line: first.map_or(self.line.max(1), |dropped| dropped.line),
+            column: 1,
+            what: self.format.line(),
+            found,
+            way_out: format!("a line is like: {}", self.format.shape()),
+        }
+    }
+}
+
+/// Reads a trace of any size. Its form is found out unless `format` names it; `sink` is given the I/Os in order of time.
+///
+/// # Errors
+/// When the form is unknown, when there is no I/O in it, when more lines could not be used than could, and when the input
+/// fails.
+pub fn read(
+    file: &str,
+    mut input: impl BufRead,
+    format: Option<Format>,
+    mut sink: impl FnMut(&Event),
+) -> Result<Told, ReadError> {
+    let mut head: Vec<String> = Vec::new();
+    let mut count = 0;
+    let mut next = |input: &mut dyn BufRead| -> Result<Option<String>, ReadError> {
+        let line = bounded_line(input).map_err(|source| ReadError::Input {
+            file: file.to_owned(),
+            line: count,
+            source,
+        })?;
+        count += u64::from(line.is_some());
+        Ok(line)
+    };
+    let format = match format {
+        Some(format) => format,
+        None => {
+            while head.len() < detect::LINES {
+                match next(&mut input)? {
+                    Some(line) => head.push(line),
+                    None => break,
+                }
+            }
+            detect::of_lines(file, &head)?
+        }
+    };
+    let mut reader = TraceReader::new(format, ORDER_MAX);
+    for line in head {
+        reader.line(&line, &mut sink);
+    }
+    while let Some(line) = next(&mut input)? {
+        reader.line(&line, &mut sink);
+    }
+    reader.finish(file, &mut sink)
+}
+
+/// The next line without its end, at most [`LINE_BYTES_MAX`] of it; nothing at the end. What is no UTF-8 is replaced.
+fn bounded_line(input: &mut dyn BufRead) -> std::io::Result<Option<String>> {
+    let (mut line, mut any) = (Vec::new(), false);
+    loop {
+        let buffer = match input.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if buffer.is_empty() {
+            break;
+        }
+        any = true;
+        let end = buffer.iter().position(|&byte| byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        line.extend_from_slice(&part[..part.len().min(LINE_BYTES_MAX - line.len())]);
+        let used = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(used);
+        if end.is_some() {
+            break;
+        }
+    }
+    if !any {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+}
+
+#[cfg(test)]
+mod tests;
