@@ -8,6 +8,7 @@ mod audit;
 mod convert;
 mod experiment;
 mod job;
+mod lens;
 mod ours;
 mod prepare;
 mod progress;
@@ -16,6 +17,7 @@ mod show;
 mod verify;
 
 pub use job::JobOptions;
+pub use lens::{LensOptions, capture_of, lens};
 
 use clap::Subcommand;
 use std::io::Write;
@@ -39,6 +41,8 @@ pub enum LabCommand {
     Audit(audit::AuditOptions),
     /// Compare results: is B really faster than A?
     Compare(audit::CompareOptions),
+    /// Show what disks did: from captures, traces and results, or live.
+    Lens(LensOptions),
     /// Write a job in another dialect, and say what was lost.
     Convert(convert::ConvertOptions),
 }
@@ -126,6 +130,7 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
         LabCommand::Profiles => convert::profiles(world),
         LabCommand::Audit(options) => audit::audit(&options, world),
         LabCommand::Compare(options) => audit::compare(&options, world),
+        LabCommand::Lens(options) => lens(&options, world),
         LabCommand::Convert(options) => convert::convert(&options, world),
     }
 }

@@ -13,4 +13,5 @@ pub mod nbd;
 pub mod profiles;
 pub mod runner;
 pub mod target;
+pub mod tracing;
 pub mod verification;

@@ -57,6 +57,17 @@ pub fn read(path: &Path, caption: Option<&str>) -> Result<Vec<ResultSet>, Comman
     if let Some(run) = ours(&text) {
         return Ok(vec![super::ours::result_set(&name, &run?)]);
     }
+    if text.starts_with("{\"experiment_version\":") {
+        let experiment = experiment(&text)?;
+        let sets = experiment.cells.iter().flat_map(|cell| {
+            cell.runs.iter().map(|run| {
+                let mut set = super::ours::result_set(&name, run);
+                set.runs.iter_mut().for_each(|run| run.label = cell.label());
+                set
+            })
+        });
+        return Ok(sets.collect());
+    }
     let beside = caption.map(str::to_owned).or_else(|| caption_beside(path));
     results::read(&name, &text, beside.as_deref()).map(|set| vec![set]).map_err(|error| unreadable(&error))
 }
@@ -65,7 +76,7 @@ fn unreadable(error: &dyn std::fmt::Display) -> CommandError {
     CommandError::new(ErrorKind::Refused, error.to_string())
 }
 
-fn text_of(path: &Path) -> Result<String, CommandError> {
+pub fn text_of(path: &Path) -> Result<String, CommandError> {
     let failed = |error: std::io::Error| {
         let kind = if error.kind() == std::io::ErrorKind::NotFound {
             ErrorKind::NotFound
@@ -103,6 +114,35 @@ fn ours(text: &str) -> Option<Result<measured::Run, CommandError>> {
             ),
         )),
     }))
+}
+
+/// The runs of a result of this lab: one, or all of an experiment.
+pub fn our_runs(path: &Path) -> Result<Vec<measured::Run>, CommandError> {
+    let text = text_of(path)?;
+    if text.starts_with("{\"experiment_version\":") {
+        return Ok(experiment(&text)?.cells.into_iter().flat_map(|cell| cell.runs).collect());
+    }
+    match ours(&text) {
+        Some(run) => Ok(vec![run?]),
+        None => {
+            Err(CommandError::new(ErrorKind::Refused, format!("{} is no result of this lab", path.display())))
+        }
+    }
+}
+
+/// An experiment's results.
+pub fn experiment(text: &str) -> Result<measured::ExperimentRun, CommandError> {
+    let read = serde_json::from_str::<measured::ExperimentRun>(text).map_err(|error| {
+        CommandError::new(ErrorKind::Refused, format!("an experiment's result that cannot be read: {error}"))
+            .hint("it may be cut short, or written by a newer program")
+    })?;
+    match read.experiment_version <= measured::EXPERIMENT_VERSION {
+        true => Ok(read),
+        false => Err(CommandError::new(
+            ErrorKind::Refused,
+            format!("the result has version {}, which this program does not know", read.experiment_version),
+        )),
+    }
 }
 
 /// What a README in the same folder says of the file: its lines that name it.

@@ -1,5 +1,6 @@
 //! What follows from an experiment's cells, in sentences.
 
+use super::expand::SCHEDULED;
 use super::expect::figure;
 use super::model::{Experiment, Figure, Parameter};
 use measured::{Cell, Conclusion};
@@ -31,7 +32,23 @@ pub fn conclude(experiment: &Experiment, cells: &[Cell]) -> Vec<Conclusion> {
     }
     repeats(experiment, cells, &mut found);
     unfairness(cells, &mut found);
+    interference(cells, &mut found);
     found
+}
+
+/// Who slowed whom, where machines ran by a schedule.
+fn interference(cells: &[Cell], found: &mut Vec<Conclusion>) {
+    for cell in cells.iter().filter(|cell| cell.workload == SCHEDULED) {
+        for run in &cell.runs {
+            for stage in &run.stages {
+                let capture = crate::commands::capture_of(run, stage);
+                lens::interference(&capture)
+                    .sentences
+                    .into_iter()
+                    .for_each(|text| say(found, "interference", text));
+            }
+        }
+    }
 }
 
 fn objective(experiment: &Experiment) -> Option<Objective> {
@@ -163,7 +180,7 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
 /// Machines that ran the same and got unequal shares.
 fn unfairness(cells: &[Cell], found: &mut Vec<Conclusion>) {
     const JAIN_MIN: f64 = 0.95;
-    for cell in cells.iter().filter(|cell| cell.vms > 1 && cell.workload != "schedule") {
+    for cell in cells.iter().filter(|cell| cell.vms > 1 && cell.workload != SCHEDULED) {
         let Some(stage) = cell.runs.first().and_then(|run| run.stages.first()) else { continue };
         let each: Vec<f64> = stage.groups.iter().map(measured::GroupRun::iops).collect();
         if let Some(of) = fairness::fairness(&each)

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// More cells than these are a mistake.
 const CELLS_MAX: usize = 10_000;
 
+/// The workload of a cell whose machines run by a schedule.
+pub const SCHEDULED: &str = "schedule";
+
 /// A cell, and the plan that measures it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellPlan {
@@ -219,7 +222,7 @@ fn scheduled(experiment: &Experiment) -> Result<CellPlan, ExperimentError> {
     let (outstanding, vms) = (stage.outstanding(), places.len() as u64);
     plan.stages = vec![stage];
     checked(plan, |plan| {
-        let workload = "schedule".to_owned();
+        let workload = SCHEDULED.to_owned();
         let cell =
             Cell { workload, parameters: BTreeMap::new(), side: None, outstanding, vms, runs: Vec::new() };
         CellPlan { cell, plan }
