@@ -24,6 +24,8 @@ const LINES_MAX: usize = 16;
 const IO_SIZE_MAX: u64 = 1 << 30;
 /// Zones whose densities differ by less than this (by their mean) are even.
 const EVEN: f64 = 0.15;
+/// A zone with so many times its share is more than a few hot blocks.
+const ZONE_FACTOR: f64 = 2.5;
 /// A skew below this is none.
 const ZIPF_MIN: f64 = 0.2;
 /// Outstanding I/Os that vary less than this belong to a closed loop.
@@ -186,7 +188,10 @@ fn distribution(profile: &Profile) -> Distribution {
     let mean = total / ZONES as f64;
     // Chance alone makes counts differ by their root.
     let even = |count: &f64| (count - mean).abs() <= EVEN * mean + 3.0 * mean.sqrt();
-    if total > 0.0 && !zones.iter().all(even) {
+    // A few hot blocks make their zones stand out a little; that is skew, and no zones.
+    let theta = profile.heat.zipf.filter(|theta| *theta >= ZIPF_MIN);
+    let pronounced = zones.iter().any(|count| *count > ZONE_FACTOR * mean);
+    if total > 0.0 && !zones.iter().all(even) && (pronounced || theta.is_none()) {
         let length = 100.0 / ZONES as f64;
         let mut joined: Vec<(f64, usize)> = Vec::new();
         for &count in zones {
@@ -205,13 +210,13 @@ fn distribution(profile: &Profile) -> Distribution {
         };
         return Distribution::Zoned(joined.into_iter().map(zone).collect());
     }
-    match profile.heat.zipf {
+    match theta {
         // 1 itself has no sum that converges, and the generators refuse it.
-        Some(theta) if theta >= ZIPF_MIN => {
+        Some(theta) => {
             let theta = if (theta - 1.0).abs() < 0.01 { 0.99 } else { theta };
             Distribution::Zipf { theta, center: None }
         }
-        _ => Distribution::Uniform,
+        None => Distribution::Uniform,
     }
 }
 

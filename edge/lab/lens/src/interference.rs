@@ -14,8 +14,8 @@ use serde::Serialize;
 
 use crate::capture::Capture;
 use crate::window::Window;
-use figures::EFFECT_MIN;
-use grid::Grid;
+use figures::{EFFECT_MIN, Level};
+use grid::{Grid, Row};
 
 pub use correlation::Correlation;
 pub use figures::{Change, Figures, PATTERN_MOVED, Role};
@@ -127,10 +127,10 @@ pub fn interference(capture: &Capture) -> Interference {
     result
 }
 
-/// The cells at which some disk's pace or latency changes its level, neighbours taken together.
-fn cuts(grid: &Grid) -> Vec<usize> {
-    let mut all: Vec<usize> = Vec::new();
-    for row in &grid.rows {
+/// The cells at which each disk's pace or latency changes its level.
+fn cuts(grid: &Grid) -> Vec<Vec<usize>> {
+    let of_row = |row: &Row| {
+        let mut cuts: Vec<usize> = Vec::new();
         let pace =
             |window: &Option<Window>| window.as_ref().map_or(0.0, |window| window.iops(Operations::Both));
         let paces: Vec<f64> = row.iter().map(pace).collect();
@@ -146,9 +146,16 @@ fn cuts(grid: &Grid) -> Vec<usize> {
             .collect();
         for series in [paces, latencies] {
             let stretches = statistics::stretches(&series, CUT_MIN);
-            all.extend(stretches.iter().map(|stretch| stretch.from).filter(|&from| from > 0));
+            cuts.extend(stretches.iter().map(|stretch| stretch.from).filter(|&from| from > 0));
         }
-    }
+        cuts
+    };
+    grid.rows.iter().map(of_row).collect()
+}
+
+/// The same of all disks, neighbours taken together.
+fn together(cuts: &[Vec<usize>]) -> Vec<usize> {
+    let mut all: Vec<usize> = cuts.iter().flatten().copied().collect();
     all.sort_unstable();
     let mut together: Vec<Vec<usize>> = Vec::new();
     for cut in all {
@@ -162,16 +169,21 @@ fn cuts(grid: &Grid) -> Vec<usize> {
 }
 
 fn incidents(grid: &Grid) -> Vec<Incident> {
+    let cuts = cuts(grid);
     let mut borders = vec![0];
-    borders.extend(cuts(grid).into_iter().take(EVENTS_MAX));
+    borders.extend(together(&cuts).into_iter().take(EVENTS_MAX));
     borders.push(grid.cells());
     borders.dedup();
     borders
         .windows(3)
         .map(|border| {
             let span = (border[0], border[1], border[2]);
-            let changes =
-                grid.rows.iter().enumerate().map(|(disk, row)| figures::change(disk, row, span)).collect();
+            let change = |(disk, row): (usize, &Row)| {
+                // What differs before and after without a cut of its own is noise.
+                let own = cuts[disk].iter().any(|cut| cut.abs_diff(border[1]) <= TOGETHER);
+                figures::change(disk, row, span, if own { Level::Changes } else { Level::Stays })
+            };
+            let changes = grid.rows.iter().enumerate().map(change).collect();
             Incident { at_s: grid.at_s(border[1]), changes }
         })
         // What no disk shows as a change was noise.

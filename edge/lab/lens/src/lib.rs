@@ -15,6 +15,7 @@ mod event;
 pub mod fit;
 pub mod interference;
 mod latencies;
+mod look;
 mod named;
 mod surface;
 pub mod text;
@@ -29,6 +30,7 @@ pub use error::ReadError;
 pub use event::{Action, Event};
 pub use interference::{Interference, interference};
 pub use latencies::{Latencies, LatencyBin};
+pub use look::{Looked, look};
 pub use surface::{
     COLUMNS_MAX, Resolution, Surface, SurfaceDifferenceError, SurfaceGroup, difference, differences,
     surfaces, surfaces_within,

@@ -34,6 +34,11 @@ pub fn write(statistics: &Statistics, world: u64, handle: u64, name: &str) -> St
     text
 }
 
+/// True for the beginning of a text that `vscsiStats -c` printed.
+pub fn is_dump(head: &str) -> bool {
+    head.lines().any(|line| line.contains("Histogram: ") && line.contains(",virtual machine worldGroupID,"))
+}
+
 /// The kind and operations of a title, as `vscsiStats` prints it.
 fn titled(title: &str) -> Option<(iostats::Kind, Operations)> {
     iostats::Kind::ALL.into_iter().find_map(|kind| {

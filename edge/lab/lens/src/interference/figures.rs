@@ -18,8 +18,12 @@ pub const PATTERN_MOVED: f64 = 0.1;
 const LOAD_CHANGED: f64 = 0.14;
 /// A disk is slower or faster when its pace or its latency has changed by more than this (10 %).
 pub(super) const EFFECT_MIN: f64 = 0.095;
-/// A change must be so many standard errors large.
-const ERRORS_MIN: f64 = 3.0;
+/// A change must be so many standard errors large: windows hang together, so three are not enough.
+const ERRORS_MIN: f64 = 4.0;
+/// And so many deviations of single windows,
+const DEVIATIONS_MIN: f64 = 2.0;
+/// or so many standard errors that this does not matter.
+const ERRORS_SURE: f64 = 8.0;
 
 /// What a disk did in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -86,26 +90,40 @@ pub struct Change {
 /// One side of an event.
 struct Side {
     figures: Figures,
+    /// The pace of the middle window: a disk that began a little before the others' change was silent for all that.
+    typical: f64,
     whole: Option<Window>,
     /// Logarithm of the pace, its mean and the square of its standard error.
     pace: Spread,
     latency: Spread,
 }
 
-#[derive(Default)]
+/// How windows vary around their mean.
+#[derive(Debug, Clone, Copy, Default)]
 struct Spread {
-    error_squared: f64,
+    count: f64,
+    /// The sum of squares around the mean.
+    squares: f64,
 }
 
 impl Spread {
     fn of(values: &[f64]) -> Spread {
-        if values.len() < 2 {
-            return Spread::default();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count.max(1.0);
+        Spread { count, squares: values.iter().map(|value| (value - mean).powi(2)).sum() }
+    }
+
+    /// True for a difference of means that is more than chance: many standard errors, and to be seen among the windows unless
+    /// there are very many of them. Few windows may seem to vary less than they do, so both sides are taken together.
+    fn tells(self, other: Spread, difference: f64) -> bool {
+        let freedom = self.count + other.count - 2.0;
+        if freedom < 1.0 || self.count < 1.0 || other.count < 1.0 {
+            return difference.abs() >= EFFECT_MIN;
         }
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        Spread { error_squared: variance / n }
+        let deviation = ((self.squares + other.squares) / freedom).sqrt();
+        let error = deviation * (1.0 / self.count + 1.0 / other.count).sqrt();
+        let seen = (DEVIATIONS_MIN * deviation).min(ERRORS_SURE * error);
+        difference.abs() >= EFFECT_MIN && difference.abs() > seen.max(ERRORS_MIN * error)
     }
 }
 
@@ -136,11 +154,21 @@ fn side(cells: &[Option<Window>]) -> Side {
     };
     let pace = Spread::of(&logs(&|window| Some(window.iops(Operations::Both))));
     let latency = Spread::of(&logs(&|window| window.latency_mean_s(Operations::Both)));
-    Side { figures, whole, pace, latency }
+    let mut paces: Vec<f64> = known.iter().map(|window| window.iops(Operations::Both)).collect();
+    paces.sort_by(f64::total_cmp);
+    let typical = paces.get(paces.len() / 2).copied().unwrap_or(0.0);
+    Side { figures, typical, whole, pace, latency }
+}
+
+/// Whether a disk's own pace or latency changes its level at an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Changes,
+    Stays,
 }
 
 /// How disk `disk` changed at the cell `at`, between the events before and after it.
-pub(super) fn change(disk: usize, row: &Row, (from, at, to): (usize, usize, usize)) -> Change {
+pub(super) fn change(disk: usize, row: &Row, (from, at, to): (usize, usize, usize), level: Level) -> Change {
     // The cell in which it happens is half of each; without it, if enough are left.
     let guard = |length: usize| usize::from(length > 6);
     let before = side(&row[from..at - guard(at - from)]);
@@ -154,35 +182,33 @@ pub(super) fn change(disk: usize, row: &Row, (from, at, to): (usize, usize, usiz
     let (length_moved, distance_moved) = (moved(Kind::Length), moved(Kind::SeekDistance));
     let pattern_moved =
         [length_moved, distance_moved].into_iter().flatten().any(|moved| moved > PATTERN_MOVED);
-    let (role, effect) = role(&before, &after, pattern_moved);
+    let (role, effect) = role(&before, &after, level, pattern_moved);
     let (before, after) = (before.figures, after.figures);
     Change { disk, before, after, length_moved, distance_moved, role, effect }
 }
 
-fn role(before: &Side, after: &Side, pattern_moved: bool) -> (Role, f64) {
+fn role(before: &Side, after: &Side, level: Level, pattern_moved: bool) -> (Role, f64) {
     let (old, new) = (&before.figures, &after.figures);
-    if old.windows == 0 || new.windows == 0 || old.iops.max(new.iops) <= 0.0 {
+    if old.windows == 0 || new.windows == 0 || before.typical.max(after.typical) <= 0.0 {
         return (Role::Absent, 0.0);
     }
-    if old.iops <= SILENT * new.iops {
+    if before.typical <= SILENT * after.typical && after.typical > 0.0 {
         return (Role::Started, 0.0);
     }
-    if new.iops <= SILENT * old.iops {
+    if after.typical <= SILENT * before.typical && before.typical > 0.0 {
         return (Role::Stopped, 0.0);
     }
-    let significant = |change: f64, one: &Spread, other: &Spread| {
-        change.abs() >= EFFECT_MIN
-            && change.abs() > ERRORS_MIN * (one.error_squared + other.error_squared).sqrt()
-    };
+    if level == Level::Stays && !pattern_moved {
+        return (Role::Same, 0.0);
+    }
     let ratio = |old: Option<f64>, new: Option<f64>| match (old, new) {
         (Some(old), Some(new)) if old > 0.0 && new > 0.0 => Some((new / old).ln()),
         _ => None,
     };
     let pace = (new.iops / old.iops).ln();
-    let pace = if significant(pace, &before.pace, &after.pace) { pace } else { 0.0 };
+    let pace = if before.pace.tells(after.pace, pace) { pace } else { 0.0 };
     let latency = ratio(old.latency_s, new.latency_s);
-    let slower =
-        latency.filter(|latency| significant(*latency, &before.latency, &after.latency)).unwrap_or(0.0);
+    let slower = latency.filter(|latency| before.latency.tells(after.latency, *latency)).unwrap_or(0.0);
     if pattern_moved {
         return (Role::OtherPattern, 0.0);
     }

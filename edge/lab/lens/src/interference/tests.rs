@@ -281,28 +281,31 @@ fn noise_of_a_quarter_hides_no_cause() {
     }
 }
 
+#[test]
+fn disks_that_share_nothing_are_never_accused() {
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        // Each takes 20 ms whatever the others do: the pace is what is outstanding times 50.
+        let disks = (0..random.range(2..4)).map(|index| {
+            let mut from_s = 0;
+            let phases: Vec<Phase> = (0..random.range(1..5))
+                .map(|_| {
+                    let depth = [0, 1, 2, 4, 8][random.below(5) as usize];
+                    let phase = phase(from_s, 50.0 * depth as f64, depth.max(1), Pattern::Random);
+                    from_s += random.range(6..30) * WINDOW_S;
+                    phase
+                })
+                .collect();
+            noisy_disk(&format!("disk {index}"), random.bits(), 900, &phases, 150)
+        });
+        let found = interference(&capture(disks.collect()));
+        let accused = found.relations.iter().any(|relation| relation.kind != RelationKind::Unclear);
+        assert!(!accused && found.verdict != Verdict::Interference, "seed {seed}: {:#?}", found.sentences);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-
-    #[test]
-    fn disks_that_share_nothing_are_never_accused(
-        seed in 0u64..1_000_000,
-        plans in prop::collection::vec(prop::collection::vec((6u64..30, 0usize..5), 1..5), 2..4),
-    ) {
-        // Each takes 20 ms whatever the others do: the pace is what is outstanding times 50.
-        let disks = plans.iter().enumerate().map(|(index, steps)| {
-            let mut from_s = 0;
-            let phases: Vec<Phase> = steps.iter().map(|&(length, depth)| {
-                let depth = [0, 1, 2, 4, 8][depth];
-                let phase = phase(from_s, 50.0 * depth as f64, depth.max(1), Pattern::Random);
-                from_s += length * WINDOW_S;
-                phase
-            }).collect();
-            noisy_disk(&format!("disk {index}"), seed + index as u64, 900, &phases, 150)
-        }).collect();
-        let found = interference(&capture(disks));
-        prop_assert!(found.relations.is_empty(), "{:#?}", found.sentences);
-    }
 
     #[test]
     fn the_order_and_the_names_of_disks_change_the_names_alone(

@@ -36,6 +36,7 @@ fn error_of(text: &str) -> String {
 fn what_is_written_reads_back_histogram_by_histogram() {
     let (all, text) = series(1, &[500]);
     assert!(text.starts_with("Histogram: IO lengths of commands,virtual machine worldGroupID,7,virtual disk handleID,8194 (scsi0:1)\nmin,"));
+    assert!(is_dump(&text) && !is_dump("Histogram: of another tool\n"));
     assert_eq!(text.matches("Histogram: ").count(), 16);
     // The limit of the last bucket stands twice.
     assert_eq!(text.matches(",524288\n").count(), 6);
