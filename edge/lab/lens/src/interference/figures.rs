@@ -12,6 +12,8 @@ use super::grid::Row;
 const IOS_MIN: u64 = 100;
 /// A disk with less than this part of its other pace is silent.
 const SILENT: f64 = 0.02;
+/// By Little's law, a disk with more than this part of what it had outstanding on the other side has not stopped asking.
+const STILL_ASKS: f64 = 0.5;
 /// A pattern has moved when a histogram's divergence is above this, in bits.
 pub const PATTERN_MOVED: f64 = 0.1;
 /// A load has changed when both its pace and its outstanding I/Os have, by more than this (as a ratio: 15 %).
@@ -187,15 +189,27 @@ pub(super) fn change(disk: usize, row: &Row, (from, at, to): (usize, usize, usiz
     Change { disk, before, after, length_moved, distance_moved, role, effect }
 }
 
+/// Whether a disk does nothing on one side of an event, beside what it does on the other. One whose few I/Os are under way all
+/// the time still asks for as much as it did, and is served badly: on a single spindle a reader in sequence may fall to a
+/// hundredth when another begins.
+fn is_silent(side: &Side, other: &Side) -> bool {
+    let asked = |figures: &Figures| figures.latency_s.map(|latency| figures.iops * latency);
+    let still_asks = match (asked(&side.figures), asked(&other.figures)) {
+        (Some(mine), Some(theirs)) => side.typical > 0.0 && mine >= STILL_ASKS * theirs,
+        _ => false,
+    };
+    other.typical > 0.0 && side.typical <= SILENT * other.typical && !still_asks
+}
+
 fn role(before: &Side, after: &Side, level: Level, pattern_moved: bool) -> (Role, f64) {
     let (old, new) = (&before.figures, &after.figures);
     if old.windows == 0 || new.windows == 0 || before.typical.max(after.typical) <= 0.0 {
         return (Role::Absent, 0.0);
     }
-    if before.typical <= SILENT * after.typical && after.typical > 0.0 {
+    if is_silent(before, after) {
         return (Role::Started, 0.0);
     }
-    if after.typical <= SILENT * before.typical && before.typical > 0.0 {
+    if is_silent(after, before) {
         return (Role::Stopped, 0.0);
     }
     if level == Level::Stays && !pattern_moved {
