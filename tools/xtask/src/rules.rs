@@ -93,6 +93,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "io-uring",
             "libc",
             "rcgen",
+            "ring",
             "rustls",
             "serde",
             "serde_json",

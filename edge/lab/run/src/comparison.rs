@@ -81,20 +81,12 @@ fn by_job(sets: &[ResultSet]) -> BTreeMap<Key, Vec<&Run>> {
 }
 
 fn rows_of(key: &Key, side: usize, a: &[&Run], b: &[&Run], effect: f64) -> Vec<Row> {
-    let iops = |runs: &[&Run]| figures(runs, |run| run.total().iops);
-    let mean = |runs: &[&Run]| figures(runs, |run| run.total().latency_s);
-    let p99 = |runs: &[&Run]| figures(runs, |run| percentile(run, 0.99));
-    let table: [(&'static str, Better, Option<Vec<f64>>, Option<Vec<f64>>); 3] = [
-        ("IOPS", Better::Higher, iops(a), iops(b)),
-        ("mean latency", Better::Lower, mean(a), mean(b)),
-        ("p99 latency", Better::Lower, p99(a), p99(b)),
-    ];
-    let row = |(figure, better, a, b): (&'static str, Better, Option<Vec<f64>>, Option<Vec<f64>>)| {
+    let row = |name: &'static str, better: Better, figure: &dyn Fn(&Run) -> Option<f64>| {
         let question = Question { effect, ..Question::new(better) };
-        let comparison = compare::compare(&a?, &b?, &question).ok()?;
+        let comparison = compare::compare(&figures(a, figure)?, &figures(b, figure)?, &question).ok()?;
         Some(Row {
             job: key.0.clone(),
-            figure,
+            figure: name,
             side,
             a: comparison.a.mean,
             b: comparison.b.mean,
@@ -102,11 +94,16 @@ fn rows_of(key: &Key, side: usize, a: &[&Run], b: &[&Run], effect: f64) -> Vec<R
             comparison,
         })
     };
-    table.into_iter().filter_map(row).collect()
+    let rows = [
+        row("IOPS", Better::Higher, &|run| run.total().iops),
+        row("mean latency", Better::Lower, &|run| run.total().latency_s),
+        row("p99 latency", Better::Lower, &|run| percentile(run, 0.99)),
+    ];
+    rows.into_iter().flatten().collect()
 }
 
 /// One figure for each run; none if a run has it not.
-fn figures(runs: &[&Run], figure: impl Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
+fn figures(runs: &[&Run], figure: &dyn Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
     runs.iter().map(|run| figure(run)).collect()
 }
 

@@ -1,3 +1,5 @@
+//! What a stream does next, for every kind of pattern and pace.
+
 use super::*;
 use plan::{Arrivals, Loop, Pace, Rate, RateOf, RatePer, Timing};
 use std::time::Duration;
