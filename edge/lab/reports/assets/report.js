@@ -6,7 +6,11 @@
   var root = document.documentElement;
   var LIGHT = ['#0b62b8', '#d1600a', '#158463', '#a8327a', '#8a6d00', '#2f9fd6', '#7048b8', '#8c564b', '#5f6b76', '#c0392b', '#2e7d32'];
   var DARK = ['#6db1f2', '#f2a05c', '#5fd0a8', '#e58cc4', '#e0c24c', '#8fd6f7', '#b79cf0', '#d0a59a', '#aab4bf', '#f28b82', '#8fd694'];
-  var CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d'] };
+  // The bar of tools lies over the legend: it comes only where a pointer can make it come and go.
+  var CONFIG = {
+    responsive: true, displaylogo: false, displayModeBar: matchMedia('(hover: hover)').matches ? 'hover' : false,
+    modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d', 'sendDataToCloud', 'editInChartStudio']
+  };
   var FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
   function look() {
@@ -72,8 +76,8 @@
         if (result.tickvals.length === 0) { delete result.tickvals; }
         else { result.ticktext = result.tickvals.map(String); }
       } else {
-        result.dtick = 1;
-        result.exponentformat = 'none';
+        result.tickvals = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9];
+        result.ticktext = result.tickvals.map(function (share) { return Number((share * 100).toPrecision(1)).toFixed(Math.max(0, -Math.log10(share * 100) + 0.5 | 0)) + ' %'; });
       }
     }
     return result;
@@ -91,7 +95,10 @@
     return base;
   }
 
-  function marks(list, theme, y) {
+  function marks(list, theme, y, xs) {
+    var range = xs.reduce(function (all, list) { return all.concat(list); }, []);
+    var low = Math.min.apply(null, range), high = Math.max.apply(null, range);
+    var middle = y ? Math.sqrt(low * high) : (low + high) / 2;
     return {
       shapes: list.map(function (mark) {
         return { type: 'line', xref: 'x', yref: 'paper', x0: mark.x, x1: mark.x, y0: 0, y1: 1, line: { color: theme.quiet, width: 1, dash: 'dot' } };
@@ -99,7 +106,7 @@
       annotations: list.filter(function (mark) { return mark.text; }).map(function (mark, index) {
         return {
           x: y ? Math.log10(mark.x) : mark.x, xref: 'x', yref: 'paper', y: 1 - 0.09 * (index % 6), text: mark.text.replace(/</g, '&lt;'),
-          showarrow: false, xanchor: 'left', xshift: 3, yanchor: 'top', font: { size: 11, color: theme.quiet }
+          showarrow: false, xanchor: mark.x > middle ? 'right' : 'left', xshift: mark.x > middle ? -3 : 3, yanchor: 'top', font: { size: 11, color: theme.quiet }
         };
       })
     };
@@ -134,12 +141,17 @@
     });
     var xs = chart.series.map(function (series) { return series.x; });
     var ys = chart.series.map(function (series) { return series.y; });
-    var more = marks(chart.marks, theme, chart.x.scale !== 'linear');
+    var more = marks(chart.marks, theme, chart.x.scale !== 'linear', xs);
     more.xaxis = axis(chart.x, xs, theme);
     more.yaxis = axis(chart.y, ys, theme);
     if (chart.x.title === 'seconds') { more.xaxis.rangemode = 'normal'; more.xaxis.showgrid = false; }
     if (chart.y.title === 'share done') { more.yaxis.range = [0, 1.02]; more.yaxis.tickformat = '.0%'; }
     if (chart.x.title === 'change in percent') more.xaxis.rangemode = 'normal';
+    // A long legend takes its room from below, not from the picture.
+    if (chart.series.length > 5) {
+      more.height = 310 + 19 * Math.ceil(chart.series.length / 2);
+      more.legend = { orientation: 'h', x: 0, y: -0.22, yanchor: 'top', font: { size: 11.5 } };
+    }
     if (named) more.height = 90 + 26 * chart.y.names.length;
     return { data: data, layout: layout(theme, more) };
   }
@@ -179,8 +191,8 @@
     });
     low = Math.max(low, high - 5);
     var data = [{
-      type: 'heatmap', x: x, y: y, z: z, zmin: low, zmax: high > low ? high : low + 1, colorscale: theme.dark ? 'Viridis' : 'YlGnBu',
-      reversescale: false, text: hover, hovertemplate: '%{x:.0f} s, %{text} I/Os per s<extra></extra>', colorbar: colourBar(low, high, theme), showlegend: false
+      type: 'heatmap', x: x, y: y, z: z, zmin: low, zmax: high > low ? high : low + 1, colorscale: theme.dark ? 'Viridis' : 'YlGnBu', reversescale: !theme.dark,
+      text: hover, hovertemplate: '%{x:.0f} s, %{text} I/Os per s<extra></extra>', colorbar: colourBar(low, high, theme), showlegend: false
     }];
     var dashes = ['solid', 'dash', 'dot'];
     chart.lines.forEach(function (line, index) {
@@ -260,7 +272,7 @@
           xaxis: with_({ title: { text: 'seconds', font: { size: 12, color: theme.quiet } }, range: [left, right] }),
           yaxis: with_({ title: { text: view.unit, font: { size: 12, color: theme.quiet } }, tickvals: ticks, ticktext: names, range: [-1.5, view.panels.length * lane - 1.5] }),
           zaxis: with_({ title: { text: 'I/Os per second', font: { size: 12, color: theme.quiet } }, range: [0, view.top || 1] }),
-          aspectmode: 'manual', aspectratio: { x: 1.7, y: depth, z: 0.75 }, camera: { eye: { x: -0.9, y: -1.9, z: 1.05 }, center: { x: 0, y: 0, z: -0.15 } },
+          aspectmode: 'manual', aspectratio: { x: 1.7, y: depth, z: 0.75 }, camera: { eye: { x: 0.6, y: -1.95, z: 0.95 }, center: { x: 0.05, y: 0, z: -0.22 } },
           annotations: notes
         }
       })
@@ -303,7 +315,7 @@
     delete more.grid;
     low = Math.max(low === Infinity ? high - 1 : low, high - 5);
     more.xaxis = { title: { text: 'seconds', font: { size: 12, color: theme.quiet } }, showgrid: false, zeroline: false, tickfont: { size: 11, color: theme.quiet }, anchor: 'y' + (count > 1 ? count : '') };
-    more.coloraxis = { colorscale: theme.dark ? 'Viridis' : 'YlGnBu', cmin: low, cmax: high > low ? high : low + 1, colorbar: colourBar(low, high, theme) };
+    more.coloraxis = { colorscale: theme.dark ? 'Viridis' : 'YlGnBu', reversescale: !theme.dark, cmin: low, cmax: high > low ? high : low + 1, colorbar: colourBar(low, high, theme) };
     return { data: data, layout: layout(theme, more) };
   }
 

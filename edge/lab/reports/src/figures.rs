@@ -1,6 +1,6 @@
 //! The figures that people look for, from what was measured.
 
-use measured::{Measured, Run, StageRun};
+use measured::{GroupRun, Measured, Run, StageRun};
 use statistics::{Histogram, words};
 
 /// The percentiles of every table: share and name.
@@ -65,19 +65,39 @@ pub fn total(stage: &StageRun) -> Row {
     }
 }
 
-/// All stages of a run as one line of words: `4k random read: 67.8 k IOPS, 265 MiB/s, mean 0.47 ms, p99 1.2 ms`.
-pub fn headline(run: &Run, stage: &StageRun) -> String {
-    let total = total(stage);
+/// A stage in words: `4k random read: 67.8 k IOPS, 265 MiB/s, mean 0.47 ms, p99 1.2 ms with 32 outstanding`. Where it has several
+/// groups, a few of them follow.
+pub fn headlines(run: &Run, stage: &StageRun) -> Vec<String> {
+    const GROUPS_TOLD_MAX: usize = 4;
+    let mut lines = vec![headline(&crate::report::stage_name(run, stage), &total(stage))];
+    if (2..=GROUPS_TOLD_MAX).contains(&stage.groups.len()) {
+        lines.extend(stage.groups.iter().map(|group| headline(&group.name, &group_total(group))));
+    }
+    lines
+}
+
+fn headline(name: &str, of: &Row) -> String {
     let time = |ns: Option<f64>| ns.map_or_else(|| "nothing".to_owned(), duration);
     format!(
-        "{}: {} IOPS, {} MiB/s, mean {}, p99 {} with {} outstanding",
-        crate::report::stage_name(run, stage),
-        words::rate(total.iops),
-        mebibytes(total.bytes_per_second),
-        time(total.measured.latency.mean_ns()),
-        time(total.measured.latency.percentile(0.99).map(|ns| ns as f64)),
-        total.outstanding,
+        "{name}: {} IOPS, {} MiB/s, mean {}, p99 {} with {} outstanding",
+        words::rate(of.iops),
+        mebibytes(of.bytes_per_second),
+        time(of.measured.latency.mean_ns()),
+        time(of.measured.latency.percentile(0.99).map(|ns| ns as f64)),
+        of.outstanding,
     )
+}
+
+/// A group's reads, writes and trims as one row.
+pub fn group_total(group: &GroupRun) -> Row {
+    Row {
+        group: group.name.clone(),
+        operation: "all",
+        outstanding: group.outstanding,
+        iops: group.iops(),
+        bytes_per_second: group.bytes_per_second(),
+        measured: group.total(),
+    }
 }
 
 /// Whether a percentile has enough values beyond it to mean something.

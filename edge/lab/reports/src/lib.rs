@@ -7,13 +7,25 @@
 //! Relies on `measured`, `lens` and `statistics`. Must never open a file, ask for the time, or compute a figure of its own: what
 //! can be concluded is `statistics`' and `measured`'s affair.
 
+mod bundle;
 mod chart;
+mod csv;
 mod figures;
 mod html;
+mod json;
 mod limits;
+mod parquet;
 mod report;
 mod seconds;
 
+pub use ::parquet::errors::ParquetError;
+pub use bundle::{
+    BUNDLE_VERSION, Bundle, BundleError, BundleProblem, BundleText, FileKind, Manifest, ManifestFile, bundle,
+    read_bundle,
+};
+pub use csv::{CsvFile, csv};
 pub use html::html;
+pub use json::{REPORT_VERSION, json};
 pub use limits::*;
+pub use parquet::{parquet_buckets, parquet_intervals};
 pub use report::{NamedExperiment, NamedRun, Report, Section};

@@ -26,3 +26,9 @@ pub const CHART_TABLE_ROWS_MAX: usize = 60;
 pub const SENTENCES_MAX: usize = 200;
 /// Rows of a table of figures.
 pub const FIGURE_ROWS_MAX: usize = 2_000;
+/// Bytes that a bundle may unpack to: a run of a day with ten groups has about a tenth of it.
+pub const BUNDLE_BYTES_MAX: u64 = 1 << 30;
+/// Files of a bundle.
+pub const BUNDLE_FILES_MAX: usize = 10_000;
+/// Sets of histograms (reads, writes or trims of a group) in one file of a bundle: about 2 GiB of memory.
+pub const BUNDLE_MEASURED_MAX: usize = 100_000;

@@ -25,7 +25,10 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
         .map(|cell| (cell.label(), cell_latency(cell)))
         .filter(|(_, histogram)| !histogram.is_empty())
         .collect();
-    charts.extend(distribution::of_histograms(&merged));
+    // A lone cell's is among the charts of its run.
+    if merged.len() > 1 {
+        charts.extend(distribution::of_histograms(&merged));
+    }
     charts
 }
 

@@ -3,17 +3,24 @@
 use super::{Chart, Numbers, Panel, Shape, Surfaces, View};
 use crate::{DISKS_DRAWN_MAX, SURFACE_COLUMNS_MAX, SURFACE_COLUMNS_MIN, SURFACE_NUMBERS_MAX};
 use lens::{Capture, Resolution, Surface, SurfaceGroup};
-use measured::StageRun;
+use measured::{Run, StageRun};
 
 /// Numbers of a disk in one column: all kinds and operations, and the fine latencies.
 const NUMBERS_A_COLUMN: usize = 500;
 
-/// What the disks of a stage saw, as a capture.
-pub fn capture_of(name: String, stage: &StageRun) -> Capture {
+/// What the disks of a stage saw, as a capture. Disks that go by what they were opened as get the plan's names.
+pub fn capture_of(name: String, run: &Run, stage: &StageRun) -> Capture {
+    let called = |disk: &str| {
+        let mut targets = run.targets.iter().filter(|target| target.opened == disk);
+        match (targets.next(), targets.next()) {
+            (Some(only), None) => only.name.clone(),
+            _ => disk.to_owned(),
+        }
+    };
     let disks = (stage.disks.iter())
         .map(|disk| {
             let samples = disk.samples.iter().map(|of| (of.at, of.seconds, &of.statistics));
-            lens::Disk::from_statistics(disk.name.clone(), samples)
+            lens::Disk::from_statistics(called(&disk.name), samples)
         })
         .collect();
     Capture { source: name, disks, notes: Vec::new() }

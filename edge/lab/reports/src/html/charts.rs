@@ -33,7 +33,7 @@ pub fn write_runs(page: &mut Page, report: &Report) {
                 begun = true;
             }
             let at = stage_name(run, stage);
-            page.heading(&if drawn.len() == 1 || at == *name { at } else { format!("{name}: {at}") });
+            page.heading(&place(name, run, at));
             page.charts(charts);
         }
     }
@@ -42,6 +42,11 @@ pub fn write_runs(page: &mut Page, report: &Report) {
             "{rest} more stages are not drawn: their figures are above, and the tables as CSV have them."
         ));
     }
+}
+
+/// What a stage of a run is called where other runs are, too.
+fn place(name: &str, run: &measured::Run, stage: String) -> String {
+    if run.stages.len() == 1 || stage == name { name.to_owned() } else { format!("{name}: {stage}") }
 }
 
 /// Runs of their own, and the first of every cell.
@@ -62,8 +67,7 @@ pub fn write_captures(page: &mut Page, report: &Report) {
     for (name, run) in runs_drawn(report) {
         for stage in run.stages.iter().filter(|stage| !stage.disks.is_empty()) {
             let at = stage_name(run, stage);
-            let name = if at == name { at } else { format!("{name}: {at}") };
-            captures.push(surfaces::capture_of(name, stage));
+            captures.push(surfaces::capture_of(place(&name, run, at), run, stage));
         }
     }
     captures.retain(|capture| capture.disks.iter().any(|disk| !disk.windows.is_empty()));
