@@ -84,7 +84,10 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("results", &["quick-xml", "serde", "serde_json", "thiserror"]),
     ("measured", &["serde", "thiserror"]),
     ("lens", &["rustc-hash", "serde", "thiserror"]),
-    ("reports", &["arrow-array", "arrow-schema", "parquet", "serde", "serde_json", "thiserror"]),
+    (
+        "reports",
+        &["arrow-array", "arrow-schema", "parquet", "serde", "serde_json", "sha2", "tar", "thiserror", "zstd"],
+    ),
     (
         "lab",
         &[

@@ -1,0 +1,83 @@
+//! How latencies are distributed: the share that is done within a time, and the share that is not.
+
+use super::{Axis, Chart, Lines, Numbers, Scale, Series, Shape, busiest, left_out};
+use crate::DISTRIBUTION_POINTS_MAX;
+use crate::figures::OPERATIONS;
+use measured::StageRun;
+use statistics::Histogram;
+
+/// Both charts of a stage; none without I/Os.
+pub fn charts(stage: &StageRun) -> Vec<Chart> {
+    let mut lines: Vec<(String, Histogram)> = Vec::new();
+    for group in &stage.groups {
+        for (operation, of) in OPERATIONS.into_iter().zip(&group.operations) {
+            let name = match stage.groups.len() {
+                1 => operation.to_owned(),
+                _ => format!("{} {operation}", group.name),
+            };
+            if of.latency.is_empty() {
+                continue;
+            }
+            if let Some(service) = &of.service {
+                lines.push((format!("{name}, from when it began"), service.clone()));
+            }
+            lines.push((name, of.latency.clone()));
+        }
+    }
+    of_histograms(&lines)
+}
+
+/// Both charts of named histograms; none without values.
+pub fn of_histograms(named: &[(String, Histogram)]) -> Vec<Chart> {
+    let weighed = named.iter().filter(|(_, histogram)| !histogram.is_empty());
+    let (kept, rest) = busiest(weighed.map(|named| (named.1.count() as f64, named)).collect());
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    let within = kept.iter().map(|(name, histogram)| line(name, histogram, |below, _| below)).collect();
+    let beyond = kept.iter().map(|(name, histogram)| line(name, histogram, |_, beyond| beyond)).collect();
+    let chart = |title: &str, caption: &str, y: Axis, series| Chart {
+        title: title.to_owned(),
+        caption: format!("{caption}{}", left_out(rest, "lines")),
+        shape: Shape::Lines(Lines {
+            x: Axis::scaled("latency", Scale::LogTime),
+            y,
+            series,
+            marks: Vec::new(),
+        }),
+    };
+    vec![
+        chart(
+            "Latency distribution",
+            "The share of I/Os that were done within a time. Further left is faster; a step is a mode.",
+            Axis::linear("share done"),
+            within,
+        ),
+        chart(
+            "Tail of latency",
+            "The share of I/Os that took longer, both axes logarithmic: 0.01 is p99, 0.001 is p99.9.",
+            Axis::scaled("share slower", Scale::Log),
+            beyond,
+        ),
+    ]
+}
+
+fn line(name: &str, histogram: &Histogram, of: impl Fn(f64, f64) -> f64) -> Series {
+    let total = histogram.count();
+    let buckets: Vec<_> = histogram.buckets().collect();
+    // The tail is where few I/Os are: neighbours are joined from the fast end, evenly over buckets.
+    let joined = buckets.len().div_ceil(DISTRIBUTION_POINTS_MAX).max(1);
+    let mut below = 0u64;
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for part in buckets.chunks(joined) {
+        below += part.iter().map(|bucket| bucket.count).sum::<u64>();
+        // The last bucket ends nowhere: the largest value stands for its end.
+        let end = part.last().map_or(0, |bucket| bucket.to_ns).min(histogram.max_ns().unwrap_or(0).max(1));
+        let beyond = (total - below) as f64 / total as f64;
+        x.push(end as f64);
+        // No share is left beyond the largest: on a logarithmic scale the line ends one I/O above it.
+        let beyond = if below == total { f64::NAN } else { beyond };
+        y.push(of(below as f64 / total as f64, beyond));
+    }
+    Series { name: name.to_owned(), x: Numbers(x), y: Numbers(y), ..Series::default() }
+}

@@ -1,0 +1,396 @@
+//! An experiment's cells against each other: sweeps with their knee, scale-out, comparisons, every run of every cell.
+
+use super::{
+    Axis, Chart, Lines, Mark, Numbers, Scale, Series, Shape, Style, busiest, distribution, left_out,
+};
+use measured::{Cell, ExperimentRun, Run};
+use statistics::compare::{Better, Comparison, Question, compare};
+use statistics::knee::{self, Sweep, SweepPoint};
+use statistics::scaling::{self, ScalePoint};
+use statistics::{Histogram, words};
+use std::collections::BTreeMap;
+
+/// Parameters that make up what is outstanding.
+const LOADS: [&str; 3] = ["outstanding", "depth", "workers"];
+/// Cells that the overview of runs shows.
+const CELLS_MAX: usize = 80;
+
+/// All charts of an experiment.
+pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
+    let mut charts = sweeps(&experiment.cells);
+    charts.extend(scale_out(&experiment.cells));
+    charts.extend(changes(&comparisons(experiment)));
+    charts.extend(every_run(&experiment.cells));
+    let merged: Vec<(String, Histogram)> = (experiment.cells.iter())
+        .map(|cell| (cell.label(), cell_latency(cell)))
+        .filter(|(_, histogram)| !histogram.is_empty())
+        .collect();
+    // A lone cell's is among the charts of its run.
+    if merged.len() > 1 {
+        charts.extend(distribution::of_histograms(&merged));
+    }
+    charts
+}
+
+/// I/Os per second of a run's first stage: that is what a cell measures.
+pub fn iops(run: &Run) -> Option<f64> {
+    run.stages.first().map(measured::StageRun::iops)
+}
+
+/// Mean latency in seconds.
+pub fn mean_s(run: &Run) -> Option<f64> {
+    run.stages.first()?.total().latency.mean_ns().map(|ns| ns / 1e9)
+}
+
+/// A percentile in seconds.
+pub fn percentile_s(run: &Run, share: f64) -> Option<f64> {
+    run.stages.first()?.total().latency.percentile(share).map(|ns| ns as f64 / 1e9)
+}
+
+/// The latencies of all runs of a cell.
+fn cell_latency(cell: &Cell) -> Histogram {
+    let mut all = Histogram::default();
+    let stages = cell.runs.iter().filter_map(|run| run.stages.first());
+    for measured in stages.flat_map(|stage| &stage.groups).flat_map(|group| &group.operations) {
+        all.merge(&measured.latency);
+    }
+    all
+}
+
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Cells that differ in nothing but these parameters and what is outstanding, by what they have in common.
+fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
+    let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        let mut common = Cell {
+            runs: Vec::new(),
+            parameters: cell.parameters.clone(),
+            side: cell.side.clone(),
+            ..cell_head(cell)
+        };
+        common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
+        all.entry(common.label()).or_default().push(cell);
+    }
+    all
+}
+
+fn cell_head(cell: &Cell) -> Cell {
+    Cell {
+        workload: cell.workload.clone(),
+        parameters: BTreeMap::new(),
+        side: None,
+        outstanding: cell.outstanding,
+        vms: cell.vms,
+        runs: Vec::new(),
+    }
+}
+
+/// The mean of a figure by cell, with the smallest and the largest run where there are several.
+fn points(name: &str, cells: &[(f64, &Cell)], figure: impl Fn(&Run) -> Option<f64>) -> Series {
+    let mut line = Series { name: name.to_owned(), style: Style::Both, ..Series::default() };
+    let several = cells.iter().any(|(_, cell)| cell.runs.len() > 1);
+    for (x, cell) in cells {
+        let values = cell.figures(&figure);
+        let Some(mean) = mean(&values) else { continue };
+        line.x.0.push(*x);
+        line.y.0.push(mean);
+        if several {
+            line.low.0.push(values.iter().copied().fold(f64::INFINITY, f64::min));
+            line.high.0.push(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        }
+    }
+    line
+}
+
+/// A sweep over what is outstanding, when cells are one.
+struct Swept<'a> {
+    name: String,
+    cells: Vec<(f64, &'a Cell)>,
+    sweep: Option<Sweep>,
+}
+
+fn swept(cells: &[Cell]) -> Vec<Swept<'_>> {
+    let all = series(cells, &LOADS).into_iter().map(|(name, cells)| {
+        let mut cells: Vec<(f64, &Cell)> =
+            cells.into_iter().map(|cell| (cell.outstanding as f64, cell)).collect();
+        cells.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let point = |(outstanding, cell): &(f64, &Cell)| {
+            let throughput = mean(&cell.figures(iops))?;
+            let latency_s = mean(&cell.figures(mean_s))?;
+            let percentile_s = mean(&cell.figures(|run| percentile_s(run, 0.99)));
+            Some(SweepPoint { outstanding: *outstanding, throughput, latency_s, percentile_s })
+        };
+        let points: Vec<SweepPoint> = cells.iter().filter_map(point).collect();
+        Swept { name, sweep: knee::sweep(&points, None).ok(), cells }
+    });
+    let is_sweep = |of: &Swept| of.cells.windows(2).any(|pair| pair[0].0 != pair[1].0);
+    all.filter(is_sweep).collect()
+}
+
+fn sweeps(cells: &[Cell]) -> Vec<Chart> {
+    let swept = swept(cells);
+    if swept.is_empty() {
+        return Vec::new();
+    }
+    let marks: Vec<Mark> = (swept.iter())
+        .filter_map(|of| {
+            let spot = of.sweep.as_ref()?.sweet_spot;
+            let name =
+                if swept.len() == 1 { "sweet spot".to_owned() } else { format!("sweet spot: {}", of.name) };
+            Some(Mark { x: spot.outstanding, text: name })
+        })
+        .collect();
+    let lines = |figure: &dyn Fn(&Run) -> Option<f64>| -> Vec<Series> {
+        busiest(swept.iter().map(|of| (0.0, points(&of.name, &of.cells, figure))).collect()).0
+    };
+    let chart = |title: &str, caption: &str, y: Axis, series: Vec<Series>| Chart {
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape: Shape::Lines(Lines {
+            x: Axis::scaled("total outstanding I/Os", Scale::Log2),
+            y,
+            series,
+            marks: marks.clone(),
+        }),
+    };
+    let bars = "The mean of each cell's runs; bars reach from the lowest run to the highest.";
+    let mut throughput = lines(&iops);
+    if let [only] = &swept[..] {
+        throughput.extend(bounds(only));
+    }
+    let ns = |of: Option<f64>| of.map(|seconds| seconds * 1e9);
+    vec![
+        chart("Throughput by load", bars, Axis::linear("I/Os per second"), throughput),
+        chart(
+            "Mean latency by load",
+            bars,
+            Axis::scaled("mean latency", Scale::LogTime),
+            lines(&|run| ns(mean_s(run))),
+        ),
+        chart(
+            "p99 latency by load",
+            bars,
+            Axis::scaled("p99 latency", Scale::LogTime),
+            lines(&|run| ns(percentile_s(run, 0.99))),
+        ),
+        cost_of_throughput(&swept),
+    ]
+}
+
+/// The asymptotic bounds of a single sweep.
+fn bounds(of: &Swept) -> Option<Series> {
+    let sweep = of.sweep.as_ref()?;
+    let bounds = sweep.bounds;
+    let last = sweep.points.last()?.outstanding;
+    let first = sweep.points.first()?.outstanding;
+    let bound = |n: f64| (n / bounds.unloaded_s).min(bounds.capacity);
+    let x: Vec<f64> = if bounds.knee > first && bounds.knee < last {
+        vec![first, bounds.knee, last]
+    } else {
+        vec![first, last]
+    };
+    let y = x.iter().map(|&n| bound(n)).collect();
+    Some(Series {
+        name: "at most (no queueing, then capacity)".to_owned(),
+        style: Style::Dashed,
+        x: Numbers(x),
+        y,
+        ..Series::default()
+    })
+}
+
+fn cost_of_throughput(swept: &[Swept]) -> Chart {
+    let lines = swept.iter().map(|of| {
+        let cells = of.cells.iter().filter_map(|(_, cell)| {
+            Some((mean(&cell.figures(iops))?, mean(&cell.figures(|run| percentile_s(run, 0.99)))? * 1e9))
+        });
+        let (x, y): (Vec<f64>, Vec<f64>) = cells.unzip();
+        let series = Series {
+            name: of.name.clone(),
+            style: Style::Both,
+            x: Numbers(x),
+            y: Numbers(y),
+            ..Series::default()
+        };
+        (0.0, series)
+    });
+    let (series, rest) = busiest(lines.collect());
+    Chart {
+        title: "What throughput costs".to_owned(),
+        caption: format!(
+            "p99 latency against throughput, one point a cell: good is low and far right; where the line turns upwards, more \
+             load only waits.{}",
+            left_out(rest, "lines")
+        ),
+        shape: Shape::Lines(Lines {
+            x: Axis::linear("I/Os per second"),
+            y: Axis::scaled("p99 latency", Scale::LogTime),
+            series,
+            marks: Vec::new(),
+        }),
+    }
+}
+
+fn scale_out(cells: &[Cell]) -> Option<Chart> {
+    let varies = |cells: &[&Cell]| cells.windows(2).any(|pair| pair[0].vms != pair[1].vms);
+    let all: Vec<(String, Vec<&Cell>)> =
+        series(cells, &["vms"]).into_iter().filter(|(_, cells)| varies(cells)).collect();
+    let mut lines = Vec::new();
+    for (name, cells) in &all {
+        let mut cells: Vec<(f64, &Cell)> = cells.iter().map(|cell| (cell.vms as f64, *cell)).collect();
+        cells.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let line = points(name, &cells, iops);
+        let measured: Vec<ScalePoint> = (line.x.0.iter().zip(&line.y.0))
+            .map(|(&members, &throughput)| ScalePoint { members, throughput })
+            .collect();
+        if let Some(first) = measured.first().filter(|_| all.len() == 1) {
+            let y = line.x.0.iter().map(|members| first.throughput / first.members * members).collect();
+            let name = "in proportion".to_owned();
+            lines.push((
+                0.0,
+                Series { name, style: Style::Dashed, x: line.x.clone(), y, ..Series::default() },
+            ));
+        }
+        if let Ok(law) = scaling::scalability(&measured)
+            && law.fits()
+        {
+            let name = format!("{name}: scalability law");
+            let y = line.x.0.iter().map(|&members| law.at(members)).collect();
+            lines.push((
+                0.0,
+                Series { name, style: Style::Dashed, x: line.x.clone(), y, ..Series::default() },
+            ));
+        }
+        lines.push((1.0, line));
+    }
+    let (series, rest) = busiest(lines);
+    (!series.is_empty()).then(|| Chart {
+        title: "Scale-out".to_owned(),
+        caption: format!(
+            "Throughput of all machines together by how many there are.{}",
+            left_out(rest, "lines")
+        ),
+        shape: Shape::Lines(Lines {
+            x: Axis::linear("virtual machines"),
+            y: Axis::linear("I/Os per second"),
+            series,
+            marks: Vec::new(),
+        }),
+    })
+}
+
+/// One figure of a pair of cells that differ in their side alone.
+pub struct Compared {
+    /// What the two have in common.
+    pub about: String,
+    /// `IOPS`, `mean latency`, `p99 latency`.
+    pub figure: &'static str,
+    /// The runs of each side in figures; latencies in ms.
+    pub comparison: Comparison,
+    /// The experiment's own sentence about it; it knows which effect was asked for.
+    pub sentence: Option<String>,
+}
+
+/// Every pair of cells with sides `a` and `b`.
+pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
+    let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
+    for cell in experiment.cells.iter().filter(|cell| cell.side.is_some()) {
+        let common = Cell { parameters: cell.parameters.clone(), ..cell_head(cell) };
+        let place = usize::from(cell.side.as_deref() == Some("b"));
+        pairs.entry(common.label()).or_default()[place] = Some(cell);
+    }
+    let mut found = Vec::new();
+    for (about, pair) in pairs {
+        let [Some(a), Some(b)] = pair else { continue };
+        type Figure = fn(&Run) -> Option<f64>;
+        let figures: [(&'static str, Figure, Better); 3] = [
+            ("IOPS", iops, Better::Higher),
+            ("mean latency", |run| mean_s(run).map(|s| s * 1e3), Better::Lower),
+            ("p99 latency", |run| percentile_s(run, 0.99).map(|s| s * 1e3), Better::Lower),
+        ];
+        for (figure, of, better) in figures {
+            let Ok(comparison) = compare(&a.figures(of), &b.figures(of), &Question::new(better)) else {
+                continue;
+            };
+            let is_about = |of: &&measured::Conclusion| of.about == about && of.text.starts_with(figure);
+            let sentence = experiment.conclusions.iter().find(is_about).map(|of| of.text.clone());
+            found.push(Compared { about: about.clone(), figure, comparison, sentence });
+        }
+    }
+    found
+}
+
+fn changes(compared: &[Compared]) -> Option<Chart> {
+    let with_interval: Vec<_> =
+        compared.iter().filter_map(|of| Some((of, of.comparison.change?))).take(CELLS_MAX).collect();
+    if with_interval.is_empty() {
+        return None;
+    }
+    let names: Vec<String> =
+        with_interval.iter().map(|(of, _)| format!("{}: {}", of.about, of.figure)).collect();
+    let percent = |share: f64| share * 100.0;
+    let series = Series {
+        name: "change from A to B".to_owned(),
+        style: Style::Points,
+        x: with_interval.iter().map(|(_, change)| percent(change.estimate)).collect(),
+        y: (0..names.len()).map(|index| index as f64).collect(),
+        low: with_interval.iter().map(|(_, change)| percent(change.low)).collect(),
+        high: with_interval.iter().map(|(_, change)| percent(change.high)).collect(),
+    };
+    Some(Chart {
+        title: "B against A".to_owned(),
+        caption: "How much each figure changes from A to B, with its 95 % interval. An interval across 0 is no difference that \
+                  was shown."
+            .to_owned(),
+        shape: Shape::Lines(Lines {
+            x: Axis::linear("change in percent"),
+            y: Axis { names, ..Axis::default() },
+            series: vec![series],
+            marks: vec![Mark { x: 0.0, text: String::new() }],
+        }),
+    })
+}
+
+/// Every run as a point: how far runs of a cell differ is seen before any mean.
+fn every_run(cells: &[Cell]) -> Option<Chart> {
+    let shown: Vec<&Cell> = cells.iter().filter(|cell| !cell.runs.is_empty()).take(CELLS_MAX).collect();
+    if shown.len() < 2 {
+        return None;
+    }
+    let left_out = cells.len() - shown.len();
+    let mut line = Series { name: "a run".to_owned(), style: Style::Points, ..Series::default() };
+    for (row, cell) in shown.iter().enumerate() {
+        for value in cell.figures(iops) {
+            line.x.0.push(value);
+            line.y.0.push(row as f64);
+        }
+    }
+    let rest = if left_out > 0 {
+        format!(" {left_out} more cells are in the table of figures.")
+    } else {
+        String::new()
+    };
+    Some(Chart {
+        title: "Every run".to_owned(),
+        caption: format!("Throughput of each run by cell; points of a cell that lie apart are noise.{rest}"),
+        shape: Shape::Lines(Lines {
+            x: Axis::linear("I/Os per second"),
+            y: Axis { names: shown.iter().map(|cell| cell.label()).collect(), ..Axis::default() },
+            series: vec![line],
+            marks: Vec::new(),
+        }),
+    })
+}
+
+/// The words of a verdict: the experiment's own where it has them.
+pub fn verdict(compared: &Compared) -> String {
+    let own =
+        compared.sentence.as_deref().and_then(|text| text.split_once("): B is ")).map(|(_, words)| words);
+    match own {
+        Some(words) => words.to_owned(),
+        None => format!("{} (for differences of {})", compared.comparison.verdict, words::percent(0.02)),
+    }
+}

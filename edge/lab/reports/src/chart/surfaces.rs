@@ -1,0 +1,96 @@
+//! What disks saw over time: surfaces of several disks on one scale.
+
+use super::{Chart, Numbers, Panel, Shape, Surfaces, View};
+use crate::{DISKS_DRAWN_MAX, SURFACE_COLUMNS_MAX, SURFACE_COLUMNS_MIN, SURFACE_NUMBERS_MAX};
+use lens::{Capture, Resolution, Surface, SurfaceGroup};
+use measured::{Run, StageRun};
+
+/// Numbers of a disk in one column: all kinds and operations, and the fine latencies.
+const NUMBERS_A_COLUMN: usize = 500;
+
+/// What the disks of a stage saw, as a capture. Disks that go by what they were opened as get the plan's names.
+pub fn capture_of(name: String, run: &Run, stage: &StageRun) -> Capture {
+    let called = |disk: &str| {
+        let mut targets = run.targets.iter().filter(|target| target.opened == disk);
+        match (targets.next(), targets.next()) {
+            (Some(only), None) => only.name.clone(),
+            _ => disk.to_owned(),
+        }
+    };
+    let disks = (stage.disks.iter())
+        .map(|disk| {
+            let samples = disk.samples.iter().map(|of| (of.at, of.seconds, &of.statistics));
+            lens::Disk::from_statistics(called(&disk.name), samples)
+        })
+        .collect();
+    Capture { source: name, disks, notes: Vec::new() }
+}
+
+/// Columns that each of so many disks may have.
+pub fn columns_of(disks: usize) -> usize {
+    let each = SURFACE_NUMBERS_MAX / NUMBERS_A_COLUMN / disks.max(1);
+    each.clamp(SURFACE_COLUMNS_MIN, SURFACE_COLUMNS_MAX)
+}
+
+/// The surfaces of a capture with at most so many columns; nothing when its disks saw nothing.
+pub fn chart(capture: &Capture, columns: usize) -> Option<Chart> {
+    let shown: Vec<lens::Disk> = capture.disks.iter().take(DISKS_DRAWN_MAX).cloned().collect();
+    let left_out = capture.disks.len() - shown.len();
+    let samples = shown.iter().map(|disk| disk.windows.len()).max().unwrap_or(0);
+    let shown = Capture { disks: shown, ..Capture::default() };
+    let views: Vec<View> =
+        lens::surfaces_within(&shown, columns).iter().filter_map(|group| view(group)).collect();
+    if views.is_empty() {
+        return None;
+    }
+    let mut caption =
+        "Time across, buckets into the depth, I/Os per second upwards; all disks on one scale.".to_owned();
+    let joined = samples.div_ceil(columns.max(1));
+    if joined > 1 {
+        caption.push_str(&format!(" Each column is {joined} samples together."));
+    }
+    if left_out > 0 {
+        caption.push_str(&format!(" {left_out} more disks are left out."));
+    }
+    let disks = shown.disks.into_iter().map(|disk| disk.name).collect();
+    Some(Chart { title: capture.source.clone(), caption, shape: Shape::Surfaces(Surfaces { disks, views }) })
+}
+
+fn view(group: &SurfaceGroup) -> Option<View> {
+    // Empty buckets at both ends are left out: a dozen of twenty are.
+    let (first, last) = group.used?;
+    let kind = match group.resolution {
+        Resolution::Coarse => group.kind.name().to_owned(),
+        Resolution::Fine => format!("{} (fine)", group.kind.name()),
+    };
+    Some(View {
+        kind,
+        operations: group.operations.name().to_owned(),
+        title: group.title.clone(),
+        unit: group.unit.to_owned(),
+        labels: group.y[first..=last].to_vec(),
+        top: group.z_max,
+        panels: group.surfaces.iter().map(|surface| panel(surface, first, last)).collect(),
+    })
+}
+
+/// A column that is not known stands between two that do not join.
+fn panel(surface: &Surface, first: usize, last: usize) -> Panel {
+    let (mut x, mut seconds, mut z) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, column) in surface.z.iter().enumerate() {
+        let at = surface.x[index];
+        if let (Some(&before), Some(&lasted)) = (x.last(), seconds.last()) {
+            let end: f64 = before + lasted;
+            // Samples are a little early or late: half of one is no gap.
+            if at - end > 0.5 * surface.seconds[index] {
+                x.push(end);
+                seconds.push(at - end);
+                z.push(Numbers::default());
+            }
+        }
+        x.push(at);
+        seconds.push(surface.seconds[index]);
+        z.push(Numbers(column[first..=last].to_vec()));
+    }
+    Panel { x: Numbers(x), seconds: Numbers(seconds), z }
+}

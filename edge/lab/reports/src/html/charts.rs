@@ -1,0 +1,234 @@
+//! Charts on the page: a place for the script to draw in, and the data as a table behind each.
+
+use super::page::Page;
+use super::write::{Cell, escaped, table};
+use crate::chart::{Axis, Chart, Heat, Lines, Scale, Shape, Surfaces, View, distribution, surfaces, time};
+use crate::figures::duration;
+use crate::report::{Report, stage_name};
+use crate::{CAPTURES_DRAWN_MAX, CHART_TABLE_ROWS_MAX, STAGES_DRAWN_MAX};
+use lens::Capture;
+use statistics::words;
+use std::fmt::Write;
+
+/// The charts of every stage. Of an experiment's cells, the first run is drawn.
+pub fn write_runs(page: &mut Page, report: &Report) {
+    let drawn: Vec<(String, &measured::Run)> = runs_drawn(report);
+    let mut left = STAGES_DRAWN_MAX;
+    let mut rest = 0;
+    let mut begun = false;
+    for (name, run) in &drawn {
+        for stage in &run.stages {
+            if left == 0 {
+                rest += 1;
+                continue;
+            }
+            let mut charts = time::charts(stage);
+            charts.extend(distribution::charts(stage));
+            if charts.is_empty() {
+                continue;
+            }
+            left -= 1;
+            if !begun {
+                page.section("Over time");
+                begun = true;
+            }
+            let at = stage_name(run, stage);
+            page.heading(&place(name, run, at));
+            page.charts(charts);
+        }
+    }
+    if rest > 0 {
+        page.paragraph(&format!(
+            "{rest} more stages are not drawn: their figures are above, and the tables as CSV have them."
+        ));
+    }
+}
+
+/// What a stage of a run is called where other runs are, too.
+fn place(name: &str, run: &measured::Run, stage: String) -> String {
+    if run.stages.len() == 1 || stage == name { name.to_owned() } else { format!("{name}: {stage}") }
+}
+
+/// Runs of their own, and the first of every cell.
+fn runs_drawn<'a>(report: &Report<'a>) -> Vec<(String, &'a measured::Run)> {
+    let own = report.runs.iter().map(|named| (named.name.to_owned(), named.run));
+    let cells = report.experiments.iter().flat_map(|named| &named.experiment.cells);
+    let firsts = cells.filter_map(|cell| {
+        let which =
+            if cell.runs.len() > 1 { format!(", run 1 of {}", cell.runs.len()) } else { String::new() };
+        Some((format!("{}{which}", cell.label()), cell.runs.first()?))
+    });
+    own.chain(firsts).collect()
+}
+
+/// What disks saw: captures that were given, then those of the runs.
+pub fn write_captures(page: &mut Page, report: &Report) {
+    let mut captures: Vec<Capture> = report.captures.clone();
+    for (name, run) in runs_drawn(report) {
+        for stage in run.stages.iter().filter(|stage| !stage.disks.is_empty()) {
+            let at = stage_name(run, stage);
+            captures.push(surfaces::capture_of(place(&name, run, at), run, stage));
+        }
+    }
+    captures.retain(|capture| capture.disks.iter().any(|disk| !disk.windows.is_empty()));
+    // Several disks tell most: they come first.
+    captures.sort_by_key(|capture| std::cmp::Reverse(capture.disks.len().min(2)));
+    let rest = captures.len().saturating_sub(CAPTURES_DRAWN_MAX);
+    captures.truncate(CAPTURES_DRAWN_MAX);
+    let disks: usize = captures.iter().map(|capture| capture.disks.len().min(crate::DISKS_DRAWN_MAX)).sum();
+    let columns = surfaces::columns_of(disks);
+    let charts: Vec<Chart> =
+        captures.iter().filter_map(|capture| surfaces::chart(capture, columns)).collect();
+    if charts.is_empty() {
+        return;
+    }
+    page.section("What the disks saw");
+    page.paragraph(
+        "How long, how far apart, how many at once and how slow the I/Os of each disk were over time: counted at the disk, \
+         as vscsiStats does.",
+    );
+    page.charts(charts);
+    if rest > 0 {
+        page.paragraph(&format!("{rest} more captures are not drawn."));
+    }
+}
+
+/// A chart's place, caption and table.
+pub fn figure(chart: &Chart, index: usize) -> String {
+    let (class, body) = match &chart.shape {
+        Shape::Lines(lines) if !lines.y.names.is_empty() => ("chart wide", lines_table(lines)),
+        Shape::Lines(lines) => ("chart", lines_table(lines)),
+        Shape::Heat(heat) => ("chart", heat_table(heat)),
+        Shape::Surfaces(surfaces) => ("chart wide", surfaces_tables(surfaces)),
+    };
+    let title = escaped(&chart.title);
+    format!(
+        "<figure class=\"{class}\"><h4>{title}</h4>\n<div class=\"plot\" data-chart=\"{index}\" role=\"img\" \
+         aria-label=\"{title}\"><noscript><p class=\"quiet\">Without scripts, the table below has the figures.</p></noscript>\
+         </div>\n<figcaption>{}</figcaption>\n<details><summary>As a table</summary>\n{body}</details></figure>\n",
+        escaped(&chart.caption)
+    )
+}
+
+fn number(axis: &Axis, value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    match axis.scale {
+        _ if !axis.names.is_empty() => {
+            axis.names.get(value as usize).cloned().unwrap_or_else(|| words::number(value))
+        }
+        Scale::LogTime => duration(value),
+        Scale::Log if value < 0.01 => format!("{value:.2e}"),
+        Scale::Linear | Scale::Log | Scale::Log2 => words::number(value),
+    }
+}
+
+/// Every n-th so that few enough remain, and what to say of it.
+fn thinned(count: usize) -> (usize, String) {
+    let step = count.div_ceil(CHART_TABLE_ROWS_MAX).max(1);
+    let said =
+        if step > 1 { format!("<p class=\"quiet\">Every {step}th point.</p>\n") } else { String::new() };
+    (step, said)
+}
+
+fn lines_table(lines: &Lines) -> String {
+    // Lines over the same positions are columns of one table; others are below one another.
+    let shared = lines.series.windows(2).all(|pair| pair[0].x == pair[1].x);
+    let title = if lines.x.title.is_empty() { "position" } else { &lines.x.title };
+    if let (true, Some(first)) = (shared, lines.series.first()) {
+        let (step, said) = thinned(first.x.0.len());
+        let head: Vec<&str> =
+            [title].into_iter().chain(lines.series.iter().map(|series| series.name.as_str())).collect();
+        let rows: Vec<Vec<Cell>> = (0..first.x.0.len())
+            .step_by(step)
+            .map(|at| {
+                let figures = lines.series.iter().map(|series| {
+                    Cell::Figure(series.y.0.get(at).map_or("–".to_owned(), |&value| number(&lines.y, value)))
+                });
+                [Cell::Words(number(&lines.x, first.x.0[at]))].into_iter().chain(figures).collect()
+            })
+            .collect();
+        return said + &table(&head, &rows);
+    }
+    let points: usize = lines.series.iter().map(|series| series.x.0.len()).sum();
+    let (step, said) = thinned(points / lines.series.len().max(1));
+    let rows: Vec<Vec<Cell>> = (lines.series.iter())
+        .flat_map(|series| {
+            series.x.0.iter().zip(&series.y.0).step_by(step).map(|(&x, &y)| {
+                vec![
+                    Cell::Words(series.name.clone()),
+                    Cell::Figure(number(&lines.x, x)),
+                    Cell::Figure(number(&lines.y, y)),
+                ]
+            })
+        })
+        .collect();
+    let up = if lines.y.title.is_empty() { "value" } else { &lines.y.title };
+    said + &table(&["", title, up], &rows)
+}
+
+/// The whole time of each bucket: what a reader can take in. The course of time is in the tables beside it.
+fn heat_table(heat: &Heat) -> String {
+    let columns = heat.z.len().max(1) as f64;
+    let step = heat.labels.len().div_ceil(CHART_TABLE_ROWS_MAX).max(1);
+    let rows: Vec<Vec<Cell>> = (0..heat.labels.len())
+        .step_by(step)
+        .map(|bucket| {
+            let last = (bucket + step).min(heat.labels.len());
+            let of = |column: &crate::chart::Numbers| column.0[bucket..last].iter().sum::<f64>();
+            let mean = heat.z.iter().map(of).sum::<f64>() / columns;
+            let most = heat.z.iter().map(of).fold(0.0, f64::max);
+            vec![
+                Cell::Words(heat.labels[bucket].clone()),
+                Cell::Figure(words::number(mean)),
+                Cell::Figure(words::number(most)),
+            ]
+        })
+        .collect();
+    table(&["latency", "I/Os per second, mean", "in the busiest column"], &rows)
+}
+
+fn surfaces_tables(surfaces: &Surfaces) -> String {
+    let mut text = String::new();
+    let both = surfaces.views.iter().filter(|view| view.operations == "both");
+    for view in both {
+        write!(
+            text,
+            "<h5>{}, {}</h5>\n{}",
+            escaped(&view.title),
+            escaped(&view.unit),
+            view_table(view, &surfaces.disks)
+        )
+        .expect("strings take all");
+    }
+    text
+}
+
+/// A bucket's mean rate over the whole time, disk by disk.
+fn view_table(view: &View, disks: &[String]) -> String {
+    let means: Vec<Vec<f64>> = (view.panels.iter())
+        .map(|panel| {
+            let known = || panel.z.iter().zip(&panel.seconds.0).filter(|(column, _)| !column.is_empty());
+            let time: f64 = known().map(|(_, seconds)| seconds).sum();
+            (0..view.labels.len())
+                .map(|bucket| {
+                    let count: f64 = known().map(|(column, seconds)| column.0[bucket] * seconds).sum();
+                    if time > 0.0 { count / time } else { f64::NAN }
+                })
+                .collect()
+        })
+        .collect();
+    let head: Vec<&str> = [view.unit.as_str()].into_iter().chain(disks.iter().map(String::as_str)).collect();
+    let step = view.labels.len().div_ceil(CHART_TABLE_ROWS_MAX).max(1);
+    let rows: Vec<Vec<Cell>> = (0..view.labels.len())
+        .step_by(step)
+        .map(|bucket| {
+            let last = (bucket + step).min(view.labels.len());
+            let figures = means.iter().map(|of| Cell::Figure(words::number(of[bucket..last].iter().sum())));
+            [Cell::Words(view.labels[last - 1].clone())].into_iter().chain(figures).collect()
+        })
+        .collect();
+    "<p class=\"quiet\">I/Os per second in each bucket, mean over the whole time.</p>\n".to_owned()
+        + &table(&head, &rows)
+}

@@ -1,0 +1,107 @@
+//! The page in a real browser: all charts are drawn, surfaces show, nothing is complained about.
+
+mod common;
+
+use reports::{NamedExperiment, NamedRun, Report, html};
+use std::path::Path;
+use std::process::Command;
+
+/// Collects complaints from the first moment on.
+const WATCH: &str = "<script>
+window.complaints = [];
+addEventListener('error', (event) => complaints.push('error: ' + event.message));
+addEventListener('unhandledrejection', (event) => complaints.push('rejection: ' + event.reason));
+addEventListener('securitypolicyviolation', (event) => complaints.push('policy: ' + event.blockedURI + ' ' + event.violatedDirective));
+const said = console.error;
+console.error = (...words) => { complaints.push('console: ' + words.join(' ')); said(...words); };
+</script>";
+
+/// Once all is drawn: the colours of each surface's picture, as the library itself exports it.
+const JUDGE: &str = "<script>
+(async () => {
+  const root = document.documentElement;
+  while (root.dataset.charts !== 'drawn') await new Promise((resolve) => setTimeout(resolve, 50));
+  const colours = [];
+  for (const solid of document.querySelectorAll('.solid')) {
+    const picture = new Image();
+    picture.src = await Plotly.toImage(solid, { format: 'png', width: 700, height: 500 });
+    await picture.decode();
+    const canvas = document.createElement('canvas');
+    [canvas.width, canvas.height] = [700, 500];
+    const context = canvas.getContext('2d', { willReadFrequently: true });
+    context.drawImage(picture, 0, 0);
+    // The middle of the picture: neither axes nor the scale of colours.
+    const data = context.getImageData(150, 100, 350, 300).data;
+    const seen = new Set();
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) seen.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
+    colours.push(seen.size);
+  }
+  const states = [...document.querySelectorAll('[data-chart]')].map((place) => place.dataset.state);
+  const marks = [...document.querySelectorAll('.plot')].filter((place) => place.querySelector('.main-svg, canvas')).length;
+  document.body.innerHTML = '';
+  const verdict = document.createElement('pre');
+  verdict.id = 'verdict';
+  verdict.textContent = JSON.stringify({ colours, states, marks, complaints });
+  document.body.appendChild(verdict);
+})();
+</script>";
+
+/// What a headless browser makes of a page, once scripts are done.
+fn rendered(folder: &Path, page: &str) -> String {
+    let file = folder.join("report.html");
+    std::fs::write(&file, page).unwrap();
+    let done = Command::new("chromium")
+        .args(["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader"])
+        .args([
+            "--enable-unsafe-swiftshader",
+            "--window-size=1400,3000",
+            "--virtual-time-budget=60000",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .unwrap_or_else(|error| {
+            panic!(
+                "run chromium: {error}; it is in the Debian package chromium, which `./x test -y` installs"
+            )
+        });
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn verdict(page: &str) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    let page = page.replacen("<head>", &format!("<head>{WATCH}"), 1);
+    let page = page.replacen("</body>", &format!("{JUDGE}</body>"), 1);
+    let dom = rendered(folder.path(), &page);
+    let text = dom.split("<pre id=\"verdict\">").nth(1).and_then(|rest| rest.split("</pre>").next());
+    let text =
+        text.unwrap_or_else(|| panic!("charts were not drawn in time: {}", &dom[..dom.len().min(500)]));
+    serde_json::from_str(&text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")).unwrap()
+}
+
+#[test]
+fn a_browser_draws_every_chart_without_complaint() {
+    let run = common::run("mix", &[("vm1", 8, 200), ("vm2", 4, 100)], 30);
+    let experiment = common::experiment();
+    let page = html(&Report {
+        title: "two <machines>".into(),
+        runs: vec![NamedRun { name: "first", run: &run }],
+        experiments: vec![NamedExperiment { name: "a sweep", experiment: &experiment }],
+        ..Report::default()
+    });
+    let charts = page.matches("data-chart=").count();
+    let found = verdict(&page);
+    assert_eq!(found["complaints"], serde_json::json!([]));
+    let states: Vec<&str> =
+        found["states"].as_array().unwrap().iter().map(|state| state.as_str().unwrap()).collect();
+    assert_eq!(states, vec!["drawn"; charts]);
+    assert_eq!(found["marks"], charts);
+    let colours: Vec<u64> =
+        found["colours"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+    assert!(
+        colours.len() > 1 && colours.iter().all(|&count| count > 200),
+        "surfaces are flat or missing: {colours:?}"
+    );
+}

@@ -1,0 +1,132 @@
+//! The HTML file: what it holds and in which order, and that nothing from outside becomes HTML.
+
+mod common;
+
+use reports::{NamedExperiment, NamedRun, Report, Section, html};
+
+fn full(run: &measured::Run, experiment: &measured::ExperimentRun) -> String {
+    html(&Report {
+        title: "two machines".into(),
+        program: "drystone 0.1".into(),
+        runs: vec![NamedRun { name: "first", run }],
+        experiments: vec![NamedExperiment { name: "a sweep", experiment }],
+        sections: vec![Section { title: "Interference".into(), lines: vec!["vm2 is the cause".into()] }],
+        captures: Vec::new(),
+    })
+}
+
+/// The page without its library and script.
+fn body(page: &str) -> &str {
+    page.split("<script type=\"application/json\"").next().unwrap()
+}
+
+fn text_between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let begin = page.find(from).unwrap_or_else(|| panic!("{from} is on the page")) + from.len();
+    let length = page[begin..].find(to).unwrap_or_else(|| panic!("{to} follows {from}"));
+    &page[begin..begin + length]
+}
+
+#[test]
+fn conclusions_come_first_and_the_method_last() {
+    let page = full(&common::run("mix", &[("vm1", 8, 200), ("vm2", 4, 100)], 20), &common::experiment());
+    let headings = [
+        "<h2>Conclusions</h2>",
+        "sweet spot N = 8",
+        "does not hold",
+        "vm2 is the cause",
+        "Before these figures are believed",
+        "<h2>Figures</h2>",
+        "<h2>Experiment: a sweep</h2>",
+        "<h3>B against A</h3>",
+        "Throughput by load",
+        "Figures of every run",
+        "<h2>Over time</h2>",
+        "Heat map of latency",
+        "<h2>What the disks saw</h2>",
+        "<h2>How it was measured</h2>",
+        "host1",
+    ];
+    let mut at = 0;
+    for heading in headings {
+        let found = page[at..]
+            .find(heading)
+            .unwrap_or_else(|| panic!("{heading} comes after {}", &page[at..at + 80]));
+        at += found;
+    }
+}
+
+#[test]
+fn every_chart_has_its_data_as_a_table() {
+    let page = full(&common::run("mix", &[("vm1", 8, 200)], 20), &common::experiment());
+    let charts: serde_json::Value =
+        serde_json::from_str(text_between(&page, "id=\"charts\">", "</script>")).unwrap();
+    let count = charts.as_array().unwrap().len();
+    assert!(count > 10, "{count}");
+    let figures: Vec<&str> = body(&page).split("<figure ").skip(1).collect();
+    assert_eq!(figures.len(), count);
+    for figure in figures {
+        let table = text_between(figure, "<details>", "</details>");
+        assert!(table.matches("<tr>").count() > 1, "{figure}");
+    }
+}
+
+#[test]
+fn names_from_outside_become_text() {
+    let evil = "</script><script>alert(1)</script><img src=x onerror=\"alert(2)\">";
+    let mut run = common::run(evil, &[(evil, 8, 200)], 3);
+    run.targets[0].name = evil.into();
+    run.notes = vec![evil.into()];
+    let mut experiment = common::experiment();
+    experiment.cells[0].workload = evil.into();
+    experiment.conclusions[0].text = evil.into();
+    let page = full(&run, &experiment);
+    assert!(!page.contains("<script>alert"));
+    assert!(!page.contains("<img"));
+    assert!(page.contains("&lt;img src=x onerror=&quot;alert(2)&quot;&gt;"));
+    // The data, the library and the script: nothing else opens a script.
+    assert_eq!(page.matches("<script").count(), 3);
+}
+
+#[test]
+fn nothing_is_fetched_from_anywhere() {
+    let page = full(&common::run("mix", &[("vm1", 8, 200)], 20), &common::experiment());
+    assert!(page.contains("default-src 'none'"), "the browser itself refuses connections");
+    for outside in ["src=\"", "href=\"http", "url(", "@import", "<link"] {
+        assert!(!body(&page).contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_report_of_nothing_is_a_page_too() {
+    let page = html(&Report { title: "empty".into(), ..Report::default() });
+    assert!(page.contains("<h1>empty</h1>") && page.ends_with("</html>\n"));
+    assert!(!page.contains("<script"), "without charts nothing draws");
+    let mut stopped = common::run("stopped", &[("vm1", 1, 100)], 2);
+    stopped.stages[0].groups[0].intervals.clear();
+    stopped.stages[0].groups[0].operations = Default::default();
+    stopped.stages[0].disks.clear();
+    stopped.stages[0].seconds = 0.0;
+    stopped.stages[0].stage = 7;
+    let page = html(&Report::of_runs("stopped", [("a", &stopped)]));
+    assert!(page.contains("stage 8"));
+}
+
+#[test]
+fn a_long_run_stays_small_and_says_what_was_joined() {
+    let run = common::run("soak", &[("vm1", 8, 200), ("vm2", 8, 300)], 4_000);
+    let page = html(&Report::of_runs("soak", [("soak", &run)]));
+    assert!(page.len() < 5_000_000, "{}", page.len());
+    assert!(page.contains("Each point is 7 seconds together."));
+    assert!(page.contains("Each column is 27 samples together."));
+}
+
+#[test]
+fn many_runs_stay_below_ten_megabytes() {
+    let runs: Vec<measured::Run> = (0..60)
+        .map(|index| common::run(&format!("run {index}"), &[("vm1", 8, 200), ("vm2", 4, 90 + index)], 300))
+        .collect();
+    let names: Vec<String> = (0..60).map(|index| format!("file {index}")).collect();
+    let page = html(&Report::of_runs("many", names.iter().map(String::as_str).zip(&runs)));
+    assert!(page.len() < 10_000_000, "{}", page.len());
+    assert!(page.contains("20 more stages are not drawn"));
+}
