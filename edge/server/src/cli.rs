@@ -25,7 +25,7 @@ use crate::client::Client;
 use crate::failure::{Code, Failure};
 use base::units::parse_bytes;
 use clap::{Args, Parser, Subcommand};
-use lab::commands::LabCommand;
+use lab::commands::{LabCommand, LensOptions};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -83,6 +83,8 @@ pub enum Command {
     /// Measure any datastore with the jobs of fio, DiskSPD, Vdbench and Iometer.
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Show what disks did: from vscsiStats captures, traces, results of the lab, or live from a block device.
+    Lens(LensOptions),
 }
 
 /// Options of `demo`.
@@ -247,7 +249,7 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Openapi => shell.show(&crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()
         }),
-        Command::Demo(_) | Command::Host(_) | Command::Lab(_) => {
+        Command::Demo(_) | Command::Host(_) | Command::Lab(_) | Command::Lens(_) => {
             unreachable!("these are no clients of the API")
         }
     }

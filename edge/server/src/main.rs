@@ -36,7 +36,7 @@ fn main() -> ExitCode {
             log(tracing::Level::WARN);
             demo::run(options, json)
         }
-        cli::Command::Lab(_) => cli::measure(cli),
+        cli::Command::Lab(_) | cli::Command::Lens(_) => cli::measure(cli),
         _ => cli::run(cli),
     };
     match done {

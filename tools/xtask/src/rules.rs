@@ -86,7 +86,17 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("lens", &["rustc-hash", "serde", "thiserror"]),
     (
         "reports",
-        &["arrow-array", "arrow-schema", "parquet", "serde", "serde_json", "sha2", "tar", "thiserror", "zstd"],
+        &[
+            "arrow-array",
+            "arrow-schema",
+            "parquet",
+            "serde",
+            "serde_json",
+            "sha2",
+            "tar",
+            "thiserror",
+            "zstd",
+        ],
     ),
     (
         "lab",

@@ -12,6 +12,7 @@ mod lens;
 mod ours;
 mod prepare;
 mod progress;
+mod report;
 mod run;
 mod show;
 mod verify;
@@ -41,6 +42,8 @@ pub enum LabCommand {
     Audit(audit::AuditOptions),
     /// Compare results: is B really faster than A?
     Compare(audit::CompareOptions),
+    /// Write a report of results.
+    Report(report::ReportOptions),
     /// Show what disks did: from captures, traces and results, or live.
     Lens(LensOptions),
     /// Write a job in another dialect, and say what was lost.
@@ -130,6 +133,7 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
         LabCommand::Profiles => convert::profiles(world),
         LabCommand::Audit(options) => audit::audit(&options, world),
         LabCommand::Compare(options) => audit::compare(&options, world),
+        LabCommand::Report(options) => report::report(&options, world),
         LabCommand::Lens(options) => lens(&options, world),
         LabCommand::Convert(options) => convert::convert(&options, world),
     }

@@ -3,7 +3,7 @@
 use super::{Cli, Command, find_api, user_data_dir};
 use crate::api::types::DiskView;
 use crate::failure::{Code, Failure};
-use lab::commands::{CommandError, ErrorKind, FoundDisk, World};
+use lab::commands::{CommandError, ErrorKind, FoundDisk, LabCommand, World};
 use std::io::IsTerminal;
 
 /// Does what `cli` says of the lab.
@@ -11,7 +11,11 @@ use std::io::IsTerminal;
 /// # Errors
 /// What the lab says.
 pub fn measure(cli: Cli) -> Result<(), Failure> {
-    let Command::Lab(command) = cli.command else { unreachable!("only the lab's commands come here") };
+    let command = match cli.command {
+        Command::Lab(command) => command,
+        Command::Lens(options) => LabCommand::Lens(options),
+        _ => unreachable!("only the lab's commands come here"),
+    };
     let api = cli.api;
     let find_disk = |name: &str| find_disk(api.as_deref(), name);
     let mut out = std::io::stdout();

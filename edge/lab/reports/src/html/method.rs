@@ -100,15 +100,11 @@ fn machines(page: &mut Page, report: &Report) {
                 Cell::Words(machine.kernel.clone()),
                 Cell::Figure(machine.processors.to_string()),
                 Cell::Figure(milliseconds(machine.clock_error)),
-                Cell::Figure(milliseconds(machine.start_late)),
                 Cell::Figure(ceiling),
             ]
         })
         .collect();
-    page.raw(&table(
-        &["Name", "kernel", "processors", "clock off by", "started late by", "IOPS of the generator alone"],
-        &rows,
-    ));
+    page.raw(&table(&["Name", "kernel", "processors", "clock off by", "IOPS of the generator alone"], &rows));
 }
 
 fn outline(run: &Run) -> String {

@@ -43,7 +43,6 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             kernel: "6.1".into(),
             processors: 8,
             clock_error: 0.0,
-            start_late: 0.0,
             ceiling_iops: 0.0,
         }],
         stages: vec![StageRun {
@@ -60,6 +59,8 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             stalls: vec![Stall { at: 1.0, seconds: 0.4, waiting: 3 }],
             cpu_user: 1.0,
             cpu_system: 0.5,
+            start_late: 0.0,
+            agents: Vec::new(),
         }],
         notes: vec!["a note".into()],
     }
