@@ -49,7 +49,7 @@ const JUDGE: &str = "<script>
 /// What a headless browser makes of a page, once scripts are done.
 fn rendered(folder: &Path, page: &str) -> String {
     let file = folder.join("report.html");
-    std::fs::write(&file, page).unwrap();
+    std::fs::write(&file, page).expect("the fixture is as it is");
     let done = Command::new("chromium")
         .args(["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader"])
         .args([
@@ -67,18 +67,19 @@ fn rendered(folder: &Path, page: &str) -> String {
             )
         });
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap()
+    String::from_utf8(done.stdout).expect("the fixture is as it is")
 }
 
 fn verdict(page: &str) -> serde_json::Value {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the fixture is as it is");
     let page = page.replacen("<head>", &format!("<head>{WATCH}"), 1);
     let page = page.replacen("</body>", &format!("{JUDGE}</body>"), 1);
     let dom = rendered(folder.path(), &page);
     let text = dom.split("<pre id=\"verdict\">").nth(1).and_then(|rest| rest.split("</pre>").next());
     let text =
         text.unwrap_or_else(|| panic!("charts were not drawn in time: {}", &dom[..dom.len().min(500)]));
-    serde_json::from_str(&text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")).unwrap()
+    serde_json::from_str(&text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+        .expect("the fixture is as it is")
 }
 
 #[test]
@@ -94,12 +95,20 @@ fn a_browser_draws_every_chart_without_complaint() {
     let charts = page.matches("data-chart=").count();
     let found = verdict(&page);
     assert_eq!(found["complaints"], serde_json::json!([]));
-    let states: Vec<&str> =
-        found["states"].as_array().unwrap().iter().map(|state| state.as_str().unwrap()).collect();
+    let states: Vec<&str> = found["states"]
+        .as_array()
+        .expect("the fixture is as it is")
+        .iter()
+        .map(|state| state.as_str().expect("the fixture is as it is"))
+        .collect();
     assert_eq!(states, vec!["drawn"; charts]);
     assert_eq!(found["marks"], charts);
-    let colours: Vec<u64> =
-        found["colours"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+    let colours: Vec<u64> = found["colours"]
+        .as_array()
+        .expect("the fixture is as it is")
+        .iter()
+        .map(|count| count.as_u64().expect("the fixture is as it is"))
+        .collect();
     assert!(
         colours.len() > 1 && colours.iter().all(|&count| count > 200),
         "surfaces are flat or missing: {colours:?}"

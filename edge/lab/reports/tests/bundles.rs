@@ -25,30 +25,30 @@ fn written() -> Vec<u8> {
 
 /// The entries of an archive, changed, as an archive again.
 fn rewritten(archive: &[u8], mut change: impl FnMut(&str, Vec<u8>) -> Option<Vec<u8>>) -> Vec<u8> {
-    let mut reader = tar::Archive::new(zstd::Decoder::new(archive).unwrap());
-    let mut writer = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
-    for entry in reader.entries().unwrap() {
-        let mut entry = entry.unwrap();
-        let path = entry.path().unwrap().display().to_string();
+    let mut reader = tar::Archive::new(zstd::Decoder::new(archive).expect("the fixture is as it is"));
+    let mut writer = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).expect("the fixture is as it is"));
+    for entry in reader.entries().expect("the fixture is as it is") {
+        let mut entry = entry.expect("the fixture is as it is");
+        let path = entry.path().expect("the fixture is as it is").display().to_string();
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).unwrap();
+        entry.read_to_end(&mut bytes).expect("the fixture is as it is");
         if let Some(bytes) = change(&path, bytes) {
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);
-            writer.append_data(&mut header, path, &bytes[..]).unwrap();
+            writer.append_data(&mut header, path, &bytes[..]).expect("the fixture is as it is");
         }
     }
-    writer.into_inner().unwrap().finish().unwrap()
+    writer.into_inner().expect("the fixture is as it is").finish().expect("the fixture is as it is")
 }
 
 fn problems(archive: &[u8]) -> Vec<BundleProblem> {
-    read_bundle(archive).unwrap().problems
+    read_bundle(archive).expect("the fixture is as it is").problems
 }
 
 #[test]
 fn what_goes_in_comes_out_and_renders_the_same() {
     let archive = written();
-    let read: Bundle = read_bundle(&archive[..]).unwrap();
+    let read: Bundle = read_bundle(&archive[..]).expect("the fixture is as it is");
     assert_eq!(read.problems, []);
     assert_eq!(read.runs, [("a/../b".to_owned(), common::run("mix", &[("vm1", 8, 200)], 3))]);
     assert_eq!(read.experiments[0].1, common::experiment());
@@ -68,7 +68,7 @@ fn a_damaged_file_is_told_and_left_out() {
         }
         Some(bytes)
     });
-    let read = read_bundle(&archive[..]).unwrap();
+    let read = read_bundle(&archive[..]).expect("the fixture is as it is");
     assert!(
         matches!(&read.problems[..], [BundleProblem::Damaged { path, .. }] if path == "runs/0001-a-..-b.json"),
         "{:?}",
@@ -84,7 +84,7 @@ fn missing_and_unknown_files_are_told() {
     let mut unlisted = false;
     let with = rewritten(&written(), |path, bytes| {
         unlisted |= path == "manifest.json";
-        let text = String::from_utf8(bytes).unwrap();
+        let text = String::from_utf8(bytes).expect("the fixture is as it is");
         Some(if path == "manifest.json" {
             text.replace("texts/0006-job.fio", "texts/other").into_bytes()
         } else {
@@ -112,7 +112,7 @@ fn a_bundle_that_is_cut_off_says_so_wherever_it_was_cut() {
 #[test]
 fn a_newer_bundle_and_newer_runs_are_refused() {
     let newer = rewritten(&written(), |path, bytes| {
-        let text = String::from_utf8(bytes).unwrap();
+        let text = String::from_utf8(bytes).expect("the fixture is as it is");
         Some(
             if path == "manifest.json" {
                 text.replace("\"bundle_version\": 1", "\"bundle_version\": 2")
@@ -133,12 +133,12 @@ fn a_newer_bundle_and_newer_runs_are_refused() {
 /// An archive whose only file claims to be a manifest of this size.
 fn claiming(size: u64, bytes: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
-    header.set_path("manifest.json").unwrap();
+    header.set_path("manifest.json").expect("the fixture is as it is");
     header.set_size(size);
     header.set_cksum();
     let mut archive = header.as_bytes().to_vec();
     archive.extend(bytes);
-    zstd::encode_all(&archive[..], 1).unwrap()
+    zstd::encode_all(&archive[..], 1).expect("the fixture is as it is")
 }
 
 #[test]
@@ -153,8 +153,14 @@ fn histograms_that_a_forger_piles_up_are_refused() {
     let group = run.stages[0].groups[0].clone();
     let empty = measured::GroupRun { operations: Default::default(), intervals: Vec::new(), ..group };
     run.stages[0].groups = vec![empty];
-    let text = serde_json::to_string(&run).unwrap();
-    let one = text.split("\"groups\":[").nth(2).unwrap().split("],\"disks\"").next().unwrap();
+    let text = serde_json::to_string(&run).expect("the fixture is as it is");
+    let one = text
+        .split("\"groups\":[")
+        .nth(2)
+        .expect("the fixture is as it is")
+        .split("],\"disks\"")
+        .next()
+        .expect("the fixture is as it is");
     let piled = text.replace(one, &vec![one; 40_000].join(","));
     let check = |text: &str, expected: &str| {
         let sum = |bytes: &[u8]| -> String {
@@ -166,13 +172,15 @@ fn histograms_that_a_forger_piles_up_are_refused() {
              \"bytes\":0,\"sha256\":\"{}\"}}]}}",
             sum(text.as_bytes())
         );
-        let mut writer = tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).unwrap());
+        let mut writer =
+            tar::Builder::new(zstd::Encoder::new(Vec::new(), 1).expect("the fixture is as it is"));
         for (path, bytes) in [("manifest.json", manifest.as_str()), ("r", text)] {
             let mut header = tar::Header::new_gnu();
             header.set_size(bytes.len() as u64);
-            writer.append_data(&mut header, path, bytes.as_bytes()).unwrap();
+            writer.append_data(&mut header, path, bytes.as_bytes()).expect("the fixture is as it is");
         }
-        let archive = writer.into_inner().unwrap().finish().unwrap();
+        let archive =
+            writer.into_inner().expect("the fixture is as it is").finish().expect("the fixture is as it is");
         let found = problems(&archive);
         assert!(found.len() == 1 && found[0].to_string().contains(expected), "{found:?}");
     };
@@ -187,7 +195,7 @@ proptest! {
     fn garbage_is_an_error_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         prop_assert!(read_bundle(&bytes[..]).is_err());
         // The same as the inside of a proper zstd frame.
-        let framed = zstd::encode_all(&bytes[..], 1).unwrap();
+        let framed = zstd::encode_all(&bytes[..], 1).expect("the fixture is as it is");
         prop_assert!(read_bundle(&framed[..]).is_err());
     }
 
@@ -197,7 +205,7 @@ proptest! {
         let at = at.index(archive.len());
         archive[at] ^= change;
         if let Ok(read) = read_bundle(&archive[..]) {
-            let sound = read_bundle(&small()[..]).unwrap();
+            let sound = read_bundle(&small()[..]).expect("the fixture is as it is");
             prop_assert!(!read.problems.is_empty() || read == sound, "byte {}", at);
         }
     }

@@ -17,7 +17,7 @@ fn full(run: &measured::Run, experiment: &measured::ExperimentRun) -> String {
 
 /// The page without its library and script.
 fn body(page: &str) -> &str {
-    page.split("<script type=\"application/json\"").next().unwrap()
+    page.split("<script type=\"application/json\"").next().expect("the fixture is as it is")
 }
 
 fn text_between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
@@ -58,9 +58,9 @@ fn conclusions_come_first_and_the_method_last() {
 #[test]
 fn every_chart_has_its_data_as_a_table() {
     let page = full(&common::run("mix", &[("vm1", 8, 200)], 20), &common::experiment());
-    let charts: serde_json::Value =
-        serde_json::from_str(text_between(&page, "id=\"charts\">", "</script>")).unwrap();
-    let count = charts.as_array().unwrap().len();
+    let charts: serde_json::Value = serde_json::from_str(text_between(&page, "id=\"charts\">", "</script>"))
+        .expect("the fixture is as it is");
+    let count = charts.as_array().expect("the fixture is as it is").len();
     assert!(count > 10, "{count}");
     let figures: Vec<&str> = body(&page).split("<figure ").skip(1).collect();
     assert_eq!(figures.len(), count);

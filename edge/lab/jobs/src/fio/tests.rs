@@ -28,7 +28,10 @@ fn a_simple_job_is_one_group() {
     );
     assert_eq!(group.timing.length, Length::Time(Duration::from_secs(60)));
     assert_eq!(group.timing.ramp, Duration::from_secs(5));
-    assert_eq!((group.batch, group.pattern.reuse), (Batch { submit: 1, complete: 1 }, Reuse::EachBlockOnce));
+    assert_eq!(
+        (group.batch, group.pattern.reuse),
+        (Batch { submit: 1, complete: 1, complete_max: 1 }, Reuse::EachBlockOnce)
+    );
     assert_eq!((group.data.content.clone(), plan.seed), (Content::Scrambled, Seed::Fixed(0xb189_9bed)));
 }
 

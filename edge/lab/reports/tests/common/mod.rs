@@ -17,7 +17,7 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
     let mut planned: Vec<Group> = Vec::new();
     let mut measured: Vec<GroupRun> = Vec::new();
     for &(group, outstanding, mean_us) in groups {
-        let depth = u32::try_from(outstanding).unwrap();
+        let depth = u32::try_from(outstanding).expect("the fixture is as it is");
         let timing = Timing::seconds(seconds);
         planned.push(Group::new(group, 0, depth, Pattern::simple(4096, 70.0, 100.0), timing));
         measured.push(group_run(group, outstanding, mean_us, seconds));

@@ -4,7 +4,7 @@ use super::{CommandError, ErrorKind, World, audit, capture_of};
 use clap::Args;
 use measured::{ExperimentRun, Run};
 use reports::{Report, Section};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `lab report`.
 #[derive(Debug, Clone, Args)]
@@ -27,7 +27,7 @@ enum Found {
 
 /// Writes reports.
 pub fn report(options: &ReportOptions, world: &mut World) -> Result<(), CommandError> {
-    let found = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let found = options.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = options.files.iter().map(|file| file.display().to_string()).collect();
     let mut report = Report { program: world.program.clone(), ..Report::default() };
     for (name, found) in names.iter().zip(&found) {
@@ -48,7 +48,7 @@ pub fn report(options: &ReportOptions, world: &mut World) -> Result<(), CommandE
     world.say(&format!("wrote {}", path.display()))
 }
 
-fn read(file: &PathBuf) -> Result<Found, CommandError> {
+fn read(file: &Path) -> Result<Found, CommandError> {
     let text = audit::text_of(file)?;
     if text.starts_with("{\"experiment_version\":") {
         return audit::experiment(&text).map(|experiment| Found::Experiment(Box::new(experiment)));
