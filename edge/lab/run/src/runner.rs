@@ -77,7 +77,7 @@ pub fn run(
             .collect(),
         machines: vec![this_machine()],
         stages,
-        notes: Vec::new(),
+        notes: left_out(plan),
     })
 }
 
@@ -105,6 +105,40 @@ pub fn run_stage(
         verification::add(&mut run, &read);
     }
     Ok(run)
+}
+
+/// What the plan asks for and this generator does not do: it is told with the result.
+pub fn left_out(plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    for stage in &plan.stages {
+        let mut say = |is_asked: bool, what: &str| {
+            if is_asked {
+                notes.push(format!("{}: {what}", stage.name));
+            }
+        };
+        say(
+            stage.search.is_some(),
+            "no depth was searched for: it ran at the depth of the job; experiments search",
+        );
+        say(stage.steady.is_some(), "it did not end when it was steady, but after its time");
+        let any = |of: &dyn Fn(&plan::Group) -> bool| stage.groups.iter().any(of);
+        say(
+            any(&|group| group.caching.flush.is_some_and(|rule| rule.at_end)),
+            "the flush at its end was left out",
+        );
+        say(
+            any(&|group| {
+                group.verify.as_ref().is_some_and(|of| matches!(of.when, plan::VerifyWhen::Backlog(_)))
+            }),
+            "writes were not read back in the middle of the run; reads of the job itself were compared",
+        );
+        let spins = |line: &plan::Line| line.think.is_some_and(|think| think.spin);
+        say(
+            any(&|group| group.pattern.lines.iter().any(spins)),
+            "pauses slept, and did not keep a processor busy",
+        );
+    }
+    notes
 }
 
 fn facts(name: &str, target: &Target) -> TargetFacts {

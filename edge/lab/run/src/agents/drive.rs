@@ -162,7 +162,7 @@ impl Driver {
             targets,
             machines: Vec::new(),
             stages: Vec::new(),
-            notes: Vec::new(),
+            notes: crate::runner::left_out(plan),
         };
         let mut reached = Vec::new();
         'stages: for (index, stage) in plan.stages.iter().enumerate() {
