@@ -20,9 +20,14 @@ console.error = (...words) => { complaints.push('console: ' + words.join(' ')); 
 const JUDGE: &str = "<script>
 (async () => {
   const root = document.documentElement;
-  while (root.dataset.charts !== 'drawn') await new Promise((resolve) => setTimeout(resolve, 50));
+  await new Promise((resolve) => {
+    const look = () => { if (root.dataset.charts === 'drawn') resolve(); };
+    new MutationObserver(look).observe(root, { attributes: true });
+    look();
+  });
   const colours = [];
   for (const solid of document.querySelectorAll('.solid')) {
+    try {
     const picture = new Image();
     picture.src = await Plotly.toImage(solid, { format: 'png', width: 700, height: 500 });
     await picture.decode();
@@ -35,6 +40,7 @@ const JUDGE: &str = "<script>
     const seen = new Set();
     for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) seen.add(data[at] << 16 | data[at + 1] << 8 | data[at + 2]);
     colours.push(seen.size);
+    } catch (error) { complaints.push('picture: ' + error); }
   }
   const states = [...document.querySelectorAll('[data-chart]')].map((place) => place.dataset.state);
   const marks = [...document.querySelectorAll('.plot')].filter((place) => place.querySelector('.main-svg, canvas')).length;
@@ -55,7 +61,7 @@ fn rendered(folder: &Path, page: &str) -> String {
         .args([
             "--enable-unsafe-swiftshader",
             "--window-size=1400,3000",
-            "--virtual-time-budget=60000",
+            "--virtual-time-budget=600000",
             "--dump-dom",
         ])
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
@@ -76,8 +82,10 @@ fn verdict(page: &str) -> serde_json::Value {
     let page = page.replacen("</body>", &format!("{JUDGE}</body>"), 1);
     let dom = rendered(folder.path(), &page);
     let text = dom.split("<pre id=\"verdict\">").nth(1).and_then(|rest| rest.split("</pre>").next());
-    let text =
-        text.unwrap_or_else(|| panic!("charts were not drawn in time: {}", &dom[..dom.len().min(500)]));
+    let text = text.unwrap_or_else(|| {
+        let states = dom.split("data-state=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        panic!("charts were not drawn in time: {:?}", states.collect::<Vec<_>>())
+    });
     serde_json::from_str(&text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")).unwrap()
 }
 
