@@ -38,8 +38,7 @@ pub fn chart(capture: &Capture, columns: usize) -> Option<Chart> {
     let left_out = capture.disks.len() - shown.len();
     let samples = shown.iter().map(|disk| disk.windows.len()).max().unwrap_or(0);
     let shown = Capture { disks: shown, ..Capture::default() };
-    let views: Vec<View> =
-        lens::surfaces_within(&shown, columns).iter().filter_map(|group| view(group)).collect();
+    let views: Vec<View> = lens::surfaces_within(&shown, columns).iter().filter_map(view).collect();
     if views.is_empty() {
         return None;
     }

@@ -42,7 +42,7 @@ impl Page {
     pub fn section(&mut self, title: &str) {
         self.end_section();
         let id = format!("s{}", self.contents.len() + 1);
-        write!(self.body, "<section id=\"{id}\"><h2>{}</h2>\n", escaped(title)).expect("strings take all");
+        writeln!(self.body, "<section id=\"{id}\"><h2>{}</h2>", escaped(title)).expect("strings take all");
         self.contents.push((id, title.to_owned()));
         self.section_open = true;
     }
@@ -105,7 +105,7 @@ impl Page {
         )
         .expect("strings take all");
         page.push_str(&self.body);
-        write!(page, "</main>\n<footer><p>{program}</p></footer>\n").expect("strings take all");
+        writeln!(page, "</main>\n<footer><p>{program}</p></footer>").expect("strings take all");
         if !self.charts.is_empty() {
             write!(
                 page,
