@@ -1,4 +1,5 @@
 //! The page in a real browser: all charts are drawn, surfaces show, nothing is complained about.
+#![allow(clippy::unwrap_used, reason = "in tests, what is missing shall stop them")]
 
 mod common;
 

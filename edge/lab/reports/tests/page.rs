@@ -1,4 +1,5 @@
 //! The HTML file: what it holds and in which order, and that nothing from outside becomes HTML.
+#![allow(clippy::unwrap_used, reason = "in tests, what is missing shall stop them")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! CSV, JSON and Parquet: what is written is read back, and is what was measured.
+#![allow(clippy::unwrap_used, reason = "in tests, what is missing shall stop them")]
 
 mod common;
 
