@@ -108,6 +108,9 @@ fn json_has_figures_findings_and_cells_that_name_their_runs() {
 /// A place of a Parquet file: run, stage, repeat, group, operation.
 type Place = (String, String, u32, String, String);
 
+/// Buckets (from, to, count) by place and second, by the bits of its number.
+type Buckets = BTreeMap<(Place, Option<u64>), Vec<(u64, u64, u64)>>;
+
 /// A reader of its own: from a file, as others read it.
 fn reader(bytes: &[u8]) -> ParquetRecordBatchReaderBuilder<std::fs::File> {
     let mut file = tempfile::tempfile().unwrap();
@@ -189,7 +192,7 @@ fn parquet_gives_back_every_second() {
 fn parquet_gives_back_every_histogram() {
     let runs = runs();
     let report = Report::of_runs("t", runs.iter().map(|run| (run.plan.name.as_str(), run)));
-    let mut expected: BTreeMap<(Place, Option<u64>), Vec<(u64, u64, u64)>> = BTreeMap::new();
+    let mut expected: Buckets = BTreeMap::new();
     let buckets =
         |of: &Histogram| of.buckets().map(|of| (of.from_ns, of.to_ns, of.count)).collect::<Vec<_>>();
     for run in &runs {
@@ -211,7 +214,7 @@ fn parquet_gives_back_every_histogram() {
         }
     }
     expected.retain(|_, buckets| !buckets.is_empty());
-    let mut found: BTreeMap<(Place, Option<u64>), Vec<(u64, u64, u64)>> = BTreeMap::new();
+    let mut found: Buckets = BTreeMap::new();
     for batch in batches(&parquet_buckets(&report).unwrap()) {
         let whole = |name: &str, row: usize| batch[name].as_primitive::<UInt64Type>().value(row);
         let seconds = batch["second"].as_primitive::<Float64Type>();
