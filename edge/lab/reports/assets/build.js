@@ -21,6 +21,5 @@ esbuild
     loader: { '.css': 'empty', '.glsl': 'text' },
   })
   .then(() => {
-    // Maps, sharing and their services are not used; a report must name no other host.
     fs.copyFileSync('node_modules/plotly.js/LICENSE', 'LICENSE.plotly.txt');
   });

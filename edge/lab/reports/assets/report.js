@@ -321,7 +321,14 @@
 
   var drawn = [];
 
+  // Paper is A4 with the margins of the style: widths in CSS pixels of a chart across the page, and of two beside one another.
+  var printing = false;
+
   function show(place, figure) {
+    if (printing) {
+      figure.layout.width = place.closest('.wide') ? 660 : 318;
+      figure.layout.autosize = false;
+    }
     return Plotly.react(place, figure.data, figure.layout, CONFIG);
   }
 
@@ -404,18 +411,17 @@
     drawn.forEach(function (again) { again(); });
   }
 
-  // What is seen first; then, while nothing else is to be done, all others: printing needs them.
+  // What is seen first; then, one at a time, all others: printing needs them.
   var watch = new IntersectionObserver(function (entries) {
     entries.forEach(function (entry) { if (entry.isIntersecting) { watch.unobserve(entry.target); draw(entry.target); } });
   }, { rootMargin: '300px' });
   places.forEach(function (place) { watch.observe(place); });
-  var idle = window.requestIdleCallback || function (act) { setTimeout(act, 50); };
   (function next() {
     var open = places.find(function (place) { return !place.dataset.state; });
-    if (open) { draw(open); idle(next); }
+    if (open) { draw(open); setTimeout(next, 20); }
   })();
 
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  window.addEventListener('beforeprint', function () { root.dataset.theme = 'light'; places.forEach(draw); redraw(); });
-  window.addEventListener('afterprint', function () { delete root.dataset.theme; redraw(); });
+  window.addEventListener('beforeprint', function () { root.dataset.theme = 'light'; printing = true; places.forEach(draw); redraw(); });
+  window.addEventListener('afterprint', function () { delete root.dataset.theme; printing = false; redraw(); });
 })();

@@ -9,7 +9,7 @@ pub const DISTRIBUTION_POINTS_MAX: usize = 240;
 /// Lines of one chart: more cannot be told apart. The busiest are shown.
 pub const LINES_MAX: usize = 10;
 /// Stages of which every chart is drawn; of others, only the figures are shown.
-pub const STAGES_DRAWN_MAX: usize = 40;
+pub const STAGES_DRAWN_MAX: usize = 30;
 /// Captures of which surfaces are drawn.
 pub const CAPTURES_DRAWN_MAX: usize = 12;
 /// Disks of one capture that are drawn: behind one another, more hide each other.
@@ -18,8 +18,8 @@ pub const DISKS_DRAWN_MAX: usize = 8;
 pub const SURFACE_COLUMNS_MAX: usize = 150;
 /// As above: fewer do not show a course of time.
 pub const SURFACE_COLUMNS_MIN: usize = 24;
-/// Numbers of all surfaces of one report together: about 4 MB.
-pub const SURFACE_NUMBERS_MAX: usize = 1_000_000;
+/// Numbers of all surfaces of one report together: about 3 MB.
+pub const SURFACE_NUMBERS_MAX: usize = 700_000;
 /// Rows of the table that stands behind a chart. More are joined or thinned.
 pub const CHART_TABLE_ROWS_MAX: usize = 60;
 /// Findings, sentences and notes of one list.

@@ -1,4 +1,5 @@
 //! Bundles: what goes in comes out, and what was damaged on the way is told.
+#![allow(clippy::unwrap_used, reason = "in tests, what is missing shall stop them")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! CSV, JSON and Parquet: what is written is read back, and is what was measured.
+#![allow(clippy::unwrap_used, reason = "in tests, what is missing shall stop them")]
 
 mod common;
 
@@ -26,9 +27,7 @@ fn parsed(text: &str) -> Vec<Vec<String>> {
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         match (letter, quoted) {
-            ('"', true) if letters.peek() == Some(&'"') => {
-                field.push(letters.next().expect("the fixture is as it is"))
-            }
+            ('"', true) if letters.peek() == Some(&'"') => field.push(letters.next().unwrap()),
             ('"', _) => quoted = !quoted,
             (',', false) => row.push(std::mem::take(&mut field)),
             ('\r', false) => {}
@@ -52,7 +51,7 @@ fn csv_has_what_was_measured_in_every_field() {
     let tables: Vec<Vec<BTreeMap<String, String>>> = (files.iter())
         .map(|file| {
             let mut rows = parsed(&file.text).into_iter();
-            let names = rows.next().expect("the fixture is as it is");
+            let names = rows.next().unwrap();
             rows.map(|row| {
                 assert_eq!(row.len(), names.len());
                 names.iter().cloned().zip(row).collect()
@@ -60,21 +59,13 @@ fn csv_has_what_was_measured_in_every_field() {
             .collect()
         })
         .collect();
-    let number = |row: &BTreeMap<String, String>, name: &str| {
-        row[name].parse::<f64>().expect("the fixture is as it is")
-    };
+    let number = |row: &BTreeMap<String, String>, name: &str| row[name].parse::<f64>().unwrap();
     assert_eq!(tables[0].len(), 2);
     assert_eq!(tables[0][0]["run"], "one, \"quoted\"\nname");
     let total = one.stages[0].total();
     assert_eq!(number(&tables[0][0], "iops"), one.stages[0].iops());
-    assert_eq!(
-        number(&tables[0][0], "p999_ns"),
-        total.latency.percentile(0.999).expect("the fixture is as it is") as f64
-    );
-    assert_eq!(
-        number(&tables[0][0], "max_ns"),
-        total.latency.max_ns().expect("the fixture is as it is") as f64
-    );
+    assert_eq!(number(&tables[0][0], "p999_ns"), total.latency.percentile(0.999).unwrap() as f64);
+    assert_eq!(number(&tables[0][0], "max_ns"), total.latency.max_ns().unwrap() as f64);
     // Reads, writes and all of three groups.
     assert_eq!(tables[1].len(), 9);
     // Reads and writes: of two groups over 5 seconds, of one over 3.
@@ -93,54 +84,42 @@ fn json_has_figures_findings_and_cells_that_name_their_runs() {
         experiments: vec![NamedExperiment { name: "sweep", experiment: &experiment }],
         ..Report::default()
     };
-    let document: serde_json::Value = serde_json::from_str(&json(&report)).expect("the fixture is as it is");
+    let document: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
     assert_eq!(document["report_version"], reports::REPORT_VERSION);
-    assert_eq!(document["runs"].as_array().expect("the fixture is as it is").len(), 1 + 36);
+    assert_eq!(document["runs"].as_array().unwrap().len(), 1 + 36);
     let stage = &document["runs"][0]["stages"][0];
     let total = one.stages[0].total();
     assert_eq!(stage["all"]["ios"], total.ios);
-    assert_eq!(
-        stage["all"]["latency_ns"]["p9999"],
-        total.latency.percentile(0.9999).expect("the fixture is as it is")
-    );
+    assert_eq!(stage["all"]["latency_ns"]["p9999"], total.latency.percentile(0.9999).unwrap());
     assert_eq!(stage["groups"][1]["read"]["ios"], one.stages[0].groups[1].operations[0].ios);
     assert!(stage["groups"][1]["trim"].is_null(), "nothing was trimmed");
-    assert_eq!(
-        stage["findings"].as_array().expect("the fixture is as it is").len(),
-        one.stages[0].findings().len()
-    );
-    let cells = document["experiments"][0]["cells"].as_array().expect("the fixture is as it is");
+    assert_eq!(stage["findings"].as_array().unwrap().len(), one.stages[0].findings().len());
+    let cells = document["experiments"][0]["cells"].as_array().unwrap();
     for (cell, kept) in cells.iter().zip(&experiment.cells) {
-        for (index, run) in cell["runs"].as_array().expect("the fixture is as it is").iter().zip(&kept.runs) {
-            let found = &document["runs"][index.as_u64().expect("the fixture is as it is") as usize]["stages"]
-                [0]["all"]["ios"];
+        for (index, run) in cell["runs"].as_array().unwrap().iter().zip(&kept.runs) {
+            let found = &document["runs"][index.as_u64().unwrap() as usize]["stages"][0]["all"]["ios"];
             assert_eq!(found, run.stages[0].total().ios);
         }
     }
-    let words =
-        document["experiments"][0]["comparisons"][0]["verdict"].as_str().expect("the fixture is as it is");
+    let words = document["experiments"][0]["comparisons"][0]["verdict"].as_str().unwrap();
     assert!(words.starts_with("faster by "), "{words}");
 }
 
 /// A place of a Parquet file: run, stage, repeat, group, operation.
 type Place = (String, String, u32, String, String);
 
-/// Buckets (from, to, count) of a place, of a second or of the whole.
+/// Buckets (from, to, count) by place and second, by the bits of its number.
 type Buckets = BTreeMap<(Place, Option<u64>), Vec<(u64, u64, u64)>>;
 
 /// A reader of its own: from a file, as others read it.
 fn reader(bytes: &[u8]) -> ParquetRecordBatchReaderBuilder<std::fs::File> {
-    let mut file = tempfile::tempfile().expect("the fixture is as it is");
-    file.write_all(bytes).expect("the fixture is as it is");
-    ParquetRecordBatchReaderBuilder::try_new(file).expect("the fixture is as it is")
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    ParquetRecordBatchReaderBuilder::try_new(file).unwrap()
 }
 
 fn batches(bytes: &[u8]) -> Vec<arrow_array::RecordBatch> {
-    reader(bytes)
-        .build()
-        .expect("the fixture is as it is")
-        .map(|batch| batch.expect("the fixture is as it is"))
-        .collect()
+    reader(bytes).build().unwrap().map(|batch| batch.unwrap()).collect()
 }
 
 fn places(batch: &arrow_array::RecordBatch) -> Vec<Place> {
@@ -179,24 +158,24 @@ fn parquet_gives_back_every_second() {
                     let whole = [
                         of.count(),
                         interval.bytes[index],
-                        of.min_ns().expect("the fixture is as it is"),
-                        of.percentile(0.5).expect("the fixture is as it is"),
-                        of.percentile(0.99).expect("the fixture is as it is"),
-                        of.percentile(0.999).expect("the fixture is as it is"),
-                        of.max_ns().expect("the fixture is as it is"),
+                        of.min_ns().unwrap(),
+                        of.percentile(0.5).unwrap(),
+                        of.percentile(0.99).unwrap(),
+                        of.percentile(0.999).unwrap(),
+                        of.max_ns().unwrap(),
                     ];
                     expected.push((
                         place(run, &group.name, operation),
                         interval.at,
                         whole,
-                        of.mean_ns().expect("the fixture is as it is"),
+                        of.mean_ns().unwrap(),
                     ));
                 }
             }
         }
     }
     let mut found = Vec::new();
-    for batch in batches(&parquet_intervals(&report).expect("the fixture is as it is")) {
+    for batch in batches(&parquet_intervals(&report).unwrap()) {
         let whole = |name: &str| batch[name].as_primitive::<UInt64Type>().values().to_vec();
         let real = |name: &str| batch[name].as_primitive::<Float64Type>().values().to_vec();
         let names = ["ios", "bytes", "min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"];
@@ -236,11 +215,11 @@ fn parquet_gives_back_every_histogram() {
     }
     expected.retain(|_, buckets| !buckets.is_empty());
     let mut found: Buckets = BTreeMap::new();
-    for batch in batches(&parquet_buckets(&report).expect("the fixture is as it is")) {
+    for batch in batches(&parquet_buckets(&report).unwrap()) {
         let whole = |name: &str, row: usize| batch[name].as_primitive::<UInt64Type>().value(row);
         let seconds = batch["second"].as_primitive::<Float64Type>();
         for (row, place) in places(&batch).into_iter().enumerate() {
-            let second = seconds.iter().nth(row).expect("the fixture is as it is").map(f64::to_bits);
+            let second = seconds.iter().nth(row).unwrap().map(f64::to_bits);
             let bucket = (whole("from_ns", row), whole("to_ns", row), whole("count", row));
             found.entry((place, second)).or_default().push(bucket);
         }
@@ -251,9 +230,6 @@ fn parquet_gives_back_every_histogram() {
 #[test]
 fn tables_of_nothing_have_their_columns() {
     let report = Report::default();
-    assert_eq!(
-        reader(&parquet_intervals(&report).expect("the fixture is as it is")).schema().fields().len(),
-        14
-    );
+    assert_eq!(reader(&parquet_intervals(&report).unwrap()).schema().fields().len(), 14);
     assert!(csv(&report).iter().all(|file| file.text.lines().count() == 1));
 }

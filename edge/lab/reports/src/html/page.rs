@@ -105,7 +105,7 @@ impl Page {
         )
         .expect("strings take all");
         page.push_str(&self.body);
-        write!(page, "</main>\n<footer><p>{program}</p></footer>\n").expect("strings take all");
+        writeln!(page, "</main>\n<footer><p>{program}</p></footer>").expect("strings take all");
         if !self.charts.is_empty() {
             write!(
                 page,
