@@ -34,7 +34,7 @@ pub struct AgentsOptions {
     pub agents: Vec<String>,
     /// A file with an invitation on every line.
     #[arg(long = "agents", value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub agents_file: Option<PathBuf>,
     /// Run a virtual machine of the plan on this agent (1 is the first) [default: in turn].
     #[arg(long = "place", value_name = "VM=N")]
     pub place: Vec<String>,
@@ -117,7 +117,7 @@ impl AgentsOptions {
     /// The invitations that were given, if any.
     pub fn invitations(&self) -> Result<Vec<Invitation>, CommandError> {
         let mut texts = self.agents.clone();
-        if let Some(path) = &self.file {
+        if let Some(path) = &self.agents_file {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| CommandError::failed(format!("read {}", path.display()), error))?;
             texts.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));

@@ -22,8 +22,10 @@ pub fn stage(
         .enumerate()
         .map(|(at, group)| group_run(group, at, &tallies, windows[at]))
         .collect();
-    let seconds = groups.iter().map(|group| group.seconds).fold(0.0, f64::max);
     let from = windows.iter().map(|window| window.from).min().unwrap_or(0) as f64 / 1e9;
+    // Groups may begin one after another: the stage counts from the first to the end of the last.
+    let ends = groups.iter().zip(windows).map(|(group, window)| window.from as f64 / 1e9 + group.seconds);
+    let seconds = ends.fold(from, f64::max) - from;
     StageRun {
         stage: index,
         repeat: 0,

@@ -350,9 +350,14 @@ fn prepare<'a, B: Backend>(
     }
     let depth = placed.iter().map(|member| member.depth as usize).sum();
     let names: Vec<String> = shared.targets.iter().map(|target| target.name.clone()).collect();
+    let origin = shared.stage.groups.iter().map(|group| window_of(group).from).min().unwrap_or(0);
     let is_open = |group: &Group| group.rates.iter().any(|rate| rate.clock == Loop::Open);
-    let groups =
-        shared.stage.groups.iter().map(|group| GroupTally::new(window_of(group), is_open(group))).collect();
+    let groups = shared
+        .stage
+        .groups
+        .iter()
+        .map(|group| GroupTally::new(window_of(group), origin, is_open(group)))
+        .collect();
     let backend = backend(doors.opened, depth)?;
     Thread::new(backend, placed, size_max, Tally::new(groups, &names), &shared.orders)
         .map_err(|source| StageError::Kernel { doing: "get memory for the buffers", source })

@@ -27,6 +27,8 @@ pub struct Window {
 pub struct GroupTally {
     /// When it counts.
     pub window: Window,
+    /// When the first group of its stage begins to count: times of intervals are from here on.
+    origin: u64,
     /// Whether begin and intended begin differ.
     open: bool,
     /// Over the whole window, up to the current second.
@@ -47,10 +49,11 @@ pub struct GroupTally {
 }
 
 impl GroupTally {
-    /// Nothing measured yet.
-    pub fn new(window: Window, open: bool) -> GroupTally {
+    /// Nothing measured yet, in a stage that begins to count at `origin`.
+    pub fn new(window: Window, origin: u64, open: bool) -> GroupTally {
         GroupTally {
             window,
+            origin,
             open,
             operations: Default::default(),
             intervals: Vec::new(),
@@ -94,7 +97,7 @@ impl GroupTally {
         if from + SECOND > self.window.from
             && (from < self.window.to || self.current.iter().any(|of| !of.is_empty()))
         {
-            let at = (from as f64 - self.window.from as f64) / 1e9;
+            let at = (from as f64 - self.origin as f64) / 1e9;
             let latency = [0, 1, 2].map(|index| Compact::from(&self.current[index]));
             self.intervals.push(Interval { at, latency, bytes: self.current_bytes });
         }
