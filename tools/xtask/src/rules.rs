@@ -82,7 +82,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("jobs", &["quick-xml", "serde", "thiserror"]),
     ("statistics", &["serde", "statrs", "thiserror"]),
     ("results", &["quick-xml", "serde", "serde_json", "thiserror"]),
-    ("measured", &["serde", "thiserror"]),
+    ("measured", &["serde", "serde_json", "thiserror"]),
     ("lens", &["rustc-hash", "serde", "thiserror"]),
     (
         "reports",

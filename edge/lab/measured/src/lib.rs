@@ -6,11 +6,13 @@
 mod compact;
 mod experiment;
 mod findings;
+mod kept;
 mod series;
 
 pub use compact::Compact;
 pub use experiment::{Cell, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun};
 pub use findings::{Finding, FindingKind};
+pub use kept::{Kept, KeptError, SETS_MAX, is_kept, read, read_experiment, read_run};
 pub use series::{DiskSeries, Sample};
 
 use plan::Plan;

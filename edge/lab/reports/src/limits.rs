@@ -30,5 +30,3 @@ pub const FIGURE_ROWS_MAX: usize = 2_000;
 pub const BUNDLE_BYTES_MAX: u64 = 1 << 30;
 /// Files of a bundle.
 pub const BUNDLE_FILES_MAX: usize = 10_000;
-/// Sets of histograms (reads, writes or trims of a group) in one file of a bundle: about 2 GiB of memory.
-pub const BUNDLE_MEASURED_MAX: usize = 100_000;

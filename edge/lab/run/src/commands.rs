@@ -8,6 +8,7 @@ mod audit;
 mod convert;
 mod experiment;
 mod job;
+mod kept;
 mod lens;
 mod ours;
 mod prepare;

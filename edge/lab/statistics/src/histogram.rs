@@ -1,7 +1,7 @@
 //! The histogram of latencies that the whole lab uses: fio's own buckets, nanoseconds, added up and never averaged.
 //!
-//! [`Histogram::record`] is in the generator's hot path: a few instructions, no branch that depends on the data but one, no
-//! allocation. All else is computed from the counts at the end. Relies on nothing. Must never interpolate within a bucket:
+//! [`Histogram::record`] is in the generator's hot path: a few instructions, no branch that depends on the data but one, and
+//! no allocation after the first. All else is computed from the counts at the end. Relies on nothing. Must never interpolate within a bucket:
 //! what it reports is the middle of a bucket, kept between the exact smallest and largest value.
 
 mod scheme;
@@ -17,10 +17,11 @@ use scheme::{BUCKETS, bucket_of, middle_of, range_of};
 /// The greatest relative error of a percentile, for latencies up to 17.1 s: half a bucket of 1/64.
 pub const PERCENTILE_ERROR: f64 = 1.0 / 128.0;
 
-/// Latencies of one kind of I/O in nanoseconds. 15 KiB.
+/// Latencies of one kind of I/O in nanoseconds. 15 KiB once it holds something.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
-    counts: Box<[u64; BUCKETS]>,
+    /// There once something is counted, and only then: most of the histograms that a result holds stay empty.
+    counts: Option<Box<[u64; BUCKETS]>>,
     count: u64,
     sum: u128,
     /// `u64::MAX` while there is none.
@@ -86,8 +87,7 @@ pub enum HistogramError {
 
 impl Default for Histogram {
     fn default() -> Self {
-        let counts = vec![0; BUCKETS].into_boxed_slice().try_into().expect("it was made of that length");
-        Histogram { counts, count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Histogram { counts: None, count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -108,21 +108,29 @@ impl Histogram {
     /// Counts the same latency `count` times.
     #[inline]
     pub fn record_many(&mut self, ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
         // A histogram would have to run for centuries for these to wrap.
-        let bucket = &mut self.counts[bucket_of(ns)];
+        let bucket = &mut self.counts_mut()[bucket_of(ns)];
         *bucket = bucket.wrapping_add(count);
         self.count = self.count.wrapping_add(count);
         self.sum = self.sum.wrapping_add(u128::from(ns) * u128::from(count));
-        if count > 0 {
-            self.min = self.min.min(ns);
-            self.max = self.max.max(ns);
-        }
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    #[inline]
+    fn counts_mut(&mut self) -> &mut [u64; BUCKETS] {
+        self.counts.get_or_insert_with(no_counts)
     }
 
     /// Adds the values of `other`: as if both had been recorded in one.
     pub fn merge(&mut self, other: &Histogram) {
-        for (count, more) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *count = count.wrapping_add(*more);
+        if let Some(more) = &other.counts {
+            for (count, more) in self.counts_mut().iter_mut().zip(more.iter()) {
+                *count = count.wrapping_add(*more);
+            }
         }
         self.count = self.count.wrapping_add(other.count);
         self.sum = self.sum.wrapping_add(other.sum);
@@ -143,10 +151,13 @@ impl Histogram {
     pub fn difference(&self, earlier: &Histogram) -> Result<Histogram, DifferenceError> {
         let mut since = Histogram::default();
         for index in 0..BUCKETS {
-            let (later, earlier) = (self.counts[index], earlier.counts[index]);
+            let (later, earlier) = (self.counts()[index], earlier.counts()[index]);
             let (from_ns, to_ns) = range_of(index);
-            since.counts[index] =
+            let more =
                 later.checked_sub(earlier).ok_or(DifferenceError { from_ns, to_ns, later, earlier })?;
+            if more > 0 {
+                since.counts_mut()[index] = more;
+            }
         }
         since.count = self.count.wrapping_sub(earlier.count);
         if let Some((lowest, highest)) = since.range_allowed() {
@@ -210,8 +221,8 @@ impl Histogram {
 
     /// Where the smallest and the largest value must lie, by the buckets alone.
     fn range_allowed(&self) -> Option<(std::ops::RangeInclusive<u64>, std::ops::RangeInclusive<u64>)> {
-        let first = self.counts.iter().position(|&count| count > 0)?;
-        let last = self.counts.iter().rposition(|&count| count > 0)?;
+        let first = self.counts().iter().position(|&count| count > 0)?;
+        let last = self.counts().iter().rposition(|&count| count > 0)?;
         let inclusive = |index: usize| match range_of(index) {
             (from, u64::MAX) => from..=u64::MAX,
             (from, to) => from..=to - 1,
@@ -299,7 +310,7 @@ impl Histogram {
 
     /// All buckets that hold something, fastest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(index, &count)| {
+        self.counts().iter().enumerate().filter(|&(_, &count)| count > 0).map(|(index, &count)| {
             let (from_ns, to_ns) = range_of(index);
             Bucket { from_ns, to_ns, middle_ns: middle_of(index), count }
         })
@@ -307,7 +318,8 @@ impl Histogram {
 
     /// All counts, one per bucket of fio's scheme.
     pub fn counts(&self) -> &[u64] {
-        &self.counts[..]
+        static NONE: [u64; BUCKETS] = [0; BUCKETS];
+        self.counts.as_deref().unwrap_or(&NONE)
     }
 
     /// Where the `index`-th bucket of fio's scheme begins and ends (ns, the end not included); `None` beyond the last.
@@ -324,7 +336,7 @@ impl Histogram {
             return self.max;
         }
         let mut seen = 0u64;
-        for (index, count) in self.counts.iter().enumerate() {
+        for (index, count) in self.counts().iter().enumerate() {
             seen = seen.saturating_add(*count);
             if seen >= rank {
                 return middle_of(index).clamp(self.min, self.max);
@@ -332,6 +344,11 @@ impl Histogram {
         }
         self.max
     }
+}
+
+#[cold]
+fn no_counts() -> Box<[u64; BUCKETS]> {
+    vec![0; BUCKETS].into_boxed_slice().try_into().expect("it was made of that length")
 }
 
 /// The rank of a percentile, from 1: of 100 values, the 99 % point is the 99th.

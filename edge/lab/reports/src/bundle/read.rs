@@ -2,9 +2,9 @@
 
 use super::{BUNDLE_VERSION, BundleText, FileKind, MANIFEST, Manifest, README, SUMS, Sections, sha256};
 use crate::report::{NamedExperiment, NamedRun, Report, Section};
-use crate::{BUNDLE_BYTES_MAX, BUNDLE_FILES_MAX, BUNDLE_MEASURED_MAX};
+use crate::{BUNDLE_BYTES_MAX, BUNDLE_FILES_MAX};
 use lens::Capture;
-use measured::{EXPERIMENT_VERSION, ExperimentRun, Run, VERSION};
+use measured::{ExperimentRun, Run};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -228,13 +228,11 @@ impl Bundle {
     fn understand(&mut self, kind: FileKind, name: String, bytes: Vec<u8>) -> Result<(), String> {
         match kind {
             FileKind::Run => {
-                let run: Run = parsed(&bytes)?;
-                versions(run.version, VERSION)?;
+                let run = measured::read_run(&bytes).map_err(|error| error.to_string())?;
                 self.runs.push((name, run));
             }
             FileKind::Experiment => {
-                let experiment: ExperimentRun = parsed(&bytes)?;
-                versions(experiment.experiment_version, EXPERIMENT_VERSION)?;
+                let experiment = measured::read_experiment(&bytes).map_err(|error| error.to_string())?;
                 self.experiments.push((name, experiment));
             }
             FileKind::Capture => self.captures.push(parsed(&bytes)?),
@@ -266,38 +264,6 @@ impl Bundle {
     }
 }
 
-fn versions(found: u32, known: u32) -> Result<(), String> {
-    match found > known {
-        true => {
-            Err(format!("it has version {found}, and versions up to {known} are known: use a newer program"))
-        }
-        false => Ok(()),
-    }
-}
-
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    refuse_bloat(bytes)?;
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
-}
-
-/// A histogram of a hundred bytes of text takes 15 KB of memory: texts that would take gigabytes are refused. Each histogram
-/// stands with its errors, under a name that nobody but a forger writes with escapes.
-fn refuse_bloat(bytes: &[u8]) -> Result<(), String> {
-    let of_measured = bytes.windows(8).filter(|window| window == b"\"errors\"").count();
-    if of_measured > BUNDLE_MEASURED_MAX {
-        return Err(format!(
-            "it holds {of_measured} sets of histograms: more than {BUNDLE_MEASURED_MAX} are not read"
-        ));
-    }
-    let escaped = bytes.windows(6).find(|window| {
-        let digits =
-            std::str::from_utf8(&window[2..]).ok().and_then(|text| u32::from_str_radix(text, 16).ok());
-        window.starts_with(b"\\u") && digits.is_none_or(|letter| letter >= 0x20)
-    });
-    match escaped {
-        Some(letter) => {
-            Err(format!("it has an escape that is never written: {}", String::from_utf8_lossy(letter)))
-        }
-        None => Ok(()),
-    }
 }

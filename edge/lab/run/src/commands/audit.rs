@@ -1,12 +1,11 @@
 //! `lab audit` and `lab compare`: what can be concluded from results, ours and others'.
 
+use super::kept::{self, Found};
 use super::{CommandError, ErrorKind, World};
 use clap::Args;
 use results::{Claims, ResultSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// A file larger than this is no result.
-const BYTES_MAX: u64 = 2 << 30;
 
 /// Options of `lab audit`.
 #[derive(Debug, Clone, Args)]
@@ -53,21 +52,10 @@ pub fn read(path: &Path, caption: Option<&str>) -> Result<Vec<ResultSet>, Comman
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         return results::read_folder(&texts).map_err(|error| unreadable(&error));
     }
+    if let Some(found) = kept::read(path)? {
+        return Ok(sets_of(&name, &found));
+    }
     let text = text_of(path)?;
-    if let Some(run) = ours(&text) {
-        return Ok(vec![super::ours::result_set(&name, &run?)]);
-    }
-    if text.starts_with("{\"experiment_version\":") {
-        let experiment = experiment(&text)?;
-        let sets = experiment.cells.iter().flat_map(|cell| {
-            cell.runs.iter().map(|run| {
-                let mut set = super::ours::result_set(&name, run);
-                set.runs.iter_mut().for_each(|run| run.label = cell.label());
-                set
-            })
-        });
-        return Ok(sets.collect());
-    }
     let beside = caption.map(str::to_owned).or_else(|| caption_beside(path));
     results::read(&name, &text, beside.as_deref()).map(|set| vec![set]).map_err(|error| unreadable(&error))
 }
@@ -76,73 +64,30 @@ fn unreadable(error: &dyn std::fmt::Display) -> CommandError {
     CommandError::new(ErrorKind::Refused, error.to_string())
 }
 
+/// A text, whatever it is encoded in.
 pub fn text_of(path: &Path) -> Result<String, CommandError> {
-    let failed = |error: std::io::Error| {
-        let kind = if error.kind() == std::io::ErrorKind::NotFound {
-            ErrorKind::NotFound
-        } else {
-            ErrorKind::Failed
-        };
-        CommandError::new(kind, format!("read {}: {error}", path.display()))
-    };
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > BYTES_MAX {
-        let text =
-            format!("{} has {}: no result is so large", path.display(), base::units::format_bytes(size));
-        return Err(CommandError::new(ErrorKind::Refused, text));
-    }
-    Ok(super::job::decode(&std::fs::read(path).map_err(failed)?))
+    let mut bytes = Vec::new();
+    kept::open(path)?
+        .read_to_end(&mut bytes)
+        .map_err(|error| CommandError::failed(format!("read {}", path.display()), error))?;
+    Ok(super::job::decode(&bytes))
 }
 
-/// A result of this lab, if the text is one.
-fn ours(text: &str) -> Option<Result<measured::Run, CommandError>> {
-    if !text.starts_with("{\"version\":") {
-        return None;
+/// Runs go by their stages, those of experiments by their cells.
+fn sets_of(source: &str, found: &Found) -> Vec<ResultSet> {
+    let mut sets: Vec<ResultSet> =
+        found.runs.iter().map(|(_, run)| super::ours::result_set(source, run)).collect();
+    for cell in found.experiments.iter().flat_map(|(_, experiment)| &experiment.cells) {
+        sets.extend(cell.runs.iter().map(|run| {
+            let mut set = super::ours::result_set(source, run);
+            set.runs.iter_mut().for_each(|run| run.label = cell.label());
+            set
+        }));
     }
-    let read = serde_json::from_str::<measured::Run>(text).map_err(|error| {
-        CommandError::new(ErrorKind::Refused, format!("a result of this lab that cannot be read: {error}"))
-            .hint("it may be cut short, or written by a newer program")
-    });
-    Some(read.and_then(|run| match run.version <= measured::VERSION {
-        true => Ok(run),
-        false => Err(CommandError::new(
-            ErrorKind::Refused,
-            format!(
-                "the result has version {}, and this program reads up to {}",
-                run.version,
-                measured::VERSION
-            ),
-        )),
-    }))
-}
-
-/// The runs of a result of this lab: one, or all of an experiment.
-pub fn our_runs(path: &Path) -> Result<Vec<measured::Run>, CommandError> {
-    let text = text_of(path)?;
-    if text.starts_with("{\"experiment_version\":") {
-        return Ok(experiment(&text)?.cells.into_iter().flat_map(|cell| cell.runs).collect());
+    if let Some(first) = sets.first_mut() {
+        first.notes.extend(found.problems.iter().map(results::Note::new));
     }
-    match ours(&text) {
-        Some(run) => Ok(vec![run?]),
-        None => {
-            Err(CommandError::new(ErrorKind::Refused, format!("{} is no result of this lab", path.display())))
-        }
-    }
-}
-
-/// An experiment's results.
-pub fn experiment(text: &str) -> Result<measured::ExperimentRun, CommandError> {
-    let read = serde_json::from_str::<measured::ExperimentRun>(text).map_err(|error| {
-        CommandError::new(ErrorKind::Refused, format!("an experiment's result that cannot be read: {error}"))
-            .hint("it may be cut short, or written by a newer program")
-    })?;
-    match read.experiment_version <= measured::EXPERIMENT_VERSION {
-        true => Ok(read),
-        false => Err(CommandError::new(
-            ErrorKind::Refused,
-            format!("the result has version {}, which this program does not know", read.experiment_version),
-        )),
-    }
+    sets
 }
 
 /// What a README in the same folder says of the file: its lines that name it.
@@ -191,6 +136,9 @@ pub struct CompareOptions {
     /// The smallest difference that matters, in percent.
     #[arg(long, default_value_t = 2.0, value_name = "PERCENT")]
     pub effect: f64,
+    /// Write one HTML file: what can be said of the sides, and the charts of those that this lab measured.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Compares results.
@@ -204,8 +152,33 @@ pub fn compare(options: &CompareOptions, world: &mut World) -> Result<(), Comman
         sides.push((side.clone(), sets));
     }
     let comparison = crate::comparison::compare(&sides, options.effect / 100.0);
+    if let Some(path) = &options.html {
+        let mut written = Vec::new();
+        let report = side_by_side(options, &comparison, &world.program)?;
+        super::report::write(path, report.as_bytes(), &mut written)?;
+        written.iter().for_each(|path| eprintln!("lab: wrote {path}"));
+    }
     match world.json {
         true => world.say_json(&comparison),
         false => world.say(&comparison.to_string()),
     }
+}
+
+/// A comparison as HTML: the verdicts on top, and all runs of this lab below.
+fn side_by_side(
+    options: &CompareOptions,
+    comparison: &crate::comparison::Comparisons,
+    program: &str,
+) -> Result<String, CommandError> {
+    let mut found = Found::default();
+    for file in options.sides.iter().flat_map(|side| side.split(',')) {
+        if let Some(of) = kept::read(Path::new(file))? {
+            found.join(of);
+        }
+    }
+    let mut report = found.report(Some(&comparison.sides.join(" and ")));
+    report.program = program.to_owned();
+    let lines = comparison.to_string().lines().map(str::to_owned).collect();
+    report.sections.insert(0, reports::Section { title: "What can be said".to_owned(), lines });
+    Ok(reports::html(&report))
 }

@@ -283,7 +283,8 @@ fn rows(cell: &measured::Cell) -> Vec<(f64, f64, f64)> {
         .collect()
 }
 
-fn text(done: &ExperimentRun) -> String {
+/// Everything about an experiment, for a terminal.
+pub(super) fn text(done: &ExperimentRun) -> String {
     let mut text = format!("{}\n", done.name);
     for cell in &done.cells {
         for (iops, mean, p99) in rows(cell) {

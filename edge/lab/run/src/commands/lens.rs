@@ -1,6 +1,6 @@
 //! `lens`: what disks did, from captures, traces, results, and live.
 
-use super::{CommandError, ErrorKind, World, audit, job, run};
+use super::{CommandError, ErrorKind, World, job, kept, run};
 use crate::tracing::Tracing;
 use clap::Args;
 use lens::analysis::{Analysis, Analyzed, Options};
@@ -113,9 +113,10 @@ fn read(options: &LensOptions) -> Result<Found, CommandError> {
         let name = file.display().to_string();
         let mut input = open(file)?;
         let head = input.fill_buf().map_err(|error| CommandError::failed(format!("read {name}"), error))?;
+        let is_kept = kept::is_kept(head);
         let head = String::from_utf8_lossy(&head[..head.len().min(4096)]).into_owned();
-        if head.starts_with("{\"version\":") || head.starts_with("{\"experiment_version\":") {
-            found = Some(ours(file)?);
+        if is_kept && let Some(of) = kept::read(file)? {
+            found = Some(ours(file, of)?);
         } else if head.trim_start().starts_with("Histogram:") {
             let mut text = String::new();
             input
@@ -213,10 +214,10 @@ fn live(device: &Path, options: &LensOptions) -> Result<Found, CommandError> {
     Ok(put_together(&name, builder, &analysis, &told))
 }
 
-fn ours(file: &Path) -> Result<Found, CommandError> {
-    let runs = audit::our_runs(file)?;
+fn ours(file: &Path, of: kept::Found) -> Result<Found, CommandError> {
+    let runs = of.into_runs();
     let stages: Vec<(&Run, &StageRun)> =
-        runs.iter().flat_map(|run| run.stages.iter().map(move |stage| (run, stage))).collect();
+        runs.iter().flat_map(|(_, run)| run.stages.iter().map(move |stage| (run, stage))).collect();
     let Some((run, stage)) = stages.first() else {
         return Err(CommandError::new(ErrorKind::Refused, format!("{} holds no stage", file.display())));
     };

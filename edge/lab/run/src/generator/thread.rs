@@ -301,7 +301,8 @@ impl<'a, B: Backend> Thread<'a, B> {
             if self.members[member as usize].member.stream.is_full() {
                 return Ok(begun);
             }
-            let now = self.now();
+            // Read when something last ended or began: the clock is a good part of what an I/O costs the generator.
+            let now = self.now;
             let placed = &mut self.members[member as usize];
             let stream = &mut placed.member.stream;
             let group = stream.group;
@@ -319,7 +320,7 @@ impl<'a, B: Backend> Thread<'a, B> {
             }
             match stream.next(now) {
                 Next::Begin(io) => {
-                    if !self.begin(member, io, now)? {
+                    if !self.begin(member, io)? {
                         // Another write of the same place is under way; nothing else ends while this is tried again.
                         self.timers.push(Reverse((now + AHEAD_WAIT, member)));
                         return Ok(begun);
@@ -350,7 +351,7 @@ impl<'a, B: Backend> Thread<'a, B> {
     }
 
     /// False if it must not be begun, for a verified write of the same place is under way: it is left out.
-    fn begin(&mut self, member: u32, io: Io, now: u64) -> io::Result<bool> {
+    fn begin(&mut self, member: u32, io: Io) -> io::Result<bool> {
         let placed = &mut self.members[member as usize];
         let token = placed.free.pop().expect("a stream begins no more than its depth");
         let ledger = placed.member.ledgers.get(io.target).and_then(Option::as_ref);
@@ -375,8 +376,9 @@ impl<'a, B: Backend> Thread<'a, B> {
                 Call::Write
             }
         };
-        // Filling a buffer takes its time, which is not the target's.
-        let began = if io.operation == Operation::Write { clock::now() - self.start } else { now };
+        // Now, and not before the buffer was filled: that takes its time, which is not the target's.
+        let began = clock::now() - self.start;
+        self.now = began;
         let size = io.size as u32;
         let arrival = self.tally.arrive(began, io.target, io.operation, io.offset, size);
         let intended = io.intended.unwrap_or(began);

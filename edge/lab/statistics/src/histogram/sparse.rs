@@ -24,7 +24,7 @@ enum Sum {
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let sum_ns = u64::try_from(self.sum).map_or_else(|_| Sum::Digits(self.sum.to_string()), Sum::Number);
-        let buckets = self.counts.iter().copied().enumerate().filter(|&(_, count)| count > 0).collect();
+        let buckets = self.counts().iter().copied().enumerate().filter(|&(_, count)| count > 0).collect();
         Sparse { buckets, min_ns: self.min_ns(), max_ns: self.max_ns(), sum_ns }.serialize(serializer)
     }
 }
