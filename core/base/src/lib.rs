@@ -11,7 +11,10 @@ pub mod request;
 pub mod time;
 pub mod units;
 
+mod hex;
+
 pub use buffer::{Buffer, Pool};
+pub use hex::{hex, unhex};
 pub use id::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId, RequestTag, WriteId};
 pub use random::Random;
 pub use time::Instant;

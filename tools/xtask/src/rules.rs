@@ -20,7 +20,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
     ("jobs", "edge/lab/jobs", &["base", "plan"]),
     ("statistics", "edge/lab/statistics", &[]),
     ("results", "edge/lab/results", &["base", "statistics"]),
-    ("measured", "edge/lab/measured", &["iostats", "plan", "statistics"]),
+    ("measured", "edge/lab/measured", &["base", "iostats", "plan", "statistics"]),
     ("lens", "edge/lab/lens", &["base", "iostats", "plan", "statistics"]),
     (
         "reports",

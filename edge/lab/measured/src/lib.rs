@@ -1,7 +1,7 @@
 //! What a run measured: raw histograms a second, never averages; what was run, where, and what went wrong.
 //!
-//! Made by the generator, kept in bundles, read by reports, audits and comparisons. Relies on `plan`, `statistics` and
-//! `iostats`. Must never hold a figure that could be computed from what it holds: percentiles and rates are methods.
+//! Made by the generator, kept in bundles, read by reports, audits and comparisons. Relies on `base`, `plan`,
+//! `statistics` and `iostats`. Must never hold a figure that could be computed from what it holds: percentiles and rates are methods.
 
 mod compact;
 mod experiment;
@@ -42,6 +42,18 @@ pub struct Run {
     /// What a reader must know: what was left out, what went wrong.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The job as it was written, and the files that it includes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceText>,
+}
+
+/// A file of a job, word for word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceText {
+    /// As it was named: a path, or `command line`.
+    pub name: String,
+    /// What it says.
+    pub text: String,
 }
 
 /// A target as it was found.
@@ -55,6 +67,9 @@ pub struct TargetFacts {
     pub kind: String,
     /// Its bytes.
     pub size: u64,
+    /// What it is, in lines for people: the policy and the layout of a virtual disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub about: Vec<String>,
 }
 
 /// A machine that ran workers.

@@ -29,21 +29,13 @@ mod encoded {
     use super::*;
 
     pub fn serialize<S: Serializer>(statistics: &Statistics, serializer: S) -> Result<S::Ok, S::Error> {
-        let text: String = statistics.encode().iter().map(|byte| format!("{byte:02x}")).collect();
-        serializer.serialize_str(&text)
+        serializer.serialize_str(&base::hex(&statistics.encode()))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Statistics, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let digits = text.as_bytes();
-        let bytes: Option<Vec<u8>> = (digits.len() % 2 == 0)
-            .then(|| digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect())
-            .flatten();
-        let bytes = bytes.ok_or_else(|| serde::de::Error::custom("statistics that are not hexadecimal"))?;
+        let bytes = base::unhex(&text)
+            .ok_or_else(|| serde::de::Error::custom("statistics that are not hexadecimal"))?;
         Statistics::decode(&bytes).map_err(serde::de::Error::custom)
-    }
-
-    fn digit(of: u8) -> Option<u8> {
-        char::from(of).to_digit(16).map(|digit| digit as u8)
     }
 }

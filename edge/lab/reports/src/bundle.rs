@@ -91,7 +91,7 @@ manifest.json says what each file is. `sha256sum --check SHA256SUMS` verifies th
 `drystone lab report BUNDLE --html OUT.html` shows it, `drystone lab compare` compares it with others.
 ";
 
-/// The report with these texts as one archive. The sources of experiments are added on their own.
+/// The report with these texts as one archive. The jobs of runs and the files of experiments are added on their own.
 pub fn bundle(report: &Report, texts: &[BundleText]) -> Vec<u8> {
     let files = files(report, texts);
     let listed = files.iter().map(|file| ManifestFile {
@@ -156,6 +156,10 @@ fn files(report: &Report, texts: &[BundleText]) -> Vec<File> {
     for named in &report.experiments {
         let source = named.experiment.source.clone().into_bytes();
         add("texts", FileKind::Text, &format!("{}.toml", named.name), "", source);
+    }
+    for source in report.runs.iter().flat_map(|named| &named.run.sources) {
+        let name = source.name.rsplit('/').next().unwrap_or_default();
+        add("texts", FileKind::Text, name, "", source.text.clone().into_bytes());
     }
     for text in texts {
         add("texts", FileKind::Text, &text.name, "", text.text.clone().into_bytes());

@@ -1,7 +1,7 @@
 //! The lab's commands alone, without the rest of Drystone: quick to build while the lab is worked on.
 
 use clap::Parser;
-use lab::commands::{CommandError, ErrorKind, LabCommand, World, perform};
+use lab::commands::{LabCommand, NoDisks, World, perform};
 
 #[derive(Parser)]
 struct Cli {
@@ -14,19 +14,13 @@ struct Cli {
 
 fn main() {
     let cli = Cli::parse();
-    let find_disk = |name: &str| {
-        Err(CommandError::new(
-            ErrorKind::Refused,
-            format!("disk:{name}: ask the program `drystone` for virtual disks"),
-        ))
-    };
     let mut out = std::io::stdout();
     let mut world = World {
         out: &mut out,
         json: cli.json,
         interactive: false,
         program: "lab".to_owned(),
-        find_disk: &find_disk,
+        disks: std::sync::Arc::new(NoDisks),
         keep: None,
     };
     if let Err(error) = perform(cli.command, &mut world) {

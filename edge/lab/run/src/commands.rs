@@ -6,6 +6,7 @@
 mod agent;
 mod audit;
 mod convert;
+mod disks;
 mod experiment;
 mod job;
 mod kept;
@@ -17,12 +18,15 @@ mod report;
 mod run;
 mod show;
 mod verify;
+mod watch;
 
+pub use disks::{FoundDisk, NoDisks, VirtualDisks};
 pub use job::JobOptions;
 pub use lens::{LensOptions, capture_of, lens};
 
 use clap::Subcommand;
 use std::io::Write;
+use std::sync::Arc;
 
 /// Measures any datastore with the jobs that people have.
 #[derive(Debug, Clone, Subcommand)]
@@ -45,7 +49,7 @@ pub enum LabCommand {
     Compare(audit::CompareOptions),
     /// Write a report of results.
     Report(report::ReportOptions),
-    /// Show what disks did: from captures, traces and results, or live.
+    /// Show what disks did: from captures, traces and results, or live (disk:NAME, --live DEVICE).
     Lens(LensOptions),
     /// Write a job in another dialect, and say what was lost.
     Convert(convert::ConvertOptions),
@@ -61,19 +65,10 @@ pub struct World<'a> {
     pub interactive: bool,
     /// The program's name and version, for results.
     pub program: String,
-    /// Finds a virtual disk by its name: its NBD address, and who uses it.
-    pub find_disk: &'a dyn Fn(&str) -> Result<FoundDisk, CommandError>,
+    /// Who knows virtual disks.
+    pub disks: Arc<dyn VirtualDisks>,
     /// Where results are kept that nobody named a file for; none: nowhere.
     pub keep: Option<std::path::PathBuf>,
-}
-
-/// A virtual disk that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundDisk {
-    /// Its NBD address.
-    pub address: String,
-    /// Clients that are attached.
-    pub clients: u64,
 }
 
 /// What kind of failure a command ends with.

@@ -78,6 +78,7 @@ pub fn run(
         machines: vec![this_machine()],
         stages,
         notes: left_out(plan),
+        sources: Vec::new(),
     })
 }
 
@@ -141,12 +142,14 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
     notes
 }
 
-fn facts(name: &str, target: &Target) -> TargetFacts {
+/// What a run says of a target that it used.
+pub fn facts(name: &str, target: &Target) -> TargetFacts {
     TargetFacts {
         name: name.to_owned(),
         opened: target.name.clone(),
         kind: target.kind().to_owned(),
         size: target.size,
+        about: target.about.clone(),
     }
 }
 

@@ -139,6 +139,8 @@ pub struct Target {
     pub name: String,
     /// Its bytes.
     pub size: u64,
+    /// What is known of it, in lines for people.
+    pub about: Vec<String>,
     what: What,
 }
 
@@ -193,12 +195,18 @@ impl Target {
             }
             TargetName::Path(path) => find_path(text, path, need, filling)?,
         };
-        Ok(Target { name: text.to_owned(), size, what })
+        Ok(Target { name: text.to_owned(), size, about: Vec::new(), what })
+    }
+
+    /// With what is known of it.
+    #[must_use]
+    pub fn with_about(self, about: Vec<String>) -> Target {
+        Target { about, ..self }
     }
 
     /// One that is another machine's to open.
     pub fn absent(name: &str) -> Target {
-        Target { name: name.to_owned(), size: 0, what: What::Absent }
+        Target { name: name.to_owned(), size: 0, about: Vec::new(), what: What::Absent }
     }
 
     /// Whether it is another machine's to open.

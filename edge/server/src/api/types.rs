@@ -503,6 +503,9 @@ pub struct HistogramsView {
     pub flushes: u64,
     /// The histograms, with the buckets of vSCSI.
     pub histograms: Vec<HistogramView>,
+    /// All of it with the fine latencies, for programs: the bytes of docs/formats/statistics.md in hexadecimal.
+    #[serde(default)]
+    pub encoded: String,
 }
 
 /// Counts and latencies of one operation.

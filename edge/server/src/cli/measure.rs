@@ -1,10 +1,12 @@
 //! `lab`: the lab's commands, with what they need of this program: its output, its API for virtual disks, a place for results.
 
 use super::{Cli, Command, find_api, user_data_dir};
-use crate::api::types::DiskView;
+use crate::api::types::{DiskView, HistogramsView};
 use crate::failure::{Code, Failure};
-use lab::commands::{CommandError, ErrorKind, FoundDisk, LabCommand, World};
+use iostats::Statistics;
+use lab::commands::{CommandError, ErrorKind, FoundDisk, LabCommand, VirtualDisks, World};
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 /// Does what `cli` says of the lab.
 ///
@@ -16,33 +18,67 @@ pub fn measure(cli: Cli) -> Result<(), Failure> {
         Command::Lens(options) => LabCommand::Lens(options),
         _ => unreachable!("only the lab's commands come here"),
     };
-    let api = cli.api;
-    let find_disk = |name: &str| find_disk(api.as_deref(), name);
     let mut out = std::io::stdout();
     let mut world = World {
         out: &mut out,
         json: cli.json,
         interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
         program: format!("drystone {}", env!("CARGO_PKG_VERSION")),
-        find_disk: &find_disk,
+        disks: Arc::new(HostDisks { api: cli.api }),
         keep: user_data_dir().map(|folder| folder.join("lab")),
     };
     lab::commands::perform(command, &mut world).map_err(failure)
 }
 
-/// Where a host serves a disk to programs on this machine.
-fn find_disk(api: Option<&str>, name: &str) -> Result<FoundDisk, CommandError> {
-    let found = || {
-        let client = find_api(api)?;
+/// The virtual disks that a host serves to programs on this machine.
+struct HostDisks {
+    /// Where its API is, if somebody said so.
+    api: Option<String>,
+}
+
+impl HostDisks {
+    fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let client = find_api(self.api.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::failed("start a runtime", error))?;
-        let disk: DiskView = runtime.block_on(client.get(&super::disks_path(name)))?;
-        let address = super::transfer::address(&disk)?;
-        Ok(FoundDisk { address, clients: disk.clients.len() as u64 })
-    };
-    found().map_err(|failure: Failure| {
+        runtime.block_on(client.get(path))
+    }
+}
+
+impl VirtualDisks for HostDisks {
+    fn find(&self, name: &str) -> Result<FoundDisk, CommandError> {
+        let found = || {
+            let disk: DiskView = self.get(&super::disks_path(name))?;
+            let address = super::transfer::address(&disk)?;
+            Ok(FoundDisk { address, clients: disk.clients.len() as u64, about: about(&disk) })
+        };
+        told(name, found())
+    }
+
+    fn statistics(&self, name: &str) -> Result<Statistics, CommandError> {
+        let found = || {
+            let view: HistogramsView = self.get(&format!("{}/histograms", super::disks_path(name)))?;
+            let bytes = base::unhex(&view.encoded)
+                .ok_or_else(|| Failure::failed("read its histograms", "they are not hexadecimal"))?;
+            Statistics::decode(&bytes).map_err(|error| Failure::failed("read its histograms", error))
+        };
+        told(name, found())
+    }
+}
+
+/// A disk in lines for people, to be kept with results.
+fn about(disk: &DiskView) -> Vec<String> {
+    let rules: Vec<String> = disk.rules.iter().map(|(rule, value)| format!("{rule}={value}")).collect();
+    let mut lines = vec![format!("policy {} ({})", disk.summary.policy, rules.join(", "))];
+    lines.extend(disk.owner.iter().map(|owner| format!("owner {owner}")));
+    lines.extend(disk.layout.iter().cloned());
+    lines
+}
+
+fn told<T>(name: &str, found: Result<T, Failure>) -> Result<T, CommandError> {
+    found.map_err(|failure: Failure| {
         let kind = match failure.code {
             Code::Usage => ErrorKind::Usage,
             Code::NotFound => ErrorKind::NotFound,

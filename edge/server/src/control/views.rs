@@ -389,5 +389,6 @@ fn histograms_view(disk: &str, since: Option<u64>, statistics: &Statistics) -> H
         trims: statistics.counters.trims,
         flushes: statistics.counters.flushes,
         histograms: statistics.histograms().map(histogram).collect(),
+        encoded: base::hex(&statistics.encode()),
     }
 }

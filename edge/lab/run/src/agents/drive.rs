@@ -109,6 +109,7 @@ impl Driver {
                 opened: "nothing".to_owned(),
                 kind: "not used".to_owned(),
                 size: 0,
+                about: Vec::new(),
             })
             .collect();
         for (index, agent) in self.agents.iter_mut().enumerate() {
@@ -121,12 +122,13 @@ impl Driver {
             match agent.wait(PREPARE_WAIT, |message| matches!(message, ToDriver::Found { .. })) {
                 Ok(ToDriver::Found { targets }) => {
                     for (fact, found) in facts.iter_mut().zip(targets) {
-                        if let Some((opened, kind, size)) = found {
+                        if let Some(found) = found {
                             fact.opened = match fact.size {
-                                0 => format!("{opened} on {}", agent.name),
-                                _ => format!("{}, {opened} on {}", fact.opened, agent.name),
+                                0 => format!("{} on {}", found.opened, agent.name),
+                                _ => format!("{}, {} on {}", fact.opened, found.opened, agent.name),
                             };
-                            (fact.kind, fact.size) = (kind, size);
+                            (fact.kind, fact.size) = (found.kind, found.size);
+                            fact.about.extend(found.about);
                         }
                     }
                 }
@@ -163,6 +165,7 @@ impl Driver {
             machines: Vec::new(),
             stages: Vec::new(),
             notes: crate::runner::left_out(plan),
+            sources: Vec::new(),
         };
         let mut reached = Vec::new();
         'stages: for (index, stage) in plan.stages.iter().enumerate() {
@@ -359,7 +362,7 @@ impl Agent {
         let stream = socket.try_clone().map_err(|error| format!("set up the socket: {error}"))?;
         let mut frames = Frames::new(StreamOwned::new(session, stream));
         frames.longest = MESSAGE_MAX;
-        let secret = invitation.secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret = base::hex(&invitation.secret);
         frames.send(&ToAgent::Hello { protocol: PROTOCOL, secret }).map_err(|error| {
             format!("shake hands: {error}; it may be another agent than the one that sent the invitation")
         })?;

@@ -49,21 +49,12 @@ impl Invitation {
 }
 
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte = (pair[0] << 4 | pair[1]) as u8;
-    }
-    Some(bytes)
+    base::unhex(text)?.try_into().ok()
 }
 
 impl fmt::Display for Invitation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        write!(formatter, "{}/{}-{}", self.address, hex(&self.fingerprint), hex(&self.secret))
+        write!(formatter, "{}/{}-{}", self.address, base::hex(&self.fingerprint), base::hex(&self.secret))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What driver and agent tell each other.
 
 use crate::generator::stage::Second;
-use measured::{Interval, Machine, StageRun};
+use measured::{Interval, Machine, StageRun, TargetFacts};
 use plan::Plan;
 use serde::{Deserialize, Serialize};
 
@@ -63,8 +63,8 @@ pub enum ToDriver {
     },
     /// The targets are found.
     Found {
-        /// Opened as, kind and size of each; none for those that are not the agent's.
-        targets: Vec<Option<(String, String, u64)>>,
+        /// Each as it was found; none for those that are not the agent's.
+        targets: Vec<Option<TargetFacts>>,
     },
     /// The stage is ready to begin.
     Ready,

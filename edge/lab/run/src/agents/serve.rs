@@ -125,7 +125,7 @@ fn greet(socket: TcpStream, config: Arc<ServerConfig>, door: &Door, program: &st
 fn takes(door: &Door, given: &str) -> bool {
     let mut secret = door.secret.lock().expect("no thread panics with the lock held");
     let Some(expected) = *secret else { return false };
-    let expected: String = expected.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = base::hex(&expected);
     let good = tls::fingerprint(expected.as_bytes()) == tls::fingerprint(given.as_bytes());
     if good {
         *secret = None;
@@ -207,8 +207,7 @@ impl Session {
             Err(reason) => self.frames.send(&ToDriver::Refused { reason }),
             Ok(targets) => {
                 let facts = |target: &Target| {
-                    (!target.is_absent())
-                        .then(|| (target.name.clone(), target.kind().to_owned(), target.size))
+                    (!target.is_absent()).then(|| crate::runner::facts(&target.name, target))
                 };
                 let found = targets.iter().map(facts).collect();
                 (self.plan, self.targets) = (Some(plan), targets);

@@ -50,21 +50,16 @@ pub fn agent(options: &AgentOptions, world: &mut World) -> Result<(), CommandErr
     let host = options.listen.rsplit_once(':').map_or("127.0.0.1", |(host, _)| host);
     let address = format!("{host}:{}", address.port());
     let program = world.program.clone();
-    let find: agents::Find = Arc::new(|plan, destroy| {
+    let disks = world.disks.clone();
+    let find: agents::Find = Arc::new(move |plan, destroy| {
         let consent = Consent { destroy: destroy.to_vec() };
         let mut nowhere = std::io::sink();
-        let find_disk = |name: &str| {
-            Err(CommandError::new(
-                ErrorKind::Refused,
-                format!("disk:{name}: give agents the NBD address of a disk"),
-            ))
-        };
         let mut world = World {
             out: &mut nowhere,
             json: false,
             interactive: false,
             program: String::new(),
-            find_disk: &find_disk,
+            disks: disks.clone(),
             keep: None,
         };
         prepare::targets(plan, &consent, &mut world).map_err(|error| match error.hint {

@@ -18,7 +18,7 @@ pub struct ConvertOptions {
 /// Writes a job in another dialect; what was lost goes to the standard error output.
 pub fn convert(options: &ConvertOptions, world: &mut World) -> Result<(), CommandError> {
     let dialect = job::dialect_named(&options.to)?;
-    let plan = job::read(&options.job)?;
+    let plan = job::read(&options.job)?.plan;
     let exported = jobs::export(&plan, dialect)
         .map_err(|error| CommandError::new(ErrorKind::Refused, error.to_string()))?;
     if world.json {

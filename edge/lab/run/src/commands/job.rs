@@ -3,7 +3,9 @@
 use super::{CommandError, ErrorKind};
 use clap::Args;
 use jobs::{Dialect, Options, Source};
+use measured::SourceText;
 use plan::{Length, Plan, Target, Verify, VerifyWhen};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,8 +59,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{text}` is not a time: `60`, `60s`, `5m` and `1h` are"))
 }
 
+/// A job that was read.
+pub struct Job {
+    /// What it does, with the changes that the options name.
+    pub plan: Plan,
+    /// What was read: the job itself, then what it includes.
+    pub sources: Vec<SourceText>,
+}
+
 /// Reads the job and makes the changes that the options name.
-pub fn read(options: &JobOptions) -> Result<Plan, CommandError> {
+pub fn read(options: &JobOptions) -> Result<Job, CommandError> {
     let (source, folder) = source_of(&options.job)?;
     let definitions =
         options.definitions.iter().map(|text| definition(text)).collect::<Result<Vec<_>, _>>()?;
@@ -69,9 +79,13 @@ pub fn read(options: &JobOptions) -> Result<Plan, CommandError> {
             .map(|(_, value)| value.clone())
             .or_else(|| std::env::var(name).ok())
     };
+    let included = RefCell::new(Vec::new());
     let include = |name: &str| {
         let path = folder.join(name);
-        std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
+        included.borrow_mut().push(SourceText { name: path.display().to_string(), text: text.clone() });
+        Ok(text)
     };
     let machine = crate::runner::this_machine();
     let reading = Options {
@@ -90,7 +104,9 @@ pub fn read(options: &JobOptions) -> Result<Plan, CommandError> {
     let mut plan = imported.map_err(|error| CommandError::new(ErrorKind::Usage, error.to_string()))?.plan;
     change(&mut plan, options);
     stand_in(&mut plan, &options.targets)?;
-    Ok(plan)
+    let mut sources = vec![SourceText { name: source.name, text: source.text }];
+    sources.extend(included.into_inner());
+    Ok(Job { plan, sources })
 }
 
 fn dialect_of(options: &JobOptions) -> Result<Option<Dialect>, CommandError> {

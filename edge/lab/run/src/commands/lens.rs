@@ -1,5 +1,6 @@
 //! `lens`: what disks did, from captures, traces, results, and live.
 
+use super::watch::watch;
 use super::{CommandError, ErrorKind, World, job, kept, run};
 use crate::tracing::Tracing;
 use clap::Args;
@@ -8,6 +9,7 @@ use lens::trace::{Format, Told, TraceReader};
 use lens::vscsi::{self, Counting};
 use lens::{Capture, CaptureBuilder, Disk};
 use measured::{Run, StageRun};
+use reports::{Report, Section};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Args)]
 pub struct LensOptions {
     /// Captures of `vscsiStats -c` (several are one series), traces (blkparse, kernel tracepoints, fio's logs, MSR, Alibaba, Tencent,
-    /// biosnoop), results of this lab; `-` for the standard input.
+    /// biosnoop), results of this lab; `-` for the standard input; virtual disks (disk:NAME), which are watched while they serve.
     #[arg(required_unless_present = "live")]
     pub files: Vec<PathBuf>,
     /// Which form a trace has [default: told from what it says].
@@ -35,9 +37,12 @@ pub struct LensOptions {
     /// Trace this block device while it works, through the kernel's tracepoints (root).
     #[arg(long, value_name = "DEVICE", conflicts_with = "files")]
     pub live: Option<PathBuf>,
-    /// How long to trace live.
+    /// How long to trace or to watch live.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub seconds: u64,
+    /// Write one HTML file with surfaces and heat maps.
+    #[arg(long, value_name = "FILE", conflicts_with = "to_job")]
+    pub html: Option<PathBuf>,
     /// Write a job that does what the trace did, in this dialect.
     #[arg(long, value_name = "fio|diskspd|vdbench|iometer")]
     pub to_job: Option<String>,
@@ -54,13 +59,22 @@ struct Found {
 pub fn lens(options: &LensOptions, world: &mut World) -> Result<(), CommandError> {
     let found = match &options.live {
         Some(device) => live(device, options)?,
-        None => read(options)?,
+        None => match watched(options)?[..] {
+            [] => read(options)?,
+            ref disks => {
+                let (time, window) = (Duration::from_secs(options.seconds), window_of(options)?);
+                Found { capture: watch(disks, time, window, world)?, analyzed: None, told: Vec::new() }
+            }
+        },
     };
     if let Some(dialect) = &options.to_job {
         return write_job(&found, dialect, options, world);
     }
-    for line in &found.told {
+    for line in found.told.iter().chain(&found.capture.notes) {
         eprintln!("lens: {line}");
+    }
+    if let Some(path) = &options.html {
+        write_html(&found, path, world)?;
     }
     if world.json {
         #[derive(serde::Serialize)]
@@ -75,6 +89,48 @@ pub fn lens(options: &LensOptions, world: &mut World) -> Result<(), CommandError
         return world.say_json(&Answer { capture: &found.capture, analysis, interference, notes });
     }
     world.say(&lens::text::report(&found.capture, found.analyzed.as_ref()))
+}
+
+/// The virtual disks that are to be watched: all that is named, or none.
+fn watched(options: &LensOptions) -> Result<Vec<&str>, CommandError> {
+    let disks: Vec<&str> =
+        options.files.iter().filter_map(|file| file.to_str()?.strip_prefix("disk:")).collect();
+    match disks.len() == options.files.len() || disks.is_empty() {
+        true => Ok(disks),
+        false => {
+            Err(CommandError::new(ErrorKind::Usage, "disks that serve and files cannot be shown together")
+                .hint("name only disks, or only files"))
+        }
+    }
+}
+
+fn window_of(options: &LensOptions) -> Result<Duration, CommandError> {
+    const WINDOW_MIN: f64 = 0.1;
+    let window = Duration::try_from_secs_f64(options.window).ok();
+    window.filter(|window| window.as_secs_f64() >= WINDOW_MIN).ok_or_else(|| {
+        CommandError::new(ErrorKind::Usage, format!("a window of {} s is too short", options.window))
+            .hint(format!("{WINDOW_MIN} s is the shortest when disks are watched"))
+    })
+}
+
+/// What is shown, as one HTML file.
+fn write_html(found: &Found, path: &Path, world: &World) -> Result<(), CommandError> {
+    let mut sections = Vec::new();
+    let lines = lens::interference(&found.capture).sentences;
+    if !lines.is_empty() {
+        sections.push(Section { title: "Who slows whom".to_owned(), lines });
+    }
+    let report = Report {
+        title: found.capture.source.clone(),
+        program: world.program.clone(),
+        captures: vec![found.capture.clone()],
+        sections,
+        ..Report::default()
+    };
+    let mut written = Vec::new();
+    super::report::write(path, reports::html(&report).as_bytes(), &mut written)?;
+    written.iter().for_each(|path| eprintln!("lens: wrote {path}"));
+    Ok(())
 }
 
 fn write_job(

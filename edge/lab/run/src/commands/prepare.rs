@@ -24,7 +24,7 @@ pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<
             continue;
         }
         let need = need_of(plan, index);
-        let (name, clients) = resolve(&planned.name, world)?;
+        let Resolved { name, clients, about } = resolve(&planned.name, world)?;
         if need.writes {
             judge(&planned.name, &name, clients, consent, world)?;
         }
@@ -42,20 +42,27 @@ pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<
             }
         })
         .map_err(target_error)?;
-        found.push(target);
+        found.push(target.with_about(about));
     }
     fits(plan, &found)?;
     Ok(found)
 }
 
-fn resolve(text: &str, world: &World) -> Result<(TargetName, u64), CommandError> {
+/// A target by the name that opens it, and what is known of the virtual disk that it is.
+struct Resolved {
+    name: TargetName,
+    clients: u64,
+    about: Vec<String>,
+}
+
+fn resolve(text: &str, world: &World) -> Result<Resolved, CommandError> {
     match TargetName::parse(text).map_err(target_error)? {
         TargetName::Disk(name) => {
-            let disk = (world.find_disk)(&name)?;
-            let address = TargetName::parse(&disk.address).map_err(target_error)?;
-            Ok((address, disk.clients))
+            let disk = world.disks.find(&name)?;
+            let name = TargetName::parse(&disk.address).map_err(target_error)?;
+            Ok(Resolved { name, clients: disk.clients, about: disk.about })
         }
-        other => Ok((other, 0)),
+        name => Ok(Resolved { name, clients: 0, about: Vec::new() }),
     }
 }
 

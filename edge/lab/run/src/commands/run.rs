@@ -1,7 +1,7 @@
 //! `lab run` and `lab plan`.
 
 use super::agent::{AgentsOptions, Conditions, run_on_agents};
-use super::job::{self, JobOptions};
+use super::job::{self, Job, JobOptions};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::{CommandError, ErrorKind, World, show};
@@ -60,9 +60,9 @@ extern "C" fn interrupt(_signal: libc::c_int) {
 
 /// Runs a job and shows what it measured.
 pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> {
-    let plan = job::read(&options.job)?;
+    let Job { plan, sources } = job::read(&options.job)?;
     let invitations = options.agents.invitations()?;
-    let run = match invitations.is_empty() {
+    let mut run = match invitations.is_empty() {
         true => {
             let consent = Consent { destroy: options.destroy.clone() };
             let targets = prepare::targets(&plan, &consent, world)?;
@@ -71,6 +71,7 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
         }
         false => drive(&plan, &invitations, options, world)?,
     };
+    run.sources = sources;
     let kept = keep(&run, options.out.as_deref(), world)?;
     match world.json {
         true => {
@@ -245,7 +246,7 @@ pub(super) fn end_of(run: &Run) -> Result<(), CommandError> {
 
 /// Shows what a job would do.
 pub fn plan(options: &PlanOptions, world: &mut World) -> Result<(), CommandError> {
-    let plan = job::read(&options.job)?;
+    let plan = job::read(&options.job)?.plan;
     let sizes: Vec<Option<u64>> =
         plan.targets.iter().map(|target| size_of(&target.name).or(target.size)).collect();
     let outline = plan.outline(&sizes);

@@ -53,13 +53,12 @@ fn agent_process() {
             std::io::stdout().flush()
         }
     }
-    let find_disk = |_: &str| unreachable!("agents know no disks by name");
     let mut world = lab::commands::World {
         out: &mut Prefixed(Vec::new()),
         json: false,
         interactive: false,
         program: "agent".to_owned(),
-        find_disk: &find_disk,
+        disks: std::sync::Arc::new(lab::commands::NoDisks),
         keep: None,
     };
     #[derive(clap::Parser)]

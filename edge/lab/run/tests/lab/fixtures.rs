@@ -90,14 +90,13 @@ pub fn lab(words: &[&str]) -> Result<String, CommandError> {
     }
     let cli = <Cli as clap::Parser>::try_parse_from([&["lab"], words].concat())
         .map_err(|error| CommandError::new(ErrorKind::Usage, error.to_string()))?;
-    let find_disk = |name: &str| Err(CommandError::new(ErrorKind::NotFound, format!("no disk {name}")));
     let mut out = Vec::new();
     let mut world = World {
         out: &mut out,
         json: cli.json,
         interactive: false,
         program: "test".to_owned(),
-        find_disk: &find_disk,
+        disks: std::sync::Arc::new(lab::commands::NoDisks),
         keep: None,
     };
     let done = perform(cli.command, &mut world);
