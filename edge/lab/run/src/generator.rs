@@ -11,6 +11,7 @@ pub mod places;
 pub mod popularity;
 pub mod spindle;
 pub mod stage;
+mod steady;
 pub mod stream;
 pub mod streams;
 pub mod tally;

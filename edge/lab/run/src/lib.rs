@@ -7,6 +7,7 @@ pub mod agents;
 pub mod clock;
 pub mod commands;
 pub mod comparison;
+pub mod depth;
 pub mod experiment;
 pub mod generator;
 pub mod nbd;

@@ -1,9 +1,9 @@
 //! A plan, run from its first stage to its last.
 
-use crate::clock;
 use crate::generator::stage::{self, Second, Settings, StageError};
 use crate::target::Target;
 use crate::verification;
+use crate::{clock, depth};
 use measured::{Ended, Machine, Run, StageRun, TargetFacts, VERSION};
 use plan::Plan;
 use std::sync::atomic::Ordering;
@@ -40,8 +40,20 @@ pub fn run(
     let origin = clock::now();
     let mut stages = Vec::new();
     let mut reached: Vec<f64> = Vec::new();
+    let mut notes = Vec::new();
     'stages: for (index, stage) in plan.stages.iter().enumerate() {
         let mut best = 0.0;
+        let mut searched = None;
+        if let Some(target) = stage.search {
+            let found = depth::search(plan, index, target, |plan| {
+                run_stage(plan, index, targets, &reached, settings.clone(), &mut |second| {
+                    observe(Event::Second(second));
+                })
+            })?;
+            notes.push(found.sentence);
+            searched = Some(depth::at_depth(plan, index, found.depth));
+        }
+        let planned = searched.as_ref().unwrap_or(plan);
         for repeat in 0..stage.repeats {
             pause(stage.pause, settings);
             if settings.interrupted.load(Ordering::Relaxed) {
@@ -49,7 +61,7 @@ pub fn run(
             }
             observe(Event::Begins { stage: index, repeat });
             let began = clock::now();
-            let mut run = run_stage(plan, index, targets, &reached, settings.clone(), &mut |second| {
+            let mut run = run_stage(planned, index, targets, &reached, settings.clone(), &mut |second| {
                 observe(Event::Second(second));
             })?;
             run.repeat = repeat;
@@ -77,7 +89,7 @@ pub fn run(
             .collect(),
         machines: vec![this_machine()],
         stages,
-        notes: left_out(plan),
+        notes,
         sources: Vec::new(),
     })
 }
@@ -106,40 +118,6 @@ pub fn run_stage(
         verification::add(&mut run, &read);
     }
     Ok(run)
-}
-
-/// What the plan asks for and this generator does not do: it is told with the result.
-pub fn left_out(plan: &Plan) -> Vec<String> {
-    let mut notes = Vec::new();
-    for stage in &plan.stages {
-        let mut say = |is_asked: bool, what: &str| {
-            if is_asked {
-                notes.push(format!("{}: {what}", stage.name));
-            }
-        };
-        say(
-            stage.search.is_some(),
-            "no depth was searched for: it ran at the depth of the job; experiments search",
-        );
-        say(stage.steady.is_some(), "it did not end when it was steady, but after its time");
-        let any = |of: &dyn Fn(&plan::Group) -> bool| stage.groups.iter().any(of);
-        say(
-            any(&|group| group.caching.flush.is_some_and(|rule| rule.at_end)),
-            "the flush at its end was left out",
-        );
-        say(
-            any(&|group| {
-                group.verify.as_ref().is_some_and(|of| matches!(of.when, plan::VerifyWhen::Backlog(_)))
-            }),
-            "writes were not read back in the middle of the run; reads of the job itself were compared",
-        );
-        let spins = |line: &plan::Line| line.think.is_some_and(|think| think.spin);
-        say(
-            any(&|group| group.pattern.lines.iter().any(spins)),
-            "pauses slept, and did not keep a processor busy",
-        );
-    }
-    notes
 }
 
 /// What a run says of a target that it used.

@@ -73,7 +73,7 @@ fn unit_of(group: &Group, verify: &Verify) -> u64 {
 pub fn reading(stage: &Stage, records: &[Option<Arc<Ledger>>], targets: &[Target]) -> Option<Stage> {
     let groups: Vec<Group> = (stage.groups.iter())
         .filter(|group| group.pattern.writes())
-        .filter(|group| group.verify.as_ref().is_some_and(|verify| verify.when == VerifyWhen::After))
+        .filter(|group| group.verify.as_ref().is_some_and(|verify| verify.when != VerifyWhen::Only))
         .flat_map(|group| {
             let spans = group.targets.iter().filter_map(|&target| {
                 let record = records.get(target)?.as_ref()?;

@@ -164,7 +164,7 @@ impl Driver {
             targets,
             machines: Vec::new(),
             stages: Vec::new(),
-            notes: crate::runner::left_out(plan),
+            notes: left_out(plan),
             sources: Vec::new(),
         };
         let mut reached = Vec::new();
@@ -467,4 +467,24 @@ impl Agent {
         self.offset = Offset::of(&exchanges).ok_or("its clock cannot be read")?;
         Ok(())
     }
+}
+
+/// What agents do not do of a plan, for each of them knows only its part: it is told with the result.
+fn left_out(plan: &plan::Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    for stage in &plan.stages {
+        if stage.search.is_some() {
+            notes.push(format!(
+                "{}: on agents no depth is searched for: it ran at the depth of the job; experiments search",
+                stage.name
+            ));
+        }
+        if stage.steady.is_some() {
+            notes.push(format!(
+                "{}: on agents it does not end when it is steady, but after its time",
+                stage.name
+            ));
+        }
+    }
+    notes
 }

@@ -118,6 +118,8 @@ impl Placement {
         for (stage, agents) in part.stages.iter_mut().zip(&self.agents) {
             let mut agents = agents.iter();
             stage.groups.retain(|_| agents.next() == Some(&agent));
+            // An agent would judge its own part alone, and end before the others.
+            stage.steady = None;
         }
         part
     }

@@ -8,6 +8,7 @@ use super::bytes::Filler;
 use super::ledger::Ledger;
 use super::merge;
 use super::places::NoRoom;
+use super::steady::Judge;
 use super::stream::{Stream, StreamPlan};
 use super::streams::{self, Kind};
 use super::tally::{GroupTally, Tally, Window};
@@ -202,6 +203,7 @@ fn conduct(
     let mut after = None;
     let mut parts = Vec::new();
     let mut bytes = 0u64;
+    let mut judge = shared.stage.steady.map(Judge::new);
     while parts.len() < threads {
         let now = clock::now();
         if now < counted_from {
@@ -215,13 +217,15 @@ fn conduct(
             Ok(Message::Done(part)) => parts.push(*part),
             Ok(Message::Second(of)) => {
                 bytes += of.interval.bytes.iter().sum::<u64>();
+                judge.iter_mut().for_each(|judge| judge.take(&of.interval));
                 second(of);
             }
             Ok(Message::Ready(_)) | Err(mpsc::RecvTimeoutError::Timeout) => {}
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }
         let enough = shared.stage.bytes_max.is_some_and(|most| bytes >= most);
-        if enough || shared.settings.interrupted.load(Ordering::Relaxed) {
+        let is_steady = judge.as_ref().is_some_and(Judge::is_steady);
+        if enough || is_steady || shared.settings.interrupted.load(Ordering::Relaxed) {
             shared.orders.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -232,8 +236,12 @@ fn conduct(
     let latest = shared.started.lock().expect("no thread panics with the lock held").iter().copied().max();
     let told_late = if told == 0 { 0 } else { start - told };
     run.start_late = (latest.unwrap_or(0) + told_late) as f64 / 1e9;
-    if run.ended == Ended::Done && shared.settings.interrupted.load(Ordering::Relaxed) {
-        run.ended = Ended::Stopped;
+    if run.ended == Ended::Done {
+        if shared.settings.interrupted.load(Ordering::Relaxed) {
+            run.ended = Ended::Stopped;
+        } else if judge.is_some_and(|judge| judge.is_steady()) {
+            run.ended = Ended::Steady;
+        }
     }
     Ok(run)
 }
@@ -345,6 +353,7 @@ fn prepare<'a, B: Backend>(
                 None => Vec::new(),
             },
             mismatch_ends: group.verify.as_ref().is_some_and(|verify| verify.fatal),
+            spins: group.pattern.lines.iter().any(|line| line.think.is_some_and(|think| think.spin)),
             flush_data_only: group.caching.flush.is_some_and(|rule| rule.data_only),
         });
     }

@@ -8,7 +8,8 @@ use super::arrivals::{Schedule, Sharing};
 use super::places::{NoRoom, Operation, Places, WorkerNumber};
 use super::popularity::unit;
 use base::Random;
-use plan::{Amount, FlushRule, Group, Line, Pattern, Size, Think};
+use plan::{Amount, FlushRule, Group, Line, Pattern, Size, Think, Verify, VerifyWhen};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -79,6 +80,9 @@ pub struct Stream {
     writes_since_flush: u32,
     flush_due: bool,
     flush_under_way: bool,
+    /// Targets that are flushed once all else is done.
+    end_flushes: Vec<usize>,
+    backlog: Option<Backlog>,
     stopped: bool,
     size_mean: f64,
 }
@@ -126,6 +130,11 @@ impl Stream {
             writes_since_flush: 0,
             flush_due: false,
             flush_under_way: false,
+            end_flushes: match group.caching.flush {
+                Some(rule) if rule.at_end => of.targets.clone(),
+                Some(_) | None => Vec::new(),
+            },
+            backlog: group.verify.as_ref().and_then(Backlog::of),
             stopped: false,
             size_mean: group.pattern.size_mean(),
         })
@@ -140,13 +149,17 @@ impl Stream {
             return self.next_flush();
         }
         if self.stopped || self.bytes_left == Some(0) {
-            return if self.under_way > 0 { Next::Full } else { Next::Finished };
+            return self.finish();
         }
         if self.under_way >= self.depth {
             return Next::Full;
         }
         if self.paused_until > now {
             return Next::Wait(self.paused_until);
+        }
+        if let Some((target, offset, size)) = self.backlog.as_mut().and_then(Backlog::next) {
+            self.under_way += 1;
+            return Next::Begin(Io { operation: Operation::Read, target, offset, size, intended: None });
         }
         let (line, operation, size) = match self.drawn.take() {
             Some(drawn) => drawn,
@@ -161,6 +174,17 @@ impl Stream {
             return Next::Wait(due);
         }
         self.begin(now, line, operation, size)
+    }
+
+    /// Nothing is begun any more; what is under way ends, and then the targets are flushed if that was asked for.
+    fn finish(&mut self) -> Next {
+        if self.under_way > 0 {
+            return Next::Full;
+        }
+        let Some(target) = self.end_flushes.pop() else { return Next::Finished };
+        self.flush_under_way = true;
+        self.under_way = 1;
+        Next::Flush(target)
     }
 
     fn next_flush(&mut self) -> Next {
@@ -216,9 +240,14 @@ impl Stream {
         }
         let Some((target, offset)) = self.place(line, operation, size) else {
             self.stopped = true;
-            return if self.under_way > 0 { Next::Full } else { Next::Finished };
+            return self.finish();
         };
         self.count(now, line, operation, size);
+        if operation == Operation::Write
+            && let Some(backlog) = &mut self.backlog
+        {
+            backlog.wrote(target, offset, size);
+        }
         Next::Begin(Io { operation, target, offset, size, intended })
     }
 
@@ -285,6 +314,36 @@ impl Stream {
     pub fn backlog(&self, now: u64) -> f64 {
         let open = self.schedules.iter().filter(|schedule| schedule.is_open());
         open.map(|schedule| schedule.backlog(now, self.size_mean)).fold(0.0, f64::max)
+    }
+}
+
+/// Writes that are read back while the run goes on (fio's `verify_backlog`): after so many of them, all of them.
+#[derive(Debug)]
+struct Backlog {
+    every: usize,
+    /// Target, offset, size of what was written and not read back.
+    written: VecDeque<(usize, u64, u64)>,
+    is_reading: bool,
+}
+
+impl Backlog {
+    fn of(verify: &Verify) -> Option<Backlog> {
+        match verify.when {
+            VerifyWhen::Backlog(every) => {
+                Some(Backlog { every: every.max(1) as usize, written: VecDeque::new(), is_reading: false })
+            }
+            VerifyWhen::After | VerifyWhen::Only => None,
+        }
+    }
+
+    fn wrote(&mut self, target: usize, offset: u64, size: u64) {
+        self.written.push_back((target, offset, size));
+    }
+
+    fn next(&mut self) -> Option<(usize, u64, u64)> {
+        self.is_reading |= self.written.len() >= self.every;
+        self.is_reading &= !self.written.is_empty();
+        if self.is_reading { self.written.pop_front() } else { None }
     }
 }
 

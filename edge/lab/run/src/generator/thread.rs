@@ -37,6 +37,8 @@ pub struct Member {
     pub depth: u32,
     /// Whether its flushes leave out what describes the file.
     pub flush_data_only: bool,
+    /// Whether its pauses keep the processor busy.
+    pub spins: bool,
     /// How what it writes and reads is verified: a record for each of the plan's targets; none: not at all.
     pub ledgers: Vec<Option<Arc<Ledger>>>,
     /// Whether the first mismatch ends the stage.
@@ -165,6 +167,8 @@ pub struct Thread<'a, B> {
     turned: bool,
     /// Most ends that are taken at a time.
     most: usize,
+    /// Whether its streams were told to begin nothing any more.
+    stopped: bool,
     failure: Option<Failure>,
 }
 
@@ -206,6 +210,7 @@ impl<'a, B: Backend> Thread<'a, B> {
             now: 0,
             turned: false,
             most,
+            stopped: false,
             failure: None,
         })
     }
@@ -245,15 +250,19 @@ impl<'a, B: Backend> Thread<'a, B> {
         self.backend.collect(wait, self.most, ended)?;
         let now = self.now();
         self.turned |= self.tally.turn(now);
-        if !ended.is_empty() {
-            ended.iter().for_each(|ended| self.end(*ended, now));
-        } else if self.orders.stop.load(Ordering::Relaxed) {
+        ended.iter().for_each(|ended| self.end(*ended, now));
+        if !self.stopped && self.orders.stop.load(Ordering::Relaxed) {
             self.stop_all();
         }
         Ok(())
     }
 
     fn wait(&self) -> Wait {
+        if let Some(Reverse((_, member))) = self.timers.peek()
+            && self.members[*member as usize].member.spins
+        {
+            return Wait::No;
+        }
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
         let until = timer.min(self.now + PATIENCE) + self.start;
         let count = if self.under_way == 0 {
@@ -491,6 +500,7 @@ impl<'a, B: Backend> Thread<'a, B> {
     }
 
     fn stop_all(&mut self) {
+        self.stopped = true;
         for member in 0..self.members.len() as u32 {
             self.members[member as usize].member.stream.stop();
             self.make_ready(member);

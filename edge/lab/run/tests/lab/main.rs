@@ -4,4 +4,5 @@ mod agents;
 mod fixtures;
 mod measuring;
 mod refusals;
+mod rules;
 mod verifying;

@@ -149,3 +149,48 @@ fn several_targets_take_turns() {
     let targets: Vec<usize> = (0..4).map(|_| begun(stream.next(0)).target).collect();
     assert_eq!(targets, [0, 1, 2, 0]);
 }
+
+#[test]
+fn the_end_is_flushed_once_on_every_target_after_all_else() {
+    let mut stream = stream(2, |group| {
+        group.targets = vec![0, 2];
+        group.caching.flush = Some(FlushRule { every: 0, data_only: false, at_end: true });
+    });
+    begun(stream.next(0));
+    begun(stream.next(0));
+    stream.stop();
+    assert_eq!(stream.next(1), Next::Full);
+    stream.ended();
+    assert_eq!(stream.next(1), Next::Full);
+    stream.ended();
+    let mut flushed = Vec::new();
+    for _ in 0..2 {
+        match stream.next(2) {
+            Next::Flush(target) => flushed.push(target),
+            other => panic!("no flush: {other:?}"),
+        }
+        assert_eq!(stream.next(2), Next::Full);
+        stream.ended();
+    }
+    flushed.sort_unstable();
+    assert_eq!((flushed, stream.next(3)), (vec![0, 2], Next::Finished));
+}
+
+#[test]
+fn writes_are_read_back_after_so_many_of_them() {
+    let mut stream = stream(1, |group| {
+        group.pattern = Pattern::simple(4096, 0.0, 100.0);
+        group.verify = Some(Verify { when: VerifyWhen::Backlog(3), interval: None, fatal: false });
+    });
+    for _ in 0..5 {
+        let mut one = |expected| {
+            let io = begun(stream.next(0));
+            stream.ended();
+            assert_eq!(io.operation, expected);
+            io.offset
+        };
+        let written: Vec<u64> = (0..3).map(|_| one(Operation::Write)).collect();
+        let read: Vec<u64> = (0..3).map(|_| one(Operation::Read)).collect();
+        assert_eq!(written, read);
+    }
+}
