@@ -234,13 +234,17 @@ impl Target {
         }
     }
 
-    /// Whether a map of it proves that every byte was written. Only file systems have such maps;
-    /// what stores nothing needs none.
+    /// Whether a map of it proves that every byte was written. File systems and most NBD servers have such maps; what stores
+    /// nothing needs none.
     pub fn is_written(&self) -> bool {
         use std::os::fd::AsRawFd;
         if matches!(self.what, What::Null | What::Spindle(_)) {
             // They store nothing: filling them changes nothing.
             return true;
+        }
+        if let What::Nbd(export) = &self.what {
+            // Whatever keeps the server from saying so, it is not proved.
+            return crate::nbd::is_written(&export.address).unwrap_or(false);
         }
         let What::File(path) = &self.what else { return false };
         let Ok(file) = File::open(path) else { return false };

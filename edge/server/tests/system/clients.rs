@@ -291,9 +291,16 @@ fn clients_over_tcp_encrypt_and_show_certificates() {
         ],
     );
 
+    let job = site.path("job.fio");
+    std::fs::write(&job, "[j]\nrw=randrw\nbs=4k\niodepth=8\nruntime=1\ntime_based\n").expect("a job");
+    let measured = site.json(&["lab", "run", text(&job), "--target", &uri(&tls), "--verify"]);
+    assert_eq!(measured["stages"][0]["ended"], "done", "{measured}");
+
     for refused in [uri(&others), format!("nbd://127.0.0.1:{port}/web")] {
         let tried = super::tools::output(command("nbdinfo").arg(&refused));
         assert!(!tried.status.success(), "{refused} was let in");
+        let tried = site.cli(&["lab", "run", text(&job), "--target", &refused]);
+        assert!(!tried.status.success(), "the lab was let in by {refused}");
     }
     let told = nbdinfo(&site.uri("web"));
     assert_eq!(told["export-size"], 64 * MIB, "refused clients harm nobody: {told}");

@@ -185,20 +185,22 @@ fn find(
 /// The plan with targets in the place of its disks.
 fn name_targets(plan: &Plan, options: &ExperimentOptions) -> Result<Plan, CommandError> {
     let mut named = plan.clone();
+    let disks: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
     for target in &mut named.targets {
-        target.name = stands_for(&target.name, options)?;
+        target.name = stands_for(&target.name, &disks, options)?;
     }
     Ok(named)
 }
 
-fn stands_for(disk: &str, options: &ExperimentOptions) -> Result<String, CommandError> {
+fn stands_for(disk: &str, disks: &[&str], options: &ExperimentOptions) -> Result<String, CommandError> {
     let given =
         options.targets.iter().find_map(|text| text.split_once('=').filter(|(name, _)| *name == disk));
     if let Some((_, target)) = given {
         return Ok(target.to_owned());
     }
-    let for_all = options.targets.iter().find(|text| !text.contains('=') || Path::new(text).exists());
-    if let Some(target) = for_all {
+    // `vm1=TARGET` is of another disk; an address may have a `=` too.
+    let is_for_all = |text: &&String| !text.split_once('=').is_some_and(|(name, _)| is_plain_name(name));
+    if let Some(target) = options.targets.iter().find(is_for_all) {
         return Ok(target.clone());
     }
     let is_target = disk.contains('/') || disk.contains(':');
@@ -210,9 +212,17 @@ fn stands_for(disk: &str, options: &ExperimentOptions) -> Result<String, Command
             })?;
             Ok(folder.join(format!("{disk}.img")).display().to_string())
         }
-        None => Err(CommandError::new(ErrorKind::Usage, format!("the disk `{disk}` stands for nothing"))
-            .hint(format!("add --dir FOLDER for files, or --target {disk}=TARGET"))),
+        None => Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("the disk `{disk}` stands for nothing (the disks are {})", disks.join(", ")),
+        )
+        .hint(format!("add --dir FOLDER for files, or --target {disk}=TARGET"))),
     }
+}
+
+/// Whether a disk may be called so, which no path and no address is.
+fn is_plain_name(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ' '))
 }
 
 fn show(done: &ExperimentRun, options: &ExperimentOptions, world: &mut World) -> Result<(), CommandError> {

@@ -19,7 +19,7 @@ const FLAG_FIXED_NEWSTYLE: u16 = 1;
 const FLAG_NO_ZEROES: u16 = 2;
 const OPT_STARTTLS: u32 = 5;
 const OPT_GO: u32 = 7;
-const REP_ACK: u32 = 1;
+pub(super) const REP_ACK: u32 = 1;
 const REP_INFO: u32 = 3;
 const REP_ERROR: u32 = 1 << 31;
 const INFO_EXPORT: u16 = 0;
@@ -89,7 +89,7 @@ pub struct Link {
     pub export: Export,
 }
 
-enum Socket {
+pub(super) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -153,31 +153,46 @@ impl Link {
     /// # Errors
     /// When nothing listens, what listens is no NBD server, or the export is refused.
     pub fn open(address: &Address) -> Result<Link, HandshakeError> {
-        let connection = |source| HandshakeError::Connection { address: address.to_string(), source };
-        let mut socket = connect(&address.place).map_err(connection)?;
-        let mut tls = None;
-        let (size, flags) = match &address.tls {
-            None => greet(&mut socket, address).and_then(|()| go(&mut socket, address))?,
-            Some(folder) => {
-                greet(&mut socket, address)?;
-                start_tls(&mut socket, address)?;
-                let mut session = Box::new(session(address, folder.as_deref())?);
+        let (socket, tls, (size, flags)) = match secured(address)? {
+            Secured::Plain(mut socket) => {
+                let found = go(&mut socket, address)?;
+                (socket, None, found)
+            }
+            Secured::Tls(mut socket, mut session) => {
                 let found = go(&mut rustls::Stream::new(&mut *session, &mut socket), address)?;
-                tls = Some(session);
-                found
+                (socket, Some(session), found)
             }
         };
         let socket = match socket {
             Socket::Tcp(socket) => socket.set_read_timeout(None).map(|()| OwnedFd::from(socket)),
             Socket::Unix(socket) => socket.set_read_timeout(None).map(|()| OwnedFd::from(socket)),
         };
-        let socket = socket.map_err(connection)?;
+        let socket = socket.map_err(broken(address))?;
         Ok(Link { socket, tls, export: Export { address: address.clone(), size, flags } })
     }
 
     /// The socket's number.
     pub fn fd(&self) -> i32 {
         self.socket.as_raw_fd()
+    }
+}
+
+/// A server that was greeted, with TLS where the address asks for it.
+pub(super) enum Secured {
+    Plain(Socket),
+    Tls(Socket, Box<ClientConnection>),
+}
+
+/// Connects and greets.
+pub(super) fn secured(address: &Address) -> Result<Secured, HandshakeError> {
+    let mut socket = connect(&address.place).map_err(broken(address))?;
+    greet(&mut socket, address)?;
+    match &address.tls {
+        None => Ok(Secured::Plain(socket)),
+        Some(folder) => {
+            start_tls(&mut socket, address)?;
+            Ok(Secured::Tls(socket, Box::new(session(address, folder.as_deref())?)))
+        }
     }
 }
 
@@ -197,11 +212,11 @@ fn connect(place: &Place) -> io::Result<Socket> {
     })
 }
 
-fn protocol(address: &Address, found: impl Into<String>) -> HandshakeError {
+pub(super) fn protocol(address: &Address, found: impl Into<String>) -> HandshakeError {
     HandshakeError::Protocol { address: address.to_string(), found: found.into() }
 }
 
-fn broken(address: &Address) -> impl Fn(io::Error) -> HandshakeError + '_ {
+pub(super) fn broken(address: &Address) -> impl Fn(io::Error) -> HandshakeError + '_ {
     move |source| match source.kind() {
         io::ErrorKind::InvalidData => {
             HandshakeError::Tls { address: address.to_string(), reason: source.to_string() }
@@ -237,7 +252,7 @@ fn start_tls(stream: &mut impl ReadWrite, address: &Address) -> Result<(), Hands
 }
 
 /// Asks for the export; gives its size and flags.
-fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64, u16), HandshakeError> {
+pub(super) fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64, u16), HandshakeError> {
     let name = address.export.as_bytes();
     let mut body = (name.len() as u32).to_be_bytes().to_vec();
     body.extend_from_slice(name);
@@ -287,7 +302,7 @@ fn words(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(300)]).trim().to_owned()
 }
 
-fn send_option(stream: &mut impl ReadWrite, option: u32, body: &[u8]) -> io::Result<()> {
+pub(super) fn send_option(stream: &mut impl ReadWrite, option: u32, body: &[u8]) -> io::Result<()> {
     let mut bytes = OPTION_MAGIC.to_be_bytes().to_vec();
     bytes.extend_from_slice(&option.to_be_bytes());
     bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
@@ -296,7 +311,7 @@ fn send_option(stream: &mut impl ReadWrite, option: u32, body: &[u8]) -> io::Res
     stream.flush()
 }
 
-fn read_reply(
+pub(super) fn read_reply(
     stream: &mut impl ReadWrite,
     address: &Address,
     option: u32,
@@ -314,22 +329,22 @@ fn read_reply(
     Ok((kind, body))
 }
 
-trait ReadWrite: Read + Write {}
+pub(super) trait ReadWrite: Read + Write {}
 impl<T: Read + Write> ReadWrite for T {}
 
-fn read_u16(stream: &mut impl ReadWrite) -> io::Result<u16> {
+pub(super) fn read_u16(stream: &mut impl ReadWrite) -> io::Result<u16> {
     let mut bytes = [0; 2];
     stream.read_exact(&mut bytes)?;
     Ok(u16::from_be_bytes(bytes))
 }
 
-fn read_u32(stream: &mut impl ReadWrite) -> io::Result<u32> {
+pub(super) fn read_u32(stream: &mut impl ReadWrite) -> io::Result<u32> {
     let mut bytes = [0; 4];
     stream.read_exact(&mut bytes)?;
     Ok(u32::from_be_bytes(bytes))
 }
 
-fn read_u64(stream: &mut impl ReadWrite) -> io::Result<u64> {
+pub(super) fn read_u64(stream: &mut impl ReadWrite) -> io::Result<u64> {
     let mut bytes = [0; 8];
     stream.read_exact(&mut bytes)?;
     Ok(u64::from_be_bytes(bytes))

@@ -130,3 +130,15 @@ fn an_experiment_sweeps_concludes_and_is_judged() {
     let error = lab(&["experiment", &impossible, "--dir", &dir]).expect_err("nothing is so fast");
     assert!(error.text.contains("expectations do not hold"), "{error}");
 }
+
+#[test]
+fn an_export_is_filled_once_and_not_again_while_its_map_has_no_hole() {
+    let folder = Folder::new();
+    let server = nbdkit(&folder, &["memory", "8M"]);
+    let text = "name = \"e\"\nseconds = 1\n[prepare]\nfill = \"random\"\n[[vm]]\nname = \"vm\"\n\
+                [[workload]]\nname = \"w\"\nsize = \"4k\"\n";
+    let file = folder.job("e.toml", text);
+    let notes = || lab_json(&["experiment", &file, "--target", &server.address])["notes"].to_string();
+    assert!(!notes().contains("not filled"), "it was empty");
+    assert!(notes().contains("not filled"), "it is full");
+}
