@@ -1,8 +1,10 @@
 """`python3 -m unittest sidebyside.tests` in `perf/`: the arithmetic, without a server."""
 
 import unittest
+from pathlib import Path
 
 from .cases import BUDGETS, CASES
+from .lab import Cell, Interval
 from .measure import figures, fio_command, median_of
 from .report import table, verdicts
 from . import replicated, stages
@@ -87,6 +89,21 @@ class Arithmetic(unittest.TestCase):
 
     def test_processor_time_is_read_of_any_process(self):
         self.assertGreaterEqual(process_cpu_seconds(1), 0)
+
+
+class TheLab(unittest.TestCase):
+    def test_the_mean_of_ratios_is_geometric_and_its_interval_holds_it(self):
+        interval = Interval([0.5, 2.0, 1.0, 1.0])
+        self.assertAlmostEqual(interval.mean, 1.0)
+        self.assertTrue(interval.low < 1.0 < interval.high)
+        self.assertEqual(str(Interval([2.0, 2.0])), "2.000 [2.000 2.000]")
+
+    def test_one_pair_has_no_interval(self):
+        self.assertEqual(Interval([2.0]).high, float("inf"))
+
+    def test_a_job_is_one_that_both_read(self):
+        text = Cell("libaio", 32, "randread").job(Path("/dev/shm/t"), 1 << 20, "runtime=2\ntime_based")
+        self.assertIn("iodepth=32\nruntime=2\n", text)
 
 
 if __name__ == "__main__":

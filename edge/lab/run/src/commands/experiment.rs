@@ -13,7 +13,7 @@ use clap::Args;
 use measured::ExperimentRun;
 use plan::{Plan, format_seconds};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
