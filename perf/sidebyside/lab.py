@@ -67,7 +67,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="perf/run lab", description=__doc__)
     parser.add_argument("--drystone", metavar="PROGRAM", default="target/release/drystone")
     parser.add_argument("--pairs", type=int, default=12, help="runs of each (default 12)")
-    parser.add_argument("--seconds", type=float, default=2, help="length of one run (default 2)")
+    parser.add_argument("--seconds", type=int, default=2, help="length of one run (default 2)")
     parser.add_argument("--size", type=int, metavar="MIB", default=1024, help="size of the file (default 1024)")
     parser.add_argument("--processor", type=int, metavar="N", help="keep both on this processor")
     parser.add_argument("--only", metavar="TEXT", action="append", default=[], help="only cases that contain TEXT")
