@@ -22,6 +22,8 @@ pub struct Progress {
     /// I/Os, bytes and latencies by second.
     rows: BTreeMap<i64, (u64, u64, Histogram)>,
     history: Vec<f64>,
+    /// The latest second that was shown: what comes of earlier ones comes too late.
+    shown: i64,
 }
 
 impl Progress {
@@ -35,6 +37,7 @@ impl Progress {
             after: 0.0,
             rows: BTreeMap::new(),
             history: Vec::new(),
+            shown: i64::MIN,
         }
     }
 
@@ -53,11 +56,15 @@ impl Progress {
         self.after = later.sum::<f64>() + of.seconds.unwrap_or(0.0) * f64::from(of.repeats - repeat - 1);
         self.rows.clear();
         self.history.clear();
+        self.shown = i64::MIN;
     }
 
     /// A thread's second is over.
     pub fn second(&mut self, second: &Second) {
         let at = second.interval.at.floor() as i64;
+        if at <= self.shown {
+            return;
+        }
         let row = self.rows.entry(at).or_default();
         for (latency, bytes) in second.interval.latency.iter().zip(second.interval.bytes) {
             row.0 += latency.count();
@@ -67,6 +74,7 @@ impl Progress {
         // The second before is whole when the next one is heard of.
         if let Some((&whole, _)) = self.rows.range(..at).next_back() {
             self.show(whole);
+            self.shown = whole;
             self.rows.retain(|&second, _| second > whole);
         }
     }

@@ -307,11 +307,13 @@ fn run_with<B: Backend>(
     // What was told may be past already; then the threads begin when they hear of it.
     let late = clock::now() - start;
     shared.started.lock().expect("no thread panics with the lock held").push(late);
+    let mut told = vec![0; shared.stage.groups.len()];
     let done = thread.run(start, |tally| {
         for (group, of) in tally.groups.iter().enumerate() {
-            if let Some(interval) = of.latest() {
+            for interval in &of.intervals[told[group]..] {
                 tell(Message::Second(Second { group, interval: interval.clone() }));
             }
+            told[group] = of.intervals.len();
         }
     });
     tell(Message::Done(Box::new(done)));

@@ -104,11 +104,6 @@ impl GroupTally {
         self.current.iter_mut().filter(|of| !of.is_empty()).for_each(|of| *of = Histogram::default());
         self.current_bytes = [0; 3];
     }
-
-    /// The latencies of the second that is under way, of all operations together: for showing progress.
-    pub fn latest(&self) -> Option<&Interval> {
-        self.intervals.last()
-    }
 }
 
 /// What one thread measured.
