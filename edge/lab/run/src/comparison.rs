@@ -142,22 +142,23 @@ impl fmt::Display for Comparisons {
                 "IOPS" => words::rate(value),
                 _ => words::milliseconds(value),
             };
+            let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
             writeln!(
                 formatter,
-                "{} of {}: {} in {} ({} runs), {} in {} ({} runs): {}",
-                row.figure,
+                "{}, {}: {} in {} ({}), {} in {} ({}): {}",
                 row.job,
+                row.figure,
                 show(row.a),
                 self.sides[0],
-                row.comparison.a.runs,
+                runs(row.comparison.a.runs),
                 show(row.b),
                 self.sides[row.side],
-                row.comparison.b.runs,
+                runs(row.comparison.b.runs),
                 row.verdict
             )?;
         }
         for text in &self.left_out {
-            writeln!(formatter, "left out: {text}")?;
+            writeln!(formatter, "Left out: {text}.")?;
         }
         if self.rows.is_empty() {
             writeln!(formatter, "the sides have no job in common: nothing can be compared")?;

@@ -33,9 +33,9 @@ pub fn conclude(experiment: &Experiment, cells: &[Cell]) -> Vec<Conclusion> {
             scale_out(&about, &series, &mut found);
         }
     }
-    repeats(experiment, cells, &mut found);
-    unfairness(cells, &mut found);
     interference(cells, &mut found);
+    unfairness(cells, &mut found);
+    repeats(experiment, cells, &mut found);
     found
 }
 
@@ -48,7 +48,7 @@ fn interference(cells: &[Cell], found: &mut Vec<Conclusion>) {
                 lens::interference(&capture)
                     .sentences
                     .into_iter()
-                    .for_each(|text| say(found, "interference", text));
+                    .for_each(|text| say(found, "Who slows whom", text));
             }
         }
     }
@@ -174,11 +174,23 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
         }
         return;
     }
+    let noisy = noisy_cells(cells);
+    if noisy > 0 {
+        let text = format!(
+            "in {noisy} of {} cells the runs differ by more than {}: repeat them before small differences are believed",
+            cells.len(),
+            words::percent(samples::NOISE_BETWEEN_MAX)
+        );
+        say(found, "all", text);
+    }
     for cell in cells {
         let Some(mean) = samples::mean_of_runs(&cell.figures(|run| figure(run, Figure::Iops)), 0.95) else {
             continue;
         };
-        let noisy = if mean.is_noisy() { "; runs differ by more than 5 %: more are needed" } else { "" };
+        let noisy = match mean.variation {
+            Some(variation) if mean.is_noisy() => format!("; runs differ by {}", words::percent(variation)),
+            _ => String::new(),
+        };
         let interval = mean.interval.map_or(", too few for an interval".to_owned(), |(low, high)| {
             format!(", between {} and {} (95 %)", words::rate(low), words::rate(high))
         });
@@ -188,6 +200,12 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
         };
         say(found, &cell.label(), text);
     }
+}
+
+/// Cells whose runs differ too much for small differences.
+fn noisy_cells(cells: &[Cell]) -> usize {
+    let mean = |cell: &&Cell| samples::mean_of_runs(&cell.figures(|run| figure(run, Figure::Iops)), 0.95);
+    cells.iter().filter(|cell| mean(cell).is_some_and(|mean| mean.is_noisy())).count()
 }
 
 /// Machines that ran the same and got unequal shares.
