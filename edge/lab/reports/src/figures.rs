@@ -1,6 +1,6 @@
 //! The figures that people look for, from what was measured.
 
-use measured::{GroupRun, Measured, Run, StageRun};
+use measured::{GroupRun, Measured, StageRun};
 use statistics::{Histogram, words};
 
 /// The percentiles of every table: share and name.
@@ -66,14 +66,18 @@ pub fn total(stage: &StageRun) -> Row {
 }
 
 /// A stage in words: `4k random read: 67.8 k IOPS, 265 MiB/s, mean 0.47 ms, p99 1.2 ms with 32 outstanding`. Where it has several
-/// groups, a few of them follow.
-pub fn headlines(run: &Run, stage: &StageRun) -> Vec<String> {
+/// groups, a few of them follow. `place` is what the stage is called.
+pub fn headlines(place: &str, stage: &StageRun) -> Vec<String> {
     const GROUPS_TOLD_MAX: usize = 4;
-    let mut lines = vec![headline(&crate::report::stage_name(run, stage), &total(stage))];
-    if (2..=GROUPS_TOLD_MAX).contains(&stage.groups.len()) {
-        lines.extend(stage.groups.iter().map(|group| headline(&group.name, &group_total(group))));
+    match stage.groups.len() {
+        0 | 1 => vec![headline(place, &total(stage))],
+        count => {
+            let mut lines = vec![headline(&format!("{place}, {count} groups together"), &total(stage))];
+            let told = stage.groups.iter().filter(|_| count <= GROUPS_TOLD_MAX);
+            lines.extend(told.map(|group| headline(&group.name, &group_total(group))));
+            lines
+        }
     }
-    lines
 }
 
 fn headline(name: &str, of: &Row) -> String {

@@ -3,7 +3,7 @@
 //! The form is stable: fields may be added, none changes its meaning without a higher `report_version`. Times are seconds unless
 //! the name says ns or us, rates are per second, what was not measured is `null`.
 
-use crate::chart::experiment::{Compared, comparisons, verdict};
+use crate::chart::experiment::{Compared, comparisons};
 use crate::figures::per_second;
 use crate::report::{NamedExperiment, Report, stage_name};
 use measured::{GroupRun, Measured, Run, StageRun};
@@ -242,7 +242,7 @@ fn experiment_document<'a>(named: &NamedExperiment<'a>, next: &mut usize) -> Exp
         }
     });
     let compared = |of: Compared| ComparedDocument {
-        verdict: verdict(&of),
+        verdict: of.verdict(),
         about: of.about,
         figure: of.figure,
         comparison: of.comparison,

@@ -18,6 +18,8 @@ const POWER: f64 = 0.80;
 const RUNS_MAX: usize = 1_000;
 /// How a verdict begins that is none.
 const CANNOT_TELL: &str = "cannot tell";
+/// How it begins where there are too few runs for any.
+const ONE_RUN: &str = "a single run supports no claim";
 
 /// Which way is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +140,7 @@ impl std::fmt::Display for Verdict {
             Verdict::CannotTell { more_runs } => {
                 write!(f, "{CANNOT_TELL}: needs {more_runs} more runs of each")
             }
-            Verdict::OneRun => write!(f, "a single run supports no claim: repeat both"),
+            Verdict::OneRun => write!(f, "{ONE_RUN}: repeat both"),
         }
     }
 }
@@ -180,6 +182,30 @@ pub enum Outcome {
     NoDifference,
     /// Neither is shown.
     CannotTell,
+}
+
+impl Outcome {
+    /// In a word or two, of B.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Faster => "faster",
+            Outcome::Slower => "slower",
+            Outcome::NoDifference => "no difference",
+            Outcome::CannotTell => CANNOT_TELL,
+        }
+    }
+
+    /// What a sentence of [`Verdict::sentence`] says, as kept results have it; nothing for other sentences.
+    pub fn of_sentence(sentence: &str) -> Option<Outcome> {
+        let found = |begin: &str| sentence.contains(begin);
+        match () {
+            () if found("is faster by ") => Some(Outcome::Faster),
+            () if found("is slower by ") => Some(Outcome::Slower),
+            () if found("no difference larger than ") => Some(Outcome::NoDifference),
+            () if found(CANNOT_TELL) || found(ONE_RUN) => Some(Outcome::CannotTell),
+            () => None,
+        }
+    }
 }
 
 /// A against B.

@@ -4,14 +4,18 @@ use super::{
     Axis, Chart, Lines, Mark, Numbers, Scale, Series, Shape, Style, busiest, distribution, left_out,
 };
 use measured::{Cell, ExperimentRun, Run};
-use statistics::compare::{Better, Comparison, Question, compare};
+use statistics::compare::{self, Better, Comparison, Outcome, Question};
 use statistics::knee::{self, Sweep, SweepPoint};
 use statistics::scaling::{self, ScalePoint};
 use statistics::{Histogram, words};
 use std::collections::BTreeMap;
 
+/// The name of the figure that is no time.
+pub const IOPS: &str = "IOPS";
 /// Parameters that make up what is outstanding.
 const LOADS: [&str; 3] = ["outstanding", "depth", "workers"];
+/// Of so many differences that are claimed, some are none: by what share, at most.
+const FALSE_DISCOVERIES: f64 = 0.05;
 /// Cells that the overview of runs shows.
 const CELLS_MAX: usize = 80;
 
@@ -307,12 +311,12 @@ pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
         let [Some(a), Some(b)] = pair else { continue };
         type Figure = fn(&Run) -> Option<f64>;
         let figures: [(&'static str, Figure, Better); 3] = [
-            ("IOPS", iops, Better::Higher),
+            (IOPS, iops, Better::Higher),
             ("mean latency", |run| mean_s(run).map(|s| s * 1e3), Better::Lower),
             ("p99 latency", |run| percentile_s(run, 0.99).map(|s| s * 1e3), Better::Lower),
         ];
         for (figure, of, better) in figures {
-            let Ok(comparison) = compare(&a.figures(of), &b.figures(of), &Question::new(better)) else {
+            let Ok(comparison) = compare::compare(&a.figures(of), &b.figures(of), &Question::new(better)) else {
                 continue;
             };
             let is_about = |of: &&measured::Conclusion| of.about == about && of.text.starts_with(figure);
@@ -320,6 +324,9 @@ pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
             found.push(Compared { about: about.clone(), figure, comparison, sentence });
         }
     }
+    let mut all: Vec<Comparison> = found.iter().map(|of| of.comparison.clone()).collect();
+    compare::control_chance(&mut all, FALSE_DISCOVERIES);
+    found.iter_mut().zip(all).for_each(|(of, comparison)| of.comparison = comparison);
     found
 }
 
@@ -331,14 +338,14 @@ fn changes(compared: &[Compared]) -> Option<Chart> {
     }
     let names: Vec<String> =
         with_interval.iter().map(|(of, _)| format!("{}: {}", of.about, of.figure)).collect();
-    let percent = |share: f64| share * 100.0;
+    let ratio = |share: f64| 1.0 + share;
     let series = Series {
         name: "change from A to B".to_owned(),
         style: Style::Points,
-        x: with_interval.iter().map(|(_, change)| percent(change.estimate)).collect(),
+        x: with_interval.iter().map(|(_, change)| ratio(change.estimate)).collect(),
         y: (0..names.len()).map(|index| index as f64).collect(),
-        low: with_interval.iter().map(|(_, change)| percent(change.low)).collect(),
-        high: with_interval.iter().map(|(_, change)| percent(change.high)).collect(),
+        low: with_interval.iter().map(|(_, change)| ratio(change.low)).collect(),
+        high: with_interval.iter().map(|(_, change)| ratio(change.high)).collect(),
     };
     Some(Chart {
         title: "B against A".to_owned(),
@@ -346,10 +353,10 @@ fn changes(compared: &[Compared]) -> Option<Chart> {
                   was shown."
             .to_owned(),
         shape: Shape::Lines(Lines {
-            x: Axis::linear("change in percent"),
+            x: Axis::scaled("change from A to B", Scale::Ratio),
             y: Axis { names, ..Axis::default() },
             series: vec![series],
-            marks: vec![Mark { x: 0.0, text: String::new() }],
+            marks: vec![Mark { x: 1.0, text: String::new() }],
         }),
     })
 }
@@ -385,12 +392,25 @@ fn every_run(cells: &[Cell]) -> Option<Chart> {
     })
 }
 
-/// The words of a verdict: the experiment's own where it has them.
-pub fn verdict(compared: &Compared) -> String {
-    let own =
-        compared.sentence.as_deref().and_then(|text| text.split_once("): B is ")).map(|(_, words)| words);
-    match own {
-        Some(words) => words.to_owned(),
-        None => format!("{} (for differences of {})", compared.comparison.verdict, words::percent(0.02)),
+impl Compared {
+    /// The experiment's own sentence where it has one: what follows the figures, which end with "): ".
+    fn own_words(&self) -> Option<&str> {
+        self.sentence.as_deref().and_then(|text| text.split_once("): ")).map(|(_, words)| words)
+    }
+
+    /// What can be said, in a sentence.
+    pub fn verdict(&self) -> String {
+        match self.own_words() {
+            Some(words) => words.to_owned(),
+            None => {
+                let words = self.comparison.verdict.sentence("A", "B");
+                format!("{words} (for differences of {})", words::percent(Question::new(Better::Higher).effect))
+            }
+        }
+    }
+
+    /// The same without numbers.
+    pub fn outcome(&self) -> Outcome {
+        self.own_words().and_then(Outcome::of_sentence).unwrap_or(self.comparison.verdict.outcome())
     }
 }

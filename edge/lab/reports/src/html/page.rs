@@ -76,6 +76,13 @@ impl Page {
         self.body.push_str("</div>\n");
     }
 
+    /// Charts that are drawn once their heading is opened.
+    pub fn folded_charts(&mut self, title: &str, charts: Vec<Chart>) {
+        self.raw(&format!("<details class=\"folded\"><summary>{}</summary>\n", escaped(title)));
+        self.charts(charts);
+        self.raw("</details>\n");
+    }
+
     fn end_section(&mut self) {
         if self.section_open {
             self.body.push_str("</section>\n");

@@ -121,6 +121,7 @@ proptest! {
 
 #[test]
 fn every_verdict_is_a_whole_sentence() {
+    assert_eq!(Outcome::of_sentence("sweet spot N = 8"), None);
     for (verdict, expected) in [
         (Verdict::Faster { low: 0.12, high: 0.19 }, "B is faster by 12 % to 19 %"),
         (Verdict::Slower { low: 0.012, high: 0.05 }, "B is slower by 1.2 % to 5 %"),
@@ -136,6 +137,8 @@ fn every_verdict_is_a_whole_sentence() {
         ),
         (Verdict::OneRun, "a single run supports no claim: repeat both"),
     ] {
-        assert_eq!(verdict.sentence("A", "B"), expected);
+        let sentence = verdict.sentence("A", "B");
+        assert_eq!(sentence, expected);
+        assert_eq!(Outcome::of_sentence(&sentence), Some(verdict.outcome()));
     }
 }
