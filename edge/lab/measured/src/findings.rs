@@ -18,7 +18,7 @@ pub enum FindingKind {
     Little,
     /// A stall that a closed loop hides.
     HiddenStall,
-    /// A stall that an open loop shows.
+    /// A stall that an open loop shows, or that is too short to hide anything.
     Stall,
     /// A rate could not be kept.
     Backlog,
@@ -45,6 +45,8 @@ pub struct Finding {
 const BEYOND_MIN: f64 = 10.0;
 /// What lasts no longer than so many I/Os of its time is no stall.
 const STALL_IOS: f64 = 5.0;
+/// A stall hides something when the p99.9 would be so many times larger with what it kept from being sent.
+const HIDDEN_MIN: f64 = 1.1;
 /// How long before a stall it is looked for what is usual, in seconds.
 const EARLIER_MAX: f64 = 60.0;
 /// A stage that counted for less is mostly its own beginning and end.
@@ -177,18 +179,20 @@ impl StageRun {
         if overlap < stall.seconds / 2.0 {
             return false;
         }
-        let within = |from: f64, to: f64| self.groups.iter().flat_map(move |group| intervals_within(group, from, to));
+        let within =
+            |from: f64, to: f64| self.groups.iter().flat_map(move |group| intervals_within(group, from, to));
         if within(from.ceil(), to.floor() - 1.0).any(|interval| count(interval) > 0) {
             return false;
         }
-        // The seconds that it touches, and earlier ones until more I/Os are in them than waited.
+        // The second in which it begins, and earlier ones until more I/Os are in them than waited: what comes after may be another
+        // load.
         let mut begin = from.floor();
         let earliest = (begin - EARLIER_MAX).max(0.0);
-        while begin > earliest && within(begin, to).map(count).sum::<u64>() <= self.outstanding() {
+        while begin > earliest && within(begin, from).map(count).sum::<u64>() <= self.outstanding() {
             begin -= 1.0;
         }
         let mut usual = Histogram::default();
-        for latency in within(begin, to).flat_map(|interval| &interval.latency) {
+        for latency in within(begin, from).flat_map(|interval| &interval.latency) {
             usual.merge(&latency.histogram());
         }
         let usual_s = usual.percentile(0.5).unwrap_or(0) as f64 / 1e9;
@@ -222,6 +226,10 @@ impl StageRun {
         let rate = measured.ios as f64 / (self.seconds - total).max(0.001);
         let hidden = (rate * total) as u64;
         let (shown, true_p999) = (p999(&measured.latency), p999(&with_hidden(&measured, rate, &stalls)));
+        if true_p999 < shown * HIDDEN_MIN {
+            let text = format!("{what}; it was too short to change the p99.9");
+            return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
+        }
         let text = format!(
             "{what}. A closed loop hides it: about {hidden} I/Os that would have come meanwhile were never sent. The p99.9 of {} is \
              that of what was sent; users who do not wait for one another would have felt about {}. Run it with a rate (open \
@@ -432,6 +440,7 @@ mod tests {
             Stall { at: 6.0, seconds: 4.0, waiting: 0 },
             Stall { at: 0.0, seconds: 3.0, waiting: 0 },
             Stall { at: 4.2, seconds: 0.1, waiting: 1 },
+            Stall { at: 5.95, seconds: 0.1, waiting: 1 },
             Stall { at: 10.0, seconds: 5.0, waiting: 0 },
         ];
         assert_eq!(run.stalls_of_note(), []);

@@ -89,7 +89,7 @@
   // Ticks of a ratio: half is as far from 1 as the double, and both are told in percent.
   function changes(axis, range) {
     var low = Math.min(range[0], 1) / 1.05, high = Math.max(range[1], 1) * 1.05, width = Math.log10(high / low);
-    var steps = width > 2.5 ? [0.001, 0.01, 0.1, 1, 10, 100, 1000] : width > 0.6 ? [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
+    var steps = width > 4 ? [0.001, 0.01, 0.1, 1, 10, 100, 1000] : width > 0.6 ? [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
       : width > 0.15 ? [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.6, 1.8, 2] : [0.8, 0.85, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.15, 1.2];
     axis.range = [Math.log10(low), Math.log10(high)];
     axis.tickvals = steps;
@@ -280,7 +280,7 @@
   // Disks behind one another: each has a lane of buckets, with an empty bucket on both sides.
   function surface(chart, view, theme, scale, place) {
     var lane = view.labels.length + 3, data = [], ticks = [], names = [], notes = [], right = -Infinity, left = Infinity;
-    var up = upwards(view, scale), isNarrow = room(place) < 600;
+    var up = upwards(view, scale), isNarrow = place.clientWidth < 600;
     view.panels.forEach(function (panel) {
       panel.x.forEach(function (at, index) { left = Math.min(left, at); right = Math.max(right, at + panel.seconds[index]); });
     });
@@ -304,7 +304,7 @@
       y.push(front + view.labels.length);
       z.push(ground);
       text.push(silent);
-      every(view.labels, Math.max(3, Math.floor((isNarrow ? 8 : 14) / view.panels.length))).forEach(function (bucket) {
+      every(view.labels, Math.max(3, Math.floor((isNarrow ? 7 : 11) / view.panels.length))).forEach(function (bucket) {
         ticks.push(front + bucket);
         names.push(view.labels[bucket]);
       });
@@ -328,19 +328,19 @@
     var with_ = function (more) { return Object.assign({}, plane, more); };
     var title = function (text) { return { text: text, font: { size: 13, color: theme.quiet } }; };
     var depth = Math.min(2.4, 0.8 + 0.4 * view.panels.length);
-    var far = isNarrow ? 1.45 : 1;
+    var far = isNarrow ? 1.3 : 1;
     var counts = { title: title('I/Os per s'), range: [0, up.top] };
     if (up.ticks) { counts.tickvals = up.ticks.map(up.of); counts.ticktext = up.ticks.map(count); } else { counts.nticks = 5; }
     return {
       data: data,
       layout: layout(theme, {
-        height: isNarrow ? 400 : 580, margin: { l: 0, r: 0, t: 0, b: 0 },
+        height: isNarrow ? 360 : 580, margin: { l: 0, r: 0, t: 0, b: 0 },
         scene: {
           xaxis: with_({ title: title('seconds'), range: [left, right], nticks: isNarrow ? 5 : 10 }),
           yaxis: with_({ title: title(view.axis), tickvals: ticks, ticktext: names, range: [-1.5, view.panels.length * lane - 1.5] }),
           zaxis: with_(counts),
-          aspectmode: 'manual', aspectratio: { x: 1.9, y: depth, z: 0.7 },
-          camera: { eye: { x: 0.95 * far, y: -2.05 * far, z: 1.35 * far }, center: { x: 0.02, y: 0, z: -0.2 } },
+          aspectmode: 'manual', aspectratio: { x: isNarrow ? 1.5 : 1.9, y: depth, z: 0.7 },
+          camera: { eye: { x: 0.95 * far, y: -2.05 * far, z: 1.35 * far }, center: { x: isNarrow ? -0.06 : 0.02, y: 0, z: isNarrow ? -0.1 : -0.2 } },
           annotations: notes
         }
       })
@@ -399,7 +399,35 @@
       figure.layout.width = room(place);
       figure.layout.autosize = false;
     }
-    return Plotly.react(place, figure.data, figure.layout, CONFIG);
+    // A page that is about to be printed has no later moment in which a scene could take another size: it is shrunk as a whole.
+    var isScene = Boolean(figure.layout.scene);
+    if (isScene) place.style.zoom = '';
+    if (isScene && printing) {
+      figure.layout.width = place.clientWidth;
+      place.style.zoom = String(room(place) / place.clientWidth);
+    }
+    var done = Plotly.react(place, figure.data, figure.layout, CONFIG);
+    var scene = place._fullLayout && place._fullLayout.scene;
+    if (scene && scene._scene) still(scene._scene.glplot, printing);
+    return done;
+  }
+
+  // Paper takes the last picture that was shown, in whatever colours: a copy of the one that was just drawn lies over it.
+  function still(plot, isWanted) {
+    var copy = plot.canvas.nextSibling;
+    if (copy && copy.className === 'still') copy.remove();
+    if (!isWanted) return;
+    plot.redraw();
+    copy = document.createElement('canvas');
+    copy.className = 'still';
+    copy.width = plot.canvas.width;
+    copy.height = plot.canvas.height;
+    copy.style.cssText = plot.canvas.style.cssText;
+    var context = copy.getContext('2d');
+    context.fillStyle = look().page;
+    context.fillRect(0, 0, copy.width, copy.height);
+    context.drawImage(plot.canvas, 0, 0);
+    plot.canvas.parentNode.insertBefore(copy, plot.canvas.nextSibling);
   }
 
   function button(parent, text, pressed, act) {

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn names_lose_folders_and_endings_unless_two_would_be_alike() {
-        let check = |names: &[&str], expected: &[&str]| assert_eq!(short_names(names.iter().copied()), expected);
+        let check =
+            |names: &[&str], expected: &[&str]| assert_eq!(short_names(names.iter().copied()), expected);
         check(&["out/before.json", "out/after.json"], &["before", "after"]);
         check(&["a/run.json", "b/run.json", "run/x.json"], &["a/run.json", "b/run.json", "x"]);
         check(&["70/30 read", "/"], &["70/30 read", "/"]);

@@ -54,8 +54,7 @@ pub fn compare(sides: &[(String, Vec<ResultSet>)], effect: f64) -> Comparisons {
             }
         }
         let missing = tables[0].keys().filter(|key| !table.contains_key(*key));
-        left_out
-            .extend(missing.map(|key| format!("{} has {}, {} has not", names[0], key.0, names[side])));
+        left_out.extend(missing.map(|key| format!("{} has {}, {} has not", names[0], key.0, names[side])));
     }
     control_chance(&mut rows, &names);
     Comparisons { sides: names, rows, left_out }
@@ -68,7 +67,7 @@ fn short_names(sides: &[&str]) -> Vec<String> {
             let name = file.trim_end_matches('/').rsplit('/').next().unwrap_or(file);
             name.strip_suffix(".json").unwrap_or(name)
         });
-        files.collect::<Vec<&str>>().join(", ")
+        files.collect::<Vec<&str>>().join(" + ")
     };
     let short: Vec<String> = sides.iter().map(|side| without(side)).collect();
     let is_unique = short.iter().enumerate().all(|(at, name)| !short[..at].contains(name));

@@ -25,8 +25,8 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
     charts.extend(scale_out(&experiment.cells));
     charts.extend(changes(&comparisons(experiment)));
     charts.extend(every_run(&experiment.cells));
-    let merged: Vec<(String, Histogram)> = (experiment.cells.iter())
-        .map(|cell| (cell.label(), cell_latency(cell)))
+    let merged: Vec<(String, Histogram)> = (experiment.cells.iter().zip(own_labels(&experiment.cells)))
+        .map(|(cell, label)| (label, cell_latency(cell)))
         .filter(|(_, histogram)| !histogram.is_empty())
         .collect();
     // A lone cell's is among the charts of its run.
@@ -34,6 +34,18 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
         charts.extend(distribution::of_histograms(&merged));
     }
     charts
+}
+
+/// What cells are called beside one another: without the parts that all have.
+fn own_labels(cells: &[Cell]) -> Vec<String> {
+    let labels: Vec<String> = cells.iter().map(Cell::label).collect();
+    let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(", ").collect()).collect();
+    let common = |part: &str| parts.iter().all(|of| of.contains(&part));
+    let own = |(of, label): (&Vec<&str>, &String)| {
+        let own: Vec<&str> = of.iter().copied().filter(|part| !common(part)).collect();
+        if own.is_empty() { label.clone() } else { own.join(", ") }
+    };
+    parts.iter().zip(&labels).map(own).collect()
 }
 
 /// I/Os per second of a run's first stage: that is what a cell measures.
@@ -316,7 +328,8 @@ pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
             ("p99 latency", |run| percentile_s(run, 0.99).map(|s| s * 1e3), Better::Lower),
         ];
         for (figure, of, better) in figures {
-            let Ok(comparison) = compare::compare(&a.figures(of), &b.figures(of), &Question::new(better)) else {
+            let Ok(comparison) = compare::compare(&a.figures(of), &b.figures(of), &Question::new(better))
+            else {
                 continue;
             };
             let is_about = |of: &&measured::Conclusion| of.about == about && of.text.starts_with(figure);
@@ -363,13 +376,16 @@ fn changes(compared: &[Compared]) -> Option<Chart> {
 
 /// Every run as a point: how far runs of a cell differ is seen before any mean.
 fn every_run(cells: &[Cell]) -> Option<Chart> {
-    let shown: Vec<&Cell> = cells.iter().filter(|cell| !cell.runs.is_empty()).take(CELLS_MAX).collect();
+    let shown: Vec<(&Cell, String)> = (cells.iter().zip(own_labels(cells)))
+        .filter(|(cell, _)| !cell.runs.is_empty())
+        .take(CELLS_MAX)
+        .collect();
     if shown.len() < 2 {
         return None;
     }
     let left_out = cells.len() - shown.len();
     let mut line = Series { name: "a run".to_owned(), style: Style::Points, ..Series::default() };
-    for (row, cell) in shown.iter().enumerate() {
+    for (row, (cell, _)) in shown.iter().enumerate() {
         for value in cell.figures(iops) {
             line.x.0.push(value);
             line.y.0.push(row as f64);
@@ -385,7 +401,7 @@ fn every_run(cells: &[Cell]) -> Option<Chart> {
         caption: format!("Throughput of each run by cell; points of a cell that lie apart are noise.{rest}"),
         shape: Shape::Lines(Lines {
             x: Axis::linear("I/Os per second"),
-            y: Axis { names: shown.iter().map(|cell| cell.label()).collect(), ..Axis::default() },
+            y: Axis { names: shown.into_iter().map(|(_, label)| label).collect(), ..Axis::default() },
             series: vec![line],
             marks: Vec::new(),
         }),
@@ -404,7 +420,10 @@ impl Compared {
             Some(words) => words.to_owned(),
             None => {
                 let words = self.comparison.verdict.sentence("A", "B");
-                format!("{words} (for differences of {})", words::percent(Question::new(Better::Higher).effect))
+                format!(
+                    "{words} (for differences of {})",
+                    words::percent(Question::new(Better::Higher).effect)
+                )
             }
         }
     }

@@ -1,8 +1,8 @@
 //! What disks saw over time: surfaces of several disks on one scale.
 
 use super::{Chart, Numbers, Panel, Shape, Surfaces, View};
-use crate::{DISKS_DRAWN_MAX, SURFACE_COLUMNS_MAX, SURFACE_COLUMNS_MIN, SURFACE_NUMBERS_MAX};
 use crate::figures::duration;
+use crate::{DISKS_DRAWN_MAX, SURFACE_COLUMNS_MAX, SURFACE_COLUMNS_MIN, SURFACE_NUMBERS_MAX};
 use iostats::{Kind, Operations};
 use lens::{Capture, Resolution, Surface, SurfaceGroup};
 use measured::{Run, StageRun};
@@ -106,7 +106,8 @@ fn axis(kind: Kind) -> &'static str {
 /// `≤ 30 ms`: buckets of times and sizes with their unit, others as `lens` calls them.
 fn label(group: &SurfaceGroup, bucket: usize) -> String {
     // The last bucket has no end: it begins where the one before it ends.
-    let (sign, limit) = match (group.limits[bucket], bucket.checked_sub(1).map(|before| group.limits[before])) {
+    let (sign, limit) = match (group.limits[bucket], bucket.checked_sub(1).map(|before| group.limits[before]))
+    {
         (Some(limit), _) => ("≤", limit),
         (None, Some(Some(limit))) => (">", limit),
         (None, _) => return group.y[bucket].clone(),

@@ -204,13 +204,8 @@ fn surfaces_tables(surfaces: &Surfaces) -> String {
     let mut text = String::new();
     let both = surfaces.views.iter().filter(|view| view.operations == "both");
     for view in both {
-        write!(
-            text,
-            "<h5>{}</h5>\n{}",
-            escaped(&view.title),
-            view_table(view, &surfaces.disks)
-        )
-        .expect("strings take all");
+        write!(text, "<h5>{}</h5>\n{}", escaped(&view.title), view_table(view, &surfaces.disks))
+            .expect("strings take all");
     }
     text
 }

@@ -27,7 +27,7 @@ fn compared(page: &mut Page, all: &[Compared]) {
     }
     page.heading("B against A");
     let rows: Vec<Vec<Cell>> = all.iter().take(FIGURE_ROWS_MAX).map(compared_row).collect();
-    let head = ["Workload", "figure", "A", "B", "change", "from", "to (95 %)", "B is", ""];
+    let head = ["Workload", "figure", "A", "B", "change", "from", "to (95 %)", "B is"];
     page.raw(&table(&head, &rows));
     page.paragraph(
         "A and B are means over runs. The change is the ratio of their geometric means; its interval is Welch's, on logarithms. \
@@ -57,7 +57,6 @@ fn compared_row(of: &Compared) -> Vec<Cell> {
         percent(change.map(|change| change.low)),
         percent(change.map(|change| change.high)),
         Cell::Tag(outcome.word(), severity),
-        Cell::Words(of.verdict()),
     ]
 }
 

@@ -130,7 +130,10 @@ fn every_verdict_is_a_whole_sentence() {
             Verdict::CannotTell { more_runs: 6 },
             "cannot tell whether B differs from A: needs 6 more runs of each",
         ),
-        (Verdict::CannotTell { more_runs: 1 }, "cannot tell whether B differs from A: needs 1 more run of each"),
+        (
+            Verdict::CannotTell { more_runs: 1 },
+            "cannot tell whether B differs from A: needs 1 more run of each",
+        ),
         (
             Verdict::CannotTell { more_runs: RUNS_MAX },
             "cannot tell whether B differs from A: needs more than 1000 more runs of each; find what makes them differ first",
