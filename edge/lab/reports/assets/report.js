@@ -57,8 +57,9 @@
     };
     if (of.names) {
       result.tickvals = of.names.map(function (_, index) { return index; });
+      // What tells neighbours apart stands at the end.
       var most = narrow ? 22 : 60;
-      result.ticktext = of.names.map(function (name) { return name.length > most ? name.slice(0, most - 2) + '…' : name; });
+      result.ticktext = of.names.map(function (name) { return name.length > most ? '…' + name.slice(2 - most) : name; });
       result.range = [of.names.length - 0.5, -0.5];
       result.showgrid = true;
     } else if (of.scale === 'linear') {

@@ -37,7 +37,7 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
 }
 
 /// What cells are called beside one another: without the parts that all have.
-fn own_labels(cells: &[Cell]) -> Vec<String> {
+pub fn own_labels(cells: &[Cell]) -> Vec<String> {
     let labels: Vec<String> = cells.iter().map(Cell::label).collect();
     let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(", ").collect()).collect();
     let common = |part: &str| parts.iter().all(|of| of.contains(&part));

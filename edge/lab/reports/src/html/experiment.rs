@@ -4,7 +4,7 @@ use super::figures::figure_cells;
 use super::page::Page;
 use super::write::{Cell, Severity, table};
 use crate::FIGURE_ROWS_MAX;
-use crate::chart::experiment::{Compared, IOPS, charts, comparisons};
+use crate::chart::experiment::{Compared, IOPS, charts, comparisons, own_labels};
 use crate::figures::{PERCENTILES, Row, duration, group_total, total};
 use crate::report::NamedExperiment;
 use statistics::compare::Outcome;
@@ -84,12 +84,12 @@ fn cells(page: &mut Page, named: &NamedExperiment) {
         row
     };
     let mut rows = Vec::new();
-    for cell in cells {
+    for (cell, label) in cells.iter().zip(own_labels(cells)) {
         for (index, run) in cell.runs.iter().enumerate() {
             let Some(stage) = run.stages.first() else { continue };
             let cpu = stage.cpu_us_per_io().map_or("–".to_owned(), |us| format!("{us:.1} µs"));
             let own = [(index + 1).to_string(), cell.vms.to_string(), cpu];
-            rows.push(row(cell.label(), own, &total(stage)));
+            rows.push(row(label.clone(), own, &total(stage)));
             if (2..=GROUPS_SHOWN_MAX).contains(&stage.groups.len()) {
                 let groups = stage.groups.iter();
                 rows.extend(groups.map(|group| {

@@ -157,7 +157,10 @@ fn verdict(name: &str, comparison: &Comparison) -> String {
         _ => words::milliseconds(value / 1e3),
     };
     let (a, b) = (show(comparison.a.mean), show(comparison.b.mean));
-    let seen = comparison.smallest_seen.map_or(String::new(), |seen| {
+    // Beyond that it is no figure that helps anybody.
+    const SEEN_MAX: f64 = 1.0;
+    let seen = comparison.smallest_seen.filter(|&seen| seen <= SEEN_MAX);
+    let seen = seen.map_or(String::new(), |seen| {
         format!("; the smallest difference that so many runs can show is {}", words::percent(seen))
     });
     format!("{name} (A {a}, B {b}): {}{seen}", comparison.verdict.sentence("A", "B"))
