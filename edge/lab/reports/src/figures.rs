@@ -34,23 +34,25 @@ pub struct Row {
 pub fn rows(stage: &StageRun) -> Vec<Row> {
     let mut rows = Vec::new();
     for group in &stage.groups {
-        for (operation, of) in OPERATIONS.into_iter().zip(&group.operations) {
-            if of.ios + of.errors > 0 {
-                rows.push(Row {
-                    group: group.name.clone(),
-                    operation,
-                    outstanding: group.outstanding,
-                    iops: per_second(of.ios, group.seconds),
-                    bytes_per_second: per_second(of.bytes, group.seconds),
-                    measured: of.clone(),
-                });
-            }
-        }
+        rows.extend(operation_rows(group));
     }
     if rows.len() != 1 {
         rows.push(total(stage));
     }
     rows
+}
+
+/// The operations that a group did, a row each.
+pub fn operation_rows(group: &GroupRun) -> impl Iterator<Item = Row> {
+    let done = OPERATIONS.into_iter().zip(&group.operations).filter(|(_, of)| of.ios + of.errors > 0);
+    done.map(|(operation, of)| Row {
+        group: group.name.clone(),
+        operation,
+        outstanding: group.outstanding,
+        iops: per_second(of.ios, group.seconds),
+        bytes_per_second: per_second(of.bytes, group.seconds),
+        measured: of.clone(),
+    })
 }
 
 /// A stage as one row.

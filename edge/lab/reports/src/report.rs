@@ -2,6 +2,7 @@
 
 use lens::Capture;
 use measured::{ExperimentRun, Run};
+use serde::{Deserialize, Serialize};
 
 /// Everything that one report shows. Any part may be empty.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +40,7 @@ pub struct NamedExperiment<'a> {
 }
 
 /// Sentences under a heading.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// The heading.
     pub title: String,

@@ -81,23 +81,19 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
 fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
     let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
-        let mut common = Cell {
-            runs: Vec::new(),
-            parameters: cell.parameters.clone(),
-            side: cell.side.clone(),
-            ..cell_head(cell)
-        };
+        let mut common = without_runs(cell);
         common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
         all.entry(common.label()).or_default().push(cell);
     }
     all
 }
 
-fn cell_head(cell: &Cell) -> Cell {
+/// What a cell is called by, without what it measured.
+fn without_runs(cell: &Cell) -> Cell {
     Cell {
         workload: cell.workload.clone(),
-        parameters: BTreeMap::new(),
-        side: None,
+        parameters: cell.parameters.clone(),
+        side: cell.side.clone(),
         outstanding: cell.outstanding,
         vms: cell.vms,
         runs: Vec::new(),
@@ -314,7 +310,7 @@ pub struct Compared {
 pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
     let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
     for cell in experiment.cells.iter().filter(|cell| cell.side.is_some()) {
-        let common = Cell { parameters: cell.parameters.clone(), ..cell_head(cell) };
+        let common = Cell { side: None, ..without_runs(cell) };
         let place = usize::from(cell.side.as_deref() == Some("b"));
         pairs.entry(common.label()).or_default()[place] = Some(cell);
     }

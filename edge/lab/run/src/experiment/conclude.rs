@@ -66,11 +66,23 @@ fn say(found: &mut Vec<Conclusion>, about: &str, text: impl Into<String>) {
 fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
     let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
-        let mut common = Cell { runs: Vec::new(), ..cell.clone() };
+        let mut common = without_runs(cell);
         common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
         all.entry(common.label()).or_default().push(cell);
     }
     all
+}
+
+/// What a cell is called by, without what it measured: histograms of many runs are large.
+fn without_runs(cell: &Cell) -> Cell {
+    Cell {
+        workload: cell.workload.clone(),
+        parameters: cell.parameters.clone(),
+        side: cell.side.clone(),
+        outstanding: cell.outstanding,
+        vms: cell.vms,
+        runs: Vec::new(),
+    }
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -123,7 +135,7 @@ fn comparisons(cells: &[Cell], effect: f64, found: &mut Vec<Conclusion>) {
     let mut rows: Vec<(String, &'static str, Comparison)> = Vec::new();
     let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
     for cell in cells {
-        let common = Cell { side: None, runs: Vec::new(), ..cell.clone() };
+        let common = Cell { side: None, ..without_runs(cell) };
         let place = usize::from(cell.side.as_deref() == Some("b"));
         pairs.entry(common.label()).or_default()[place] = Some(cell);
     }
