@@ -165,3 +165,17 @@ impl fmt::Display for Comparisons {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_called_by_their_files_unless_two_would_be_alike() {
+        let check = |sides: &[&str], expected: &[&str]| assert_eq!(short_names(sides), expected);
+        check(&["out/before.json", "out/after.json"], &["before", "after"]);
+        check(&["a/1.json,a/2.json", "b/3.json,b/4.json"], &["1 + 2", "3 + 4"]);
+        check(&["a/run.json", "b/run.json"], &["a/run.json", "b/run.json"]);
+        check(&["hcibench/", "striping.csv"], &["hcibench", "striping.csv"]);
+    }
+}
