@@ -259,7 +259,7 @@ mod tests {
             &[23_000.0, 23_050.0, 23_100.0],
             Better::Higher,
             "IOPS (A 20.1 k, B 23.1 k): B is faster by 14 % to 16 %; the smallest difference that so many runs can show is \
-             0.77 %",
+             0.72 %",
         );
         check(
             "mean latency",
