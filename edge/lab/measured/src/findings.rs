@@ -1,6 +1,6 @@
 //! What must be known about a stage's figures before they are believed.
 
-use crate::{Ended, Measured, StageRun};
+use crate::{Ended, GroupRun, Interval, Measured, StageRun, Stall};
 use serde::{Deserialize, Serialize};
 use statistics::{Direction, Histogram, little, samples, trend, words};
 
@@ -18,7 +18,7 @@ pub enum FindingKind {
     Little,
     /// A stall that a closed loop hides.
     HiddenStall,
-    /// A stall that an open loop shows.
+    /// A stall that an open loop shows, or that is too short to hide anything.
     Stall,
     /// A rate could not be kept.
     Backlog,
@@ -43,6 +43,14 @@ pub struct Finding {
 
 /// A percentile means little with fewer values beyond it.
 const BEYOND_MIN: f64 = 10.0;
+/// What lasts no longer than so many I/Os of its time is no stall.
+const STALL_IOS: f64 = 5.0;
+/// A stall hides something when the p99.9 would be so many times larger with what it kept from being sent.
+const HIDDEN_MIN: f64 = 1.1;
+/// How long before a stall it is looked for what is usual, in seconds.
+const EARLIER_MAX: f64 = 60.0;
+/// A stage that counted for less is mostly its own beginning and end.
+const SECONDS_MIN: f64 = 1.0;
 /// A backlog of more than so many seconds of I/Os is told.
 const BACKLOG_SECONDS: f64 = 0.05;
 
@@ -155,11 +163,48 @@ impl StageRun {
         }
     }
 
+    /// The stalls that tell something: a group that stops or waits as planned is none, and neither is what lasts about as long
+    /// as I/Os did at that time, or goes on while others are served.
+    pub fn stalls_of_note(&self) -> Vec<Stall> {
+        self.stalls.iter().copied().filter(|stall| self.is_of_note(stall)).collect()
+    }
+
+    fn is_of_note(&self, stall: &Stall) -> bool {
+        let (from, to) = (stall.at, stall.at + stall.seconds);
+        let active: Vec<(f64, f64)> = self.groups.iter().filter_map(active).collect();
+        if active.is_empty() || !from.is_finite() || !to.is_finite() {
+            return true;
+        }
+        let overlap = active.iter().map(|&(begin, end)| to.min(end) - from.max(begin)).fold(0.0, f64::max);
+        if overlap < stall.seconds / 2.0 {
+            return false;
+        }
+        let within =
+            |from: f64, to: f64| self.groups.iter().flat_map(move |group| intervals_within(group, from, to));
+        if within(from.ceil(), to.floor() - 1.0).any(|interval| count(interval) > 0) {
+            return false;
+        }
+        // The second in which it begins, and earlier ones until more I/Os are in them than waited: what comes after may be another
+        // load.
+        let mut begin = from.floor();
+        let earliest = (begin - EARLIER_MAX).max(0.0);
+        while begin > earliest && within(begin, from).map(count).sum::<u64>() <= self.outstanding() {
+            begin -= 1.0;
+        }
+        let mut usual = Histogram::default();
+        for latency in within(begin, from).flat_map(|interval| &interval.latency) {
+            usual.merge(&latency.histogram());
+        }
+        let usual_s = usual.percentile(0.5).unwrap_or(0) as f64 / 1e9;
+        stall.seconds > STALL_IOS * usual_s
+    }
+
     fn find_stalls(&self, found: &mut Vec<Finding>) {
-        let Some(longest) = self.stalls.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) else { return };
-        let total: f64 = self.stalls.iter().map(|stall| stall.seconds).sum();
+        let stalls = self.stalls_of_note();
+        let Some(longest) = stalls.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) else { return };
+        let total: f64 = stalls.iter().map(|stall| stall.seconds).sum();
         let is_open = self.groups.iter().any(|group| group.operations.iter().any(|of| of.service.is_some()));
-        let what = match self.stalls.len() {
+        let what = match stalls.len() {
             1 => format!(
                 "nothing completed for {} s from second {:.1} on",
                 words::number(longest.seconds),
@@ -180,7 +225,11 @@ impl StageRun {
         let measured = self.total();
         let rate = measured.ios as f64 / (self.seconds - total).max(0.001);
         let hidden = (rate * total) as u64;
-        let (shown, true_p999) = (p999(&measured.latency), p999(&self.with_hidden(&measured, rate)));
+        let (shown, true_p999) = (p999(&measured.latency), p999(&with_hidden(&measured, rate, &stalls)));
+        if true_p999 < shown * HIDDEN_MIN {
+            let text = format!("{what}; it was too short to change the p99.9");
+            return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
+        }
         let text = format!(
             "{what}. A closed loop hides it: about {hidden} I/Os that would have come meanwhile were never sent. The p99.9 of {} is \
              that of what was sent; users who do not wait for one another would have felt about {}. Run it with a rate (open \
@@ -189,22 +238,6 @@ impl StageRun {
             words::milliseconds(true_p999)
         );
         found.push(Finding { kind: FindingKind::HiddenStall, serious: true, text });
-    }
-
-    /// The latencies with those put back that the stalls kept from being sent: at the run's own rate, each waiting from when it
-    /// would have been sent to the end of the stall (Gil Tene's correction of coordinated omission).
-    fn with_hidden(&self, measured: &Measured, rate: f64) -> Histogram {
-        const PER_STALL_MAX: f64 = 100_000.0;
-        let mut corrected = measured.latency.clone();
-        for stall in &self.stalls {
-            let count = (rate * stall.seconds).floor();
-            let steps = count.min(PER_STALL_MAX) as u64;
-            for step in 1..=steps {
-                let waited = stall.seconds * (1.0 - step as f64 / (steps + 1) as f64);
-                corrected.record_many((waited * 1e9) as u64, (count / steps as f64) as u64);
-            }
-        }
-        corrected
     }
 
     fn find_backlog(&self, found: &mut Vec<Finding>) {
@@ -221,7 +254,19 @@ impl StageRun {
         }
     }
 
+    /// Whether groups began and stopped one after another: then the level changes because the load does.
+    fn is_scheduled(&self) -> bool {
+        const APART_MAX: f64 = 1.5;
+        let all: Vec<(f64, f64)> = self.groups.iter().filter_map(active).collect();
+        all.windows(2).any(|pair| {
+            (pair[0].0 - pair[1].0).abs() > APART_MAX || (pair[0].1 - pair[1].1).abs() > APART_MAX
+        })
+    }
+
     fn find_unsteadiness(&self, found: &mut Vec<Finding>) {
+        if self.is_scheduled() {
+            return;
+        }
         let seconds = self.ios_by_second();
         if let Some(within) = samples::within_run(&seconds)
             && within.noisy
@@ -250,11 +295,51 @@ impl StageRun {
 
     fn find_few(&self, found: &mut Vec<Finding>) {
         let count = self.total().latency.count() as f64;
+        if count > 0.0 && self.seconds < SECONDS_MIN {
+            let text = format!(
+                "it counted for {} s only: its beginning and end weigh too much; let it run longer, or make it larger",
+                words::number(self.seconds)
+            );
+            found.push(Finding { kind: FindingKind::FewIos, serious: false, text });
+        }
         if count > 0.0 && count * 0.01 < BEYOND_MIN {
             let text = format!("{count:.0} I/Os are too few for a p99: fewer than 10 lie beyond it");
             found.push(Finding { kind: FindingKind::FewIos, serious: false, text });
         }
     }
+}
+
+/// The latencies with those put back that the stalls kept from being sent: at the run's own rate, each waiting from when it
+/// would have been sent to the end of the stall (Gil Tene's correction of coordinated omission).
+fn with_hidden(measured: &Measured, rate: f64, stalls: &[Stall]) -> Histogram {
+    const PER_STALL_MAX: f64 = 100_000.0;
+    let mut corrected = measured.latency.clone();
+    for stall in stalls {
+        let count = (rate * stall.seconds).floor();
+        let steps = count.min(PER_STALL_MAX) as u64;
+        for step in 1..=steps {
+            let waited = stall.seconds * (1.0 - step as f64 / (steps + 1) as f64);
+            corrected.record_many((waited * 1e9) as u64, (count / steps as f64) as u64);
+        }
+    }
+    corrected
+}
+
+/// From when to when a group did something, by its seconds.
+fn active(group: &GroupRun) -> Option<(f64, f64)> {
+    let busy = || group.intervals.iter().filter(|interval| count(interval) > 0);
+    Some((busy().next()?.at, busy().next_back()?.at + 1.0))
+}
+
+/// I/Os of one second of a group.
+fn count(interval: &Interval) -> u64 {
+    interval.latency.iter().map(|of| of.count()).sum()
+}
+
+/// A group's seconds that begin in this time.
+fn intervals_within(group: &GroupRun, from: f64, to: f64) -> impl Iterator<Item = &Interval> {
+    let first = group.intervals.partition_point(|interval| interval.at < from);
+    group.intervals[first..].iter().take_while(move |interval| interval.at <= to)
 }
 
 fn p999(histogram: &Histogram) -> f64 {
@@ -264,7 +349,7 @@ fn p999(histogram: &Histogram) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GroupRun, Stall};
+    use crate::Compact;
 
     fn stage(latencies: &[(u64, u64)], outstanding: u64, seconds: f64) -> StageRun {
         let mut measured = Measured::default();
@@ -318,8 +403,68 @@ mod tests {
         assert_eq!(found[0].kind, FindingKind::HiddenStall);
         assert!(found[0].text.contains("about 2000 I/Os"), "{}", found[0].text);
         assert!(found[0].text.contains("p99.9 of 1.00 ms"), "{}", found[0].text);
-        let corrected = p999(&run.with_hidden(&run.total(), 1000.0));
+        let corrected = p999(&with_hidden(&run.total(), 1000.0, &run.stalls));
         assert!((1.9..2.0).contains(&corrected), "{corrected}");
+    }
+
+    /// Two machines: one reads all the time, 1,000 I/Os a second of 1 ms; the other from second 3 to 6, when both get 10 of 100 ms.
+    fn scheduled() -> StageRun {
+        let mut run = stage(&[(1_000_000, 7_000), (100_000_000, 60)], 1, 10.0);
+        let second = |at: f64, ns: u64, count: u64| {
+            let mut latency = Histogram::default();
+            latency.record_many(ns, count);
+            let none = || Compact::from(&Histogram::default());
+            Interval { at, latency: [Compact::from(&latency), none(), none()], bytes: [count * 4096, 0, 0] }
+        };
+        let contended = |at: u32| (3..6).contains(&at);
+        let mut other = run.groups[0].clone();
+        run.groups[0].rated = true;
+        run.groups[0].intervals = (0..10)
+            .map(|at| match contended(at) {
+                true => second(f64::from(at), 100_000_000, 10),
+                false => second(f64::from(at), 1_000_000, 1_000),
+            })
+            .collect();
+        other.intervals = (3..6).map(|at| second(f64::from(at), 100_000_000, 10)).collect();
+        other.rated = true;
+        other.operations = Default::default();
+        run.groups.push(other);
+        run
+    }
+
+    #[test]
+    fn a_machine_that_waits_and_stops_by_plan_does_not_stall() {
+        // Reported as a hidden stall: a machine that was stopped at second 6, and the slow seconds in which two shared a disk.
+        let mut run = scheduled();
+        run.stalls = vec![
+            Stall { at: 6.0, seconds: 4.0, waiting: 0 },
+            Stall { at: 0.0, seconds: 3.0, waiting: 0 },
+            Stall { at: 4.2, seconds: 0.1, waiting: 1 },
+            Stall { at: 5.95, seconds: 0.1, waiting: 1 },
+            Stall { at: 10.0, seconds: 5.0, waiting: 0 },
+        ];
+        assert_eq!(run.stalls_of_note(), []);
+        assert_eq!(kinds(&run), [], "neither a stall nor unsteadiness: the load changed by plan");
+    }
+
+    #[test]
+    fn a_stall_among_machines_of_a_schedule_is_told() {
+        let mut run = scheduled();
+        run.stalls = vec![Stall { at: 7.5, seconds: 0.4, waiting: 1 }];
+        assert_eq!(run.stalls_of_note(), run.stalls);
+        // One second in which nothing ended, and the next: what waited is no measure of what is usual.
+        for group in &mut run.groups {
+            group.intervals.retain(|interval| interval.at < 8.0);
+        }
+        run.stalls = vec![Stall { at: 7.9, seconds: 2.1, waiting: 1 }];
+        assert_eq!(run.stalls_of_note(), []);
+        run.groups[0].intervals.push({
+            let mut latency = Histogram::default();
+            latency.record(2_100_000_000);
+            let none = || Compact::from(&Histogram::default());
+            Interval { at: 10.0, latency: [Compact::from(&latency), none(), none()], bytes: [4096, 0, 0] }
+        });
+        assert_eq!(run.stalls_of_note(), run.stalls);
     }
 
     #[test]
@@ -327,6 +472,9 @@ mod tests {
         let mut run = stage(&[(1_000_000, 100)], 1, 0.1);
         run.groups[0].operations[0].errors = 3;
         run.ended = Ended::Failed("read of 4096 bytes at byte 0: Input/output error".into());
-        assert_eq!(kinds(&run), [FindingKind::Ended, FindingKind::Errors, FindingKind::FewIos]);
+        assert_eq!(
+            kinds(&run),
+            [FindingKind::Ended, FindingKind::Errors, FindingKind::FewIos, FindingKind::FewIos]
+        );
     }
 }

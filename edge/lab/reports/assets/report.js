@@ -50,14 +50,16 @@
     return found;
   }
 
-  function axis(of, values, theme) {
+  function axis(of, values, theme, narrow) {
     var result = {
-      title: { text: of.title, font: { size: 12, color: theme.quiet } }, gridcolor: theme.line, linecolor: theme.line,
+      title: { text: of.title, standoff: 12, font: { size: 12, color: theme.quiet } }, gridcolor: theme.line, linecolor: theme.line,
       zerolinecolor: theme.line, tickfont: { size: 11, color: theme.quiet }, automargin: true, hoverformat: '.4~s'
     };
     if (of.names) {
       result.tickvals = of.names.map(function (_, index) { return index; });
-      result.ticktext = of.names.map(function (name) { return name.length > 60 ? name.slice(0, 58) + '…' : name; });
+      // What tells neighbours apart stands at the end.
+      var most = narrow ? 22 : 60;
+      result.ticktext = of.names.map(function (name) { return name.length > most ? '…' + name.slice(2 - most) : name; });
       result.range = [of.names.length - 0.5, -0.5];
       result.showgrid = true;
     } else if (of.scale === 'linear') {
@@ -75,12 +77,30 @@
         result.tickvals = all.filter(function (value) { return all.length < 14 && value === Math.round(value); });
         if (result.tickvals.length === 0) { delete result.tickvals; }
         else { result.ticktext = result.tickvals.map(String); }
+      } else if (of.scale === 'ratio') {
+        changes(result, range);
       } else {
         result.tickvals = [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9];
         result.ticktext = result.tickvals.map(function (share) { return Number((share * 100).toPrecision(1)).toFixed(Math.max(0, -Math.log10(share * 100) + 0.5 | 0)) + ' %'; });
       }
     }
     return result;
+  }
+
+  // Ticks of a ratio: half is as far from 1 as the double, and both are told in percent.
+  function changes(axis, range) {
+    var low = Math.min(range[0], 1) / 1.05, high = Math.max(range[1], 1) * 1.05, width = Math.log10(high / low);
+    var steps = width > 4 ? [0.001, 0.01, 0.1, 1, 10, 100, 1000] : width > 0.6 ? [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
+      : width > 0.15 ? [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.6, 1.8, 2] : [0.8, 0.85, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.15, 1.2];
+    axis.range = [Math.log10(low), Math.log10(high)];
+    axis.tickvals = steps;
+    axis.ticktext = steps.map(change);
+  }
+
+  function change(ratio) {
+    if (ratio >= 10) return Number(ratio.toPrecision(3)) + ' times';
+    var percent = Number(((ratio - 1) * 100).toPrecision(3));
+    return (percent > 0 ? '+' : '') + percent + ' %';
   }
 
   function layout(theme, more) {
@@ -122,7 +142,12 @@
     };
   }
 
-  function lines(chart, theme) {
+  // How wide a place is, or will be on paper.
+  function room(place) {
+    return printing ? (place.closest('.wide') ? 660 : 318) : place.clientWidth;
+  }
+
+  function lines(chart, theme, place) {
     var named = Boolean(chart.y.names);
     var data = chart.series.map(function (series, index) {
       var both = series.style === 'both', points = series.style === 'points', time = chart.y.scale === 'log_time';
@@ -134,23 +159,26 @@
         marker: { size: points ? 8 : 6, color: points ? theme.colours[0] : undefined, opacity: points ? 0.75 : 1 },
         error_x: points ? bars(series, true) : undefined, error_y: points ? undefined : bars(series, false),
         customdata: time ? series.y.map(function (ns) { return ns === null ? '' : duration(ns); }) : undefined,
-        text: chart.x.scale === 'log_time' ? series.x.map(duration) : undefined,
-        hovertemplate: (chart.x.scale === 'log_time' ? '%{text}' : '%{x:,.4~r}') + ': ' + (named ? '%{y}' : time ? '%{customdata}' : '%{y:,.4~g}') + '<extra>' + name + '</extra>',
+        text: chart.x.scale === 'log_time' ? series.x.map(duration) : chart.x.scale === 'ratio' ? series.x.map(change) : undefined,
+        hovertemplate: (chart.x.scale === 'log_time' || chart.x.scale === 'ratio' ? '%{text}' : '%{x:,.4~r}') + ': ' + (named ? '%{y}' : time ? '%{customdata}' : '%{y:,.4~g}') + '<extra>' + name + '</extra>',
         showlegend: chart.series.length > 1
       };
     });
     var xs = chart.series.map(function (series) { return series.x; });
     var ys = chart.series.map(function (series) { return series.y; });
+    if (chart.x.scale === 'ratio') chart.series.forEach(function (series) { xs.push(series.low || [], series.high || []); });
     var more = marks(chart.marks, theme, chart.x.scale !== 'linear', xs);
     more.xaxis = axis(chart.x, xs, theme);
-    more.yaxis = axis(chart.y, ys, theme);
+    more.yaxis = axis(chart.y, ys, theme, room(place) < 500);
     if (chart.x.title === 'seconds') { more.xaxis.rangemode = 'normal'; more.xaxis.showgrid = false; }
     if (chart.y.title === 'share done') { more.yaxis.range = [0, 1.02]; more.yaxis.tickformat = '.0%'; }
-    if (chart.x.title === 'change in percent') more.xaxis.rangemode = 'normal';
     // A long legend takes its room from below, not from the picture.
     if (chart.series.length > 5) {
-      more.height = 310 + 19 * Math.ceil(chart.series.length / 2);
-      more.legend = { orientation: 'h', x: 0, y: -0.22, yanchor: 'top', font: { size: 11.5 } };
+      var longest = Math.max.apply(null, chart.series.map(function (series) { return series.name.length; }));
+      var rows = Math.ceil(chart.series.length / Math.max(1, Math.floor(room(place) / (longest * 6.2 + 60))));
+      more.height = 300 + 21 * rows;
+      more.legend = { orientation: 'h', x: 0, y: -62 / 232, yanchor: 'top', font: { size: 11.5 } };
+      more.margin = { l: 56, r: 12, t: 8, b: 60 + 21 * rows };
     }
     if (named) more.height = 90 + 26 * chart.y.names.length;
     return { data: data, layout: layout(theme, more) };
@@ -161,12 +189,17 @@
     return value === null || value === undefined || !(value > 0) ? null : Math.log10(value);
   }
 
+  // On white, what is low must not vanish and what is high must not glare.
+  var LIGHT_HEIGHTS = [[0, '#dfe7ef'], [0.12, '#a9cfe0'], [0.35, '#4f9fc8'], [0.6, '#1f6fb2'], [0.8, '#5b3fa0'], [1, '#a02070']];
+
+  function count(value) {
+    return value >= 1e6 ? value / 1e6 + ' M' : value >= 1e3 ? value / 1e3 + ' k' : String(value);
+  }
+
   function colourBar(low, high, theme) {
     var values = [];
     for (var power = Math.ceil(low - 1e-9); power <= high; power++) values.push(power);
-    var text = values.map(function (power) {
-      return power >= 6 ? Math.pow(10, power - 6) + ' M' : power >= 3 ? Math.pow(10, power - 3) + ' k' : String(Number(('1e' + power)));
-    });
+    var text = values.map(function (power) { return count(Number('1e' + power)); });
     return {
       title: { text: 'I/Os per s', side: 'right', font: { size: 11, color: theme.quiet } }, tickvals: values, ticktext: text,
       tickfont: { size: 11, color: theme.quiet }, thickness: 10, outlinewidth: 0, len: 1
@@ -208,7 +241,7 @@
       layout: layout(theme, {
         xaxis: { title: { text: 'seconds', font: { size: 12, color: theme.quiet } }, showgrid: false, zeroline: false, tickfont: { size: 11, color: theme.quiet } },
         yaxis: {
-          title: { text: 'latency', font: { size: 12, color: theme.quiet } }, tickvals: ticks.map(Math.log10), ticktext: ticks.map(duration), showgrid: false,
+          title: { text: 'latency', standoff: 12, font: { size: 12, color: theme.quiet } }, tickvals: ticks.map(Math.log10), ticktext: ticks.map(duration), showgrid: false,
           zeroline: false, tickfont: { size: 11, color: theme.quiet }, automargin: true, range: [y[0] - 0.02, y[y.length - 1] + 0.06]
         }
       })
@@ -221,9 +254,34 @@
     return found;
   }
 
+  // Where one disk does a hundredth of another, only a logarithmic scale shows both.
+  function heights(view) {
+    var tops = view.panels.map(function (panel) {
+      return panel.z.reduce(function (top, column) { return column.reduce(function (most, value) { return Math.max(most, value || 0); }, top); }, 0);
+    }).filter(function (top) { return top > 0; });
+    return tops.length > 1 && Math.max.apply(null, tops) > 8 * Math.min.apply(null, tops) ? 'logarithmic' : 'linear';
+  }
+
+  // How high a rate stands, and the ticks of that scale.
+  function upwards(view, scale) {
+    var top = view.top || 1;
+    if (scale === 'linear') return { of: function (value) { return value; }, top: top, ticks: undefined };
+    var least = Infinity;
+    view.panels.forEach(function (panel) {
+      panel.z.forEach(function (column) { column.forEach(function (value) { if (value > 0) least = Math.min(least, value); }); });
+    });
+    // What is seldom stands a little above the ground.
+    var floor = Math.pow(10, Math.max(Math.ceil(Math.log10(Math.min(least, top))) - 1, Math.floor(Math.log10(top)) - 4));
+    var of = function (value) { return value > floor ? Math.log10(value / floor) : 0; };
+    var ticks = [];
+    for (var value = floor * 10; value <= top * 1.0001; value *= 10) ticks.push(Number(value.toPrecision(1)));
+    return { of: of, top: of(top), ticks: ticks };
+  }
+
   // Disks behind one another: each has a lane of buckets, with an empty bucket on both sides.
-  function surface(chart, view, theme) {
+  function surface(chart, view, theme, scale, place) {
     var lane = view.labels.length + 3, data = [], ticks = [], names = [], notes = [], right = -Infinity, left = Infinity;
+    var up = upwards(view, scale), isNarrow = place.clientWidth < 600;
     view.panels.forEach(function (panel) {
       panel.x.forEach(function (at, index) { left = Math.min(left, at); right = Math.max(right, at + panel.seconds[index]); });
     });
@@ -236,43 +294,54 @@
         x.push(at + panel.seconds[index] / 2);
         columns.push(column);
       });
-      var y = [front - 1], z = [columns.map(function (column) { return column ? 0 : null; })], text = [columns.map(function () { return ''; })];
+      var name = chart.disks[disk].replace(/</g, '&lt;');
+      var ground = columns.map(function (column) { return column ? 0 : null; }), silent = columns.map(function () { return ''; });
+      var y = [front - 1], z = [ground], text = [silent];
       view.labels.forEach(function (label, bucket) {
         y.push(front + bucket);
-        z.push(columns.map(function (column) { return column ? column[bucket] : null; }));
-        text.push(columns.map(function () { return chart.disks[disk] + ', ' + label + ' ' + view.unit; }));
+        z.push(columns.map(function (column) { return column ? up.of(column[bucket]) : null; }));
+        text.push(columns.map(function (column) { return column ? name + ', ' + label + ': ' + Number(column[bucket].toPrecision(3)) + ' I/Os per s' : ''; }));
       });
       y.push(front + view.labels.length);
-      z.push(z[0]);
-      text.push(text[0]);
-      if (x.length === 0) return;
-      data.push({
-        type: 'surface', x: x, y: y, z: z, text: text, cmin: 0, cmax: view.top || 1, colorscale: 'Viridis', showscale: data.length === 0, name: chart.disks[disk],
-        hovertemplate: '%{text}<br>%{x:.0f} s: %{z:.4~g} I/Os per s<extra></extra>', lighting: { ambient: 0.75, diffuse: 0.5, specular: 0.05, roughness: 0.9 },
-        contours: { x: { highlight: false }, y: { highlight: true, highlightcolor: theme.ink, highlightwidth: 1 }, z: { highlight: false } },
-        colorbar: { title: { text: 'I/Os per s', side: 'right', font: { size: 11, color: theme.quiet } }, tickfont: { size: 11, color: theme.quiet }, thickness: 10, outlinewidth: 0, len: 0.7 }
-      });
-      every(view.labels, Math.max(3, Math.floor(16 / view.panels.length))).forEach(function (bucket) {
+      z.push(ground);
+      text.push(silent);
+      every(view.labels, Math.max(3, Math.floor((isNarrow ? 7 : 11) / view.panels.length))).forEach(function (bucket) {
         ticks.push(front + bucket);
         names.push(view.labels[bucket]);
       });
       notes.push({
-        x: left, y: front + view.labels.length / 2, z: (view.top || 1) * 0.6, text: chart.disks[disk].replace(/</g, '&lt;'), showarrow: false, xanchor: 'right',
-        font: { size: 13, color: theme.ink }, bgcolor: theme.page, opacity: 0.9
+        x: left, y: front + (view.labels.length - 1) / 2, z: up.top * 0.12, text: '<b>' + name + '</b>', showarrow: false, xanchor: 'left', xshift: 6,
+        font: { size: 14, color: theme.ink }, bgcolor: theme.page, borderpad: 3, opacity: 0.92
+      });
+      if (x.length === 0) return;
+      var bar = {
+        title: { text: 'I/Os per s', side: 'right', font: { size: 11, color: theme.quiet } }, tickfont: { size: 11, color: theme.quiet }, thickness: 10, outlinewidth: 0,
+        len: 0.7, x: 1, xanchor: 'right'
+      };
+      if (up.ticks) { bar.tickvals = up.ticks.map(up.of); bar.ticktext = up.ticks.map(count); }
+      data.push({
+        type: 'surface', x: x, y: y, z: z, text: text, cmin: 0, cmax: up.top, colorscale: theme.dark ? 'Viridis' : LIGHT_HEIGHTS, showscale: data.length === 0 && !isNarrow, name: name,
+        hovertemplate: '%{text}<br>at %{x:.0f} s<extra></extra>', lighting: { ambient: 0.8, diffuse: 0.45, specular: 0.05, roughness: 0.9 },
+        contours: { x: { highlight: false }, y: { highlight: true, highlightcolor: theme.ink, highlightwidth: 1 }, z: { highlight: false } }, colorbar: bar
       });
     });
-    var plane = { gridcolor: theme.line, linecolor: theme.quiet, zerolinecolor: theme.line, showbackground: false, tickfont: { size: 11, color: theme.quiet } };
+    var plane = { gridcolor: theme.line, linecolor: theme.quiet, zerolinecolor: theme.line, showbackground: false, showspikes: false, tickfont: { size: 12, color: theme.ink } };
     var with_ = function (more) { return Object.assign({}, plane, more); };
-    var depth = Math.min(2.2, 0.7 + 0.35 * view.panels.length);
+    var title = function (text) { return { text: text, font: { size: 13, color: theme.quiet } }; };
+    var depth = Math.min(2.4, 0.8 + 0.4 * view.panels.length);
+    var far = isNarrow ? 1.3 : 1;
+    var counts = { title: title('I/Os per s'), range: [0, up.top] };
+    if (up.ticks) { counts.tickvals = up.ticks.map(up.of); counts.ticktext = up.ticks.map(count); } else { counts.nticks = 5; }
     return {
       data: data,
       layout: layout(theme, {
-        height: 520, margin: { l: 0, r: 0, t: 0, b: 0 },
+        height: isNarrow ? 360 : 580, margin: { l: 0, r: 0, t: 0, b: 0 },
         scene: {
-          xaxis: with_({ title: { text: 'seconds', font: { size: 12, color: theme.quiet } }, range: [left, right] }),
-          yaxis: with_({ title: { text: view.unit, font: { size: 12, color: theme.quiet } }, tickvals: ticks, ticktext: names, range: [-1.5, view.panels.length * lane - 1.5] }),
-          zaxis: with_({ title: { text: 'I/Os per second', font: { size: 12, color: theme.quiet } }, range: [0, view.top || 1] }),
-          aspectmode: 'manual', aspectratio: { x: 1.7, y: depth, z: 0.75 }, camera: { eye: { x: 0.6, y: -1.95, z: 0.95 }, center: { x: 0.05, y: 0, z: -0.22 } },
+          xaxis: with_({ title: title('seconds'), range: [left, right], nticks: isNarrow ? 5 : 10 }),
+          yaxis: with_({ title: title(view.axis), tickvals: ticks, ticktext: names, range: [-1.5, view.panels.length * lane - 1.5] }),
+          zaxis: with_(counts),
+          aspectmode: 'manual', aspectratio: { x: isNarrow ? 1.5 : 1.9, y: depth, z: 0.7 },
+          camera: { eye: { x: 0.95 * far, y: -2.05 * far, z: 1.35 * far }, center: { x: isNarrow ? -0.06 : 0.02, y: 0, z: isNarrow ? -0.1 : -0.2 } },
           annotations: notes
         }
       })
@@ -294,7 +363,7 @@
         });
       });
       var text = view.labels.map(function (label, bucket) {
-        return panel.z.map(function (column) { return label + ' ' + view.unit + ': ' + (column.length ? column[bucket] : 'unknown'); });
+        return panel.z.map(function (column) { return label + ': ' + (column.length ? column[bucket] : 'unknown'); });
       });
       var number = disk ? String(disk + 1) : '';
       data.push({
@@ -304,7 +373,7 @@
       var shown = every(view.labels, 10);
       more['yaxis' + number] = {
         tickvals: shown, ticktext: shown.map(function (bucket) { return view.labels[bucket]; }), showgrid: false, zeroline: false,
-        tickfont: { size: 10.5, color: theme.quiet }, title: { text: view.unit, font: { size: 11, color: theme.quiet } }, automargin: true,
+        tickfont: { size: 10.5, color: theme.quiet }, title: { text: view.axis, standoff: 10, font: { size: 11, color: theme.quiet } }, automargin: true,
         domain: [1 - (disk + 1) / count + (count > 1 ? 0.03 : 0), 1 - disk / count - (count > 1 ? 0.05 : 0)]
       };
       more.annotations.push({
@@ -325,11 +394,41 @@
   var printing = false;
 
   function show(place, figure) {
+    // The library does not give its place the height that it draws.
+    place.style.height = figure.layout.height + 'px';
     if (printing) {
-      figure.layout.width = place.closest('.wide') ? 660 : 318;
+      figure.layout.width = room(place);
       figure.layout.autosize = false;
     }
-    return Plotly.react(place, figure.data, figure.layout, CONFIG);
+    // A page that is about to be printed has no later moment in which a scene could take another size: it is shrunk as a whole.
+    var isScene = Boolean(figure.layout.scene);
+    if (isScene) place.style.zoom = '';
+    if (isScene && printing) {
+      figure.layout.width = place.clientWidth;
+      place.style.zoom = String(room(place) / place.clientWidth);
+    }
+    var done = Plotly.react(place, figure.data, figure.layout, CONFIG);
+    var scene = place._fullLayout && place._fullLayout.scene;
+    if (scene && scene._scene) still(scene._scene.glplot, printing);
+    return done;
+  }
+
+  // Paper takes the last picture that was shown, in whatever colours: a copy of the one that was just drawn lies over it.
+  function still(plot, isWanted) {
+    var copy = plot.canvas.nextSibling;
+    if (copy && copy.className === 'still') copy.remove();
+    if (!isWanted) return;
+    plot.redraw();
+    copy = document.createElement('canvas');
+    copy.className = 'still';
+    copy.width = plot.canvas.width;
+    copy.height = plot.canvas.height;
+    copy.style.cssText = plot.canvas.style.cssText;
+    var context = copy.getContext('2d');
+    context.fillStyle = look().page;
+    context.fillRect(0, 0, copy.width, copy.height);
+    context.drawImage(plot.canvas, 0, 0);
+    plot.canvas.parentNode.insertBefore(copy, plot.canvas.nextSibling);
   }
 
   function button(parent, text, pressed, act) {
@@ -357,6 +456,7 @@
     solid.className = 'solid';
     flat.className = 'flat';
     [choices, title, solid, flat].forEach(function (part) { place.appendChild(part); });
+    var scale = null;
     function draw() {
       var theme = look();
       var found = function (operation) {
@@ -373,8 +473,15 @@
       operations.forEach(function (operation) {
         button(choices, operation, operation === view.operations, function () { chosen.operations = operation; draw(); });
       });
-      title.textContent = view.title + '; the highest is ' + Number(view.top.toPrecision(3)) + ' I/Os per second';
-      return Promise.all([show(solid, surface(chart, view, theme)), show(flat, panels(chart, view, theme))]);
+      var shown = scale || heights(view);
+      var apart = document.createElement('span');
+      apart.className = 'gap';
+      choices.appendChild(apart);
+      ['linear', 'logarithmic'].forEach(function (name) {
+        button(choices, name, name === shown, function () { scale = name; draw(); });
+      });
+      title.textContent = view.title + '; the highest bucket has ' + Number(view.top.toPrecision(3)) + ' I/Os per second. The height is ' + shown + '.';
+      return Promise.all([show(solid, surface(chart, view, theme, shown, solid)), show(flat, panels(chart, view, theme))]);
     }
     return draw;
   }
@@ -386,7 +493,7 @@
     place.dataset.state = 'begun';
     var chart = charts[Number(place.dataset.chart)];
     place.textContent = '';
-    var again = chart.shape === 'surfaces' ? explorer(place, chart) : function () { return show(place, makers[chart.shape](chart, look())); };
+    var again = chart.shape === 'surfaces' ? explorer(place, chart) : function () { return show(place, makers[chart.shape](chart, look(), place)); };
     drawn.push(again);
     Promise.resolve().then(again).then(
       function () { place.dataset.state = 'drawn'; report(); },
@@ -401,9 +508,20 @@
 
   var places = Array.prototype.slice.call(document.querySelectorAll('[data-chart]'));
 
+  // What is folded has no size to draw in: it is drawn once it is opened.
+  function isFolded(place) {
+    return Boolean(place.closest('details.folded:not([open])'));
+  }
+
+  document.querySelectorAll('details.folded').forEach(function (folded) {
+    folded.addEventListener('toggle', function () {
+      if (folded.open) folded.querySelectorAll('[data-chart]').forEach(draw);
+    });
+  });
+
   // Who drives the page can see when all is drawn.
   function report() {
-    var open = places.filter(function (place) { return place.dataset.state !== 'drawn' && place.dataset.state !== 'failed'; });
+    var open = places.filter(function (place) { return !isFolded(place) && place.dataset.state !== 'drawn' && place.dataset.state !== 'failed'; });
     if (open.length === 0) root.dataset.charts = 'drawn';
   }
 
@@ -417,11 +535,11 @@
   }, { rootMargin: '300px' });
   places.forEach(function (place) { watch.observe(place); });
   (function next() {
-    var open = places.find(function (place) { return !place.dataset.state; });
+    var open = places.find(function (place) { return !place.dataset.state && !isFolded(place); });
     if (open) { draw(open); setTimeout(next, 20); }
   })();
 
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  window.addEventListener('beforeprint', function () { root.dataset.theme = 'light'; printing = true; places.forEach(draw); redraw(); });
+  window.addEventListener('beforeprint', function () { root.dataset.theme = 'light'; printing = true; places.forEach(function (place) { if (!isFolded(place)) draw(place); }); redraw(); });
   window.addEventListener('afterprint', function () { delete root.dataset.theme; printing = false; redraw(); });
 })();

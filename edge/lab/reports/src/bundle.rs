@@ -8,7 +8,7 @@ mod read;
 
 pub use read::{Bundle, BundleError, BundleProblem, read_bundle};
 
-use crate::report::Report;
+use crate::report::{Report, Section};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -70,13 +70,7 @@ pub enum FileKind {
 
 #[derive(Serialize, Deserialize)]
 struct Sections {
-    sections: Vec<Sentences>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Sentences {
-    title: String,
-    lines: Vec<String>,
+    sections: Vec<Section>,
 }
 
 const MANIFEST: &str = "manifest.json";
@@ -146,11 +140,7 @@ fn files(report: &Report, texts: &[BundleText]) -> Vec<File> {
         add("captures", FileKind::Capture, &capture.source, ".json", encoded(capture));
     }
     if !report.sections.is_empty() {
-        let sentences = |section: &crate::Section| Sentences {
-            title: section.title.clone(),
-            lines: section.lines.clone(),
-        };
-        let sections = Sections { sections: report.sections.iter().map(sentences).collect() };
+        let sections = Sections { sections: report.sections.clone() };
         add("sections", FileKind::Sections, "sections", ".json", encoded(&sections));
     }
     for named in &report.experiments {

@@ -63,12 +63,14 @@ pub enum Scale {
     /// Evenly, from 0.
     #[default]
     Linear,
-    /// By powers of ten.
-    Log,
     /// By powers of two: doubled loads.
     Log2,
     /// By powers of ten, of nanoseconds: ticks have names such as `1 ms`.
     LogTime,
+    /// By powers of ten, of shares of a whole: ticks are percent.
+    LogShare,
+    /// By powers of ten, of a ratio to something: ticks are how much more or less, in percent.
+    Ratio,
 }
 
 /// One line.
@@ -149,8 +151,8 @@ pub struct View {
     pub operations: String,
     /// A caption.
     pub title: String,
-    /// What the buckets measure.
-    pub unit: String,
+    /// What the buckets measure, with the unit of their labels where those have none.
+    pub axis: String,
     /// Labels of the buckets.
     pub labels: Vec<String>,
     /// The top of the common scale.

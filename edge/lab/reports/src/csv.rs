@@ -1,8 +1,8 @@
 //! Tables as CSV (RFC 4180): stages, groups and seconds. Times are ns, rates are per second, nothing is rounded.
 
-use crate::figures::{OPERATIONS, PERCENTILES, Row, group_total, per_second, total};
+use crate::figures::{OPERATIONS, PERCENTILES, Row, group_total, operation_rows, total};
 use crate::report::Report;
-use measured::{Interval, Measured, Run, StageRun};
+use measured::{Interval, Run, StageRun};
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,16 +64,9 @@ fn write_stage([stages, groups, seconds]: &mut [String; 3], place: &[String], st
     fields.push(stage.stalls.len().to_string());
     stages.push_str(&line(fields));
     for group in &stage.groups {
-        let mut rows: Vec<(&str, Row)> = (OPERATIONS.into_iter().zip(&group.operations))
-            .filter(|(_, of)| of.ios + of.errors > 0)
-            .map(|(operation, of)| (operation, operation_row(of, group.seconds)))
-            .collect();
-        rows.push(("all", group_total(group)));
-        for (operation, row) in rows {
+        for row in operation_rows(group).chain([group_total(group)]) {
             let mut fields = place.to_vec();
-            fields.extend(
-                [&group.name, group.vm.as_ref().unwrap_or(&String::new()), operation].map(String::from),
-            );
+            fields.extend([&group.name, group.vm.as_deref().unwrap_or(""), row.operation].map(String::from));
             fields.extend([group.seconds.to_string(), group.outstanding.to_string()]);
             fields.extend(figures(&row));
             groups.push_str(&line(fields));
@@ -88,17 +81,6 @@ fn write_stage([stages, groups, seconds]: &mut [String; 3], place: &[String], st
                 }
             }
         }
-    }
-}
-
-fn operation_row(of: &Measured, seconds: f64) -> Row {
-    Row {
-        group: String::new(),
-        operation: "",
-        outstanding: 0,
-        iops: per_second(of.ios, seconds),
-        bytes_per_second: per_second(of.bytes, seconds),
-        measured: of.clone(),
     }
 }
 

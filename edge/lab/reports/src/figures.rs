@@ -1,6 +1,6 @@
 //! The figures that people look for, from what was measured.
 
-use measured::{GroupRun, Measured, Run, StageRun};
+use measured::{GroupRun, Measured, StageRun};
 use statistics::{Histogram, words};
 
 /// The percentiles of every table: share and name.
@@ -34,23 +34,25 @@ pub struct Row {
 pub fn rows(stage: &StageRun) -> Vec<Row> {
     let mut rows = Vec::new();
     for group in &stage.groups {
-        for (operation, of) in OPERATIONS.into_iter().zip(&group.operations) {
-            if of.ios + of.errors > 0 {
-                rows.push(Row {
-                    group: group.name.clone(),
-                    operation,
-                    outstanding: group.outstanding,
-                    iops: per_second(of.ios, group.seconds),
-                    bytes_per_second: per_second(of.bytes, group.seconds),
-                    measured: of.clone(),
-                });
-            }
-        }
+        rows.extend(operation_rows(group));
     }
     if rows.len() != 1 {
         rows.push(total(stage));
     }
     rows
+}
+
+/// The operations that a group did, a row each.
+pub fn operation_rows(group: &GroupRun) -> impl Iterator<Item = Row> {
+    let done = OPERATIONS.into_iter().zip(&group.operations).filter(|(_, of)| of.ios + of.errors > 0);
+    done.map(|(operation, of)| Row {
+        group: group.name.clone(),
+        operation,
+        outstanding: group.outstanding,
+        iops: per_second(of.ios, group.seconds),
+        bytes_per_second: per_second(of.bytes, group.seconds),
+        measured: of.clone(),
+    })
 }
 
 /// A stage as one row.
@@ -66,14 +68,18 @@ pub fn total(stage: &StageRun) -> Row {
 }
 
 /// A stage in words: `4k random read: 67.8 k IOPS, 265 MiB/s, mean 0.47 ms, p99 1.2 ms with 32 outstanding`. Where it has several
-/// groups, a few of them follow.
-pub fn headlines(run: &Run, stage: &StageRun) -> Vec<String> {
+/// groups, a few of them follow. `place` is what the stage is called.
+pub fn headlines(place: &str, stage: &StageRun) -> Vec<String> {
     const GROUPS_TOLD_MAX: usize = 4;
-    let mut lines = vec![headline(&crate::report::stage_name(run, stage), &total(stage))];
-    if (2..=GROUPS_TOLD_MAX).contains(&stage.groups.len()) {
-        lines.extend(stage.groups.iter().map(|group| headline(&group.name, &group_total(group))));
+    match stage.groups.len() {
+        0 | 1 => vec![headline(place, &total(stage))],
+        count => {
+            let mut lines = vec![headline(&format!("{place}, {count} groups together"), &total(stage))];
+            let told = stage.groups.iter().filter(|_| count <= GROUPS_TOLD_MAX);
+            lines.extend(told.map(|group| headline(&group.name, &group_total(group))));
+            lines
+        }
     }
-    lines
 }
 
 fn headline(name: &str, of: &Row) -> String {

@@ -3,9 +3,9 @@
 //! The form is stable: fields may be added, none changes its meaning without a higher `report_version`. Times are seconds unless
 //! the name says ns or us, rates are per second, what was not measured is `null`.
 
-use crate::chart::experiment::{Compared, comparisons, verdict};
+use crate::chart::experiment::{Compared, comparisons};
 use crate::figures::per_second;
-use crate::report::{NamedExperiment, Report, stage_name};
+use crate::report::{NamedExperiment, Report, Section, stage_name};
 use measured::{GroupRun, Measured, Run, StageRun};
 use serde::Serialize;
 
@@ -36,13 +36,7 @@ struct Document<'a> {
     program: &'a str,
     runs: Vec<RunDocument<'a>>,
     experiments: Vec<ExperimentDocument<'a>>,
-    sections: Vec<SectionDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct SectionDocument<'a> {
-    title: &'a str,
-    lines: &'a [String],
+    sections: &'a [Section],
 }
 
 #[derive(Serialize)]
@@ -143,14 +137,13 @@ fn document<'a>(report: &'a Report<'a>) -> Document<'a> {
     // Runs of experiments come after those of their own, in the order of cells.
     let mut next = report.runs.len();
     let experiments = report.experiments.iter().map(|named| experiment_document(named, &mut next)).collect();
-    let section = |of: &'a crate::Section| SectionDocument { title: &of.title, lines: &of.lines };
     Document {
         report_version: REPORT_VERSION,
         title: &report.title,
         program: &report.program,
         runs,
         experiments,
-        sections: report.sections.iter().map(section).collect(),
+        sections: &report.sections,
     }
 }
 
@@ -242,7 +235,7 @@ fn experiment_document<'a>(named: &NamedExperiment<'a>, next: &mut usize) -> Exp
         }
     });
     let compared = |of: Compared| ComparedDocument {
-        verdict: verdict(&of),
+        verdict: of.verdict(),
         about: of.about,
         figure: of.figure,
         comparison: of.comparison,

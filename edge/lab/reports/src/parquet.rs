@@ -36,11 +36,17 @@ struct Place {
 /// # Errors
 /// When the writer refuses: it writes to memory, so only for want of it or by a fault of its own.
 pub fn parquet_intervals(report: &Report) -> Result<Vec<u8>, ParquetError> {
-    let reals = ["second", "mean_ns"];
-    let counts = ["ios", "bytes", "min_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"];
-    let order = ["second", "ios", "bytes", "min_ns", "mean_ns", "p50_ns", "p99_ns", "p999_ns", "max_ns"];
-    let columns = order.iter().map(|&name| (name, reals.contains(&name), false));
-    let mut table = Table::new(columns.collect(), &counts)?;
+    let mut table = Table::new(&[
+        ("second", Kind::Real),
+        ("ios", Kind::Whole),
+        ("bytes", Kind::Whole),
+        ("min_ns", Kind::Whole),
+        ("mean_ns", Kind::Real),
+        ("p50_ns", Kind::Whole),
+        ("p99_ns", Kind::Whole),
+        ("p999_ns", Kind::Whole),
+        ("max_ns", Kind::Whole),
+    ])?;
     each_interval(report, &mut |place, at, histogram, bytes| {
         let real = |value: f64| Value::Real(Some(value));
         let whole = |value: Option<u64>| Value::Whole(value.unwrap_or(0));
@@ -67,13 +73,12 @@ pub fn parquet_intervals(report: &Report) -> Result<Vec<u8>, ParquetError> {
 /// # Errors
 /// As [`parquet_intervals`].
 pub fn parquet_buckets(report: &Report) -> Result<Vec<u8>, ParquetError> {
-    let columns = vec![
-        ("second", true, true),
-        ("from_ns", false, false),
-        ("to_ns", false, false),
-        ("count", false, false),
-    ];
-    let mut table = Table::new(columns, &["from_ns", "to_ns", "count"])?;
+    let mut table = Table::new(&[
+        ("second", Kind::RealOrNull),
+        ("from_ns", Kind::Whole),
+        ("to_ns", Kind::Whole),
+        ("count", Kind::Whole),
+    ])?;
     let mut push = |place: &Place, second: Option<f64>, histogram: &Histogram| {
         histogram.buckets().try_for_each(|bucket| {
             let whole = [bucket.from_ns, bucket.to_ns, bucket.count].map(Value::Whole);
@@ -137,6 +142,17 @@ fn each_interval(report: &Report, take: &mut TakeInterval) -> Result<(), Parquet
     Ok(())
 }
 
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Counts and times in ns.
+    Whole,
+    /// Reals, in every row.
+    Real,
+    /// Reals, in some rows.
+    RealOrNull,
+}
+
 enum Value {
     Whole(u64),
     Real(Option<f64>),
@@ -153,19 +169,21 @@ struct Table {
     schema: SchemaRef,
     places: Vec<Place>,
     columns: Vec<Column>,
-    nullable: Vec<bool>,
+    kinds: Vec<Kind>,
 }
 
 const NAMES: [&str; 4] = ["run", "stage", "group", "operation"];
 
 impl Table {
-    /// A table of places and these columns (name, whether it holds reals, whether they may be missing).
-    fn new(columns: Vec<(&str, bool, bool)>, counts: &[&str]) -> Result<Table, ParquetError> {
+    /// A table of places and these columns.
+    fn new(columns: &[(&str, Kind)]) -> Result<Table, ParquetError> {
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
         let mut fields = vec![text("run"), text("stage"), Field::new("repeat", DataType::UInt32, false)];
         fields.extend([text("group"), text("operation")]);
-        fields.extend(columns.iter().map(|&(name, real, nullable)| {
-            Field::new(name, if real { DataType::Float64 } else { DataType::UInt64 }, nullable)
+        fields.extend(columns.iter().map(|&(name, kind)| match kind {
+            Kind::Whole => Field::new(name, DataType::UInt64, false),
+            Kind::Real => Field::new(name, DataType::Float64, false),
+            Kind::RealOrNull => Field::new(name, DataType::Float64, true),
         }));
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let mut properties = WriterProperties::builder()
@@ -174,27 +192,20 @@ impl Table {
         for name in NAMES {
             properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), true);
         }
-        for &(name, real, _) in &columns {
-            let encoding = match (real, counts.contains(&name)) {
-                (true, _) => Encoding::BYTE_STREAM_SPLIT,
-                (false, true) => Encoding::DELTA_BINARY_PACKED,
-                (false, false) => Encoding::PLAIN,
+        for &(name, kind) in columns {
+            let encoding = match kind {
+                Kind::Real | Kind::RealOrNull => Encoding::BYTE_STREAM_SPLIT,
+                Kind::Whole => Encoding::DELTA_BINARY_PACKED,
             };
             properties = properties.set_column_encoding(ColumnPath::from(name), encoding);
         }
         let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.build()))?;
-        let empty = |&(_, real, _): &(&str, bool, bool)| match real {
-            true => Column::Real(Vec::new()),
-            false => Column::Whole(Vec::new()),
+        let kinds: Vec<Kind> = columns.iter().map(|&(_, kind)| kind).collect();
+        let empty = |kind: &Kind| match kind {
+            Kind::Whole => Column::Whole(Vec::new()),
+            Kind::Real | Kind::RealOrNull => Column::Real(Vec::new()),
         };
-        let nullable = columns.iter().map(|column| column.2).collect();
-        Ok(Table {
-            writer,
-            schema,
-            places: Vec::new(),
-            columns: columns.iter().map(empty).collect(),
-            nullable,
-        })
+        Ok(Table { writer, schema, places: Vec::new(), columns: kinds.iter().map(empty).collect(), kinds })
     }
 
     fn push(&mut self, place: &Place, values: Vec<Value>) -> Result<(), ParquetError> {
@@ -223,10 +234,12 @@ impl Table {
         let mut arrays: Vec<ArrayRef> =
             vec![text(|place| &place.run), text(|place| &place.stage), Arc::new(repeats)];
         arrays.extend([text(|place| &place.group), text(|place| place.operation)]);
-        for (column, nullable) in self.columns.iter_mut().zip(&self.nullable) {
+        for (column, kind) in self.columns.iter_mut().zip(&self.kinds) {
             arrays.push(match column {
                 Column::Whole(values) => Arc::new(UInt64Array::from(std::mem::take(values))),
-                Column::Real(values) if *nullable => Arc::new(Float64Array::from(std::mem::take(values))),
+                Column::Real(values) if *kind == Kind::RealOrNull => {
+                    Arc::new(Float64Array::from(std::mem::take(values)))
+                }
                 Column::Real(values) => {
                     Arc::new(Float64Array::from_iter_values(std::mem::take(values).into_iter().flatten()))
                 }

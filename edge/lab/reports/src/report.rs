@@ -2,6 +2,7 @@
 
 use lens::Capture;
 use measured::{ExperimentRun, Run};
+use serde::{Deserialize, Serialize};
 
 /// Everything that one report shows. Any part may be empty.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +40,7 @@ pub struct NamedExperiment<'a> {
 }
 
 /// Sentences under a heading.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// The heading.
     pub title: String,
@@ -86,6 +87,26 @@ pub(crate) fn experiment_runs(experiment: &ExperimentRun) -> impl Iterator<Item 
     })
 }
 
+/// Names without what tells nobody anything: folders and the endings of our own files, unless two would then be called alike.
+pub(crate) fn short_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let short = |name: &'a str| -> &'a str {
+        let file = name.rsplit('/').next().filter(|file| !file.is_empty()).unwrap_or(name);
+        [".json", ".tar.zst"].iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file)
+    };
+    let is_path = |name: &str| name.ends_with(".json") || name.ends_with(".tar.zst");
+    let names: Vec<&str> = names.collect();
+    let called: Vec<&str> = names.iter().map(|name| if is_path(name) { short(name) } else { name }).collect();
+    let is_unique = |name: &str| called.iter().filter(|other| **other == name).count() == 1;
+    let choose = |(name, called): (&&str, &&str)| if is_unique(called) { *called } else { *name }.to_owned();
+    names.iter().zip(&called).map(choose).collect()
+}
+
+/// What a stage is called where those of other runs are, too: by its run, and by its own name where the run has several.
+pub(crate) fn place(name: &str, run: &Run, stage: &measured::StageRun) -> String {
+    let at = stage_name(run, stage);
+    if run.stages.len() == 1 || at == name { name.to_owned() } else { format!("{name}: {at}") }
+}
+
 /// A stage's name with its repeat where there are several: `4k random read, 2 of 3`. Files may name stages that the plan does
 /// not have.
 pub(crate) fn stage_name(run: &Run, stage: &measured::StageRun) -> String {
@@ -95,5 +116,19 @@ pub(crate) fn stage_name(run: &Run, stage: &measured::StageRun) -> String {
         }
         Some(planned) => planned.name.clone(),
         None => format!("stage {}", stage.stage + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_folders_and_endings_unless_two_would_be_alike() {
+        let check =
+            |names: &[&str], expected: &[&str]| assert_eq!(short_names(names.iter().copied()), expected);
+        check(&["out/before.json", "out/after.json"], &["before", "after"]);
+        check(&["a/run.json", "b/run.json", "run/x.json"], &["a/run.json", "b/run.json", "x"]);
+        check(&["70/30 read", "/"], &["70/30 read", "/"]);
     }
 }

@@ -26,6 +26,26 @@ const JUDGE: &str = "<script>
     new MutationObserver(look).observe(root, { attributes: true });
     look();
   });
+  // What is folded is drawn once it is opened.
+  document.querySelectorAll('details.folded').forEach((folded) => { folded.open = true; });
+  const places = [...document.querySelectorAll('[data-chart]')];
+  await new Promise((resolve) => {
+    const look = () => (places.every((place) => ['drawn', 'failed'].includes(place.dataset.state)) ? resolve() : setTimeout(look, 50));
+    look();
+  });
+  const scenes = [...document.querySelectorAll('.solid')].map((solid) => {
+    const { annotations, xaxis, yaxis, zaxis } = solid._fullLayout.scene;
+    return {
+      disks: annotations.map((note) => note.text), axes: [xaxis, yaxis, zaxis].map((axis) => axis.title.text),
+      tops: solid.data.map((surface) => Math.max(...surface.z.flat())), range: zaxis.range[1], labels: yaxis.ticktext.length,
+    };
+  });
+  const overlaps = [...document.querySelectorAll('figure.chart')].filter((figure) => {
+    const plot = figure.querySelector('.plot'), caption = figure.querySelector('figcaption');
+    const bottom = Math.max(...[...plot.querySelectorAll('.main-svg, canvas')].map((part) => part.getBoundingClientRect().bottom));
+    return bottom > caption.getBoundingClientRect().top + 1;
+  }).length;
+  const wide = document.documentElement.scrollWidth > innerWidth;
   const colours = [];
   for (const solid of document.querySelectorAll('.solid')) {
     try {
@@ -43,12 +63,12 @@ const JUDGE: &str = "<script>
     colours.push(seen.size);
     } catch (error) { complaints.push('picture: ' + error); }
   }
-  const states = [...document.querySelectorAll('[data-chart]')].map((place) => place.dataset.state);
+  const states = places.map((place) => place.dataset.state);
   const marks = [...document.querySelectorAll('.plot')].filter((place) => place.querySelector('.main-svg, canvas')).length;
   document.body.innerHTML = '';
   const verdict = document.createElement('pre');
   verdict.id = 'verdict';
-  verdict.textContent = JSON.stringify({ colours, states, marks, complaints });
+  verdict.textContent = JSON.stringify({ colours, states, marks, complaints, scenes, overlaps, wide });
   document.body.appendChild(verdict);
 })();
 </script>";
@@ -113,6 +133,16 @@ fn a_browser_draws_every_chart_without_complaint() {
     assert_eq!(found["marks"], charts);
     let colours: Vec<u64> =
         found["colours"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+    let scene = &found["scenes"][0];
+    assert_eq!(scene["disks"], serde_json::json!(["<b>vm1</b>", "<b>vm2</b>"]));
+    assert_eq!(scene["axes"], serde_json::json!(["seconds", "latency", "I/Os per s"]));
+    let tops = scene["tops"].as_array().unwrap();
+    let range = scene["range"].as_f64().unwrap();
+    let stands = |top: &serde_json::Value| (range * 0.05..=range * 1.01).contains(&top.as_f64().unwrap());
+    assert!(tops.len() == 2 && tops.iter().all(stands), "both disks stand on one scale: {scene}");
+    assert!(scene["labels"].as_u64().unwrap() >= 6, "buckets of both disks are named: {scene}");
+    assert_eq!(found["overlaps"], 0, "pictures lie over what stands below them");
+    assert_eq!(found["wide"], false, "the page is wider than the window");
     assert!(
         colours.len() == 1 && colours.iter().all(|&count| count > 200),
         "surfaces are flat or missing: {colours:?}"

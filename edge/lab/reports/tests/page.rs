@@ -3,6 +3,7 @@
 
 mod common;
 
+use measured::Conclusion;
 use reports::{NamedExperiment, NamedRun, Report, Section, html};
 
 fn full(run: &measured::Run, experiment: &measured::ExperimentRun) -> String {
@@ -41,9 +42,10 @@ fn conclusions_come_first_and_the_method_last() {
         "<h3>B against A</h3>",
         "Throughput by load",
         "Figures of every run",
+        // Two disks beside one another are what this is about.
+        "<h2>What the disks saw</h2>",
         "<h2>Over time</h2>",
         "Heat map of latency",
-        "<h2>What the disks saw</h2>",
         "<h2>How it was measured</h2>",
         "host1",
     ];
@@ -69,6 +71,46 @@ fn every_chart_has_its_data_as_a_table() {
         let table = text_between(figure, "<details>", "</details>");
         assert!(table.matches("<tr>").count() > 1, "{figure}");
     }
+}
+
+#[test]
+fn a_verdict_is_the_experiments_own_and_its_cells_are_folded() {
+    let mut experiment = common::experiment();
+    let about = "4k random read, outstanding 8".to_owned();
+    let own = "IOPS (A 80 k, B 100 k): cannot tell whether B differs from A: needs 6 more runs of each";
+    experiment.conclusions.push(Conclusion { about, text: own.to_owned() });
+    for cell in &experiment.cells {
+        experiment.conclusions.push(Conclusion { about: cell.label(), text: "of one cell alone".to_owned() });
+    }
+    let page = html(&Report::of_experiment(&experiment));
+    // By its figures alone B would be faster: the experiment knows of other comparisons.
+    let row = |outstanding: u64| {
+        let begin = format!("<th scope=\"row\">4k random read, outstanding {outstanding}</th><td>IOPS</td>");
+        text_between(&page, &begin, "</tr>").to_owned()
+    };
+    assert!(row(8).contains("cannot tell") && !row(8).contains("faster"), "{}", row(8));
+    assert!(row(16).contains("faster"), "{}", row(16));
+    let folded = text_between(&page, "<summary>Each cell by itself</summary>", "</details>");
+    assert_eq!(folded.matches("of one cell alone").count(), experiment.cells.len());
+    assert_eq!(page.matches("of one cell alone").count(), experiment.cells.len());
+}
+
+#[test]
+fn what_a_section_repeats_of_the_conclusions_is_told_once() {
+    let experiment = common::experiment();
+    let lines = vec!["sweet spot N = 8".to_owned(), "and this is new".to_owned()];
+    let sections = vec![Section { title: "Who slows whom".into(), lines }];
+    let page = html(&Report { sections, ..Report::of_experiment(&experiment) });
+    assert_eq!(body(&page).matches("sweet spot N = 8").count(), 1);
+    assert!(page.contains("and this is new"));
+}
+
+#[test]
+fn runs_go_by_their_names_and_not_by_their_paths() {
+    let run = common::run("mix", &[("vm1", 8, 200)], 5);
+    let page = html(&Report::of_runs("t", [("out/before.json", &run), ("out/after.json", &run)]));
+    assert!(page.contains("<h3>before</h3>") && page.contains("<h3>after</h3>"));
+    assert!(!body(&page).contains("out/"), "a path tells nobody anything");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn json_has_figures_findings_and_cells_that_name_their_runs() {
         }
     }
     let words = document["experiments"][0]["comparisons"][0]["verdict"].as_str().unwrap();
-    assert!(words.starts_with("faster by "), "{words}");
+    assert!(words.starts_with("B is faster by "), "{words}");
 }
 
 /// A place of a Parquet file: run, stage, repeat, group, operation.

@@ -59,7 +59,7 @@ pub struct ReadError {
     pub file: String,
     /// What it was read as.
     pub kind: Kind,
-    /// The line, from 1.
+    /// The line, from 1; the last one for what the whole lacks. None where the whole is nothing that is known.
     pub line: Option<usize>,
     /// The column, from 1.
     pub column: Option<usize>,

@@ -51,7 +51,7 @@ pub fn kind_of(text: &str) -> Option<Kind> {
 /// that names no tool may tell it there. `caption` is what is said about a table elsewhere ("threads = 4, outstanding = 16
 /// per thread"); other kinds do not need it.
 pub fn read(file: &str, text: &str, caption: Option<&str>) -> Result<ResultSet, ReadError> {
-    match kind_of(text) {
+    let found = match kind_of(text) {
         Some(Kind::FioJson) => fio_json::read(file, text),
         Some(Kind::FioLog) => fio_log::read(file, text),
         Some(Kind::FioHistogramLog) => fio_log::read_histograms(file, text),
@@ -63,8 +63,10 @@ pub fn read(file: &str, text: &str, caption: Option<&str>) -> Result<ResultSet, 
         Some(Kind::IometerCsv) => iometer::read(file, text),
         Some(Kind::Hcibench) => hcibench::read_summary(file, text),
         Some(Kind::Table) => table::read(file, text, caption),
-        Some(Kind::Unknown) | None => Err(unknown(file, text)),
-    }
+        Some(Kind::Unknown) | None => return Err(unknown(file, text)),
+    };
+    // What the whole lacks was looked for until its last line.
+    found.map_err(|error| ReadError { line: error.line.or(Some(text.lines().count().max(1))), ..error })
 }
 
 /// Reads the files of an HCIBench test: (path, text) of each, with `/` between folders. One set per case.

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 const TABLE: &str = include_str!("../tests/data/striping-sweep-fio.csv");
 
@@ -114,16 +115,16 @@ fn damaged(text: &str, damage: &Damage) -> String {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
-    #[test]
-    fn no_damage_makes_a_reader_or_the_audit_panic(
-        which in any::<prop::sample::Index>(),
-        damages in prop::collection::vec(damage(), 1..4),
-    ) {
-        let all = valid();
-        let (file, _, text) = &all[which.index(all.len())];
+/// Damages a text of a kind again and again, 100 times unless PROPTEST_CASES asks for more: there is a result, or an error with
+/// its file and the way out.
+fn withstands(kind: Kind) {
+    let config = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { config.cases } else { 100 };
+    let mut runner = TestRunner::new(ProptestConfig { cases, failure_persistence: None, ..config });
+    let (file, _, text) =
+        valid().into_iter().find(|(_, of, _)| *of == kind).expect("there is one of each kind");
+    let damages = prop::collection::vec(damage(), 1..4);
+    let done = runner.run(&damages, |damages| {
         let broken = damages.iter().fold(text.clone(), |text, damage| damaged(&text, damage));
         match read(file, &broken, None) {
             Ok(set) => {
@@ -133,11 +134,80 @@ proptest! {
                 let audit = audit(&[set], &Claims::default());
                 prop_assert!(audit.to_string().starts_with("Audit of"));
             }
-            Err(error) => prop_assert!(!error.way_out.is_empty()),
+            Err(error) => {
+                prop_assert!(error.to_string().starts_with(file) && !error.way_out.is_empty(), "{}", error);
+                prop_assert!(error.line.is_none_or(|line| line <= broken.lines().count() + 1), "{}", error);
+            }
         }
         let path = format!("t/c/{file}");
         let _ = read_folder(&[(&path, &broken), ("t/c-res.txt", &broken)]);
+        Ok(())
+    });
+    done.unwrap_or_else(|error| panic!("{kind}: {error}"));
+}
+
+#[test]
+fn no_damage_makes_the_reader_of_fio_json_panic() {
+    withstands(Kind::FioJson);
+}
+
+#[test]
+fn no_damage_makes_the_readers_of_fios_logs_panic() {
+    withstands(Kind::FioLog);
+    withstands(Kind::FioHistogramLog);
+}
+
+#[test]
+fn no_damage_makes_the_readers_of_diskspd_panic() {
+    withstands(Kind::DiskspdText);
+    withstands(Kind::DiskspdXml);
+}
+
+#[test]
+fn no_damage_makes_the_readers_of_vdbench_panic() {
+    withstands(Kind::VdbenchSummary);
+    withstands(Kind::VdbenchFlatfile);
+    withstands(Kind::VdbenchHistogram);
+}
+
+#[test]
+fn no_damage_makes_the_reader_of_iometer_panic() {
+    withstands(Kind::IometerCsv);
+}
+
+#[test]
+fn no_damage_makes_the_reader_of_hcibench_panic() {
+    withstands(Kind::Hcibench);
+}
+
+#[test]
+fn no_damage_makes_the_reader_of_tables_panic() {
+    withstands(Kind::Table);
+}
+
+#[test]
+fn what_is_cut_off_is_refused_with_its_place_or_read_as_far_as_it_goes() {
+    const CUTS: usize = 200;
+    for (file, kind, text) in valid() {
+        for part in 1..CUTS {
+            let cut = text.floor_char_boundary(text.len() * part / CUTS);
+            let Err(error) = read(file, &text[..cut], None) else { continue };
+            let message = error.to_string();
+            assert!(message.starts_with(file) && !error.way_out.is_empty(), "{message}");
+            // What is too short to be told apart has no line; all else says where.
+            let lines = text[..cut].lines().count();
+            let is_placed = match error.line {
+                // A text may end with the end of a line: then the next is where it lacks something.
+                Some(line) => (1..=lines + 1).contains(&line),
+                None => error.kind == Kind::Unknown,
+            };
+            assert!(is_placed, "{kind} cut at {cut} of {}: {message}", text.len());
+        }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn no_text_makes_a_reader_panic(text in "\\PC{0,300}", caption in "\\PC{0,80}") {

@@ -42,6 +42,7 @@ type Key = (String, String);
 
 /// Compares `sides` (name, results). `effect` is the smallest difference that matters, as a share.
 pub fn compare(sides: &[(String, Vec<ResultSet>)], effect: f64) -> Comparisons {
+    let names = short_names(&sides.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>());
     let tables: Vec<BTreeMap<Key, Vec<&Run>>> = sides.iter().map(|(_, sets)| by_job(sets)).collect();
     let mut rows = Vec::new();
     let mut left_out = Vec::new();
@@ -49,24 +50,37 @@ pub fn compare(sides: &[(String, Vec<ResultSet>)], effect: f64) -> Comparisons {
         for (key, runs) in table {
             match tables[0].get(key) {
                 Some(first) => rows.extend(rows_of(key, side, first, runs, effect)),
-                None => left_out.push(format!("{} has {}, {} has not", sides[side].0, key.0, sides[0].0)),
+                None => left_out.push(format!("{} has {}, {} has not", names[side], key.0, names[0])),
             }
         }
         let missing = tables[0].keys().filter(|key| !table.contains_key(*key));
-        left_out
-            .extend(missing.map(|key| format!("{} has {}, {} has not", sides[0].0, key.0, sides[side].0)));
+        left_out.extend(missing.map(|key| format!("{} has {}, {} has not", names[0], key.0, names[side])));
     }
-    control_chance(&mut rows);
-    Comparisons { sides: sides.iter().map(|(name, _)| name.clone()).collect(), rows, left_out }
+    control_chance(&mut rows, &names);
+    Comparisons { sides: names, rows, left_out }
+}
+
+/// What sides are called: what their files have in common (folders, endings) tells nobody anything.
+fn short_names(sides: &[&str]) -> Vec<String> {
+    let without = |side: &str| {
+        let files = side.split(',').map(|file| {
+            let name = file.trim_end_matches('/').rsplit('/').next().unwrap_or(file);
+            name.strip_suffix(".json").unwrap_or(name)
+        });
+        files.collect::<Vec<&str>>().join(" + ")
+    };
+    let short: Vec<String> = sides.iter().map(|side| without(side)).collect();
+    let is_unique = short.iter().enumerate().all(|(at, name)| !short[..at].contains(name));
+    if is_unique { short } else { sides.iter().map(|side| (*side).to_owned()).collect() }
 }
 
 /// Among many rows some would seem different by chance alone: what does not hold for all of them together is not claimed.
-fn control_chance(rows: &mut [Row]) {
+fn control_chance(rows: &mut [Row], names: &[String]) {
     const FALSE_DISCOVERIES: f64 = 0.05;
     let mut comparisons: Vec<Comparison> = rows.iter().map(|row| row.comparison.clone()).collect();
     compare::control_chance(&mut comparisons, FALSE_DISCOVERIES);
     for (row, comparison) in rows.iter_mut().zip(comparisons) {
-        row.verdict = comparison.verdict.to_string();
+        row.verdict = comparison.verdict.sentence(&names[0], &names[row.side]);
         row.comparison = comparison;
     }
 }
@@ -90,7 +104,8 @@ fn rows_of(key: &Key, side: usize, a: &[&Run], b: &[&Run], effect: f64) -> Vec<R
             side,
             a: comparison.a.mean,
             b: comparison.b.mean,
-            verdict: comparison.verdict.to_string(),
+            // Known once chance is controlled for, over all rows together.
+            verdict: String::new(),
             comparison,
         })
     };
@@ -126,26 +141,41 @@ impl fmt::Display for Comparisons {
                 "IOPS" => words::rate(value),
                 _ => words::milliseconds(value),
             };
+            let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
             writeln!(
                 formatter,
-                "{} of {}: {} in {} ({} runs), {} in {} ({} runs): {}",
-                row.figure,
+                "{}, {}: {} in {} ({}), {} in {} ({}): {}",
                 row.job,
+                row.figure,
                 show(row.a),
                 self.sides[0],
-                row.comparison.a.runs,
+                runs(row.comparison.a.runs),
                 show(row.b),
                 self.sides[row.side],
-                row.comparison.b.runs,
+                runs(row.comparison.b.runs),
                 row.verdict
             )?;
         }
         for text in &self.left_out {
-            writeln!(formatter, "left out: {text}")?;
+            writeln!(formatter, "Left out: {text}.")?;
         }
         if self.rows.is_empty() {
             writeln!(formatter, "the sides have no job in common: nothing can be compared")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_are_called_by_their_files_unless_two_would_be_alike() {
+        let check = |sides: &[&str], expected: &[&str]| assert_eq!(short_names(sides), expected);
+        check(&["out/before.json", "out/after.json"], &["before", "after"]);
+        check(&["a/1.json,a/2.json", "b/3.json,b/4.json"], &["1 + 2", "3 + 4"]);
+        check(&["a/run.json", "b/run.json"], &["a/run.json", "b/run.json"]);
+        check(&["hcibench/", "striping.csv"], &["hcibench", "striping.csv"]);
     }
 }

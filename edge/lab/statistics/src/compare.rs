@@ -16,6 +16,10 @@ mod tests;
 const POWER: f64 = 0.80;
 /// No verdict asks for more runs of each than this; it then says "more than".
 const RUNS_MAX: usize = 1_000;
+/// How a verdict begins that is none.
+const CANNOT_TELL: &str = "cannot tell";
+/// How it begins where there are too few runs for any.
+const ONE_RUN: &str = "a single run supports no claim";
 
 /// Which way is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,14 +133,77 @@ impl std::fmt::Display for Verdict {
             Verdict::CannotTell { more_runs } if *more_runs >= RUNS_MAX => {
                 write!(
                     f,
-                    "cannot tell: needs more than {RUNS_MAX} more runs of each; find what makes them differ first"
+                    "{CANNOT_TELL}: needs more than {RUNS_MAX} more runs of each; find what makes them differ first"
                 )
             }
-            Verdict::CannotTell { more_runs: 1 } => write!(f, "cannot tell: needs 1 more run of each"),
+            Verdict::CannotTell { more_runs: 1 } => write!(f, "{CANNOT_TELL}: needs 1 more run of each"),
             Verdict::CannotTell { more_runs } => {
-                write!(f, "cannot tell: needs {more_runs} more runs of each")
+                write!(f, "{CANNOT_TELL}: needs {more_runs} more runs of each")
             }
-            Verdict::OneRun => write!(f, "one run each: supports no claim"),
+            Verdict::OneRun => write!(f, "{ONE_RUN}: repeat both"),
+        }
+    }
+}
+
+impl Verdict {
+    /// The whole sentence, without its full stop: "B is faster by 12 % to 19 %", "A and B: no difference larger than 1.5 %".
+    pub fn sentence(&self, a: &str, b: &str) -> String {
+        match self {
+            Verdict::Faster { .. } | Verdict::Slower { .. } => format!("{b} is {self}"),
+            Verdict::NoDifference { .. } => format!("{a} and {b}: {self}"),
+            Verdict::CannotTell { .. } => {
+                let rest = self.to_string();
+                let needs = rest.strip_prefix(CANNOT_TELL).expect("its own words begin so");
+                format!("{CANNOT_TELL} whether {b} differs from {a}{needs}")
+            }
+            Verdict::OneRun => self.to_string(),
+        }
+    }
+
+    /// In a word or two, for a table.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Verdict::Faster { .. } => Outcome::Faster,
+            Verdict::Slower { .. } => Outcome::Slower,
+            Verdict::NoDifference { .. } => Outcome::NoDifference,
+            Verdict::CannotTell { .. } | Verdict::OneRun => Outcome::CannotTell,
+        }
+    }
+}
+
+/// A verdict without its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// B is faster.
+    Faster,
+    /// B is slower.
+    Slower,
+    /// None that matters.
+    NoDifference,
+    /// Neither is shown.
+    CannotTell,
+}
+
+impl Outcome {
+    /// In a word or two, of B.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Faster => "faster",
+            Outcome::Slower => "slower",
+            Outcome::NoDifference => "no difference",
+            Outcome::CannotTell => CANNOT_TELL,
+        }
+    }
+
+    /// What a sentence of [`Verdict::sentence`] says, as kept results have it; nothing for other sentences.
+    pub fn of_sentence(sentence: &str) -> Option<Outcome> {
+        let found = |begin: &str| sentence.contains(begin);
+        match () {
+            () if found("is faster by ") => Some(Outcome::Faster),
+            () if found("is slower by ") => Some(Outcome::Slower),
+            () if found("no difference larger than ") => Some(Outcome::NoDifference),
+            () if found(CANNOT_TELL) || found(ONE_RUN) => Some(Outcome::CannotTell),
+            () => None,
         }
     }
 }

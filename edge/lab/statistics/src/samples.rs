@@ -23,7 +23,8 @@ pub struct Mean {
     pub mean: f64,
     /// Their standard deviation (n - 1 in the divisor); missing for one run.
     pub stddev: Option<f64>,
-    /// Where the true mean lies with the confidence asked for, by Student's t; missing for one run.
+    /// Where the true mean lies with the confidence asked for, by Student's t. Missing for one run, and where no run is below
+    /// zero but the interval would be: such runs are too few, or differ too much, for one.
     pub interval: Option<(f64, f64)>,
     /// Standard deviation by mean; missing for one run or a mean of zero.
     pub variation: Option<f64>,
@@ -50,6 +51,9 @@ pub fn mean_of_runs(runs: &[f64], confidence: f64) -> Option<Mean> {
         let reach = t * stddev / (runs.len() as f64).sqrt();
         (mean - reach, mean + reach)
     });
+    // Nobody serves fewer than no I/Os: what reaches below zero is no interval of a rate or a time.
+    let is_possible = |&(low, _): &(f64, f64)| low >= 0.0 || runs.iter().any(|&value| value < 0.0);
+    let interval = interval.filter(is_possible);
     let variation = stddev.filter(|_| mean != 0.0).map(|stddev| stddev / mean.abs());
     Some(Mean { runs: runs.len(), mean, stddev, interval, variation })
 }
@@ -67,7 +71,7 @@ pub struct Within {
     pub autocorrelation: f64,
     /// How many independent samples would tell as much: n (1 - r) / (1 + r), at most n.
     pub effective: f64,
-    /// Where the run's mean lies at 95 %, from the means of 20 batches; missing below 40 samples.
+    /// Where the run's mean lies at 95 %, from the means of 20 batches; missing below 40 samples, and as in [`Mean`].
     pub interval: Option<(f64, f64)>,
     /// True above [`NOISE_WITHIN_MAX`].
     pub noisy: bool,
@@ -145,6 +149,17 @@ mod tests {
         assert!((low - 95.0317).abs() < 1e-3 && (high - 104.9683).abs() < 1e-3, "{low} {high}");
         assert!(!mean.is_noisy());
         assert!(mean_of_runs(&[80.0, 100.0, 120.0], 0.95).unwrap().is_noisy());
+    }
+
+    #[test]
+    fn an_interval_of_rates_never_reaches_below_zero() {
+        // Two runs of 500 and 1,500 IOPS: Student's t would say -5,353 to 7,353.
+        let mean = mean_of_runs(&[500.0, 1_500.0], 0.95).unwrap();
+        assert_eq!((mean.mean, mean.interval), (1_000.0, None));
+        assert!(mean.is_noisy());
+        // Differences may be negative, and so may their interval.
+        let (low, high) = mean_of_runs(&[-500.0, 1_500.0], 0.95).unwrap().interval.unwrap();
+        assert!(low < -500.0 && high > 1_500.0, "{low} {high}");
     }
 
     #[test]

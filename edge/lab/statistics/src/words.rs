@@ -25,9 +25,16 @@ pub fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Seconds as milliseconds with two digits after the point: "0.50 ms", "217.08 ms".
+/// Seconds as milliseconds with two digits after the point, or more where they would be lost: "0.50 ms", "217.08 ms",
+/// "0.0041 ms".
 pub fn milliseconds(seconds: f64) -> String {
-    format!("{:.2} ms", seconds * 1e3)
+    let value = seconds * 1e3;
+    let digits = match value.abs() {
+        size if size >= 0.0995 || size == 0.0 => 2,
+        size if size >= 0.009_95 => 3,
+        _ => 4,
+    };
+    format!("{value:.digits$} ms")
 }
 
 /// I/Os per second: "850", "67.8 k", "2.02 M".
@@ -56,6 +63,10 @@ mod tests {
         check(number(4.0), "4");
         check(number(0.3117), "0.312");
         check(milliseconds(0.00050475), "0.50 ms");
+        check(milliseconds(0.217_078), "217.08 ms");
+        check(milliseconds(0.000_017_3), "0.017 ms");
+        check(milliseconds(0.000_004_12), "0.0041 ms");
+        check(milliseconds(0.0), "0.00 ms");
         check(rate(67_848.0), "67.8 k");
     }
 }

@@ -42,8 +42,13 @@ fn iops(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { number(value) }
 }
 
+/// `-81 %`, `+110 %`, and where percent say nothing, `160 times`.
 fn relative(before: f64, after: f64) -> String {
+    const TIMES_MIN: f64 = 10.0;
     let change = after / before - 1.0;
+    if after / before >= TIMES_MIN {
+        return format!("{} times", number(after / before));
+    }
     format!("{}{}", if change > 0.0 { "+" } else { "" }, percent(change))
 }
 
@@ -73,31 +78,45 @@ fn consequence(change: &Change, name: &str) -> String {
     format!("{verb} {name} from {} to {} ({})", milliseconds(old), milliseconds(new), relative(old, new))
 }
 
-fn unchanged(change: &Change, name: &str) -> String {
+/// How far sizes and distances moved, and which of them are known.
+fn pattern_moved(change: &Change) -> Option<(f64, &'static str)> {
     match (change.length_moved, change.distance_moved) {
-        (Some(length), Some(distance)) => {
-            format!("{name}'s size and distance histograms did not change (JS {:.2})", length.max(distance))
-        }
-        (Some(moved), None) | (None, Some(moved)) => {
-            format!("{name}'s pattern did not change (JS {moved:.2})")
-        }
-        (None, None) => format!("{name}'s pattern is not known"),
+        (Some(length), Some(distance)) => Some((length.max(distance), "size and distance histograms")),
+        (Some(moved), None) | (None, Some(moved)) => Some((moved, "pattern")),
+        (None, None) => None,
+    }
+}
+
+fn unchanged(pattern: Option<(f64, &'static str)>, name: &str) -> String {
+    match pattern {
+        Some((moved, what)) => format!("{name}'s {what} did not change (JS {moved:.2})"),
+        None => format!("too few I/Os of {name} tell whether its pattern stayed the same"),
     }
 }
 
 fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> String {
     let (cause, victim) = (names[relation.one], names[relation.other]);
-    let strongest = |from: usize, to: usize| {
-        let all = evidence(events, from, to);
-        all.into_iter().max_by(|one, other| one.effect.total_cmp(&other.effect))
+    let strongest = |from: usize, to: usize, holds: &dyn Fn(Role) -> bool| {
+        let all = evidence(events, from, to).into_iter();
+        all.filter(|one| holds(events[one.event].changes[to].role))
+            .max_by(|one, other| one.effect.total_cmp(&other.effect))
     };
     let mut parts = Vec::new();
-    if let Some(found) = strongest(relation.one, relation.other) {
+    // What was taken, and what was given back: both together convince.
+    let (taken, given) = (Role::Slower, Role::Faster);
+    let (mut own_changes, mut pattern) = (Vec::new(), None);
+    for kind in [taken, given] {
+        let Some(found) = strongest(relation.one, relation.other, &|role| role == kind) else { continue };
         let event = &events[found.event];
         let change = &event.changes[relation.other];
         let own = own_change(&event.changes[relation.one], cause, event.at_s);
-        parts.push(format!("{own} {}", consequence(change, victim)));
-        parts.push(unchanged(change, victim));
+        own_changes.push(format!("{own} {}", consequence(change, victim)));
+        // One side of an event may have too few I/Os to know.
+        pattern = pattern.or(pattern_moved(change));
+    }
+    if !own_changes.is_empty() {
+        parts.push(own_changes.join(", "));
+        parts.push(unchanged(pattern, victim));
     }
     if relation.kind == RelationKind::Unclear {
         let chance = relation.follows.map(|found| percent(found.chance));
@@ -107,7 +126,7 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
         };
         return format!("{}; but {reason}: cannot tell whether {cause} slows {victim}.", parts.join("; "));
     }
-    if let Some(found) = strongest(relation.other, relation.one) {
+    if let Some(found) = strongest(relation.other, relation.one, &|_| true) {
         let event = &events[found.event];
         let change = &event.changes[relation.one];
         let own = own_change(&event.changes[relation.other], victim, event.at_s);

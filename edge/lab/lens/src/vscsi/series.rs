@@ -36,7 +36,8 @@ pub enum SeriesError {
     },
     /// Times that do not rise.
     #[error(
-        "dump {index} (from 0) is at {at_s} s and the one before at {before_s} s: times must rise from 0 on"
+        "dump {} (the first is 1) is at {at_s} s and the one before at {before_s} s: times must rise from 0 on",
+        index + 1
     )]
     Order {
         /// Which dump.
@@ -48,8 +49,11 @@ pub enum SeriesError {
     },
     /// A count that fell although the counters were not reset.
     #[error(
-        "{disk}: between dumps {before} and {index} (from 0), the bucket of \"{title}\" up to {limit} fell from {earlier} to \
-         {later} though the counters were not reset: are they in order, and of one capture?"
+        "{disk}: the bucket \"{limit}\" of \"{title}\" fell from {earlier} in dump {} to {later} in dump {} (the first is 1), though \
+         nothing shows that the counters were reset between them; say --separate if each dump counts by itself, else give the dumps \
+         of one capture in the order in which they were taken",
+        before + 1,
+        index + 1
     )]
     Negative {
         /// Which disk.
@@ -60,7 +64,7 @@ pub enum SeriesError {
         index: usize,
         /// Title of the histogram.
         title: &'static str,
-        /// Limit of the bucket; "any" for the last.
+        /// The bucket, as surfaces label it: "≤ 4096", "> 524288".
         limit: String,
         /// Count in the earlier dump.
         earlier: u64,
@@ -232,10 +236,20 @@ fn step(
         before,
         index,
         title: to.kind.title(to.operations),
-        limit: to.kind.limits().get(bucket).map_or("any".to_owned(), i32::to_string),
+        limit: label(to.kind, bucket),
         earlier: from.counts[bucket],
         later: to.counts[bucket],
     })
+}
+
+/// `≤ 4096`; `> 524288` for the last.
+fn label(kind: Kind, bucket: usize) -> String {
+    let limits = kind.limits();
+    match (limits.get(bucket), limits.last()) {
+        (Some(limit), _) => format!("≤ {limit}"),
+        (None, Some(last)) => format!("> {last}"),
+        (None, None) => "any".to_owned(),
+    }
 }
 
 fn window(at_s: f64, seconds: f64, earlier: Option<&DumpDisk>, later: &DumpDisk) -> Window {

@@ -238,8 +238,7 @@ impl Bundle {
             FileKind::Capture => self.captures.push(parsed(&bytes)?),
             FileKind::Sections => {
                 let read: Sections = parsed(&bytes)?;
-                let section = |of: super::Sentences| Section { title: of.title, lines: of.lines };
-                self.sections.extend(read.sections.into_iter().map(section));
+                self.sections.extend(read.sections);
             }
             FileKind::Text => {
                 let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;

@@ -55,8 +55,9 @@ pub fn of_histograms(named: &[(String, Histogram)]) -> Vec<Chart> {
         ),
         chart(
             "Tail of latency",
-            "The share of I/Os that took longer, both axes logarithmic: 0.01 is p99, 0.001 is p99.9.",
-            Axis::scaled("share slower", Scale::Log),
+            "The share of I/Os that took longer, both axes logarithmic: p99 lies where a line crosses 1 %, p99.9 where it crosses \
+             0.1 %.",
+            Axis::scaled("share slower", Scale::LogShare),
             beyond,
         ),
     ]

@@ -4,14 +4,18 @@ use super::{
     Axis, Chart, Lines, Mark, Numbers, Scale, Series, Shape, Style, busiest, distribution, left_out,
 };
 use measured::{Cell, ExperimentRun, Run};
-use statistics::compare::{Better, Comparison, Question, compare};
+use statistics::compare::{self, Better, Comparison, Outcome, Question};
 use statistics::knee::{self, Sweep, SweepPoint};
 use statistics::scaling::{self, ScalePoint};
 use statistics::{Histogram, words};
 use std::collections::BTreeMap;
 
+/// The name of the figure that is no time.
+pub const IOPS: &str = "IOPS";
 /// Parameters that make up what is outstanding.
 const LOADS: [&str; 3] = ["outstanding", "depth", "workers"];
+/// Of so many differences that are claimed, some are none: by what share, at most.
+const FALSE_DISCOVERIES: f64 = 0.05;
 /// Cells that the overview of runs shows.
 const CELLS_MAX: usize = 80;
 
@@ -21,8 +25,8 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
     charts.extend(scale_out(&experiment.cells));
     charts.extend(changes(&comparisons(experiment)));
     charts.extend(every_run(&experiment.cells));
-    let merged: Vec<(String, Histogram)> = (experiment.cells.iter())
-        .map(|cell| (cell.label(), cell_latency(cell)))
+    let merged: Vec<(String, Histogram)> = (experiment.cells.iter().zip(own_labels(&experiment.cells)))
+        .map(|(cell, label)| (label, cell_latency(cell)))
         .filter(|(_, histogram)| !histogram.is_empty())
         .collect();
     // A lone cell's is among the charts of its run.
@@ -30,6 +34,18 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
         charts.extend(distribution::of_histograms(&merged));
     }
     charts
+}
+
+/// What cells are called beside one another: without the parts that all have.
+pub fn own_labels(cells: &[Cell]) -> Vec<String> {
+    let labels: Vec<String> = cells.iter().map(Cell::label).collect();
+    let parts: Vec<Vec<&str>> = labels.iter().map(|label| label.split(", ").collect()).collect();
+    let common = |part: &str| parts.iter().all(|of| of.contains(&part));
+    let own = |(of, label): (&Vec<&str>, &String)| {
+        let own: Vec<&str> = of.iter().copied().filter(|part| !common(part)).collect();
+        if own.is_empty() { label.clone() } else { own.join(", ") }
+    };
+    parts.iter().zip(&labels).map(own).collect()
 }
 
 /// I/Os per second of a run's first stage: that is what a cell measures.
@@ -65,23 +81,19 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
 fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
     let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
-        let mut common = Cell {
-            runs: Vec::new(),
-            parameters: cell.parameters.clone(),
-            side: cell.side.clone(),
-            ..cell_head(cell)
-        };
+        let mut common = without_runs(cell);
         common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
         all.entry(common.label()).or_default().push(cell);
     }
     all
 }
 
-fn cell_head(cell: &Cell) -> Cell {
+/// What a cell is called by, without what it measured.
+fn without_runs(cell: &Cell) -> Cell {
     Cell {
         workload: cell.workload.clone(),
-        parameters: BTreeMap::new(),
-        side: None,
+        parameters: cell.parameters.clone(),
+        side: cell.side.clone(),
         outstanding: cell.outstanding,
         vms: cell.vms,
         runs: Vec::new(),
@@ -298,7 +310,7 @@ pub struct Compared {
 pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
     let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
     for cell in experiment.cells.iter().filter(|cell| cell.side.is_some()) {
-        let common = Cell { parameters: cell.parameters.clone(), ..cell_head(cell) };
+        let common = Cell { side: None, ..without_runs(cell) };
         let place = usize::from(cell.side.as_deref() == Some("b"));
         pairs.entry(common.label()).or_default()[place] = Some(cell);
     }
@@ -307,12 +319,13 @@ pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
         let [Some(a), Some(b)] = pair else { continue };
         type Figure = fn(&Run) -> Option<f64>;
         let figures: [(&'static str, Figure, Better); 3] = [
-            ("IOPS", iops, Better::Higher),
+            (IOPS, iops, Better::Higher),
             ("mean latency", |run| mean_s(run).map(|s| s * 1e3), Better::Lower),
             ("p99 latency", |run| percentile_s(run, 0.99).map(|s| s * 1e3), Better::Lower),
         ];
         for (figure, of, better) in figures {
-            let Ok(comparison) = compare(&a.figures(of), &b.figures(of), &Question::new(better)) else {
+            let Ok(comparison) = compare::compare(&a.figures(of), &b.figures(of), &Question::new(better))
+            else {
                 continue;
             };
             let is_about = |of: &&measured::Conclusion| of.about == about && of.text.starts_with(figure);
@@ -320,6 +333,9 @@ pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
             found.push(Compared { about: about.clone(), figure, comparison, sentence });
         }
     }
+    let mut all: Vec<Comparison> = found.iter().map(|of| of.comparison.clone()).collect();
+    compare::control_chance(&mut all, FALSE_DISCOVERIES);
+    found.iter_mut().zip(all).for_each(|(of, comparison)| of.comparison = comparison);
     found
 }
 
@@ -331,14 +347,14 @@ fn changes(compared: &[Compared]) -> Option<Chart> {
     }
     let names: Vec<String> =
         with_interval.iter().map(|(of, _)| format!("{}: {}", of.about, of.figure)).collect();
-    let percent = |share: f64| share * 100.0;
+    let ratio = |share: f64| 1.0 + share;
     let series = Series {
         name: "change from A to B".to_owned(),
         style: Style::Points,
-        x: with_interval.iter().map(|(_, change)| percent(change.estimate)).collect(),
+        x: with_interval.iter().map(|(_, change)| ratio(change.estimate)).collect(),
         y: (0..names.len()).map(|index| index as f64).collect(),
-        low: with_interval.iter().map(|(_, change)| percent(change.low)).collect(),
-        high: with_interval.iter().map(|(_, change)| percent(change.high)).collect(),
+        low: with_interval.iter().map(|(_, change)| ratio(change.low)).collect(),
+        high: with_interval.iter().map(|(_, change)| ratio(change.high)).collect(),
     };
     Some(Chart {
         title: "B against A".to_owned(),
@@ -346,23 +362,26 @@ fn changes(compared: &[Compared]) -> Option<Chart> {
                   was shown."
             .to_owned(),
         shape: Shape::Lines(Lines {
-            x: Axis::linear("change in percent"),
+            x: Axis::scaled("change from A to B", Scale::Ratio),
             y: Axis { names, ..Axis::default() },
             series: vec![series],
-            marks: vec![Mark { x: 0.0, text: String::new() }],
+            marks: vec![Mark { x: 1.0, text: String::new() }],
         }),
     })
 }
 
 /// Every run as a point: how far runs of a cell differ is seen before any mean.
 fn every_run(cells: &[Cell]) -> Option<Chart> {
-    let shown: Vec<&Cell> = cells.iter().filter(|cell| !cell.runs.is_empty()).take(CELLS_MAX).collect();
+    let shown: Vec<(&Cell, String)> = (cells.iter().zip(own_labels(cells)))
+        .filter(|(cell, _)| !cell.runs.is_empty())
+        .take(CELLS_MAX)
+        .collect();
     if shown.len() < 2 {
         return None;
     }
     let left_out = cells.len() - shown.len();
     let mut line = Series { name: "a run".to_owned(), style: Style::Points, ..Series::default() };
-    for (row, cell) in shown.iter().enumerate() {
+    for (row, (cell, _)) in shown.iter().enumerate() {
         for value in cell.figures(iops) {
             line.x.0.push(value);
             line.y.0.push(row as f64);
@@ -378,19 +397,35 @@ fn every_run(cells: &[Cell]) -> Option<Chart> {
         caption: format!("Throughput of each run by cell; points of a cell that lie apart are noise.{rest}"),
         shape: Shape::Lines(Lines {
             x: Axis::linear("I/Os per second"),
-            y: Axis { names: shown.iter().map(|cell| cell.label()).collect(), ..Axis::default() },
+            y: Axis { names: shown.into_iter().map(|(_, label)| label).collect(), ..Axis::default() },
             series: vec![line],
             marks: Vec::new(),
         }),
     })
 }
 
-/// The words of a verdict: the experiment's own where it has them.
-pub fn verdict(compared: &Compared) -> String {
-    let own =
-        compared.sentence.as_deref().and_then(|text| text.split_once("): B is ")).map(|(_, words)| words);
-    match own {
-        Some(words) => words.to_owned(),
-        None => format!("{} (for differences of {})", compared.comparison.verdict, words::percent(0.02)),
+impl Compared {
+    /// The experiment's own sentence where it has one: what follows the figures, which end with "): ".
+    fn own_words(&self) -> Option<&str> {
+        self.sentence.as_deref().and_then(|text| text.split_once("): ")).map(|(_, words)| words)
+    }
+
+    /// What can be said, in a sentence.
+    pub fn verdict(&self) -> String {
+        match self.own_words() {
+            Some(words) => words.to_owned(),
+            None => {
+                let words = self.comparison.verdict.sentence("A", "B");
+                format!(
+                    "{words} (for differences of {})",
+                    words::percent(Question::new(Better::Higher).effect)
+                )
+            }
+        }
+    }
+
+    /// The same without numbers.
+    pub fn outcome(&self) -> Outcome {
+        self.own_words().and_then(Outcome::of_sentence).unwrap_or(self.comparison.verdict.outcome())
     }
 }

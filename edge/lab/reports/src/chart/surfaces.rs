@@ -1,7 +1,9 @@
 //! What disks saw over time: surfaces of several disks on one scale.
 
 use super::{Chart, Numbers, Panel, Shape, Surfaces, View};
+use crate::figures::duration;
 use crate::{DISKS_DRAWN_MAX, SURFACE_COLUMNS_MAX, SURFACE_COLUMNS_MIN, SURFACE_NUMBERS_MAX};
+use iostats::{Kind, Operations};
 use lens::{Capture, Resolution, Surface, SurfaceGroup};
 use measured::{Run, StageRun};
 
@@ -65,12 +67,71 @@ fn view(group: &SurfaceGroup) -> Option<View> {
     Some(View {
         kind,
         operations: group.operations.name().to_owned(),
-        title: group.title.clone(),
-        unit: group.unit.to_owned(),
-        labels: group.y[first..=last].to_vec(),
+        title: title(group),
+        axis: axis(group.kind).to_owned(),
+        labels: (first..=last).map(|bucket| label(group, bucket)).collect(),
         top: group.z_max,
         panels: group.surfaces.iter().map(|surface| panel(surface, first, last)).collect(),
     })
+}
+
+/// `Latency of reads`.
+fn title(group: &SurfaceGroup) -> String {
+    let what = match group.kind {
+        Kind::Length => "Size",
+        Kind::SeekDistance => "Distance from the I/O before",
+        Kind::SeekDistanceNearest => "Distance from the nearest of the last 16 I/Os",
+        Kind::Latency => "Latency",
+        Kind::Outstanding => "I/Os outstanding at the arrival",
+        Kind::Interarrival => "Time since the arrival before",
+    };
+    let of = match group.operations {
+        Operations::Both => "reads and writes",
+        Operations::Reads => "reads",
+        Operations::Writes => "writes",
+    };
+    format!("{what} of {of}")
+}
+
+fn axis(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Length => "size",
+        Kind::SeekDistance | Kind::SeekDistanceNearest => "distance in sectors",
+        Kind::Latency => "latency",
+        Kind::Outstanding => "I/Os outstanding",
+        Kind::Interarrival => "time between arrivals",
+    }
+}
+
+/// `≤ 30 ms`: buckets of times and sizes with their unit, others as `lens` calls them.
+fn label(group: &SurfaceGroup, bucket: usize) -> String {
+    // The last bucket has no end: it begins where the one before it ends.
+    let (sign, limit) = match (group.limits[bucket], bucket.checked_sub(1).map(|before| group.limits[before]))
+    {
+        (Some(limit), _) => ("≤", limit),
+        (None, Some(Some(limit))) => (">", limit),
+        (None, _) => return group.y[bucket].clone(),
+    };
+    match group.unit {
+        "us" => format!("{sign} {}", plain_duration(limit as f64 * 1e3)),
+        "ns" => format!("{sign} {}", plain_duration(limit as f64)),
+        "bytes" if limit > 0 && limit % 1024 == 0 => {
+            format!("{sign} {}", base::units::format_bytes(limit.unsigned_abs()))
+        }
+        "bytes" => format!("{sign} {limit} B"),
+        _ => group.y[bucket].clone(),
+    }
+}
+
+/// As [`duration`], without digits that say nothing: `1 ms`.
+fn plain_duration(ns: f64) -> String {
+    let text = duration(ns);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
 }
 
 /// A column that is not known stands between two that do not join.

@@ -36,10 +36,11 @@ fn times(slots: &Slots) -> Numbers {
     slots.slots.iter().map(|slot| slot.at).collect()
 }
 
-/// Where stalls began; the longest few.
+/// Where stalls of note began; the longest few.
 fn marks(stage: &StageRun) -> Vec<Mark> {
     const STALLS_MARKED_MAX: usize = 5;
-    let mut stalls: Vec<_> = stage.stalls.iter().filter(|stall| stall.at.is_finite()).collect();
+    let mut stalls = stage.stalls_of_note();
+    stalls.retain(|stall| stall.at.is_finite());
     stalls.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     let stalls = stalls.into_iter().take(STALLS_MARKED_MAX);
     stalls

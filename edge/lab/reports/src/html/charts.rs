@@ -4,37 +4,46 @@ use super::page::Page;
 use super::write::{Cell, escaped, table};
 use crate::chart::{Axis, Chart, Heat, Lines, Scale, Shape, Surfaces, View, distribution, surfaces, time};
 use crate::figures::duration;
-use crate::report::{Report, stage_name};
+use crate::report::{Report, place};
 use crate::{CAPTURES_DRAWN_MAX, CHART_TABLE_ROWS_MAX, STAGES_DRAWN_MAX};
 use lens::Capture;
 use statistics::words;
 use std::fmt::Write;
 
-/// The charts of every stage. Of an experiment's cells, the first run is drawn.
+/// Stages that are all open; of more, the first is.
+const OPEN_MAX: usize = 3;
+
+/// The charts of every stage. Of an experiment's cells, the first run is drawn. Of many stages the first is open, and the others
+/// are folded: nobody reads forty pages.
 pub fn write_runs(page: &mut Page, report: &Report) {
-    let drawn: Vec<(String, &measured::Run)> = runs_drawn(report);
-    let mut left = STAGES_DRAWN_MAX;
+    let mut stages: Vec<(String, Vec<Chart>)> = Vec::new();
     let mut rest = 0;
-    let mut begun = false;
-    for (name, run) in &drawn {
+    for (name, run) in &runs_drawn(report) {
         for stage in &run.stages {
-            if left == 0 {
+            if stages.len() == STAGES_DRAWN_MAX {
                 rest += 1;
                 continue;
             }
             let mut charts = time::charts(stage);
             charts.extend(distribution::charts(stage));
-            if charts.is_empty() {
-                continue;
+            if !charts.is_empty() {
+                stages.push((place(name, run, stage), charts));
             }
-            left -= 1;
-            if !begun {
-                page.section("Over time");
-                begun = true;
+        }
+    }
+    if stages.is_empty() {
+        return;
+    }
+    page.section("Over time");
+    let is_open = |index: usize, count: usize| index == 0 || count <= OPEN_MAX;
+    let count = stages.len();
+    for (index, (name, charts)) in stages.into_iter().enumerate() {
+        match is_open(index, count) {
+            true => {
+                page.heading(&name);
+                page.charts(charts);
             }
-            let at = stage_name(run, stage);
-            page.heading(&place(name, run, at));
-            page.charts(charts);
+            false => page.folded_charts(&name, charts),
         }
     }
     if rest > 0 {
@@ -44,50 +53,51 @@ pub fn write_runs(page: &mut Page, report: &Report) {
     }
 }
 
-/// What a stage of a run is called where other runs are, too.
-fn place(name: &str, run: &measured::Run, stage: String) -> String {
-    if run.stages.len() == 1 || stage == name { name.to_owned() } else { format!("{name}: {stage}") }
-}
-
-/// Runs of their own, and the first of every cell.
+/// Runs of their own, and the first of every cell. A lone cell goes by its experiment.
 fn runs_drawn<'a>(report: &Report<'a>) -> Vec<(String, &'a measured::Run)> {
     let own = report.runs.iter().map(|named| (named.name.to_owned(), named.run));
-    let cells = report.experiments.iter().flat_map(|named| &named.experiment.cells);
-    let firsts = cells.filter_map(|cell| {
-        let which =
-            if cell.runs.len() > 1 { format!(", run 1 of {}", cell.runs.len()) } else { String::new() };
-        Some((format!("{}{which}", cell.label()), cell.runs.first()?))
+    let of_experiments = report.experiments.iter().flat_map(|named| {
+        let cells = &named.experiment.cells;
+        cells.iter().filter_map(move |cell| {
+            let name = if cells.len() == 1 { named.name.to_owned() } else { cell.label() };
+            let count = cell.runs.len();
+            let which = if count > 1 { format!(", run 1 of {count}") } else { String::new() };
+            Some((format!("{name}{which}"), cell.runs.first()?))
+        })
     });
-    own.chain(firsts).collect()
+    own.chain(of_experiments).collect()
 }
 
-/// What disks saw: captures that were given, then those of the runs.
-pub fn write_captures(page: &mut Page, report: &Report) {
+/// What disks saw: captures that were given, then those of the runs; those of several disks, which tell most, come first.
+pub fn captures(report: &Report) -> Vec<Capture> {
     let mut captures: Vec<Capture> = report.captures.clone();
     for (name, run) in runs_drawn(report) {
         for stage in run.stages.iter().filter(|stage| !stage.disks.is_empty()) {
-            let at = stage_name(run, stage);
-            captures.push(surfaces::capture_of(place(&name, run, at), run, stage));
+            captures.push(surfaces::capture_of(place(&name, run, stage), run, stage));
         }
     }
     captures.retain(|capture| capture.disks.iter().any(|disk| !disk.windows.is_empty()));
-    // Several disks tell most: they come first.
     captures.sort_by_key(|capture| std::cmp::Reverse(capture.disks.len().min(2)));
+    captures
+}
+
+/// The surfaces of captures; the first is open.
+pub fn write_captures(page: &mut Page, mut captures: Vec<Capture>) {
     let rest = captures.len().saturating_sub(CAPTURES_DRAWN_MAX);
     captures.truncate(CAPTURES_DRAWN_MAX);
     let disks: usize = captures.iter().map(|capture| capture.disks.len().min(crate::DISKS_DRAWN_MAX)).sum();
     let columns = surfaces::columns_of(disks);
-    let charts: Vec<Chart> =
-        captures.iter().filter_map(|capture| surfaces::chart(capture, columns)).collect();
-    if charts.is_empty() {
-        return;
-    }
+    let mut charts = captures.iter().filter_map(|capture| surfaces::chart(capture, columns));
+    let Some(first) = charts.next() else { return };
     page.section("What the disks saw");
     page.paragraph(
         "How long, how far apart, how many at once and how slow the I/Os of each disk were over time: counted at the disk, \
          as vscsiStats does.",
     );
-    page.charts(charts);
+    page.charts(vec![first]);
+    for chart in charts {
+        page.folded_charts(&chart.title.clone(), vec![chart]);
+    }
     if rest > 0 {
         page.paragraph(&format!("{rest} more captures are not drawn."));
     }
@@ -119,8 +129,9 @@ fn number(axis: &Axis, value: f64) -> String {
             axis.names.get(value as usize).cloned().unwrap_or_else(|| words::number(value))
         }
         Scale::LogTime => duration(value),
-        Scale::Log if value < 0.01 => format!("{value:.2e}"),
-        Scale::Linear | Scale::Log | Scale::Log2 => words::number(value),
+        Scale::LogShare => words::percent(value),
+        Scale::Ratio => words::percent(value - 1.0),
+        Scale::Linear | Scale::Log2 => words::number(value),
     }
 }
 
@@ -193,14 +204,8 @@ fn surfaces_tables(surfaces: &Surfaces) -> String {
     let mut text = String::new();
     let both = surfaces.views.iter().filter(|view| view.operations == "both");
     for view in both {
-        write!(
-            text,
-            "<h5>{}, {}</h5>\n{}",
-            escaped(&view.title),
-            escaped(&view.unit),
-            view_table(view, &surfaces.disks)
-        )
-        .expect("strings take all");
+        write!(text, "<h5>{}</h5>\n{}", escaped(&view.title), view_table(view, &surfaces.disks))
+            .expect("strings take all");
     }
     text
 }
@@ -219,7 +224,7 @@ fn view_table(view: &View, disks: &[String]) -> String {
                 .collect()
         })
         .collect();
-    let head: Vec<&str> = [view.unit.as_str()].into_iter().chain(disks.iter().map(String::as_str)).collect();
+    let head: Vec<&str> = [view.axis.as_str()].into_iter().chain(disks.iter().map(String::as_str)).collect();
     let step = view.labels.len().div_ceil(CHART_TABLE_ROWS_MAX).max(1);
     let rows: Vec<Vec<Cell>> = (0..view.labels.len())
         .step_by(step)

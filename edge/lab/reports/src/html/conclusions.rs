@@ -4,13 +4,15 @@ use super::page::Page;
 use super::write::{Cell, Severity, escaped, list, table};
 use crate::SENTENCES_MAX;
 use crate::figures;
-use crate::report::{Report, stage_name};
-use measured::{ExperimentRun, Finding, FindingKind};
+use crate::report::{Report, experiment_runs, place, stage_name};
+use measured::{Conclusion, ExperimentRun, Finding, FindingKind, Run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Lines about stages and groups at the top.
 const HEADLINES_MAX: usize = 12;
+/// What conclusions about the whole experiment are about.
+const ALL: &str = "all";
 
 /// The first section: sentences, expectations, what must be known before the figures are believed.
 pub fn write(page: &mut Page, report: &Report) {
@@ -22,29 +24,65 @@ pub fn write(page: &mut Page, report: &Report) {
         conclusions(page, named.experiment);
         expectations(page, named.experiment);
     }
+    sections(page, report);
     headlines(page, report);
-    for section in &report.sections {
-        page.heading(&section.title);
-        page.raw(&list(section.lines.iter().cloned()));
-    }
     findings(page, report);
+    for named in &report.experiments {
+        of_cells(page, named.experiment);
+    }
+}
+
+/// What others have to say, but for what the conclusions say already.
+fn sections(page: &mut Page, report: &Report) {
+    let conclusions = || report.experiments.iter().flat_map(|named| &named.experiment.conclusions);
+    for section in &report.sections {
+        let is_new = |line: &&String| !conclusions().any(|conclusion| conclusion.text == **line);
+        let lines: Vec<String> = section.lines.iter().filter(is_new).cloned().collect();
+        if !lines.is_empty() {
+            page.heading(&section.title);
+            page.raw(&list(lines));
+        }
+    }
+}
+
+/// Whether a sentence is about one cell alone: its figures, rather than what follows from them.
+fn is_of_cell(experiment: &ExperimentRun, conclusion: &Conclusion) -> bool {
+    experiment.cells.len() > 1 && experiment.cells.iter().any(|cell| cell.label() == conclusion.about)
+}
+
+/// What is said of each cell alone, folded where it is much.
+fn of_cells(page: &mut Page, experiment: &ExperimentRun) {
+    const OPEN_MAX: usize = 4;
+    let all: Vec<&Conclusion> =
+        experiment.conclusions.iter().filter(|conclusion| is_of_cell(experiment, conclusion)).collect();
+    if all.is_empty() {
+        return;
+    }
+    let shown = all.iter().take(SENTENCES_MAX);
+    let rows: Vec<Vec<Cell>> =
+        shown.map(|of| vec![Cell::Words(of.about.clone()), Cell::Words(of.text.clone())]).collect();
+    let open = if all.len() <= OPEN_MAX { " open" } else { "" };
+    let text = table(&["Cell", ""], &rows);
+    page.raw(&format!("<details{open}><summary>Each cell by itself</summary>\n{text}</details>\n"));
 }
 
 /// Sentences with what each is about; the same `about` is written once.
 fn conclusions(page: &mut Page, experiment: &ExperimentRun) {
-    if experiment.conclusions.is_empty() {
+    let all = || experiment.conclusions.iter().filter(|conclusion| !is_of_cell(experiment, conclusion));
+    if all().next().is_none() {
         return;
     }
     let mut text = String::from("<dl class=\"conclusions\">");
     let mut about = None;
-    for conclusion in experiment.conclusions.iter().take(SENTENCES_MAX) {
+    for conclusion in all().take(SENTENCES_MAX) {
         if about != Some(&conclusion.about) {
-            write!(text, "<dt>{}</dt>", escaped(&conclusion.about)).expect("strings take all");
+            let name = if conclusion.about == ALL { "All cells" } else { &conclusion.about };
+            write!(text, "<dt>{}</dt>", escaped(name)).expect("strings take all");
             about = Some(&conclusion.about);
         }
         write!(text, "<dd>{}</dd>", escaped(&conclusion.text)).expect("strings take all");
     }
-    let rest = experiment.conclusions.len().saturating_sub(SENTENCES_MAX);
+    let rest = all().count().saturating_sub(SENTENCES_MAX);
     if rest > 0 {
         write!(text, "<dd>and {rest} more</dd>").expect("strings take all");
     }
@@ -69,17 +107,27 @@ fn expectations(page: &mut Page, experiment: &ExperimentRun) {
     page.raw(&table(&["What was expected", "measured", ""], &rows));
 }
 
+/// The figures of runs that nothing else is said of.
 fn headlines(page: &mut Page, report: &Report) {
+    let own = report.runs.iter().map(|named| (named.name.to_owned(), named.run));
     let quiet = report.experiments.iter().filter(|named| named.experiment.conclusions.is_empty());
-    let runs = quiet.flat_map(|named| &named.experiment.cells).flat_map(|cell| &cell.runs);
-    let lines: Vec<String> = (report.runs.iter().map(|named| named.run).chain(runs))
-        .flat_map(|run| run.stages.iter().flat_map(|stage| figures::headlines(run, stage)))
-        .collect();
+    let of_experiments = quiet.flat_map(|named| experiment_runs(named.experiment));
+    let runs: Vec<(String, &Run)> = own.chain(of_experiments).collect();
+    let mut lines = Vec::new();
+    for (name, run) in &runs {
+        for stage in &run.stages {
+            let called = if runs.len() == 1 { stage_name(run, stage) } else { place(name, run, stage) };
+            lines.extend(figures::headlines(&called, stage));
+        }
+    }
     if lines.is_empty() {
         return;
     }
     let rest = lines.len().saturating_sub(HEADLINES_MAX);
     let more = (rest > 0).then(|| format!("and {rest} more: see the figures"));
+    if !report.sections.is_empty() {
+        page.heading("What was measured");
+    }
     page.raw(&list(lines.into_iter().take(HEADLINES_MAX).chain(more)));
 }
 
@@ -91,10 +139,8 @@ fn findings(page: &mut Page, report: &Report) {
     let mut found: Vec<(String, Finding)> = Vec::new();
     for (name, run) in report.all_runs() {
         for stage in &run.stages {
-            let at = stage_name(run, stage);
-            let place =
-                if run.stages.len() == 1 || at == name { name.clone() } else { format!("{name}: {at}") };
-            found.extend(stage.findings().into_iter().map(|finding| (place.clone(), finding)));
+            let at = place(&name, run, stage);
+            found.extend(stage.findings().into_iter().map(|finding| (at.clone(), finding)));
         }
     }
     page.heading("Before these figures are believed");

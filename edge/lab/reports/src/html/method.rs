@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 
 /// Plans that are written out; experiments have one for each run, all alike.
 const PLANS_MAX: usize = 20;
+/// Plans that stand open; further ones are folded.
+const PLANS_OPEN_MAX: usize = 3;
 
 /// The last section.
 pub fn write(page: &mut Page, report: &Report) {
@@ -116,14 +118,15 @@ fn outline(run: &Run) -> String {
 fn plans(page: &mut Page, report: &Report) {
     let mut told = BTreeSet::new();
     let mut rest = 0;
-    let mut text = String::new();
+    let (mut text, mut folded) = (String::new(), String::new());
     for (_, run) in report.all_runs() {
         let outline = outline(run);
         if told.contains(&outline) {
             continue;
         }
         if told.len() < PLANS_MAX {
-            text.push_str(&format!("<pre>{}</pre>\n", escaped(&outline)));
+            let place = if told.len() < PLANS_OPEN_MAX { &mut text } else { &mut folded };
+            place.push_str(&format!("<pre>{}</pre>\n", escaped(&outline)));
             told.insert(outline);
         } else {
             rest += 1;
@@ -134,6 +137,10 @@ fn plans(page: &mut Page, report: &Report) {
     }
     page.heading("What was run");
     page.raw(&text);
+    if !folded.is_empty() {
+        let more = told.len() - PLANS_OPEN_MAX;
+        page.raw(&format!("<details><summary>{more} more plans</summary>\n{folded}</details>\n"));
+    }
     if rest > 0 {
         page.paragraph(&format!("{rest} more runs have further plans: they are in the bundle."));
     }

@@ -76,6 +76,13 @@ impl Page {
         self.body.push_str("</div>\n");
     }
 
+    /// Charts that are drawn once their heading is opened.
+    pub fn folded_charts(&mut self, title: &str, charts: Vec<Chart>) {
+        self.raw(&format!("<details class=\"folded\"><summary>{}</summary>\n", escaped(title)));
+        self.charts(charts);
+        self.raw("</details>\n");
+    }
+
     fn end_section(&mut self) {
         if self.section_open {
             self.body.push_str("</section>\n");
@@ -99,7 +106,8 @@ impl Page {
              script-src 'unsafe-inline'; img-src data: blob:\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"generator\" content=\"{program}\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n\
+             <noscript><style>.plot, .wide .plot {{ min-height: 0; }}</style></noscript>\n</head>\n<body>\n\
              <header><h1>{title}</h1>\n{}</header>\n<nav aria-label=\"Contents\"><ol>{contents}</ol></nav>\n<main>\n",
             self.lead
         )

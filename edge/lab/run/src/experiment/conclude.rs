@@ -10,6 +10,9 @@ use statistics::scaling::{self, ScalePoint};
 use statistics::{fairness, samples, words};
 use std::collections::BTreeMap;
 
+/// The name of a figure that is no time.
+const IOPS: &str = "IOPS";
+
 /// All conclusions.
 pub fn conclude(experiment: &Experiment, cells: &[Cell]) -> Vec<Conclusion> {
     let mut found = Vec::new();
@@ -30,9 +33,9 @@ pub fn conclude(experiment: &Experiment, cells: &[Cell]) -> Vec<Conclusion> {
             scale_out(&about, &series, &mut found);
         }
     }
-    repeats(experiment, cells, &mut found);
-    unfairness(cells, &mut found);
     interference(cells, &mut found);
+    unfairness(cells, &mut found);
+    repeats(experiment, cells, &mut found);
     found
 }
 
@@ -45,7 +48,7 @@ fn interference(cells: &[Cell], found: &mut Vec<Conclusion>) {
                 lens::interference(&capture)
                     .sentences
                     .into_iter()
-                    .for_each(|text| say(found, "interference", text));
+                    .for_each(|text| say(found, "Who slows whom", text));
             }
         }
     }
@@ -63,11 +66,23 @@ fn say(found: &mut Vec<Conclusion>, about: &str, text: impl Into<String>) {
 fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
     let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
-        let mut common = Cell { runs: Vec::new(), ..cell.clone() };
+        let mut common = without_runs(cell);
         common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
         all.entry(common.label()).or_default().push(cell);
     }
     all
+}
+
+/// What a cell is called by, without what it measured: histograms of many runs are large.
+fn without_runs(cell: &Cell) -> Cell {
+    Cell {
+        workload: cell.workload.clone(),
+        parameters: cell.parameters.clone(),
+        side: cell.side.clone(),
+        outstanding: cell.outstanding,
+        vms: cell.vms,
+        runs: Vec::new(),
+    }
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -120,14 +135,14 @@ fn comparisons(cells: &[Cell], effect: f64, found: &mut Vec<Conclusion>) {
     let mut rows: Vec<(String, &'static str, Comparison)> = Vec::new();
     let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
     for cell in cells {
-        let common = Cell { side: None, runs: Vec::new(), ..cell.clone() };
+        let common = Cell { side: None, ..without_runs(cell) };
         let place = usize::from(cell.side.as_deref() == Some("b"));
         pairs.entry(common.label()).or_default()[place] = Some(cell);
     }
     for (about, pair) in pairs {
         let [Some(a), Some(b)] = pair else { continue };
         for (name, of, better) in [
-            ("IOPS", Figure::Iops, Better::Higher),
+            (IOPS, Figure::Iops, Better::Higher),
             ("mean latency", Figure::MeanMs, Better::Lower),
             ("p99 latency", Figure::P99Ms, Better::Lower),
         ] {
@@ -142,12 +157,25 @@ fn comparisons(cells: &[Cell], effect: f64, found: &mut Vec<Conclusion>) {
     let mut all: Vec<Comparison> = rows.iter().map(|(_, _, comparison)| comparison.clone()).collect();
     compare::control_chance(&mut all, 0.05);
     for ((about, name, _), comparison) in rows.into_iter().zip(all) {
-        let (a, b) = (words::number(comparison.a.mean), words::number(comparison.b.mean));
-        let seen = comparison.smallest_seen.map_or(String::new(), |seen| {
-            format!("; the smallest difference that could be seen is {}", words::percent(seen))
-        });
-        say(found, &about, format!("{name} (A {a}, B {b}): B is {}{seen}", comparison.verdict));
+        say(found, &about, verdict(name, &comparison));
     }
+}
+
+/// `IOPS (A 67.8 k, B 78.1 k): B is faster by 12 % to 19 %; the smallest difference …`. What stands before "): " are figures, and
+/// what follows is a sentence of its own.
+fn verdict(name: &str, comparison: &Comparison) -> String {
+    let show = |value: f64| match name {
+        IOPS => words::rate(value),
+        _ => words::milliseconds(value / 1e3),
+    };
+    let (a, b) = (show(comparison.a.mean), show(comparison.b.mean));
+    // Beyond that it is no figure that helps anybody.
+    const SEEN_MAX: f64 = 1.0;
+    let seen = comparison.smallest_seen.filter(|&seen| seen <= SEEN_MAX);
+    let seen = seen.map_or(String::new(), |seen| {
+        format!("; the smallest difference that so many runs can show is {}", words::percent(seen))
+    });
+    format!("{name} (A {a}, B {b}): {}{seen}", comparison.verdict.sentence("A", "B"))
 }
 
 fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>) {
@@ -161,20 +189,38 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
         }
         return;
     }
+    let noisy = noisy_cells(cells);
+    if noisy > 0 {
+        let text = format!(
+            "in {noisy} of {} cells the runs differ by more than {}: repeat them before small differences are believed",
+            cells.len(),
+            words::percent(samples::NOISE_BETWEEN_MAX)
+        );
+        say(found, "all", text);
+    }
     for cell in cells {
         let Some(mean) = samples::mean_of_runs(&cell.figures(|run| figure(run, Figure::Iops)), 0.95) else {
             continue;
         };
-        let noisy = if mean.is_noisy() { "; runs differ by more than 5 %: more are needed" } else { "" };
-        let interval = mean.interval.map_or(String::new(), |(low, high)| {
+        let noisy = match mean.variation {
+            Some(variation) if mean.is_noisy() => format!("; runs differ by {}", words::percent(variation)),
+            _ => String::new(),
+        };
+        let interval = mean.interval.map_or(", too few for an interval".to_owned(), |(low, high)| {
             format!(", between {} and {} (95 %)", words::rate(low), words::rate(high))
         });
-        say(
-            found,
-            &cell.label(),
-            format!("{} IOPS of {} runs{interval}{noisy}", words::rate(mean.mean), mean.runs),
-        );
+        let text = match mean.runs {
+            1 => format!("{} IOPS of one run: the others gave no figure", words::rate(mean.mean)),
+            runs => format!("{} IOPS on average of {runs} runs{interval}{noisy}", words::rate(mean.mean)),
+        };
+        say(found, &cell.label(), text);
     }
+}
+
+/// Cells whose runs differ too much for small differences.
+fn noisy_cells(cells: &[Cell]) -> usize {
+    let mean = |cell: &&Cell| samples::mean_of_runs(&cell.figures(|run| figure(run, Figure::Iops)), 0.95);
+    cells.iter().filter(|cell| mean(cell).is_some_and(|mean| mean.is_noisy())).count()
 }
 
 /// Machines that ran the same and got unequal shares.
@@ -194,5 +240,33 @@ fn unfairness(cells: &[Cell], found: &mut Vec<Conclusion>) {
             );
             say(found, &cell.label(), text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_read_as_sentences_with_units() {
+        let check = |name: &str, a: &[f64], b: &[f64], better: Better, expected: &str| {
+            let comparison = compare::compare(a, b, &Question::new(better)).unwrap();
+            assert_eq!(verdict(name, &comparison), expected);
+        };
+        check(
+            IOPS,
+            &[20_000.0, 20_050.0, 20_100.0],
+            &[23_000.0, 23_050.0, 23_100.0],
+            Better::Higher,
+            "IOPS (A 20.1 k, B 23.1 k): B is faster by 14 % to 16 %; the smallest difference that so many runs can show is \
+             0.72 %",
+        );
+        check(
+            "mean latency",
+            &[0.5],
+            &[0.6],
+            Better::Lower,
+            "mean latency (A 0.50 ms, B 0.60 ms): a single run supports no claim: repeat both",
+        );
     }
 }

@@ -18,8 +18,8 @@ fn verdicts_are_words() {
     check(&b, &a, Better::Higher, "slower by 12 % to 14 %");
     check(&a, &b, Better::Lower, "slower by 14 % to 16 %");
     check(&b, &a, Better::Lower, "faster by 12 % to 14 %");
-    check(&[100.0], &[150.0], Better::Higher, "one run each: supports no claim");
-    check(&[100.0], &a, Better::Higher, "one run each: supports no claim");
+    check(&[100.0], &[150.0], Better::Higher, "a single run supports no claim: repeat both");
+    check(&[100.0], &a, Better::Higher, "a single run supports no claim: repeat both");
 }
 
 #[test]
@@ -116,5 +116,32 @@ proptest! {
             matches!(forth.verdict, Verdict::Faster { .. }),
             matches!(back.verdict, Verdict::Slower { .. })
         );
+    }
+}
+
+#[test]
+fn every_verdict_is_a_whole_sentence() {
+    assert_eq!(Outcome::of_sentence("sweet spot N = 8"), None);
+    for (verdict, expected) in [
+        (Verdict::Faster { low: 0.12, high: 0.19 }, "B is faster by 12 % to 19 %"),
+        (Verdict::Slower { low: 0.012, high: 0.05 }, "B is slower by 1.2 % to 5 %"),
+        (Verdict::NoDifference { larger_than: 0.015 }, "A and B: no difference larger than 1.5 %"),
+        (
+            Verdict::CannotTell { more_runs: 6 },
+            "cannot tell whether B differs from A: needs 6 more runs of each",
+        ),
+        (
+            Verdict::CannotTell { more_runs: 1 },
+            "cannot tell whether B differs from A: needs 1 more run of each",
+        ),
+        (
+            Verdict::CannotTell { more_runs: RUNS_MAX },
+            "cannot tell whether B differs from A: needs more than 1000 more runs of each; find what makes them differ first",
+        ),
+        (Verdict::OneRun, "a single run supports no claim: repeat both"),
+    ] {
+        let sentence = verdict.sentence("A", "B");
+        assert_eq!(sentence, expected);
+        assert_eq!(Outcome::of_sentence(&sentence), Some(verdict.outcome()));
     }
 }
