@@ -65,6 +65,8 @@ pub(crate) struct Verification {
 pub(crate) struct Job {
     pub(crate) name: String,
     pub(crate) place: Place,
+    /// What `k` multiplies by.
+    pub(crate) kilo: u64,
     pub(crate) engine: Option<&'static str>,
     pub(crate) uri: Option<String>,
     pub(crate) mode: Mode,
@@ -136,6 +138,7 @@ impl Job {
         Job {
             name: name.to_owned(),
             place: place.clone(),
+            kilo: 1024,
             engine: None,
             uri: None,
             mode: Mode { read: true, write: false, trim: false, random: false },
@@ -227,33 +230,22 @@ impl Job {
         }
     }
 
-    /// Applies options in their order: the last of one key wins.
-    pub(crate) fn apply_all<'e>(
-        &mut self,
-        entries: impl Iterator<Item = &'e Entry> + Clone,
-        options: &Options<'_>,
-        findings: &mut Findings,
-    ) {
+    /// Applies the options of a section in their order: the last of one key wins.
+    pub(crate) fn apply_all(&mut self, entries: &[Entry], options: &Options<'_>, findings: &mut Findings) {
         // fio sorts kb_base before all other options of its section.
-        let kilo = entries
-            .clone()
-            .filter(|entry| entry.key == "kb_base")
-            .last()
-            .map_or(1024, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
+        let base = entries.iter().rfind(|entry| entry.key == "kb_base");
+        self.kilo = base.map_or(self.kilo, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
         for entry in entries {
-            if let Err(fault) = self.apply_one(entry, kilo, options, findings) {
+            if findings.is_full() {
+                return;
+            }
+            if let Err(fault) = self.apply_one(entry, options, findings) {
                 findings.fault(fault);
             }
         }
     }
 
-    fn apply_one(
-        &mut self,
-        entry: &Entry,
-        kilo: u64,
-        options: &Options<'_>,
-        findings: &mut Findings,
-    ) -> Result<(), Fault> {
+    fn apply_one(&mut self, entry: &Entry, options: &Options<'_>, findings: &mut Findings) -> Result<(), Fault> {
         let Some(key) = find(&entry.key) else {
             return Err(unknown(entry));
         };
@@ -264,7 +256,7 @@ impl Job {
             given: entry.value.is_some(),
             spaced: entry.spaced,
             place: entry.place.clone(),
-            kilo,
+            kilo: self.kilo,
         };
         match key.treatment {
             Treatment::Carried => self.apply(key, &value, findings),

@@ -1,6 +1,7 @@
 //! Lines, comments, continuations, includes, variables: a stream of parameters.
 
 use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::includes::{Includes, NotIncluded};
 use crate::limits;
 use crate::source::{Options, Source};
 use plan::Place;
@@ -29,7 +30,7 @@ impl Parameter {
 
 /// All parameters of a file and of what it includes.
 pub(crate) fn parameters(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Parameter> {
-    let mut lexer = Lexer { options, findings, out: Vec::new(), includes: 0, open: None };
+    let mut lexer = Lexer { options, findings, out: Vec::new(), includes: Includes::default(), open: None };
     lexer.file(&source.name, &source.text, 0);
     lexer.close();
     lexer.out
@@ -39,7 +40,7 @@ struct Lexer<'a, 'b> {
     options: &'a Options<'a>,
     findings: &'b mut Findings,
     out: Vec<Parameter>,
-    includes: usize,
+    includes: Includes,
     /// A logical line that ended in a comma so far.
     open: Option<(String, Vec<Place>)>,
 }
@@ -61,6 +62,9 @@ impl Lexer<'_, '_> {
             if first.eq_ignore_ascii_case("eof") {
                 break;
             }
+            if self.findings.is_full() {
+                return;
+            }
             if let Some(path) = strip_key(first, "include=") {
                 self.close();
                 self.include(path, &place, name, depth);
@@ -71,24 +75,20 @@ impl Lexer<'_, '_> {
     }
 
     fn include(&mut self, path: &str, place: &Place, from: &str, depth: usize) {
-        self.includes += 1;
-        if depth >= limits::INCLUDE_DEPTH_MAX || self.includes > limits::INCLUDES_MAX {
-            self.findings.fault(refused(
+        match self.includes.open(self.options, path, from, depth) {
+            Ok(file) => self.file(&file.name, &file.text, depth + 1),
+            Err(NotIncluded::TooMany) => self.findings.fault(refused(
                 place,
-                format!("`include={path}` goes {} files deep", depth + 1),
+                format!("`include={path}` is one file too many, {} deep", depth + 1),
                 "Vdbench refuses recursion",
                 "take the circle out",
-            ));
-            return;
-        }
-        let folder = from.rfind('/').map_or("", |end| &from[..=end]);
-        let full = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
-        match (self.options.include)(&full) {
-            Ok(text) if text.len() <= limits::TEXT_BYTES_MAX => self.file(&full, &text, depth + 1),
-            Ok(_) => self.findings.fault(malformed(place, format!("{full} is too long"), "split it")),
-            Err(reason) => self.findings.fault(refused(
+            )),
+            Err(NotIncluded::TooLong) => {
+                self.findings.fault(malformed(place, format!("{path} is too long"), "split it"));
+            }
+            Err(NotIncluded::Unreadable(reason)) => self.findings.fault(refused(
                 place,
-                format!("{full} cannot be included: {reason}"),
+                format!("{path} cannot be included: {reason}"),
                 "Vdbench stops at an unknown file",
                 "put it beside the parameter file",
             )),
