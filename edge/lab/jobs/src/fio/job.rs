@@ -63,7 +63,10 @@ pub(crate) struct Verification {
 /// A job with all its options.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
+    /// What it is called: `name=`, or its section.
     pub(crate) name: String,
+    /// What its files are called after.
+    pub(crate) section: String,
     pub(crate) place: Place,
     /// What `k` multiplies by.
     pub(crate) kilo: u64,
@@ -132,12 +135,13 @@ pub(crate) struct Job {
     pub(crate) steady_window: Duration,
 }
 
-impl Job {
+impl Default for Job {
     /// A job of fio's defaults.
-    pub(crate) fn new(name: &str, place: &Place) -> Job {
+    fn default() -> Job {
         Job {
-            name: name.to_owned(),
-            place: place.clone(),
+            name: String::new(),
+            section: String::new(),
+            place: Place { file: String::new(), line: 1, column: 1 },
             kilo: 1024,
             engine: None,
             uri: None,
@@ -204,7 +208,9 @@ impl Job {
             steady_window: Duration::ZERO,
         }
     }
+}
 
+impl Job {
     /// The search for a depth, if one is asked for.
     pub(crate) fn search(&self) -> Option<LatencyTarget> {
         self.latency_target.map(|latency| LatencyTarget {
@@ -234,7 +240,8 @@ impl Job {
     pub(crate) fn apply_all(&mut self, entries: &[Entry], options: &Options<'_>, findings: &mut Findings) {
         // fio sorts kb_base before all other options of its section.
         let base = entries.iter().rfind(|entry| entry.key == "kb_base");
-        self.kilo = base.map_or(self.kilo, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
+        self.kilo =
+            base.map_or(self.kilo, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
         for entry in entries {
             if findings.is_full() {
                 return;
@@ -245,7 +252,12 @@ impl Job {
         }
     }
 
-    fn apply_one(&mut self, entry: &Entry, options: &Options<'_>, findings: &mut Findings) -> Result<(), Fault> {
+    fn apply_one(
+        &mut self,
+        entry: &Entry,
+        options: &Options<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Fault> {
         let Some(key) = find(&entry.key) else {
             return Err(unknown(entry));
         };
@@ -258,6 +270,19 @@ impl Job {
             place: entry.place.clone(),
             kilo: self.kilo,
         };
+        let name = &entry.key;
+        if !value.given && !is_switch(name) {
+            return Err(value.refused(
+                format!("fio says `Option {name} requires an argument`"),
+                format!("write {name}=1, or another value"),
+            ));
+        }
+        if value.given && value.text.is_empty() && key.name != "bssplit" {
+            return Err(value.refused(
+                "fio fails to parse an option without a value (a variable that is not set is empty)",
+                "write a value behind the `=`",
+            ));
+        }
         match key.treatment {
             Treatment::Carried => self.apply(key, &value, findings),
             Treatment::Noted => {
@@ -281,46 +306,26 @@ pub(crate) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.is(name))
 }
 
-/// Whether a key may stand alone.
-pub(crate) fn is_boolean(name: &str) -> bool {
+/// Whether a key may stand alone: fio wants a value of all others, be they booleans.
+pub(crate) fn is_switch(name: &str) -> bool {
     const ALONE: &[&str] = &[
-        "stonewall",
-        "time_based",
-        "direct",
-        "buffered",
-        "norandommap",
-        "randrepeat",
-        "group_reporting",
-        "thread",
-        "exitall",
-        "new_group",
-        "verify_only",
-        "end_fsync",
-        "fsync_on_close",
-        "zero_buffers",
-        "refill_buffers",
-        "scramble_buffers",
-        "do_verify",
-        "verify_fatal",
-        "fill_device",
-        "unlink",
-        "invalidate",
-        "create_on_open",
-        "create_only",
-        "overwrite",
-        "atomic",
-        "gtod_reduce",
         "bs_unaligned",
-        "allrandrepeat",
-        "latency_run",
-        "hipri",
+        "exitall",
+        "exitall_on_error",
         "fixedbufs",
+        "group_reporting",
+        "hipri",
+        "new_group",
+        "norandommap",
+        "refill_buffers",
         "registerfiles",
         "sqthread_poll",
-        "nonvectored",
+        "stonewall",
+        "thread",
+        "time_based",
         "userspace_reap",
-        "verify_dump",
-        "thinktime_spin",
+        "verify_only",
+        "zero_buffers",
     ];
     let known = find(name).map_or(name, |key| key.name);
     ALONE.contains(&known)

@@ -95,6 +95,8 @@ impl Lexer<'_, '_> {
                 format!("the section [{rest} is not closed"),
                 "end its name with ]",
             ));
+            let name = rest.to_owned();
+            self.sections.push(Section { kind: SectionKind::Job, name, place, entries: Vec::new() });
             return;
         };
         let name = rest[..end].to_owned();
@@ -121,10 +123,9 @@ impl Lexer<'_, '_> {
             Err(NotIncluded::TooLong) => {
                 self.findings.fault(malformed(place, format!("{path} is too long"), "split it"));
             }
-            Err(NotIncluded::Unreadable(reason)) => self.findings.fault(refused(
+            Err(NotIncluded::Unreadable(reason)) => self.findings.fault(malformed(
                 place,
-                format!("{path} cannot be included: {reason}"),
-                "fio stops where an included file cannot be opened",
+                format!("{path} cannot be included: {reason} (fio says so too, and may go on without it)"),
                 "put the file beside the job file, or its options in place of the include",
             )),
         }

@@ -51,8 +51,7 @@ pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, Impor
 
 /// Every job with its own options over those of the globals above it.
 fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings) -> Vec<Job> {
-    let place = Place { file: String::new(), line: 1, column: 1 };
-    let mut defaults = Job::new("global", &place);
+    let mut defaults = Job::default();
     let mut jobs = Vec::new();
     let (mut global_bytes, mut held_bytes) = (0, 0);
     for section in sections {
@@ -79,8 +78,12 @@ fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings)
                     ));
                     return jobs;
                 }
-                let mut job =
-                    Job { name: section.name.clone(), place: section.place.clone(), ..defaults.clone() };
+                let mut job = Job {
+                    name: section.name.clone(),
+                    section: section.name.clone(),
+                    place: section.place.clone(),
+                    ..defaults.clone()
+                };
                 job.apply_all(&section.entries, options, findings);
                 jobs.push(job);
             }

@@ -2,6 +2,7 @@
 
 use super::convert::is_device;
 use super::job::DEFAULT_SEED;
+use super::stages::duration;
 use crate::export::Losses;
 use crate::mix::{Operation, Part, parts, whole};
 use plan::{
@@ -26,6 +27,7 @@ impl Section {
 pub(crate) fn write(plan: &Plan, losses: &mut Losses) -> String {
     let mut text = String::new();
     let mut first_stage = true;
+    let mut elapsed = Some(Duration::ZERO);
     for stage in &plan.stages {
         for _ in 0..stage.repeats.min(1000) {
             let mut first_group = true;
@@ -33,11 +35,12 @@ pub(crate) fn write(plan: &Plan, losses: &mut Losses) -> String {
                 losses.at = format!("stage {}, group {}", stage.name, group.name);
                 for targets in sections(group, losses) {
                     let wall = first_group && !first_stage;
-                    text.push_str(&section(plan, stage, group, &targets, wall, losses));
+                    text.push_str(&section(plan, stage, group, &targets, (wall, elapsed), losses));
                     first_group = false;
                 }
             }
             first_stage = false;
+            elapsed = elapsed.zip(duration(stage)).map(|(sum, time)| sum + time);
         }
     }
     text
@@ -60,7 +63,7 @@ fn section(
     stage: &Stage,
     group: &Group,
     targets: &[usize],
-    wall: bool,
+    (wall, elapsed): (bool, Option<Duration>),
     losses: &mut Losses,
 ) -> String {
     let name: String = group
@@ -108,7 +111,17 @@ fn section(
         section.set("numjobs", workers);
     }
     seed(&mut section, plan.seed);
-    times(&mut section, stage, group, losses);
+    let delay = stage.pause + group.timing.delay;
+    if !delay.is_zero() {
+        match elapsed {
+            // fio counts it from its own start.
+            Some(elapsed) => section.set("startdelay", time(elapsed + delay)),
+            None => {
+                losses.add("a pause behind a stage whose end is not known: fio counts from its own start")
+            }
+        }
+    }
+    times(&mut section, group, losses);
     rates(&mut section, group, &parts, losses);
     data(&mut section, group, losses);
     durability(&mut section, group, losses);
@@ -376,7 +389,10 @@ fn scatter(section: &mut Section, pattern: &plan::Pattern, losses: &mut Losses) 
                     let ios = percentage(zone.ios, losses);
                     match zone.length {
                         Extent::Bytes(bytes) => format!("{ios}/{bytes}"),
-                        Extent::Percent(100.0) if absolute && index + 1 == zones.len() => format!("{ios}/"),
+                        Extent::Percent(100.0) if absolute && index + 1 == zones.len() => {
+                            losses.add("a last zone over all that is left: fio wants its size");
+                            format!("{ios}/{}", rest(pattern, zones))
+                        }
                         Extent::Percent(percent) => {
                             losses.add_if(absolute, "zones in bytes beside zones in percent");
                             format!("{ios}/{}", percentage(percent, losses))
@@ -388,17 +404,34 @@ fn scatter(section: &mut Section, pattern: &plan::Pattern, losses: &mut Losses) 
             section.set("random_distribution", format!("{kind}:{}", texts.join(":")));
         }
     }
-    if pattern.reuse == Reuse::Draws && pattern.distribution == Distribution::Uniform {
-        section.set("norandommap", 1);
+    if pattern.distribution == Distribution::Uniform {
+        let aligned =
+            pattern.lines.iter().any(|line| line.align.is_some_and(|align| align != pattern.size_min()));
+        losses.add_if(
+            aligned && pattern.reuse == Reuse::EachBlockOnce,
+            "each block once: fio draws I/Os alone that are aligned otherwise than to their size",
+        );
+        if pattern.reuse == Reuse::Draws {
+            section.set("norandommap", 1);
+        }
     }
 }
 
-fn times(section: &mut Section, stage: &Stage, group: &Group, losses: &mut Losses) {
-    let timing = &group.timing;
-    let delay = stage.pause + timing.delay;
-    if !delay.is_zero() {
-        section.set("startdelay", time(delay));
+/// What zones in bytes leave of a span, in bytes; 1 GiB where that is not known.
+fn rest(pattern: &plan::Pattern, zones: &[plan::Zone]) -> u64 {
+    let bytes = |extent: Extent| match extent {
+        Extent::Bytes(bytes) => bytes,
+        Extent::Percent(_) => 0,
+    };
+    let used: u64 = zones.iter().map(|zone| bytes(zone.length)).fold(0, u64::saturating_add);
+    match pattern.span.length {
+        Some(Extent::Bytes(length)) if length > used => length - used,
+        _ => 1 << 30,
     }
+}
+
+fn times(section: &mut Section, group: &Group, losses: &mut Losses) {
+    let timing = &group.timing;
     if !timing.ramp.is_zero() {
         section.set("ramp_time", time(timing.ramp));
     }
