@@ -8,6 +8,12 @@ pub const STAGES_MAX: usize = 10_000;
 pub const GROUPS_MAX: usize = 100_000;
 /// Targets of one plan.
 pub const TARGETS_MAX: usize = 65_536;
+/// Definitions of one kind in one file, such as Vdbench's workloads: each is compared with the others.
+pub const DEFINITIONS_MAX: usize = 4_096;
+/// Options of one command line.
+pub const FLAGS_MAX: usize = 256;
+/// Stages of a plan times the devices and workloads of each.
+pub const EXPANSION_MAX: u128 = 1 << 22;
 /// Files within files. Deeper is recursion.
 pub const INCLUDE_DEPTH_MAX: usize = 16;
 /// Files included in all.

@@ -21,6 +21,11 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
+    /// Whether groups have more of them together than a plan may have.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.assigned > limits::ASSIGNMENTS_MAX
+    }
+
     /// The index of the target of this name; its size is the largest that any job asks for.
     fn index(&mut self, plan: &mut Plan, name: &str, size: Option<u64>) -> usize {
         let index = *self.indices.entry(name.to_owned()).or_insert_with(|| {
@@ -51,7 +56,7 @@ impl Job {
         self.remark(findings);
         let files = self.target_names()?;
         targets.assigned += files.names.iter().map(Vec::len).sum::<usize>();
-        if targets.assigned > limits::ASSIGNMENTS_MAX {
+        if targets.are_too_many() {
             let found = format!("the jobs together use {} files and more", targets.assigned);
             return Err(malformed(&self.place, found, "write fewer jobs, or fewer files of each"));
         }
@@ -221,6 +226,10 @@ impl Job {
             0 => String::new(),
             count => format!("{}/", self.directories[clone as usize % count].trim_end_matches('/')),
         };
+        if self.files.len() > limits::TARGETS_MAX {
+            let found = format!("the job {} names {} files", self.name, self.files.len());
+            return Err(malformed(&self.place, found, "name fewer"));
+        }
         if !self.files.is_empty() {
             let names = (self.files.iter())
                 .map(|name| if name.starts_with('/') { name.clone() } else { folder(0) + name })

@@ -76,7 +76,7 @@ fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings)
                             limits::JOB_BYTES_MAX
                         ),
                     ));
-                    return jobs;
+                    return Vec::new();
                 }
                 let mut job = Job {
                     name: section.name.clone(),

@@ -17,7 +17,7 @@ pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
     let mut group_count = 0;
     let mut elapsed = Some(Duration::ZERO);
     for job in jobs {
-        if findings.is_full() {
+        if findings.is_full() || targets.are_too_many() {
             break;
         }
         let mut groups = match job.groups(&mut plan, &mut targets, findings) {

@@ -84,7 +84,10 @@ fn section(
     let parts = parts(&group.pattern);
     place(&mut section, plan, group, targets, losses);
     access(&mut section, group, &parts, losses);
+    let export = matches!(targets, [target] if plan.targets.get(*target).is_some_and(|target| is_export(&target.name)));
+    losses.add_if(export && group.engine != Engine::IoUring, "how I/Os are handed over: NBD has its own way");
     let engine = match group.engine {
+        _ if export => "nbd",
         Engine::IoUring => "io_uring",
         Engine::LinuxAio => "libaio",
         Engine::Blocking => "psync",
@@ -148,15 +151,14 @@ fn seed(section: &mut Section, seed: Seed) {
 
 fn place(section: &mut Section, plan: &Plan, group: &Group, targets: &[usize], losses: &mut Losses) {
     let all: Vec<&plan::Target> = targets.iter().filter_map(|index| plan.targets.get(*index)).collect();
-    if all.len() == 1
-        && is_device(&all[0].name)
-        && !all[0].name.starts_with('/')
-        && all[0].name.starts_with("nbd")
-    {
+    let exports = all.iter().filter(|target| is_export(&target.name)).count();
+    losses.add_if(exports > 0 && all.len() > 1, "NBD beside other targets in one job");
+    if exports == 1 && all.len() == 1 {
         section.set("uri", &all[0].name);
+    } else {
+        let names: Vec<String> = all.iter().map(|target| target.name.replace(':', "\\:")).collect();
+        section.set("filename", names.join(":"));
     }
-    let names: Vec<String> = all.iter().map(|target| target.name.replace(':', "\\:")).collect();
-    section.set("filename", names.join(":"));
     let sizes: Vec<Option<u64>> =
         all.iter().map(|target| target.size.filter(|_| !is_device(&target.name))).collect();
     losses.add_if(sizes.iter().any(|size| *size != sizes[0]), "files of several sizes in one job");
@@ -176,10 +178,20 @@ fn place(section: &mut Section, plan: &Plan, group: &Group, targets: &[usize], l
         (Some(size), Extent::Bytes(offset)) => Some(Extent::Bytes(size.saturating_sub(offset))),
         _ => None,
     });
+    let unsized_file = size.is_none() && all.iter().any(|target| !is_device(&target.name));
+    losses.add_if(
+        unsized_file && matches!(length, Some(Extent::Bytes(_))),
+        "a file as large as it is: fio makes it as large as the span",
+    );
     if let Some(length) = length {
         section.set("size", extent(length, all.len() as u64, losses));
     }
     losses.add_if(group.pattern.hits.is_some(), "an area for hits");
+}
+
+/// Whether a target is an export of NBD, for which fio has an engine of its own.
+fn is_export(name: &str) -> bool {
+    name.starts_with("nbd:") || name.starts_with("nbd+")
 }
 
 fn extent(extent: Extent, times: u64, losses: &mut Losses) -> String {
@@ -514,6 +526,10 @@ fn rates(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Loss
         for slot in slots {
             values[kind][*slot] = Some(number);
         }
+    }
+    if values.iter().all(|values| values.iter().any(Option::is_some)) {
+        losses.add("a rate in bytes beside one in I/Os: fio takes one of them");
+        values[0] = [None; 3];
     }
     for (key, values) in ["rate", "rate_iops"].into_iter().zip(values) {
         match values {
