@@ -49,7 +49,15 @@ impl Value {
 
     /// The same option with a part of its value.
     pub(crate) fn part(&self, text: &str) -> Value {
-        Value { text: text.trim().to_owned(), ..self.clone() }
+        // The whole text is left alone: a list has many parts.
+        Value {
+            key: self.key.clone(),
+            text: text.trim().to_owned(),
+            given: self.given,
+            spaced: self.spaced,
+            place: self.place.clone(),
+            kilo: self.kilo,
+        }
     }
 
     fn quantity(&self) -> Result<Quantity, Fault> {

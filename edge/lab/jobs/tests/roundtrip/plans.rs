@@ -72,11 +72,12 @@ fn distribution() -> impl Strategy<Value = Distribution> {
         let (mut ios, mut length) = (100, 100);
         let mut zones: Vec<Zone> = (parts.into_iter())
             .filter_map(|(share, size)| {
-                (share < ios && size < length).then(|| {
-                    ios -= share;
-                    length -= size;
-                    Zone { ios: f64::from(share), length: Extent::Percent(f64::from(size)) }
-                })
+                if share >= ios || size >= length {
+                    return None;
+                }
+                ios -= share;
+                length -= size;
+                Some(Zone { ios: f64::from(share), length: Extent::Percent(f64::from(size)) })
             })
             .collect();
         zones.push(Zone { ios: f64::from(ios), length: Extent::Percent(f64::from(length)) });
@@ -358,6 +359,10 @@ fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs())
 }
 
+fn in_bytes(extent: Extent) -> Extent {
+    Extent::Bytes(extent.of(1 << 30) / 512 * 512)
+}
+
 fn first_line(pattern: &mut Pattern) {
     pattern.lines.truncate(1);
     pattern.lines[0].size = Size::Fixed(pattern.lines[0].size.max());
@@ -504,9 +509,8 @@ fn target_settings(stage: &mut Stage) {
         if !matches!(pattern.distribution, Distribution::Zoned(_)) || line.random == 0.0 {
             pattern.distribution = Distribution::Uniform;
         }
-        let bytes = |extent: Extent| Extent::Bytes(extent.of(1 << 30) / 512 * 512);
-        pattern.span.offset = bytes(pattern.span.offset);
-        pattern.span.length = pattern.span.length.map(bytes);
+        pattern.span.offset = in_bytes(pattern.span.offset);
+        pattern.span.length = pattern.span.length.map(in_bytes);
         group.rates.truncate(1);
         for rate in &mut group.rates {
             *rate = Rate {
@@ -616,8 +620,7 @@ fn iometer(stage: &mut Stage) {
                 think.spin = false;
             }
         }
-        let bytes = |extent: Extent| Extent::Bytes(extent.of(1 << 30) / 512 * 512);
-        pattern.span.offset = bytes(pattern.span.offset);
-        pattern.span.length = pattern.span.length.map(bytes);
+        pattern.span.offset = in_bytes(pattern.span.offset);
+        pattern.span.length = pattern.span.length.map(in_bytes);
     }
 }
