@@ -5,7 +5,7 @@ use crate::export::Losses;
 use crate::mix::{Operation, parts, whole};
 use plan::{
     Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace, Place,
-    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Workers, WriteThrough,
+    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Think, Workers, WriteThrough,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -268,14 +268,7 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
         );
     }
     if let Some(think) = first.think {
-        target.burst = Some(u64::from(think.after));
-        let pause = think.pause;
-        losses.add_if(
-            pause.subsec_nanos() % 1_000_000 != 0 || pause.is_zero(),
-            "parts of a millisecond of a pause",
-        );
-        target.think_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).max(1));
-        losses.add_if(think.spin, "a pause that keeps the processor busy");
+        pauses(think, target, losses);
     }
     losses.add_if(parts.iter().any(|part| part.think != first.think), "pauses of some I/Os alone");
     losses.add_if(sequence.at_end == AtEnd::Stop && random < 100, "an end at the end of the span");
@@ -284,6 +277,17 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
     let once =
         group.pattern.reuse == Reuse::EachBlockOnce && group.pattern.distribution == Distribution::Uniform;
     losses.add_if(once && random > 0, "each block once: DiskSPD draws each I/O alone");
+}
+
+fn pauses(think: Think, target: &mut Target, losses: &mut Losses) {
+    target.burst = Some(u64::from(think.after));
+    let pause = think.pause;
+    losses.add_if(
+        !pause.subsec_nanos().is_multiple_of(1_000_000) || pause.is_zero(),
+        "parts of a millisecond of a pause",
+    );
+    target.think_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).max(1));
+    losses.add_if(think.spin, "a pause that keeps the processor busy");
 }
 
 fn area(group: &Group, target: &mut Target, losses: &mut Losses) {

@@ -204,7 +204,7 @@ impl Job {
                 Ok(())
             }
             "iodepth" => value.count(1).map(|depth| self.depth = depth),
-            "iodepth_batch" => value.count(0).map(|count| self.batch_submit = count),
+            "iodepth_batch" => value.count(0).map(|count| self.batch.submit = count),
             "iodepth_batch_complete_min" => value.count(0).map(|count| {
                 if count == 0 {
                     findings.note(
@@ -214,7 +214,7 @@ impl Job {
                         "fio polls for completions; the lab waits for one",
                     );
                 }
-                self.batch_complete = count.max(1);
+                self.batch.complete = count.max(1);
             }),
             "numjobs" => value.count(1).map(|count| self.count = count),
             "direct" => value.boolean().map(|on| self.direct = Some(on)),

@@ -94,11 +94,7 @@ impl Job {
         group.verify = self.verification(findings);
         group.caching = self.caching(findings);
         group.engine = self.engine();
-        group.batch = Batch {
-            submit: self.batch_submit,
-            complete: self.batch_complete,
-            complete_max: self.batch_complete,
-        };
+        group.batch = Batch { complete_max: self.batch.complete, ..self.batch };
         Ok(self.spread(group, indices))
     }
 

@@ -7,7 +7,7 @@ use crate::error::{Fault, FaultKind};
 use crate::findings::Findings;
 use crate::keys::{Key, Treatment, nearest};
 use crate::source::Options;
-use plan::{Distribution, Extent, LatencyTarget, NoteKind, Place, Steady, Verify, WriteThrough};
+use plan::{Batch, Distribution, Extent, LatencyTarget, NoteKind, Place, Steady, Verify, WriteThrough};
 use std::time::Duration;
 
 /// Reads, writes and trims: the order of fio's triples.
@@ -86,8 +86,7 @@ pub(crate) struct Job {
     pub(crate) repeatable: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) depth: u32,
-    pub(crate) batch_submit: u32,
-    pub(crate) batch_complete: u32,
+    pub(crate) batch: Batch,
     pub(crate) count: u32,
     pub(crate) files: Vec<String>,
     pub(crate) files_count: u32,
@@ -159,8 +158,7 @@ impl Default for Job {
             repeatable: true,
             seed: None,
             depth: 1,
-            batch_submit: 1,
-            batch_complete: 1,
+            batch: Batch { submit: 1, complete: 1, complete_max: 1 },
             count: 1,
             files: Vec::new(),
             files_count: 1,

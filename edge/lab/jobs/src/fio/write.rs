@@ -80,7 +80,6 @@ fn section(
     if wall {
         section.text.push_str("stonewall\n");
     }
-    let (Workers::Together(workers) | Workers::PerTarget(workers)) = group.workers;
     let parts = parts(&group.pattern);
     place(&mut section, plan, group, targets, losses);
     access(&mut section, group, &parts, losses);
@@ -93,37 +92,9 @@ fn section(
         Engine::Blocking => "psync",
     };
     section.set("ioengine", engine);
-    let depth = match group.depth {
-        Depth::PerWorker(depth) => depth,
-        Depth::PerTarget(depth) => {
-            losses.add_if(
-                targets.len() > 1,
-                "outstanding I/Os are of all files of a job together, not of each",
-            );
-            depth.saturating_mul(u32::try_from(targets.len()).unwrap_or(u32::MAX))
-        }
-    };
-    section.set("iodepth", depth);
-    if group.batch.submit != 1 {
-        section.set("iodepth_batch_submit", group.batch.submit);
-    }
-    if group.batch.complete != 1 {
-        section.set("iodepth_batch_complete_min", group.batch.complete);
-    }
-    if workers != 1 {
-        section.set("numjobs", workers);
-    }
+    queue(&mut section, group, targets.len(), losses);
     seed(&mut section, plan.seed);
-    let delay = stage.pause + group.timing.delay;
-    if !delay.is_zero() {
-        match elapsed {
-            // fio counts it from its own start.
-            Some(elapsed) => section.set("startdelay", time(elapsed + delay)),
-            None => {
-                losses.add("a pause behind a stage whose end is not known: fio counts from its own start")
-            }
-        }
-    }
+    delay(&mut section, stage.pause + group.timing.delay, elapsed, losses);
     times(&mut section, group, losses);
     rates(&mut section, group, &parts, losses);
     data(&mut section, group, losses);
@@ -139,6 +110,41 @@ fn section(
     }
     section.text.push('\n');
     section.text
+}
+
+/// How many I/Os are outstanding, how they are handed over, and by how many clones.
+fn queue(section: &mut Section, group: &Group, targets: usize, losses: &mut Losses) {
+    let (Workers::Together(workers) | Workers::PerTarget(workers)) = group.workers;
+    let depth = match group.depth {
+        Depth::PerWorker(depth) => depth,
+        Depth::PerTarget(depth) => {
+            losses.add_if(targets > 1, "outstanding I/Os are of all files of a job together, not of each");
+            depth.saturating_mul(u32::try_from(targets).unwrap_or(u32::MAX))
+        }
+    };
+    section.set("iodepth", depth);
+    if group.batch.submit != 1 {
+        section.set("iodepth_batch_submit", group.batch.submit);
+    }
+    if group.batch.complete != 1 {
+        section.set("iodepth_batch_complete_min", group.batch.complete);
+    }
+    if workers != 1 {
+        section.set("numjobs", workers);
+    }
+}
+
+/// A delay behind the stages before, where their length is known.
+fn delay(section: &mut Section, delay: Duration, elapsed: Option<Duration>, losses: &mut Losses) {
+    if !delay.is_zero() {
+        match elapsed {
+            // fio counts it from its own start.
+            Some(elapsed) => section.set("startdelay", time(elapsed + delay)),
+            None => {
+                losses.add("a pause behind a stage whose end is not known: fio counts from its own start")
+            }
+        }
+    }
 }
 
 fn seed(section: &mut Section, seed: Seed) {
