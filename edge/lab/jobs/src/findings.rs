@@ -27,6 +27,11 @@ impl Findings {
         }
     }
 
+    /// Whether no more faults are kept: nobody needs a thousand and one, so a reader may stop.
+    pub(crate) fn is_full(&self) -> bool {
+        self.faults.len() >= limits::FINDINGS_MAX
+    }
+
     /// The value, or nothing and the fault is kept.
     pub(crate) fn take<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         result.map_err(|fault| self.fault(fault)).ok()

@@ -88,45 +88,56 @@ pub fn keys(dialect: Dialect) -> &'static [Key] {
     }
 }
 
+/// The longest name that is compared with others, in letters: no key is nearly as long.
+const NAME_LETTERS_MAX: usize = 64;
+
 /// The key that is spelled like this one most nearly: at most a third of its letters differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if name.len() > 64 {
-        return None;
+    let letters = letters(name)?;
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in known {
+        let Some(others) = self::letters(candidate) else { continue };
+        let most = candidate.len().max(name.len()) / 3;
+        // So many letters at least are too many or too few.
+        if letters.len().abs_diff(others.len()) > most {
+            continue;
+        }
+        let distance = distance(&letters, &others);
+        if distance <= most && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, candidate));
+        }
     }
-    known
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|&(distance, candidate)| distance * 3 <= candidate.len().max(name.len()))
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, candidate)| candidate)
+    best.map(|(_, candidate)| candidate)
 }
 
-/// Letters to insert, delete, replace or swap with a neighbour (Damerau and Levenshtein, without overlaps).
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut rows = vec![vec![0usize; other.len() + 1]; one.len() + 1];
-    for (index, row) in rows.iter_mut().enumerate() {
-        row[0] = index;
-    }
-    for (column, cell) in rows[0].iter_mut().enumerate() {
-        *cell = column;
-    }
+/// The letters of a name, unless it is too long to be compared.
+fn letters(name: &str) -> Option<Vec<char>> {
+    let letters: Vec<char> = name.chars().take(NAME_LETTERS_MAX + 1).collect();
+    (letters.len() <= NAME_LETTERS_MAX).then_some(letters)
+}
+
+/// Letters to insert, delete, replace or swap with a neighbour (Damerau and Levenshtein, without overlaps). Each word has at
+/// most [`NAME_LETTERS_MAX`] letters.
+fn distance(one: &[char], other: &[char]) -> usize {
+    let mut before = [0usize; NAME_LETTERS_MAX + 1];
+    let mut above: [usize; NAME_LETTERS_MAX + 1] = std::array::from_fn(|column| column);
     for row in 1..=one.len() {
+        let mut here = [row; NAME_LETTERS_MAX + 1];
         for column in 1..=other.len() {
             let change = usize::from(one[row - 1] != other[column - 1]);
-            let mut least = (rows[row - 1][column] + 1)
-                .min(rows[row][column - 1] + 1)
-                .min(rows[row - 1][column - 1] + change);
+            let mut least = (above[column] + 1).min(here[column - 1] + 1).min(above[column - 1] + change);
             let swapped = row > 1
                 && column > 1
                 && one[row - 1] == other[column - 2]
                 && one[row - 2] == other[column - 1];
             if swapped {
-                least = least.min(rows[row - 2][column - 2] + 1);
+                least = least.min(before[column - 2] + 1);
             }
-            rows[row][column] = least;
+            here[column] = least;
         }
+        (before, above) = (above, here);
     }
-    rows[one.len()][other.len()]
+    above[other.len()]
 }
 
 /// The guide's chapter on keys, in Markdown: `docs/guide/job-keys.md` is this text.

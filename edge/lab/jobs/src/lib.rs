@@ -14,6 +14,7 @@ mod export;
 mod findings;
 mod fio;
 pub mod fuzz;
+mod includes;
 mod iometer;
 mod keys;
 pub mod limits;

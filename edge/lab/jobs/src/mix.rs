@@ -50,7 +50,10 @@ pub(crate) fn parts(pattern: &Pattern) -> Vec<Part> {
             match known {
                 Some(known) => {
                     let sum = known.weight + weight;
-                    known.random = (known.random * known.weight + line.random * weight) / sum;
+                    // Equal shares stay what they are: their mean may differ by rounding.
+                    if known.random != line.random {
+                        known.random = (known.random * known.weight + line.random * weight) / sum;
+                    }
                     known.weight = sum;
                 }
                 None => parts.push(part),

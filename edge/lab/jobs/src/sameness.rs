@@ -200,9 +200,16 @@ fn place(plan: &Plan, group: &Group, targets: &[usize], worker: u32) -> String {
     for target in targets {
         let Some(target) = plan.targets.get(*target) else { continue };
         let size = target.size.filter(|_| !is_device(&target.name));
-        let length = span.length.or(match (size, span.offset) {
+        // What reaches the end of the file need not say so.
+        let open = match (span.offset, span.length) {
+            (Extent::Percent(from), Some(Extent::Percent(part))) => from + part >= 100.0,
+            (_, Some(Extent::Percent(part))) => part >= 100.0,
+            _ => false,
+        };
+        let length = span.length.filter(|_| !open).or(match (size, span.offset) {
             (Some(size), Extent::Bytes(offset)) => Some(Extent::Bytes(size.saturating_sub(offset))),
-            _ => None,
+            (Some(size), Extent::Percent(_)) => Some(Extent::Bytes(size)),
+            (None, _) => None,
         });
         let _ = write!(text, " {} {size:?} {offset} {length:?}", target.name);
     }

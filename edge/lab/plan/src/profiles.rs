@@ -1,7 +1,7 @@
 //! Named workloads of published tests: patterns as their authors gave them, ready for plans.
 //!
-//! Depths are outstanding I/Os of one host where the source says so. What a source leaves open (how long, on what) is the
-//! run's to decide. Sources are named with each family; the numbers are theirs, the words are ours.
+//! Depths are outstanding I/Os of one host where the source says so. Sources are named with each family. A number is the
+//! source's unless the description says that it is ours: a plan needs depths and times where a source leaves them open.
 
 use crate::pace::{Arrivals, Loop, Pace, Rate, RateOf, RatePer, Timing};
 use crate::pattern::{Distribution, Extent, Line, Pattern, Reuse, Size, Zone};
@@ -38,7 +38,7 @@ pub struct Workload {
     pub members: Vec<Member>,
     /// Outstanding I/Os of one host in the published test, where it is known.
     pub depth_per_host: Option<u32>,
-    /// Seconds before it counts, and seconds that count, as published.
+    /// Seconds before it counts, and seconds that count: as published, unless the description says that they are ours.
     pub seconds: (u64, u64),
 }
 
@@ -142,7 +142,9 @@ fn storage_review() -> Vec<Workload> {
         ..workload(
             format!("storagereview/{name}"),
             source,
-            format!("{what}; 16 virtual machines with 10 disks each, 30 min before 60 min that count."),
+            format!(
+                "{what}; 16 virtual machines of 10 disks, 2 threads on each, 30 min before 60 min that count."
+            ),
             vec![member("disk", simple(kib, reads, random), 1, 2)],
             (1800, 3600),
         )
@@ -191,7 +193,7 @@ fn vsan() -> Vec<Workload> {
             format!("vsan66/{name}"),
             paper,
             format!(
-                "{what}; on 200 or 400 GB a host (small) and 1680 GB a host (large); the source leaves the depth open, 8 is ours."
+                "{what}; on 200 or 400 GB a host (small) and 1680 GB a host (large); the depth of 8, and 60 min after 10, are ours."
             ),
             vec![member("disk", simple(4, reads, random), 1, 8)],
             (600, 3600),
@@ -202,7 +204,15 @@ fn vsan() -> Vec<Workload> {
         ..workload(
             format!("vsan2m/{name}"),
             records,
-            format!("{what}, 80 % random; {workers} workers of {depth} on each of 32 hosts."),
+            format!(
+                "{what}, 80 % random; {} outstanding on each of 32 hosts{}; 60 min after 10 are ours.",
+                workers * depth,
+                if depth == 16 {
+                    ", as 8 workers of 16"
+                } else {
+                    "; how they are divided (8 workers of 8) is ours"
+                }
+            ),
             vec![member("worker", simple(4, reads, 80.0), workers, depth)],
             (600, 3600),
         )
@@ -221,6 +231,9 @@ fn vsan() -> Vec<Workload> {
 fn iometer_classics() -> Vec<Workload> {
     let source = "Iometer's well-known access specifications";
     let one = |name: &str, what: &str, pattern| {
+        let what = format!(
+            "{what} The depth of 16, and 5 min after 30 s, are ours: the specification leaves them open."
+        );
         workload(format!("iometer/{name}"), source, what, vec![member("worker", pattern, 1, 16)], (30, 300))
     };
     let file_server: Vec<(u64, f64)> = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536]
@@ -248,18 +261,25 @@ fn iometer_classics() -> Vec<Workload> {
         one("workstation", "A workstation: 8 KiB, 80 % reads, 80 % random.", simple(8, 80.0, 80.0)),
         one(
             "web-server",
-            "A web server: 512 bytes to 512 KiB random reads.",
+            "A web server: random reads of 512 bytes to 512 KiB; the sizes between and their shares are ours.",
             mixed(&web_server, 100.0, 100.0),
         ),
         one("exchange", "A mail server: 4 KiB random, 67 % reads.", simple(4, 67.0, 100.0)),
-        one("all-in-one", "All sizes, reads and writes, sequential and random, in equal parts.", all_in_one),
+        one(
+            "all-in-one",
+            "Reads and writes, sequential and random, in equal parts; seven sizes from 512 bytes to 32 KiB are ours.",
+            all_in_one,
+        ),
     ]
 }
 
 fn dell() -> Vec<Workload> {
     let source = "Dell, VxRail performance tests";
     let one = |name: String, what: String, kib, reads, random| {
-        let what = format!("{what}; curves of ten points of 5 min, with pauses of 30 min.");
+        let what = format!(
+            "{what}; the source measures curves of ten points of 5 min with pauses of 30 min; the depth of 8, and 1 min before \
+             it counts, are ours."
+        );
         workload(
             format!("vxrail/{name}"),
             source,
@@ -279,18 +299,30 @@ fn dell() -> Vec<Workload> {
         ));
     }
     all.push(one("rdbms".into(), "A relational database: 22 KiB random, 60 % reads".into(), 22, 60.0, 100.0));
-    all.push(one("peak-read".into(), "The most reads: 4 KiB random".into(), 4, 100.0, 100.0));
-    all.push(one("peak-write".into(), "The most writes: 4 KiB random".into(), 4, 0.0, 100.0));
+    all.push(one(
+        "peak-read".into(),
+        "The most reads: 4 KiB random, the smallest of the source's 4 to 512 KiB".into(),
+        4,
+        100.0,
+        100.0,
+    ));
+    all.push(one(
+        "peak-write".into(),
+        "The most writes: 4 KiB random, the smallest of the source's 4 to 512 KiB".into(),
+        4,
+        0.0,
+        100.0,
+    ));
     all.push(one(
         "peak-sequential-read".into(),
-        "The most bytes read: 512 KiB in sequence".into(),
+        "The most bytes read: 512 KiB in sequence, the largest of the source's 4 to 512 KiB".into(),
         512,
         100.0,
         0.0,
     ));
     all.push(one(
         "peak-sequential-write".into(),
-        "The most bytes written: 512 KiB in sequence".into(),
+        "The most bytes written: 512 KiB in sequence, the largest of the source's 4 to 512 KiB".into(),
         512,
         0.0,
         0.0,
@@ -319,28 +351,30 @@ fn vm_fleet() -> Vec<Workload> {
         workload(
             "vmfleet/peak",
             source,
-            "4 KiB random reads with 32 outstanding.",
+            "4 KiB random reads as fast as possible; 4 workers of 32 outstanding, and 2 min after 5, are ours.",
             vec![member("disk", simple(4, 100.0, 100.0), 4, 32)],
             (300, 120),
         ),
         workload(
             "vmfleet/general",
             source,
-            "4 KiB random reads, 95 % of them on a twentieth of the disk.",
+            "95 % of the I/Os on 5 % of the disk, 4 % on the next 10 %; 4 KiB reads, 32 outstanding, and 2 min after 5 are ours.",
             vec![member("disk", general, 1, 32)],
             (300, 120),
         ),
         workload(
             "vmfleet/vdi",
             source,
-            "A desktop: 32 KiB writes and 8 KiB reads, 6 of each per second.",
+            "A desktop: 32 KiB writes, 20 % random, and 8 KiB reads, 80 % random, 6 of each per second; the depths of 4, and 2 \
+             min after 5, are ours.",
             desktop,
             (300, 120),
         ),
         workload(
             "vmfleet/sql",
             source,
-            "A database: four threads of 1500 I/Os per second, and a log of 300.",
+            "A database: 8 KiB with 30 % writes by four threads of 1500 I/Os per second, and a log of 32 KiB with 300; random \
+             tables, a log of writes in sequence, the depths of 8 and 1, and 2 min after 5 are ours.",
             sql,
             (300, 120),
         ),
@@ -350,7 +384,7 @@ fn vm_fleet() -> Vec<Workload> {
 fn pure() -> Vec<Workload> {
     let source = "Pure Storage, Vdbench workloads with data reduction";
     // A reduction of r : 1 is a compressible share of 100 (1 - 1/r) percent; the middle of each published range is taken.
-    let one = |name: &str, what: &str, sizes: &[(u64, f64)], reads, ratio: f64| {
+    let one = |name: &str, what: &str, sizes: &[(u64, f64)], reads, (ratio, range): (f64, &str)| {
         let pattern = mixed(sizes, reads, 80.0);
         let compressible = ((1.0 - 1.0 / ratio) * 1e4).round() / 100.0;
         let members = vec![Member { compressible, ..member("disk", pattern, 1, 16) }];
@@ -358,7 +392,8 @@ fn pure() -> Vec<Workload> {
             format!("pure/{name}"),
             source,
             format!(
-                "{what}, 80 % random, reducible {ratio} : 1; the source gives these two, the shares of sizes are ours."
+                "{what}, 80 % random, reducible {ratio} : 1 ({range} : 1 in the source); sizes, their shares, the share of \
+                 reads, the depth of 16, and 5 min after 1 are ours."
             ),
             members,
             (60, 300),
@@ -367,21 +402,21 @@ fn pure() -> Vec<Workload> {
     let small = [(4 * KIB, 30.0), (8 * KIB, 30.0), (16 * KIB, 20.0), (32 * KIB, 10.0), (64 * KIB, 10.0)];
     let large = [(8 * KIB, 60.0), (16 * KIB, 10.0), (64 * KIB, 20.0), (256 * KIB, 10.0)];
     vec![
-        one("vsi", "Virtual servers: 4 to 64 KiB", &small, 60.0, 7.0),
-        one("vdi", "Desktops: 4 to 64 KiB", &small, 40.0, 15.0),
-        one("oracle", "A database: 8 to 256 KiB", &large, 70.0, 3.0),
-        one("sql", "A database: 8 to 256 KiB", &large, 65.0, 3.0),
+        one("vsi", "Virtual servers: 4 to 64 KiB", &small, 60.0, (7.0, "5 to 9")),
+        one("vdi", "Desktops: 4 to 64 KiB", &small, 40.0, (15.0, "10 to 20")),
+        one("oracle", "A database: 8 to 256 KiB", &large, 70.0, (3.0, "2 to 4")),
+        one("sql", "A database: 8 to 256 KiB", &large, 65.0, (3.0, "2 to 4")),
     ]
 }
 
 fn others() -> Vec<Workload> {
-    // JESD219A, table 1: a client's transfer sizes in percent.
-    let client: Vec<(u64, f64)> =
+    // JESD219's enterprise workload, as fio's well-known example of it has the sizes, in percent.
+    let enterprise: Vec<(u64, f64)> =
         [512, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 8192, 16_384, 32_768, 65_536]
             .into_iter()
             .zip([4.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 67.0, 10.0, 7.0, 3.0, 3.0])
             .collect();
-    let mut endurance = mixed(&client, 40.0, 100.0);
+    let mut endurance = mixed(&enterprise, 40.0, 100.0);
     endurance.reuse = Reuse::Draws;
     endurance.distribution = Distribution::Zoned(vec![
         Zone { ios: 50.0, length: Extent::Percent(5.0) },
@@ -398,21 +433,24 @@ fn others() -> Vec<Workload> {
         workload(
             "jesd219/enterprise",
             "JEDEC JESD219",
-            "Endurance of a drive: twelve sizes, 40 % reads, half of all on a twentieth of the device.",
+            "Endurance of a drive: twelve sizes, 40 % reads, 50 % of the I/Os on 5 % of the device, 30 % on the next 15 %; the \
+             depth of 32, and 60 min, are ours.",
             vec![member("drive", endurance, 1, 32)],
             (0, 3600),
         ),
         workload(
             "xray/server",
             "Nutanix, X-Ray",
-            "One of 75 small servers of a node: 80 I/Os per second.",
+            "One of 75 small servers of a node: 80 I/Os per second; 8 KiB, 70 % reads, 80 % random, the depth of 8, and 10 min \
+             after 1 are ours.",
             vec![server],
             (60, 600),
         ),
         workload(
             "xray/oltp",
             "Nutanix, X-Ray",
-            "A database at a rate: a log, reads and writes; the source gives their kinds, the rates are ours.",
+            "A database at a rate: a log, reads and writes; the source gives these kinds, and rates, sizes, depths, and 10 min \
+             after 1 are ours.",
             oltp,
             (60, 600),
         ),

@@ -28,12 +28,15 @@ impl Element {
 /// Elements within elements: a profile has seven levels.
 const DEPTH_MAX: usize = 32;
 
+/// Attributes of an element: those of a profile have one.
+const ATTRIBUTES_MAX: usize = 32;
+
 /// The outermost element.
 pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
     let text = source.text.trim_start_matches('\u{feff}');
     let mut reader = Reader::from_str(text);
     let mut open: Vec<Element> = Vec::new();
-    let places = Places { file: &source.name, text };
+    let mut places = Places { file: &source.name, text, offset: 0, line: 1, column: 1 };
     let mut count = 0;
     loop {
         let at = usize::try_from(reader.buffer_position()).unwrap_or(text.len());
@@ -45,16 +48,12 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
                 "close every element that is opened",
             )
         })?;
+        count += usize::from(matches!(event, Event::Start(_) | Event::Empty(_)));
+        if open.len() > DEPTH_MAX || count > limits::GROUPS_MAX {
+            return Err(malformed(&places.of(at), "there are too many elements", "split the profile"));
+        }
         let closed = match event {
             Event::Start(start) => {
-                count += 1;
-                if open.len() >= DEPTH_MAX || count > limits::GROUPS_MAX {
-                    return Err(malformed(
-                        &places.of(at),
-                        "there are too many elements",
-                        "split the profile",
-                    ));
-                }
                 open.push(element(&start, places.of(at))?);
                 None
             }
@@ -86,7 +85,7 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
                 }
                 None
             }
-            Event::Eof => return Err(ended(open.pop(), &places)),
+            Event::Eof => return Err(ended(open.pop(), &mut places)),
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => None,
         };
         let Some(element) = closed else { continue };
@@ -98,7 +97,7 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
 }
 
 /// The text ends within an element, or has none.
-fn ended(open: Option<Element>, places: &Places<'_>) -> Fault {
+fn ended(open: Option<Element>, places: &mut Places<'_>) -> Fault {
     match open {
         Some(element) => malformed(
             &element.place,
@@ -112,7 +111,11 @@ fn ended(open: Option<Element>, places: &Places<'_>) -> Fault {
 fn element(start: &BytesStart<'_>, place: Place) -> Result<Element, Fault> {
     let name = start.local_name().as_ref().to_owned();
     let mut attributes = Vec::new();
-    for attribute in start.attributes() {
+    for (index, attribute) in start.attributes().enumerate() {
+        if index == ATTRIBUTES_MAX {
+            let found = format!("<{name}> has more than {ATTRIBUTES_MAX} attributes");
+            return Err(malformed(&place, found, "take out what is no part of a profile"));
+        }
         let attribute = attribute.map_err(|error| {
             malformed(&place, format!("an attribute of <{name}> cannot be read: {error}"), "correct it")
         })?;
@@ -125,26 +128,31 @@ fn element(start: &BytesStart<'_>, place: Place) -> Result<Element, Fault> {
     Ok(Element { name, place, attributes, text: String::new(), children: Vec::new() })
 }
 
-/// Places of byte offsets.
+/// Places of byte offsets, which are asked for in their order: what was counted once is not counted again.
 struct Places<'a> {
     file: &'a str,
     text: &'a str,
+    offset: usize,
+    line: u32,
+    column: u32,
 }
 
 impl Places<'_> {
-    fn of(&self, offset: usize) -> Place {
+    fn of(&mut self, offset: usize) -> Place {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
-        let before = &self.text[..offset];
-        let line_start = before.rfind('\n').map_or(0, |index| index + 1);
-        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-        let column = before[line_start..].chars().count() + 1;
-        Place {
-            file: self.file.to_owned(),
-            line: u32::try_from(line).unwrap_or(u32::MAX),
-            column: u32::try_from(column).unwrap_or(u32::MAX),
+        if offset < self.offset {
+            (self.offset, self.line, self.column) = (0, 1, 1);
         }
+        for letter in self.text[self.offset..offset].chars() {
+            match letter {
+                '\n' => (self.line, self.column) = (self.line + 1, 1),
+                _ => self.column += 1,
+            }
+        }
+        self.offset = offset;
+        Place { file: self.file.to_owned(), line: self.line, column: self.column }
     }
 }

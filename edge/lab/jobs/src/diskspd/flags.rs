@@ -5,8 +5,9 @@ use super::settings::{Access, Buffer, Cache, Span, Target, Throughput};
 use super::size;
 use super::words::{Command, Word};
 use crate::error::Fault;
-use crate::findings::{Findings, refused, unsupported};
+use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::keys::{Key, Treatment};
+use crate::limits;
 use crate::source::{Options, Source};
 use plan::{Extent, NoteKind, Zone};
 
@@ -90,6 +91,14 @@ fn parted<'a>(command: &'a Command, findings: &mut Findings) -> (Vec<Flag<'a>>, 
             ));
             continue;
         };
+        if flags.len() == limits::FLAGS_MAX {
+            findings.fault(malformed(
+                &word.place,
+                format!("the command line has more than {} options", limits::FLAGS_MAX),
+                "split it",
+            ));
+            return (flags, paths);
+        }
         flags.push(Flag { key, rest: &rest[key.name.len() - 1..], word });
     }
     (flags, paths)

@@ -27,7 +27,7 @@ pub(crate) fn read_commands(source: &Source, options: &Options<'_>) -> Result<Pl
     let mut findings = Findings::default();
     let mut spans = Vec::new();
     for command in words::commands(source, &mut findings) {
-        if spans.len() > limits::STAGES_MAX {
+        if spans.len() > limits::STAGES_MAX || findings.is_full() {
             break;
         }
         spans.extend(flags::read(&command, options, &mut findings));

@@ -5,7 +5,7 @@ use crate::export::Losses;
 use crate::mix::{Operation, parts, whole};
 use plan::{
     Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace, Place,
-    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Workers, WriteThrough,
+    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, Think, Workers, WriteThrough,
 };
 use std::fmt::Write;
 use std::time::Duration;
@@ -20,13 +20,23 @@ pub(crate) fn write_commands(plan: &Plan, losses: &mut Losses) -> String {
             "a command line has one kind of workers: the others are left out; write XML",
         );
         let Some(group) = stage.groups.first() else { continue };
-        let (target, paths) = settings(plan, stage, group, losses);
+        let (mut target, paths) = settings(plan, stage, group, losses);
+        if shares_depth(group) && (target.throughput.is_some() || target.burst.is_some()) {
+            losses.add("a rate or pauses of workers that share their I/Os over several targets: DiskSPD refuses them");
+            (target.throughput, target.burst, target.think_ms) = (None, None, None);
+        }
         let line = command(plan, group, &target, &paths, losses);
         for _ in 0..stage.repeats.min(1000) {
             text.push_str(&line);
         }
     }
     text
+}
+
+/// Whether workers keep their I/Os outstanding on all their targets together.
+fn shares_depth(group: &Group) -> bool {
+    matches!((group.workers, group.depth), (Workers::Together(_), Depth::PerWorker(_)))
+        && group.targets.len() > 1
 }
 
 fn seconds(duration: Duration, losses: &mut Losses) -> u64 {
@@ -59,10 +69,8 @@ fn command(plan: &Plan, group: &Group, target: &Target, paths: &[&str], losses: 
         Workers::Together(1) if paths.len() == 1 => {}
         Workers::Together(threads) => line += &format!(" -F{threads}"),
     }
-    match (group.depth, group.workers) {
-        (Depth::PerWorker(depth), Workers::Together(_)) if paths.len() > 1 => line += &format!(" -O{depth}"),
-        (Depth::PerWorker(depth) | Depth::PerTarget(depth), _) => line += &format!(" -o{depth}"),
-    }
+    let (Depth::PerWorker(depth) | Depth::PerTarget(depth)) = group.depth;
+    line += &if shares_depth(group) { format!(" -O{depth}") } else { format!(" -o{depth}") };
     line += &access(target);
     if target.thread_stride > 0 {
         line += &format!(" -T{}", target.thread_stride);
@@ -246,7 +254,12 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
         _ => first.align,
     };
     losses.add_if(parts.iter().any(|part| part.align != first.align), "alignments of some I/Os alone");
-    if random == 0 && several {
+    // DiskSPD counts the threads of a target, and refuses -T where there is one, or where they share a position.
+    let beside = match group.workers {
+        Workers::PerTarget(threads) => threads > 1,
+        Workers::Together(_) => several,
+    };
+    if random == 0 && beside && target.access == Access::Sequential {
         target.thread_stride = sequence.worker_step;
     } else {
         losses.add_if(
@@ -255,14 +268,7 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
         );
     }
     if let Some(think) = first.think {
-        target.burst = Some(u64::from(think.after));
-        let pause = think.pause;
-        losses.add_if(
-            pause.subsec_nanos() % 1_000_000 != 0 || pause.is_zero(),
-            "parts of a millisecond of a pause",
-        );
-        target.think_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).max(1));
-        losses.add_if(think.spin, "a pause that keeps the processor busy");
+        pauses(think, target, losses);
     }
     losses.add_if(parts.iter().any(|part| part.think != first.think), "pauses of some I/Os alone");
     losses.add_if(sequence.at_end == AtEnd::Stop && random < 100, "an end at the end of the span");
@@ -271,6 +277,17 @@ fn mix(group: &Group, target: &mut Target, losses: &mut Losses) {
     let once =
         group.pattern.reuse == Reuse::EachBlockOnce && group.pattern.distribution == Distribution::Uniform;
     losses.add_if(once && random > 0, "each block once: DiskSPD draws each I/O alone");
+}
+
+fn pauses(think: Think, target: &mut Target, losses: &mut Losses) {
+    target.burst = Some(u64::from(think.after));
+    let pause = think.pause;
+    losses.add_if(
+        !pause.subsec_nanos().is_multiple_of(1_000_000) || pause.is_zero(),
+        "parts of a millisecond of a pause",
+    );
+    target.think_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX).max(1));
+    losses.add_if(think.spin, "a pause that keeps the processor busy");
 }
 
 fn area(group: &Group, target: &mut Target, losses: &mut Losses) {
@@ -401,7 +418,7 @@ fn span(xml: &mut Xml, plan: &Plan, stage: &Stage, losses: &mut Losses) {
     let together = |group: &Group| matches!(group.workers, Workers::Together(_)) && group.targets.len() > 1;
     let shared = stage.groups.iter().any(together);
     losses.add_if(shared && stage.groups.len() > 1, "workers over all their targets beside other groups");
-    if shared {
+    if shared && stage.groups.len() == 1 {
         if let Workers::Together(threads) = first.workers {
             xml.leaf("ThreadCount", threads);
         }

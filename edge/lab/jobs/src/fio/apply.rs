@@ -3,7 +3,7 @@
 use super::job::{Job, Jump, Mode, READ, TRIM, WRITE};
 use super::value::Value;
 use crate::error::Fault;
-use crate::findings::{Findings, malformed, unsupported};
+use crate::findings::{Findings, unsupported};
 use crate::keys::Key;
 use crate::limits;
 use plan::{Distribution, Extent, NoteKind, Steady, SteadyOf, Verify, VerifyWhen, WriteThrough, Zone};
@@ -105,15 +105,7 @@ impl Job {
     fn apply_shape(&mut self, name: &str, value: &Value, findings: &mut Findings) -> Done {
         Some(match name {
             "rw" => self.set_mode(value, findings),
-            "bs" => value.triple(block).map(|sizes| {
-                set(&mut self.block, sizes);
-                // The last of bs and bsrange wins where both are given.
-                sizes.iter().zip(&mut self.range).filter(|(size, _)| size.is_some()).for_each(
-                    |(_, range)| {
-                        *range = None;
-                    },
-                );
-            }),
+            "bs" => value.triple(block).map(|sizes| set(&mut self.block, sizes)),
             "bsrange" => value.triple(range).map(|ranges| {
                 ranges.iter().zip(&mut self.range).filter(|(range, _)| range.is_some()).for_each(
                     |(range, slot)| {
@@ -122,7 +114,7 @@ impl Job {
                 );
             }),
             "bssplit" => split(value, findings).map(|lists| self.split = Some(lists)),
-            "bs_unaligned" => value.boolean().map(|on| self.range_unaligned = on),
+            "bs_unaligned" => value.switch().map(|on| self.range_unaligned = on),
             "bs_is_seq_rand" => value.boolean().and_then(|on| {
                 if on {
                     return Err(unsupported(
@@ -197,7 +189,7 @@ impl Job {
                 .triple(|part| part.whole(0, 100))
                 .map(|percents| set(&mut self.random_percent, percents.map(|one| one.map(|it| it as f64)))),
             "random_distribution" => distribution(value).map(|found| self.distribution = found),
-            "norandommap" => value.boolean().map(|on| self.each_once = !on),
+            "norandommap" => value.switch().map(|on| self.each_once = !on),
             "randrepeat" | "allrandrepeat" => value.boolean().map(|on| self.repeatable = on),
             "randseed" => value.bytes().map(|seed| self.seed = Some(seed)),
             _ => return None,
@@ -212,7 +204,7 @@ impl Job {
                 Ok(())
             }
             "iodepth" => value.count(1).map(|depth| self.depth = depth),
-            "iodepth_batch" => value.count(0).map(|count| self.batch_submit = count),
+            "iodepth_batch" => value.count(0).map(|count| self.batch.submit = count),
             "iodepth_batch_complete_min" => value.count(0).map(|count| {
                 if count == 0 {
                     findings.note(
@@ -222,7 +214,7 @@ impl Job {
                         "fio polls for completions; the lab waits for one",
                     );
                 }
-                self.batch_complete = count.max(1);
+                self.batch.complete = count.max(1);
             }),
             "numjobs" => value.count(1).map(|count| self.count = count),
             "direct" => value.boolean().map(|on| self.direct = Some(on)),
@@ -295,7 +287,7 @@ impl Job {
                 Ok(())
             }
             "name" => {
-                self.name = value.text.clone();
+                self.name.clone_from(&value.text);
                 Ok(())
             }
             "filename_format" => {
@@ -306,7 +298,13 @@ impl Job {
                 self.directories = listed(&value.text);
                 Ok(())
             }
-            "nrfiles" => value.count(1).map(|count| self.files_count = count),
+            "nrfiles" => value.count(0).and_then(|count| match count {
+                0 => Err(value.trap("fio starts a job without files, which does nothing", "write nrfiles=1")),
+                count => {
+                    self.files_count = count;
+                    Ok(())
+                }
+            }),
             "kb_base" => value.one_of(&[("1000", ()), ("1024", ())]),
             "description" => Ok(()),
             _ => return None,
@@ -332,7 +330,7 @@ impl Job {
     fn apply_time(&mut self, name: &str, value: &Value, findings: &mut Findings) -> Done {
         Some(match name {
             "runtime" => value.seconds().map(|time| self.runtime = time),
-            "time_based" => value.boolean().map(|on| self.time_based = on),
+            "time_based" => value.switch().map(|on| self.time_based = on),
             "ramp_time" => value.seconds().map(|time| self.ramp = time),
             "startdelay" => {
                 let (first, range) =
@@ -348,12 +346,12 @@ impl Job {
                 value.part(first).seconds().map(|time| self.delay = time)
             }
             "loops" => value.count(0).map(|loops| self.loops = loops.max(1)),
-            "stonewall" => value.boolean().map(|on| self.stonewall = on.then(|| value.place.clone())),
+            "stonewall" => value.switch().map(|on| self.stonewall = on.then(|| value.place.clone())),
             "wait_for" => {
                 self.wait_for = Some((value.text.clone(), value.place.clone()));
                 Ok(())
             }
-            "exitall" => value.boolean().map(|on| self.exit_all = on),
+            "exitall" => value.switch().map(|on| self.exit_all = on),
             _ => return None,
         })
     }
@@ -379,16 +377,16 @@ impl Job {
             }
             "thinktime" => value.micros().map(|time| self.think = time),
             "thinktime_spin" => value.micros().map(|time| self.think_spin = time),
-            "thinktime_blocks" => value.count(1).map(|count| self.think_after = count),
-            "flow" => value.count(0).map(|flow| self.flow = flow),
+            "thinktime_blocks" => value.count(0).map(|count| self.think_after = count.max(1)),
+            "flow" => value.whole(0, 1000).map(|flow| self.flow = flow as u32),
             _ => return None,
         })
     }
 
     fn apply_data(&mut self, name: &str, value: &Value, findings: &mut Findings) -> Done {
         Some(match name {
-            "zero_buffers" => value.boolean().map(|on| self.zeroes = on),
-            "refill_buffers" => value.boolean().map(|on| self.refill = on),
+            "zero_buffers" => value.switch().map(|on| self.zeroes = on),
+            "refill_buffers" => value.switch().map(|on| self.refill = on),
             "scramble_buffers" => value.boolean().map(|on| {
                 if !on {
                     let text =
@@ -441,7 +439,7 @@ impl Job {
             "verify_interval" => value.bytes().map(|unit| self.verification.interval = Some(unit)),
             "verify_fatal" => value.boolean().map(|on| self.verification.fatal = on),
             "verify_backlog" => value.count(0).map(|count| self.verification.backlog = count),
-            "verify_only" => value.boolean().map(|on| self.verification.only = on),
+            "verify_only" => value.switch().map(|on| self.verification.only = on),
             _ => return None,
         })
     }
@@ -455,6 +453,11 @@ impl Job {
                 value.micros().map(|time| self.latency_window = Some(time).filter(|time| !time.is_zero()))
             }
             "latency_percentile" => value.float().and_then(|percent| {
+                if percent == 0.0 {
+                    return Err(
+                        value.trap("fio takes it, and any latency meets it", "write a percentage above 0")
+                    );
+                }
                 if !(percent > 0.0 && percent <= 100.0) {
                     return Err(value.refused("fio takes 0 to 100", "write a percentage above 0"));
                 }
@@ -507,7 +510,11 @@ fn split(value: &Value, findings: &mut Findings) -> Result<[Vec<(u64, f64)>; 3],
     }
     let mut found: Vec<Vec<(u64, f64)>> = Vec::new();
     for list in &lists {
-        found.push(split_list(&value.part(list), findings)?);
+        found.push(match list.trim() {
+            // The direction keeps its bs=.
+            "" => Vec::new(),
+            list => split_list(&value.part(list), findings)?,
+        });
     }
     let last = found.last().cloned().unwrap_or_default();
     found.resize(3, last);
@@ -577,7 +584,7 @@ fn distribution(value: &Value) -> Result<Distribution, Fault> {
         let center = center.map(|center| value.part(center).float()).transpose()?;
         match center {
             Some(center) if !(0.0..=1.0).contains(&center) => {
-                Err(value.refused("fio takes a center of 0 to 1", "write a center of 0 to 1"))
+                Err(value.trap("fio takes it for a place beyond the span", "write a center of 0 to 1"))
             }
             center => Ok((number, center)),
         }
@@ -664,21 +671,14 @@ fn zones(
     for index in &open_ios {
         zones[*index].ios = (100.0 - sum) / open_ios.len() as f64;
     }
+    if !open_lengths.is_empty() && zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_))) {
+        return Err(value.refused(
+            "fio says `split conversion failed` of a zone without a size",
+            "write its size in bytes, or all sizes in percent with zoned:",
+        ));
+    }
     for index in &open_lengths {
-        // A zone ends with the span, so a last one of 100 % is all that is left.
-        let last = *index + 1 == zones.len();
-        let absolute = zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_)));
-        zones[*index].length = match (last, absolute) {
-            (true, true) => Extent::Percent(100.0),
-            (false, true) => {
-                return Err(malformed(
-                    &value.place,
-                    format!("`{}` leaves a zone open that is not the last", value.shown()),
-                    "write its size",
-                ));
-            }
-            (_, false) => Extent::Percent((100.0 - lengths) / open_lengths.len() as f64),
-        };
+        zones[*index].length = Extent::Percent((100.0 - lengths) / open_lengths.len() as f64);
     }
     Ok(Distribution::Zoned(zones))
 }

@@ -68,7 +68,9 @@ pub(crate) fn sections(source: &Source, options: &Options<'_>, findings: &mut Fi
         let mut entry = entry(option, place.clone());
         // An option whose value is the next word, as getopt takes it.
         if entry.value.is_none()
-            && words.get(index).is_some_and(|(next, _)| !next.starts_with("--") && takes_value(&entry.key))
+            && words
+                .get(index)
+                .is_some_and(|(next, _)| !next.starts_with("--") && !super::job::is_switch(&entry.key))
         {
             entry.value = Some(words[index].0.clone());
             index += 1;
@@ -113,10 +115,6 @@ fn file(
             "write --option=value without a blank between them",
         )),
     }
-}
-
-fn takes_value(key: &str) -> bool {
-    !super::job::is_boolean(key)
 }
 
 fn add(entry: Entry, sections: &mut Vec<Section>) {

@@ -16,9 +16,16 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
     indices: HashMap<String, usize>,
+    /// Targets of all groups together.
+    assigned: usize,
 }
 
 impl Targets {
+    /// Whether groups have more of them together than a plan may have.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.assigned > limits::ASSIGNMENTS_MAX
+    }
+
     /// The index of the target of this name; its size is the largest that any job asks for.
     fn index(&mut self, plan: &mut Plan, name: &str, size: Option<u64>) -> usize {
         let index = *self.indices.entry(name.to_owned()).or_insert_with(|| {
@@ -48,8 +55,16 @@ impl Job {
         self.check()?;
         self.remark(findings);
         let files = self.target_names()?;
+        targets.assigned += files.names.iter().map(Vec::len).sum::<usize>();
+        if targets.are_too_many() {
+            let found = format!("the jobs together use {} files and more", targets.assigned);
+            return Err(malformed(&self.place, found, "write fewer jobs, or fewer files of each"));
+        }
         let each = files.names.first().map_or(1, Vec::len).max(1) as u64;
-        let pattern = self.pattern(each, findings)?;
+        let mut pattern = self.pattern(each, findings)?;
+        if files.generated {
+            self.lay_out(&mut pattern.span, each, findings);
+        }
         let size = self.file_length(&pattern.span, each);
         if files.generated && size.is_none() && self.uri.is_none() {
             return Err(refused(
@@ -79,11 +94,7 @@ impl Job {
         group.verify = self.verification(findings);
         group.caching = self.caching(findings);
         group.engine = self.engine();
-        group.batch = Batch {
-            submit: self.batch_submit,
-            complete: self.batch_complete,
-            complete_max: self.batch_complete,
-        };
+        group.batch = Batch { complete_max: self.batch.complete, ..self.batch };
         Ok(self.spread(group, indices))
     }
 
@@ -101,7 +112,8 @@ impl Job {
             _ => (indices.into_iter().enumerate())
                 .map(|(clone, targets)| {
                     let mut group = Group { targets, workers: Workers::Together(1), ..group.clone() };
-                    group.pattern.span.offset = shifted(group.pattern.span.offset, self.offset_step, clone);
+                    group.pattern.span.offset =
+                        shifted(group.pattern.span.offset, group.pattern.span.worker_step, clone);
                     group.pattern.span.worker_step = Extent::Bytes(0);
                     group
                 })
@@ -144,13 +156,7 @@ impl Job {
     }
 
     fn smallest_block(&self) -> u64 {
-        self.directions()
-            .map(|direction| match self.sizes(direction) {
-                Sizes::One(size) | Sizes::Range { min: size, .. } => size,
-                Sizes::Split(sizes) => sizes.iter().map(|(size, _)| *size).min().unwrap_or(1),
-            })
-            .min()
-            .unwrap_or(1)
+        self.directions().map(|direction| smallest(&self.sizes(direction))).min().unwrap_or(1)
     }
 
     /// Defaults and silent rules that decide something.
@@ -173,7 +179,7 @@ impl Job {
             let text = "libaio on buffered files is done one after another by the kernel";
             findings.note(NoteKind::Trap, &self.place, "direct", text);
         }
-        if self.mode.random && self.each_once && self.distribution == Distribution::Uniform {
+        if self.mode.random && self.visits_each_once() {
             let text = "fio visits every block once before any comes again: nothing is re-used; norandommap=1 draws each alone";
             findings.note(NoteKind::Default, &self.place, "norandommap", text);
         }
@@ -216,6 +222,10 @@ impl Job {
             0 => String::new(),
             count => format!("{}/", self.directories[clone as usize % count].trim_end_matches('/')),
         };
+        if self.files.len() > limits::TARGETS_MAX {
+            let found = format!("the job {} names {} files", self.name, self.files.len());
+            return Err(malformed(&self.place, found, "name fewer"));
+        }
         if !self.files.is_empty() {
             let names = (self.files.iter())
                 .map(|name| if name.starts_with('/') { name.clone() } else { folder(0) + name })
@@ -235,7 +245,7 @@ impl Job {
                 (0..self.files_count)
                     .map(|file| {
                         let name = format
-                            .replace("$jobname", &self.name)
+                            .replace("$jobname", &self.section)
                             .replace("$jobnum", &clone.to_string())
                             .replace("$filenum", &file.to_string());
                         folder(clone) + &name
@@ -244,6 +254,20 @@ impl Job {
             })
             .collect();
         Ok(Files { names, generated: true })
+    }
+
+    /// Percentages of files that fio makes itself are those of their sizes.
+    fn lay_out(&self, span: &mut Span, files: u64, findings: &mut Findings) {
+        let Some(Extent::Bytes(size)) = self.size else { return };
+        let block = self.smallest_block();
+        for extent in [&mut span.offset, &mut span.worker_step] {
+            if let Extent::Percent(percent) = *extent {
+                *extent = Extent::Bytes(Extent::Percent(percent).of(size / files).next_multiple_of(block));
+                let text = "fio takes a percentage of a file that is not there yet for 0, and later for one of the file; the \
+                            lab takes it for one of size=";
+                findings.note(NoteKind::Changed, &self.place, "offset", text);
+            }
+        }
     }
 
     /// How long a file must be for the span, if the job says.
@@ -264,9 +288,9 @@ impl Job {
         let mut pattern = Pattern::simple(4096, 100.0, 0.0);
         pattern.lines = self.lines()?;
         pattern.distribution = self.distribution.clone();
-        pattern.reuse = match (self.each_once, &self.distribution) {
-            (true, Distribution::Uniform) => Reuse::EachBlockOnce,
-            _ => Reuse::Draws,
+        pattern.reuse = match self.visits_each_once() {
+            true => Reuse::EachBlockOnce,
+            false => Reuse::Draws,
         };
         if let Jump::Every(count) = self.jump {
             pattern.follow = count - 1;
@@ -279,6 +303,14 @@ impl Job {
         };
         pattern.span = Span { offset: self.offset, length, worker_step: self.offset_step };
         Ok(pattern)
+    }
+
+    /// Whether random I/Os go by a map: alignments and distributions of their own turn it off.
+    fn visits_each_once(&self) -> bool {
+        let aligned = [READ, WRITE, TRIM].into_iter().any(|direction| {
+            self.align[direction].is_some_and(|align| align != smallest(&self.sizes(direction)))
+        });
+        self.each_once && !aligned && self.distribution == Distribution::Uniform
     }
 
     fn sequence(&self, findings: &mut Findings) -> Result<Sequence, Fault> {
@@ -367,7 +399,15 @@ impl Job {
 
     fn timing(&self) -> Timing {
         let amount = match self.io_size {
-            Some(Extent::Bytes(bytes)) => Amount::Bytes(bytes.saturating_mul(u64::from(self.loops))),
+            Some(Extent::Bytes(bytes)) => {
+                // A loop ends with the span, or before it with io_size=; there are so many of them, and more until io_size= is
+                // done.
+                let pass = match self.size {
+                    Some(Extent::Bytes(size)) => bytes.min(size),
+                    _ => bytes,
+                };
+                Amount::Bytes(pass.saturating_mul(u64::from(self.loops)).max(bytes))
+            }
             Some(Extent::Percent(percent)) => Amount::Passes(percent / 100.0 * f64::from(self.loops)),
             None => Amount::Passes(f64::from(self.loops)),
         };
@@ -459,6 +499,13 @@ impl Job {
             "libaio" => Engine::LinuxAio,
             _ => Engine::Blocking,
         }
+    }
+}
+
+fn smallest(sizes: &Sizes) -> u64 {
+    match sizes {
+        Sizes::One(size) | Sizes::Range { min: size, .. } => *size,
+        Sizes::Split(sizes) => sizes.iter().map(|(size, _)| *size).min().unwrap_or(1),
     }
 }
 

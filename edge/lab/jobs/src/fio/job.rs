@@ -7,7 +7,7 @@ use crate::error::{Fault, FaultKind};
 use crate::findings::Findings;
 use crate::keys::{Key, Treatment, nearest};
 use crate::source::Options;
-use plan::{Distribution, Extent, LatencyTarget, NoteKind, Place, Steady, Verify, WriteThrough};
+use plan::{Batch, Distribution, Extent, LatencyTarget, NoteKind, Place, Steady, Verify, WriteThrough};
 use std::time::Duration;
 
 /// Reads, writes and trims: the order of fio's triples.
@@ -63,8 +63,13 @@ pub(crate) struct Verification {
 /// A job with all its options.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
+    /// What it is called: `name=`, or its section.
     pub(crate) name: String,
+    /// What its files are called after.
+    pub(crate) section: String,
     pub(crate) place: Place,
+    /// What `k` multiplies by.
+    pub(crate) kilo: u64,
     pub(crate) engine: Option<&'static str>,
     pub(crate) uri: Option<String>,
     pub(crate) mode: Mode,
@@ -81,8 +86,7 @@ pub(crate) struct Job {
     pub(crate) repeatable: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) depth: u32,
-    pub(crate) batch_submit: u32,
-    pub(crate) batch_complete: u32,
+    pub(crate) batch: Batch,
     pub(crate) count: u32,
     pub(crate) files: Vec<String>,
     pub(crate) files_count: u32,
@@ -130,12 +134,14 @@ pub(crate) struct Job {
     pub(crate) steady_window: Duration,
 }
 
-impl Job {
+impl Default for Job {
     /// A job of fio's defaults.
-    pub(crate) fn new(name: &str, place: &Place) -> Job {
+    fn default() -> Job {
         Job {
-            name: name.to_owned(),
-            place: place.clone(),
+            name: String::new(),
+            section: String::new(),
+            place: Place { file: String::new(), line: 1, column: 1 },
+            kilo: 1024,
             engine: None,
             uri: None,
             mode: Mode { read: true, write: false, trim: false, random: false },
@@ -152,8 +158,7 @@ impl Job {
             repeatable: true,
             seed: None,
             depth: 1,
-            batch_submit: 1,
-            batch_complete: 1,
+            batch: Batch { submit: 1, complete: 1, complete_max: 1 },
             count: 1,
             files: Vec::new(),
             files_count: 1,
@@ -201,7 +206,9 @@ impl Job {
             steady_window: Duration::ZERO,
         }
     }
+}
 
+impl Job {
     /// The search for a depth, if one is asked for.
     pub(crate) fn search(&self) -> Option<LatencyTarget> {
         self.latency_target.map(|latency| LatencyTarget {
@@ -227,21 +234,17 @@ impl Job {
         }
     }
 
-    /// Applies options in their order: the last of one key wins.
-    pub(crate) fn apply_all<'e>(
-        &mut self,
-        entries: impl Iterator<Item = &'e Entry> + Clone,
-        options: &Options<'_>,
-        findings: &mut Findings,
-    ) {
+    /// Applies the options of a section in their order: the last of one key wins.
+    pub(crate) fn apply_all(&mut self, entries: &[Entry], options: &Options<'_>, findings: &mut Findings) {
         // fio sorts kb_base before all other options of its section.
-        let kilo = entries
-            .clone()
-            .filter(|entry| entry.key == "kb_base")
-            .last()
-            .map_or(1024, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
+        let base = entries.iter().rfind(|entry| entry.key == "kb_base");
+        self.kilo =
+            base.map_or(self.kilo, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
         for entry in entries {
-            if let Err(fault) = self.apply_one(entry, kilo, options, findings) {
+            if findings.is_full() {
+                return;
+            }
+            if let Err(fault) = self.apply_one(entry, options, findings) {
                 findings.fault(fault);
             }
         }
@@ -250,7 +253,6 @@ impl Job {
     fn apply_one(
         &mut self,
         entry: &Entry,
-        kilo: u64,
         options: &Options<'_>,
         findings: &mut Findings,
     ) -> Result<(), Fault> {
@@ -264,8 +266,21 @@ impl Job {
             given: entry.value.is_some(),
             spaced: entry.spaced,
             place: entry.place.clone(),
-            kilo,
+            kilo: self.kilo,
         };
+        let name = &entry.key;
+        if !value.given && !is_switch(name) {
+            return Err(value.refused(
+                format!("fio says `Option {name} requires an argument`"),
+                format!("write {name}=1, or another value"),
+            ));
+        }
+        if value.given && value.text.is_empty() && key.name != "bssplit" {
+            return Err(value.refused(
+                "fio fails to parse an option without a value (a variable that is not set is empty)",
+                "write a value behind the `=`",
+            ));
+        }
         match key.treatment {
             Treatment::Carried => self.apply(key, &value, findings),
             Treatment::Noted => {
@@ -289,46 +304,26 @@ pub(crate) fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.is(name))
 }
 
-/// Whether a key may stand alone.
-pub(crate) fn is_boolean(name: &str) -> bool {
+/// Whether a key may stand alone: fio wants a value of all others, be they booleans.
+pub(crate) fn is_switch(name: &str) -> bool {
     const ALONE: &[&str] = &[
-        "stonewall",
-        "time_based",
-        "direct",
-        "buffered",
-        "norandommap",
-        "randrepeat",
-        "group_reporting",
-        "thread",
-        "exitall",
-        "new_group",
-        "verify_only",
-        "end_fsync",
-        "fsync_on_close",
-        "zero_buffers",
-        "refill_buffers",
-        "scramble_buffers",
-        "do_verify",
-        "verify_fatal",
-        "fill_device",
-        "unlink",
-        "invalidate",
-        "create_on_open",
-        "create_only",
-        "overwrite",
-        "atomic",
-        "gtod_reduce",
         "bs_unaligned",
-        "allrandrepeat",
-        "latency_run",
-        "hipri",
+        "exitall",
+        "exitall_on_error",
         "fixedbufs",
+        "group_reporting",
+        "hipri",
+        "new_group",
+        "norandommap",
+        "refill_buffers",
         "registerfiles",
         "sqthread_poll",
-        "nonvectored",
+        "stonewall",
+        "thread",
+        "time_based",
         "userspace_reap",
-        "verify_dump",
-        "thinktime_spin",
+        "verify_only",
+        "zero_buffers",
     ];
     let known = find(name).map_or(name, |key| key.name);
     ALONE.contains(&known)

@@ -1,7 +1,7 @@
 //! The lines of a job file: sections, options, includes, comments.
 
 use crate::findings::{Findings, malformed, refused};
-use crate::limits;
+use crate::includes::{Includes, NotIncluded};
 use crate::source::{Options, Source};
 use plan::Place;
 
@@ -14,6 +14,13 @@ pub(crate) struct Entry {
     /// Whether white space follows the `=`, which makes fio lose the unit of a number.
     pub(crate) spaced: bool,
     pub(crate) place: Place,
+}
+
+impl Entry {
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.key.len() + self.value.as_ref().map_or(0, String::len)
+    }
 }
 
 /// What a section is for.
@@ -34,7 +41,7 @@ pub(crate) struct Section {
 
 /// All sections of a file and of what it includes.
 pub(crate) fn sections(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Section> {
-    let mut lexer = Lexer { options, findings, sections: Vec::new(), includes: 0 };
+    let mut lexer = Lexer { options, findings, sections: Vec::new(), includes: Includes::default() };
     lexer.file(&source.name, &source.text, 0);
     lexer.sections
 }
@@ -43,7 +50,7 @@ struct Lexer<'a, 'b> {
     options: &'a Options<'a>,
     findings: &'b mut Findings,
     sections: Vec<Section>,
-    includes: usize,
+    includes: Includes,
 }
 
 impl Lexer<'_, '_> {
@@ -58,6 +65,9 @@ impl Lexer<'_, '_> {
             let trimmed = line.trim();
             if trimmed.is_empty() || trimmed.starts_with([';', '#']) {
                 continue;
+            }
+            if self.findings.is_full() {
+                return;
             }
             if let Some(rest) = trimmed.strip_prefix('[') {
                 self.section(rest, place(column), depth);
@@ -85,6 +95,8 @@ impl Lexer<'_, '_> {
                 format!("the section [{rest} is not closed"),
                 "end its name with ]",
             ));
+            let name = rest.to_owned();
+            self.sections.push(Section { kind: SectionKind::Job, name, place, entries: Vec::new() });
             return;
         };
         let name = rest[..end].to_owned();
@@ -101,24 +113,19 @@ impl Lexer<'_, '_> {
     }
 
     fn include(&mut self, path: &str, place: &Place, from: &str, depth: usize) {
-        self.includes += 1;
-        if depth >= limits::INCLUDE_DEPTH_MAX || self.includes > limits::INCLUDES_MAX {
-            self.findings.fault(malformed(
+        match self.includes.open(self.options, path, from, depth) {
+            Ok(file) => self.file(&file.name, &file.text, depth + 1),
+            Err(NotIncluded::TooMany) => self.findings.fault(malformed(
                 place,
-                format!("`include {path}` is the {}. file, {} deep", self.includes, depth + 1),
+                format!("`include {path}` is one file too many, {} deep", depth + 1),
                 "a file that includes itself never ends: take the circle out",
-            ));
-            return;
-        }
-        let folder = from.rfind('/').map_or("", |end| &from[..=end]);
-        let full = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
-        match (self.options.include)(&full) {
-            Ok(text) if text.len() <= limits::TEXT_BYTES_MAX => self.file(&full, &text, depth + 1),
-            Ok(_) => self.findings.fault(malformed(place, format!("{full} is too long"), "split it")),
-            Err(reason) => self.findings.fault(refused(
+            )),
+            Err(NotIncluded::TooLong) => {
+                self.findings.fault(malformed(place, format!("{path} is too long"), "split it"));
+            }
+            Err(NotIncluded::Unreadable(reason)) => self.findings.fault(malformed(
                 place,
-                format!("{full} cannot be included: {reason}"),
-                "fio stops where an included file cannot be opened",
+                format!("{path} cannot be included: {reason} (fio says so too, and may go on without it)"),
                 "put the file beside the job file, or its options in place of the include",
             )),
         }

@@ -22,7 +22,7 @@ use crate::findings::{Findings, malformed, refused};
 use crate::limits;
 use crate::source::{Options, Source};
 use job::Job;
-use lex::{Section, SectionKind};
+use lex::{Entry, Section, SectionKind};
 use plan::{Place, Plan};
 
 /// Reads a job file, or a command line that begins with `fio` or an option.
@@ -51,32 +51,40 @@ pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, Impor
 
 /// Every job with its own options over those of the globals above it.
 fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings) -> Vec<Job> {
-    let mut globals: Vec<&lex::Entry> = Vec::new();
+    let mut defaults = Job::default();
     let mut jobs = Vec::new();
-    let mut applied = 0;
+    let (mut global_bytes, mut held_bytes) = (0, 0);
     for section in sections {
+        if findings.is_full() {
+            break;
+        }
+        let bytes: usize = section.entries.iter().map(Entry::bytes).sum();
         match section.kind {
             SectionKind::Global => {
-                globals.extend(&section.entries);
-                // A wrong option of a global is told even where no job follows.
-                Job::new("global", &section.place).apply_all(section.entries.iter(), options, findings);
+                global_bytes += bytes;
+                defaults.apply_all(&section.entries, options, findings);
             }
             SectionKind::Job => {
-                applied += globals.len() + section.entries.len();
-                if applied > limits::OPTIONS_MAX || jobs.len() == limits::STAGES_MAX {
+                held_bytes += global_bytes + bytes;
+                if held_bytes > limits::JOB_BYTES_MAX || jobs.len() == limits::STAGES_MAX {
                     findings.fault(malformed(
                         &section.place,
                         "the file has too many jobs and options",
                         format!(
-                            "split it: at most {} jobs, and {} options of all jobs together",
+                            "split it: at most {} jobs, and {} bytes of options of all jobs together",
                             limits::STAGES_MAX,
-                            limits::OPTIONS_MAX
+                            limits::JOB_BYTES_MAX
                         ),
                     ));
-                    return jobs;
+                    return Vec::new();
                 }
-                let mut job = Job::new(&section.name, &section.place);
-                job.apply_all(globals.iter().copied().chain(&section.entries), options, findings);
+                let mut job = Job {
+                    name: section.name.clone(),
+                    section: section.name.clone(),
+                    place: section.place.clone(),
+                    ..defaults.clone()
+                };
+                job.apply_all(&section.entries, options, findings);
                 jobs.push(job);
             }
         }

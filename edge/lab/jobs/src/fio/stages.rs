@@ -4,7 +4,8 @@ use super::convert::Targets;
 use super::job::{DEFAULT_SEED, Job};
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
-use plan::{Group, NoteKind, Plan, Seed, Stage, StageEnd};
+use plan::{Group, Length, NoteKind, Plan, Seed, Stage, StageEnd};
+use std::time::Duration;
 
 /// The plan of these jobs, in their order.
 pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
@@ -14,8 +15,12 @@ pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
     let mut earlier: Vec<&str> = Vec::new();
     let mut flows: Vec<u32> = Vec::new();
     let mut group_count = 0;
+    let mut elapsed = Some(Duration::ZERO);
     for job in jobs {
-        let groups = match job.groups(&mut plan, &mut targets, findings) {
+        if findings.is_full() || targets.are_too_many() {
+            break;
+        }
+        let mut groups = match job.groups(&mut plan, &mut targets, findings) {
             Ok(groups) => groups,
             Err(fault) => {
                 findings.fault(fault);
@@ -32,7 +37,13 @@ pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
             finish_stage(&mut plan, &members, &flows, findings);
             earlier.extend(members.drain(..).map(|member| member.name.as_str()));
             flows.clear();
+            elapsed = elapsed
+                .zip(plan.stages.last().map_or(Some(Duration::ZERO), duration))
+                .map(|(sum, time)| sum + time);
             plan.stages.push(Stage::new(&job.name, Vec::new()));
+        }
+        if plan.stages.len() > 1 && !job.delay.is_zero() {
+            delay(job, &mut groups, elapsed, findings);
         }
         flows.extend(groups.iter().map(|_| job.flow));
         members.push(job);
@@ -41,6 +52,36 @@ pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
     }
     finish_stage(&mut plan, &members, &flows, findings);
     plan
+}
+
+/// How long a stage takes, where nothing but time ends it.
+pub(crate) fn duration(stage: &Stage) -> Option<Duration> {
+    let timed = stage.ends == StageEnd::All
+        && (stage.bytes_max.is_none() && stage.steady.is_none() && stage.search.is_none());
+    let longest = (stage.groups.iter())
+        .map(|group| match group.timing.length {
+            Length::Time(_) if timed => group.timing.longest(),
+            _ => None,
+        })
+        .collect::<Option<Vec<Duration>>>()?;
+    Some(stage.pause + longest.into_iter().max()?)
+}
+
+/// fio counts `startdelay=` from its own start, however long the stages before took.
+fn delay(job: &Job, groups: &mut [Group], elapsed: Option<Duration>, findings: &mut Findings) {
+    let left = elapsed.map_or(Duration::ZERO, |elapsed| job.delay.saturating_sub(elapsed));
+    let text = match elapsed {
+        Some(elapsed) => format!(
+            "fio counts startdelay= from its own start, and the stages before take {elapsed:?}: {left:?} are left of it"
+        ),
+        None => "fio counts startdelay= from its own start; how long the stages before take is not known, so nothing is \
+                 left of it"
+            .to_owned(),
+    };
+    findings.note(NoteKind::Trap, &job.place, "startdelay", text);
+    for group in groups {
+        group.timing.delay = left;
+    }
 }
 
 /// Whether a job waits for those before it.

@@ -42,9 +42,22 @@ impl Value {
         refused(&self.place, format!("`{}`", self.shown()), tool, remedy)
     }
 
+    /// A value that fio takes without a word, and that cannot be what is meant.
+    pub(crate) fn trap(&self, tool: impl Into<String>, remedy: impl Into<String>) -> Fault {
+        unit_trap(&self.place, format!("`{}`", self.shown()), tool, remedy)
+    }
+
     /// The same option with a part of its value.
     pub(crate) fn part(&self, text: &str) -> Value {
-        Value { text: text.trim().to_owned(), ..self.clone() }
+        // The whole text is left alone: a list has many parts.
+        Value {
+            key: self.key.clone(),
+            text: text.trim().to_owned(),
+            given: self.given,
+            spaced: self.spaced,
+            place: self.place.clone(),
+            kilo: self.kilo,
+        }
     }
 
     fn quantity(&self) -> Result<Quantity, Fault> {
@@ -57,6 +70,9 @@ impl Value {
             };
             self.refused(tool, "write a number, with a unit if need be: 4k, 1m, 10g")
         };
+        if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_digit())) {
+            return Err(self.trap("fio takes a number below 0 for a huge one", "write a number from 0 on"));
+        }
         let (digits, suffix, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(hex) => {
                 let end = hex.find(|letter: char| !letter.is_ascii_hexdigit()).unwrap_or(hex.len());
@@ -169,20 +185,40 @@ impl Value {
 
     /// A number that counts something.
     pub(crate) fn count(&self, least: u64) -> Result<u32, Fault> {
-        let most = u64::from(u32::MAX >> 1);
-        self.whole(least, most).map(|value| u32::try_from(value).expect("within its limit"))
+        let value = self.bytes()?;
+        let kept = value & u64::from(u32::MAX);
+        if kept < least {
+            return Err(self.refused(
+                format!("fio says `min value out of range` below {least}"),
+                format!("write {least} or more"),
+            ));
+        }
+        match u32::try_from(value) {
+            Ok(count) if count <= u32::MAX >> 1 => Ok(count),
+            _ => Err(self.trap("fio keeps the lowest 32 bits of it", "write a smaller number")),
+        }
     }
 
-    /// Alone, 0 or 1.
+    /// 0 or 1.
     pub(crate) fn boolean(&self) -> Result<bool, Fault> {
-        match self.text.as_str() {
-            "" if !self.given => Ok(true),
-            "0" => Ok(false),
-            "1" => Ok(true),
+        match self.part(&self.text).quantity() {
+            Ok(Quantity { number: number @ 0..=1, suffix }) if suffix.is_empty() => Ok(number == 1),
             _ => Err(self.refused(
                 "fio fails to parse a boolean that is not 0 or 1",
                 format!("write {}=1 or {}=0", self.key, self.key),
             )),
+        }
+    }
+
+    /// Alone, 0 or 1: an option that switches something on by standing there.
+    pub(crate) fn switch(&self) -> Result<bool, Fault> {
+        if !self.given {
+            return Ok(true);
+        }
+        match self.part(&self.text).quantity()? {
+            Quantity { number: number @ 0..=1, suffix } if suffix.is_empty() => Ok(number == 1),
+            _ => Err(self
+                .trap("fio takes any number here", format!("write {} alone, or {}=0", self.key, self.key))),
         }
     }
 
@@ -272,7 +308,9 @@ impl Value {
     ) -> Result<[Option<T>; 3], Fault> {
         let parts: Vec<&str> = self.text.split(',').collect();
         if parts.len() > 3 {
-            return Err(self.refused("fio takes at most three values", "write read,write,trim"));
+            return Err(
+                self.trap("fio takes three values and passes over the others", "write read,write,trim")
+            );
         }
         let mut values = [None; 3];
         let mut last = None;

@@ -2,6 +2,7 @@
 
 use super::convert::is_device;
 use super::job::DEFAULT_SEED;
+use super::stages::duration;
 use crate::export::Losses;
 use crate::mix::{Operation, Part, parts, whole};
 use plan::{
@@ -26,6 +27,7 @@ impl Section {
 pub(crate) fn write(plan: &Plan, losses: &mut Losses) -> String {
     let mut text = String::new();
     let mut first_stage = true;
+    let mut elapsed = Some(Duration::ZERO);
     for stage in &plan.stages {
         for _ in 0..stage.repeats.min(1000) {
             let mut first_group = true;
@@ -33,11 +35,12 @@ pub(crate) fn write(plan: &Plan, losses: &mut Losses) -> String {
                 losses.at = format!("stage {}, group {}", stage.name, group.name);
                 for targets in sections(group, losses) {
                     let wall = first_group && !first_stage;
-                    text.push_str(&section(plan, stage, group, &targets, wall, losses));
+                    text.push_str(&section(plan, stage, group, &targets, (wall, elapsed), losses));
                     first_group = false;
                 }
             }
             first_stage = false;
+            elapsed = elapsed.zip(duration(stage)).map(|(sum, time)| sum + time);
         }
     }
     text
@@ -60,7 +63,7 @@ fn section(
     stage: &Stage,
     group: &Group,
     targets: &[usize],
-    wall: bool,
+    (wall, elapsed): (bool, Option<Duration>),
     losses: &mut Losses,
 ) -> String {
     let name: String = group
@@ -77,38 +80,22 @@ fn section(
     if wall {
         section.text.push_str("stonewall\n");
     }
-    let (Workers::Together(workers) | Workers::PerTarget(workers)) = group.workers;
     let parts = parts(&group.pattern);
     place(&mut section, plan, group, targets, losses);
     access(&mut section, group, &parts, losses);
+    let export = matches!(targets, [target] if plan.targets.get(*target).is_some_and(|target| is_export(&target.name)));
+    losses.add_if(export && group.engine != Engine::IoUring, "how I/Os are handed over: NBD has its own way");
     let engine = match group.engine {
+        _ if export => "nbd",
         Engine::IoUring => "io_uring",
         Engine::LinuxAio => "libaio",
         Engine::Blocking => "psync",
     };
     section.set("ioengine", engine);
-    let depth = match group.depth {
-        Depth::PerWorker(depth) => depth,
-        Depth::PerTarget(depth) => {
-            losses.add_if(
-                targets.len() > 1,
-                "outstanding I/Os are of all files of a job together, not of each",
-            );
-            depth.saturating_mul(u32::try_from(targets.len()).unwrap_or(u32::MAX))
-        }
-    };
-    section.set("iodepth", depth);
-    if group.batch.submit != 1 {
-        section.set("iodepth_batch_submit", group.batch.submit);
-    }
-    if group.batch.complete != 1 {
-        section.set("iodepth_batch_complete_min", group.batch.complete);
-    }
-    if workers != 1 {
-        section.set("numjobs", workers);
-    }
+    queue(&mut section, group, targets.len(), losses);
     seed(&mut section, plan.seed);
-    times(&mut section, stage, group, losses);
+    delay(&mut section, stage.pause + group.timing.delay, elapsed, losses);
+    times(&mut section, group, losses);
     rates(&mut section, group, &parts, losses);
     data(&mut section, group, losses);
     durability(&mut section, group, losses);
@@ -125,6 +112,41 @@ fn section(
     section.text
 }
 
+/// How many I/Os are outstanding, how they are handed over, and by how many clones.
+fn queue(section: &mut Section, group: &Group, targets: usize, losses: &mut Losses) {
+    let (Workers::Together(workers) | Workers::PerTarget(workers)) = group.workers;
+    let depth = match group.depth {
+        Depth::PerWorker(depth) => depth,
+        Depth::PerTarget(depth) => {
+            losses.add_if(targets > 1, "outstanding I/Os are of all files of a job together, not of each");
+            depth.saturating_mul(u32::try_from(targets).unwrap_or(u32::MAX))
+        }
+    };
+    section.set("iodepth", depth);
+    if group.batch.submit != 1 {
+        section.set("iodepth_batch_submit", group.batch.submit);
+    }
+    if group.batch.complete != 1 {
+        section.set("iodepth_batch_complete_min", group.batch.complete);
+    }
+    if workers != 1 {
+        section.set("numjobs", workers);
+    }
+}
+
+/// A delay behind the stages before, where their length is known.
+fn delay(section: &mut Section, delay: Duration, elapsed: Option<Duration>, losses: &mut Losses) {
+    if !delay.is_zero() {
+        match elapsed {
+            // fio counts it from its own start.
+            Some(elapsed) => section.set("startdelay", time(elapsed + delay)),
+            None => {
+                losses.add("a pause behind a stage whose end is not known: fio counts from its own start")
+            }
+        }
+    }
+}
+
 fn seed(section: &mut Section, seed: Seed) {
     match seed {
         Seed::Fixed(DEFAULT_SEED) => {}
@@ -135,15 +157,14 @@ fn seed(section: &mut Section, seed: Seed) {
 
 fn place(section: &mut Section, plan: &Plan, group: &Group, targets: &[usize], losses: &mut Losses) {
     let all: Vec<&plan::Target> = targets.iter().filter_map(|index| plan.targets.get(*index)).collect();
-    if all.len() == 1
-        && is_device(&all[0].name)
-        && !all[0].name.starts_with('/')
-        && all[0].name.starts_with("nbd")
-    {
+    let exports = all.iter().filter(|target| is_export(&target.name)).count();
+    losses.add_if(exports > 0 && all.len() > 1, "NBD beside other targets in one job");
+    if exports == 1 && all.len() == 1 {
         section.set("uri", &all[0].name);
+    } else {
+        let names: Vec<String> = all.iter().map(|target| target.name.replace(':', "\\:")).collect();
+        section.set("filename", names.join(":"));
     }
-    let names: Vec<String> = all.iter().map(|target| target.name.replace(':', "\\:")).collect();
-    section.set("filename", names.join(":"));
     let sizes: Vec<Option<u64>> =
         all.iter().map(|target| target.size.filter(|_| !is_device(&target.name))).collect();
     losses.add_if(sizes.iter().any(|size| *size != sizes[0]), "files of several sizes in one job");
@@ -163,10 +184,20 @@ fn place(section: &mut Section, plan: &Plan, group: &Group, targets: &[usize], l
         (Some(size), Extent::Bytes(offset)) => Some(Extent::Bytes(size.saturating_sub(offset))),
         _ => None,
     });
+    let unsized_file = size.is_none() && all.iter().any(|target| !is_device(&target.name));
+    losses.add_if(
+        unsized_file && matches!(length, Some(Extent::Bytes(_))),
+        "a file as large as it is: fio makes it as large as the span",
+    );
     if let Some(length) = length {
         section.set("size", extent(length, all.len() as u64, losses));
     }
     losses.add_if(group.pattern.hits.is_some(), "an area for hits");
+}
+
+/// Whether a target is an export of NBD, for which fio has an engine of its own.
+fn is_export(name: &str) -> bool {
+    name.starts_with("nbd:") || name.starts_with("nbd+")
 }
 
 fn extent(extent: Extent, times: u64, losses: &mut Losses) -> String {
@@ -376,7 +407,10 @@ fn scatter(section: &mut Section, pattern: &plan::Pattern, losses: &mut Losses) 
                     let ios = percentage(zone.ios, losses);
                     match zone.length {
                         Extent::Bytes(bytes) => format!("{ios}/{bytes}"),
-                        Extent::Percent(100.0) if absolute && index + 1 == zones.len() => format!("{ios}/"),
+                        Extent::Percent(100.0) if absolute && index + 1 == zones.len() => {
+                            losses.add("a last zone over all that is left: fio wants its size");
+                            format!("{ios}/{}", rest(pattern, zones))
+                        }
                         Extent::Percent(percent) => {
                             losses.add_if(absolute, "zones in bytes beside zones in percent");
                             format!("{ios}/{}", percentage(percent, losses))
@@ -388,17 +422,34 @@ fn scatter(section: &mut Section, pattern: &plan::Pattern, losses: &mut Losses) 
             section.set("random_distribution", format!("{kind}:{}", texts.join(":")));
         }
     }
-    if pattern.reuse == Reuse::Draws && pattern.distribution == Distribution::Uniform {
-        section.set("norandommap", 1);
+    if pattern.distribution == Distribution::Uniform {
+        let aligned =
+            pattern.lines.iter().any(|line| line.align.is_some_and(|align| align != pattern.size_min()));
+        losses.add_if(
+            aligned && pattern.reuse == Reuse::EachBlockOnce,
+            "each block once: fio draws I/Os alone that are aligned otherwise than to their size",
+        );
+        if pattern.reuse == Reuse::Draws {
+            section.set("norandommap", 1);
+        }
     }
 }
 
-fn times(section: &mut Section, stage: &Stage, group: &Group, losses: &mut Losses) {
-    let timing = &group.timing;
-    let delay = stage.pause + timing.delay;
-    if !delay.is_zero() {
-        section.set("startdelay", time(delay));
+/// What zones in bytes leave of a span, in bytes; 1 GiB where that is not known.
+fn rest(pattern: &plan::Pattern, zones: &[plan::Zone]) -> u64 {
+    let bytes = |extent: Extent| match extent {
+        Extent::Bytes(bytes) => bytes,
+        Extent::Percent(_) => 0,
+    };
+    let used: u64 = zones.iter().map(|zone| bytes(zone.length)).fold(0, u64::saturating_add);
+    match pattern.span.length {
+        Some(Extent::Bytes(length)) if length > used => length - used,
+        _ => 1 << 30,
     }
+}
+
+fn times(section: &mut Section, group: &Group, losses: &mut Losses) {
+    let timing = &group.timing;
     if !timing.ramp.is_zero() {
         section.set("ramp_time", time(timing.ramp));
     }
@@ -481,6 +532,10 @@ fn rates(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Loss
         for slot in slots {
             values[kind][*slot] = Some(number);
         }
+    }
+    if values.iter().all(|values| values.iter().any(Option::is_some)) {
+        losses.add("a rate in bytes beside one in I/Os: fio takes one of them");
+        values[0] = [None; 3];
     }
     for (key, values) in ["rate", "rate_iops"].into_iter().zip(values) {
         match values {

@@ -144,7 +144,9 @@ fn stages(file: &File, targets: &HashMap<&str, usize>, plan: &mut Plan, findings
     }
     let steps = steps(file);
     let members = workers().count();
-    if rounds.saturating_mul(steps.len()) > limits::STAGES_MAX
+    let targets_used: usize = workers().map(|worker| worker.targets.len()).sum();
+    if rounds.saturating_mul(steps.len()).saturating_mul(targets_used) > limits::ASSIGNMENTS_MAX
+        || rounds.saturating_mul(steps.len()) > limits::STAGES_MAX
         || rounds.saturating_mul(steps.len()).saturating_mul(members) > limits::GROUPS_MAX
     {
         findings.fault(malformed(

@@ -343,6 +343,14 @@ fn specs(lines: &mut Lines<'_>, file: &mut File, findings: &mut Findings) {
                 let name = value.text.trim();
                 // The name ends at the last comma; it may have commas of its own.
                 let name = name.rsplit_once(',').map_or(name, |(name, _)| name).to_owned();
+                if file.specs.len() == limits::DEFINITIONS_MAX {
+                    findings.fault(crate::findings::malformed(
+                        &value.place,
+                        format!("there are more than {} access specifications", limits::DEFINITIONS_MAX),
+                        "split the file",
+                    ));
+                    break;
+                }
                 file.specs.push(Spec { name, place: value.place, lines: Vec::new() });
             }
             Some((found, _)) if file.old && found.contains("size") => {}

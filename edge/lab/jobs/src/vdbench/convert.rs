@@ -125,8 +125,8 @@ fn shares<'a>(run: &'a Run<'_>) -> Vec<Share<'a>> {
 }
 
 fn same_settings(one: &Sd, other: &Sd) -> bool {
-    let copy = Sd { name: one.name.clone(), place: one.place.clone(), lun: one.lun.clone(), ..other.clone() };
-    Sd { count: copy.count, ..one.clone() } == copy
+    let settings = |sd: &Sd| (sd.size, sd.flags, sd.threads, sd.part, sd.hit_area, sd.offset, sd.align);
+    settings(one) == settings(other)
 }
 
 /// Whether two workloads may be lines of one mix.

@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             }
             false => Ok(()),
         };
-        let full = |count: usize| match count >= limits::TARGETS_MAX {
+        let full = |count: usize| match count >= limits::DEFINITIONS_MAX {
             true => Err(crate::findings::malformed(
                 &parameter.place,
                 "there are too many definitions",
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         match sd.count {
             None => self.job.sds.push(sd),
             Some((start, count)) => {
-                if first as u64 + count > limits::TARGETS_MAX as u64 {
+                if first as u64 + count > limits::DEFINITIONS_MAX as u64 {
                     let found = format!("count= makes {count} definitions");
                     findings.fault(crate::findings::malformed(&sd.place, found, "write a smaller number"));
                     return;
@@ -292,13 +292,14 @@ impl<'a> Reader<'a> {
     }
 
     fn workload(&mut self, key: &Key, parameter: &Parameter, findings: &mut Findings) -> Result<(), Fault> {
-        let known: Vec<String> = self.job.sds.iter().map(|sd| sd.name.clone()).collect();
+        let sds = &self.job.sds;
+        let known = || sds.iter().map(|sd| sd.name.clone()).collect::<Vec<String>>();
         let wd = match self.in_default {
             true => &mut self.wd,
             false => self.job.wds.last_mut().unwrap_or(&mut self.wd),
         };
         match key.name {
-            "sd" => wd.sds = Some(parameter.names(&known)?),
+            "sd" => wd.sds = Some(parameter.names(&known())?),
             "xfersize" => wd.transfer = transfer(parameter)?,
             "rdpct" => wd.reads = parameter.percent_of(parameter.one()?)?,
             "seekpct" => wd.seek = seek(parameter, parameter.one()?, findings)?,
@@ -319,15 +320,16 @@ impl<'a> Reader<'a> {
     }
 
     fn run(&mut self, key: &Key, parameter: &Parameter, findings: &mut Findings) -> Result<(), Fault> {
-        let sds: Vec<String> = self.job.sds.iter().map(|sd| sd.name.clone()).collect();
-        let wds: Vec<String> = self.job.wds.iter().map(|wd| wd.name.clone()).collect();
+        let (sds, wds) = (&self.job.sds, &self.job.wds);
+        let sds = || sds.iter().map(|sd| sd.name.clone()).collect::<Vec<String>>();
+        let wds = || wds.iter().map(|wd| wd.name.clone()).collect::<Vec<String>>();
         let rd = match self.in_default {
             true => &mut self.rd,
             false => self.job.rds.last_mut().unwrap_or(&mut self.rd),
         };
         match key.name {
-            "wd" => rd.wds = parameter.names(&wds)?,
-            "sd" => rd.sds = Some(parameter.names(&sds)?),
+            "wd" => rd.wds = parameter.names(&wds())?,
+            "sd" => rd.sds = Some(parameter.names(&sds())?),
             "iorate" => rd.goals = goals(parameter)?,
             "curve" => {
                 rd.curve = parameter

@@ -28,11 +28,18 @@ pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
         ));
     }
     let stages: u128 = job.rds.iter().map(count).fold(0, u128::saturating_add);
+    let members = (job.sds.len().max(1) * job.wds.len().max(1)) as u128;
     if stages > limits::STAGES_MAX as u128 {
         findings.fault(malformed(
             &job.rds[0].place,
             format!("the loops multiply to {stages} runs"),
             format!("at most {} are possible: take values out of the loops", limits::STAGES_MAX),
+        ));
+    } else if stages.saturating_mul(members) > limits::EXPANSION_MAX {
+        findings.fault(malformed(
+            &job.rds[0].place,
+            format!("{stages} runs of {} workloads on {} devices", job.wds.len(), job.sds.len()),
+            "they are too many: take values out of the loops, or split the file",
         ));
     }
     for rd in &job.rds {

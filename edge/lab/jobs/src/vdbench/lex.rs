@@ -1,6 +1,7 @@
 //! Lines, comments, continuations, includes, variables: a stream of parameters.
 
 use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::includes::{Includes, NotIncluded};
 use crate::limits;
 use crate::source::{Options, Source};
 use plan::Place;
@@ -29,19 +30,27 @@ impl Parameter {
 
 /// All parameters of a file and of what it includes.
 pub(crate) fn parameters(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Parameter> {
-    let mut lexer = Lexer { options, findings, out: Vec::new(), includes: 0, open: None };
+    let mut lexer = Lexer { options, findings, out: Vec::new(), includes: Includes::default(), open: None };
     lexer.file(&source.name, &source.text, 0);
     lexer.close();
     lexer.out
+}
+
+/// A logical line: several lines of the file where each but the last ends in a comma.
+#[derive(Default)]
+struct Logical {
+    letters: Vec<char>,
+    /// Where its lines stand, with how many letters are before each.
+    lines: Vec<(usize, Place)>,
 }
 
 struct Lexer<'a, 'b> {
     options: &'a Options<'a>,
     findings: &'b mut Findings,
     out: Vec<Parameter>,
-    includes: usize,
+    includes: Includes,
     /// A logical line that ended in a comma so far.
-    open: Option<(String, Vec<Place>)>,
+    open: Option<Logical>,
 }
 
 impl Lexer<'_, '_> {
@@ -61,6 +70,9 @@ impl Lexer<'_, '_> {
             if first.eq_ignore_ascii_case("eof") {
                 break;
             }
+            if self.findings.is_full() {
+                return;
+            }
             if let Some(path) = strip_key(first, "include=") {
                 self.close();
                 self.include(path, &place, name, depth);
@@ -71,24 +83,20 @@ impl Lexer<'_, '_> {
     }
 
     fn include(&mut self, path: &str, place: &Place, from: &str, depth: usize) {
-        self.includes += 1;
-        if depth >= limits::INCLUDE_DEPTH_MAX || self.includes > limits::INCLUDES_MAX {
-            self.findings.fault(refused(
+        match self.includes.open(self.options, path, from, depth) {
+            Ok(file) => self.file(&file.name, &file.text, depth + 1),
+            Err(NotIncluded::TooMany) => self.findings.fault(refused(
                 place,
-                format!("`include={path}` goes {} files deep", depth + 1),
+                format!("`include={path}` is one file too many, {} deep", depth + 1),
                 "Vdbench refuses recursion",
                 "take the circle out",
-            ));
-            return;
-        }
-        let folder = from.rfind('/').map_or("", |end| &from[..=end]);
-        let full = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
-        match (self.options.include)(&full) {
-            Ok(text) if text.len() <= limits::TEXT_BYTES_MAX => self.file(&full, &text, depth + 1),
-            Ok(_) => self.findings.fault(malformed(place, format!("{full} is too long"), "split it")),
-            Err(reason) => self.findings.fault(refused(
+            )),
+            Err(NotIncluded::TooLong) => {
+                self.findings.fault(malformed(place, format!("{path} is too long"), "split it"));
+            }
+            Err(NotIncluded::Unreadable(reason)) => self.findings.fault(refused(
                 place,
-                format!("{full} cannot be included: {reason}"),
+                format!("{path} cannot be included: {reason}"),
                 "Vdbench stops at an unknown file",
                 "put it beside the parameter file",
             )),
@@ -119,18 +127,14 @@ impl Lexer<'_, '_> {
             return;
         }
         let Some(body) = self.replaced(body, &place) else { return };
-        let places = body.chars().enumerate().map(|(index, _)| Place {
-            column: place.column.saturating_add(u32::try_from(index).unwrap_or(0)),
-            ..place.clone()
-        });
-        let (mut text, mut all) = self.open.take().unwrap_or_default();
-        text.push_str(&body);
-        all.extend(places);
-        if text.len() > limits::TEXT_BYTES_MAX {
+        let mut logical = self.open.take().unwrap_or_default();
+        logical.lines.push((logical.letters.len(), place.clone()));
+        logical.letters.extend(body.chars());
+        if logical.letters.len() > limits::TEXT_BYTES_MAX {
             self.findings.fault(malformed(&place, "the line is too long", "split it"));
             return;
         }
-        self.open = Some((text, all));
+        self.open = Some(logical);
         if !body.ends_with(',') {
             self.close();
         }
@@ -177,8 +181,7 @@ impl Lexer<'_, '_> {
 
     /// Ends the logical line: its parameters follow.
     fn close(&mut self) {
-        let Some((text, places)) = self.open.take() else { return };
-        let letters: Vec<char> = text.chars().collect();
+        let Some(Logical { letters, lines }) = self.open.take() else { return };
         let mut first = true;
         let mut start = 0;
         let mut index = 0;
@@ -195,7 +198,7 @@ impl Lexer<'_, '_> {
             if letter.is_none() || (letter == Some(',') && depth == 0 && !quoted) {
                 let piece: String = letters[start..index].iter().collect();
                 if !piece.is_empty() {
-                    let place = places[start].clone();
+                    let place = place_of(&lines, start);
                     if depth > 0 || quoted {
                         self.findings.fault(malformed(
                             &place,
@@ -229,6 +232,14 @@ impl Lexer<'_, '_> {
         let values = if listed { split_list(inner) } else { vec![unquoted(inner)] };
         self.out.push(Parameter { key: key.to_ascii_lowercase(), values, listed, place, first });
     }
+}
+
+/// Where a letter of a logical line stands.
+fn place_of(lines: &[(usize, Place)], index: usize) -> Place {
+    let line = lines.partition_point(|(before, _)| *before <= index).saturating_sub(1);
+    let (before, place) = &lines[line];
+    let column = place.column.saturating_add(u32::try_from(index - before).unwrap_or(0));
+    Place { column, ..place.clone() }
 }
 
 /// The line up to its first blank outside of quotes, and what follows.

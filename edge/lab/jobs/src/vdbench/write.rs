@@ -105,9 +105,10 @@ fn run(plan: &Plan, stage: &Stage, points: &[f64], definitions: &mut Definitions
     let mut names = Vec::new();
     let rates = rates(stage, points, losses);
     let total: f64 = rates.iter().flatten().sum();
+    let rated = stage.groups.len() > 1 && rates.iter().all(Option::is_some);
     let shares: Vec<Option<f64>> = (stage.groups.iter().zip(&rates))
         .map(|(group, rate)| match rate {
-            Some(rate) if stage.groups.len() > 1 && total > 0.0 => Some(rate / total * 100.0),
+            Some(rate) if rated => Some(rate / total * 100.0),
             _ => group.share,
         })
         .collect();
@@ -248,6 +249,12 @@ fn devices(plan: &Plan, group: &Group, definitions: &mut Definitions, losses: &m
         "outstanding I/Os over all targets: Vdbench's are of each device",
     );
     losses.add_if(workers > 1, "several workers of a device: their outstanding I/Os are those of one");
+    let sizes =
+        || group.targets.iter().filter_map(|index| plan.targets.get(*index)).map(|target| target.size);
+    losses.add_if(
+        !group.rates.is_empty() && sizes().any(|size| Some(size) != sizes().next()),
+        "a rate of devices of several sizes together: each has its part of it",
+    );
     let threads = u64::from(workers).saturating_mul(u64::from(depth)).min(1 << 20);
     let mut names = Vec::new();
     for target in group.targets.iter().filter_map(|index| plan.targets.get(*index)) {
