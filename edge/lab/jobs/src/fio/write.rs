@@ -245,6 +245,8 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
         }
         _ => String::new(),
     };
+    let goes_on = !random_only(parts) || pattern.follow > 0;
+    losses.add_if(random && goes_on && pattern.sequence.stride.is_some(), "a stride beside random I/Os");
     section.set("rw", format!("{word}{jump}"));
     if !reads.is_empty() && !writes.is_empty() {
         let (read, write): (f64, f64) =
