@@ -12,7 +12,8 @@ use proptest::prelude::*;
 
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let rng_seed = proptest::test_runner::RngSeed::Fixed(17);
+    ProptestConfig { cases, failure_persistence: None, rng_seed, ..ProptestConfig::default() }
 }
 
 /// Any plan can be written in any dialect; the text can be read again; and where nothing is lost, it is the same work. What is

@@ -325,7 +325,7 @@ fn area(group: &Group, target: &mut Target, losses: &mut Losses) {
         let uniform = group.pattern.distribution == Distribution::Uniform;
         losses.add_if(!uniform && group.pattern.random() > 0.0, "the distribution: I/Os go everywhere alike");
     }
-    if group.pattern.random() <= 0.0 {
+    if !matches!(target.access, Access::Random(_)) {
         target.zones.clear();
     }
 }

@@ -245,6 +245,8 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
         }
         _ => String::new(),
     };
+    let goes_on = !random_only(parts) || pattern.follow > 0;
+    losses.add_if(random && goes_on && pattern.sequence.stride.is_some(), "a stride beside random I/Os");
     section.set("rw", format!("{word}{jump}"));
     if !reads.is_empty() && !writes.is_empty() {
         let (read, write): (f64, f64) =
@@ -525,6 +527,7 @@ fn rates(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Loss
             RateOf::Writes => &[1],
             RateOf::Trims => &[2],
         };
+        losses.add_if(!is_done(rate.of, &operations), "a rate of I/Os that are not done");
         let number = whole(number).unwrap_or_else(|| {
             losses.add(format!("the rate {number} is rounded"));
             number.round().max(1.0) as u64
@@ -557,6 +560,16 @@ fn rates(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Loss
         if first.clock == Loop::Open {
             section.set("io_submit_mode", "offload");
         }
+    }
+}
+
+/// Whether there are I/Os that a rate is of.
+fn is_done(of: RateOf, operations: &[Operation]) -> bool {
+    match of {
+        RateOf::All => true,
+        RateOf::Reads => operations.contains(&Operation::Read),
+        RateOf::Writes => operations.contains(&Operation::Write),
+        RateOf::Trims => operations.contains(&Operation::Trim),
     }
 }
 

@@ -548,6 +548,9 @@ fn profile(stage: &mut Stage) {
             let (Workers::PerTarget(count) | Workers::Together(count)) = group.workers;
             let (Depth::PerTarget(depth) | Depth::PerWorker(depth)) = group.depth;
             (group.workers, group.depth) = (Workers::PerTarget(count), Depth::PerTarget(depth));
+            if count == 1 {
+                group.pattern.sequence.worker_step = 0;
+            }
         }
     }
 }
