@@ -91,6 +91,8 @@ pub struct Options<'a> {
     pub interval: Option<u64>,
     /// Vdbench's `+key=value`: added to every run definition.
     pub additions: Vec<String>,
+    /// Whether targets are named beside the job: then a job need not say how large its files are.
+    pub has_targets: bool,
     /// fio's `$pagesize`, in bytes.
     pub page_size: u64,
     /// fio's `$ncpus`, and the workers that Iometer starts by default.
@@ -100,7 +102,7 @@ pub struct Options<'a> {
 }
 
 impl Default for Options<'_> {
-    /// An empty environment, no files to include, a machine of 8 processors, 4 KiB pages and 16 GiB.
+    /// An empty environment, no files to include, no targets, a machine of 8 processors, 4 KiB pages and 16 GiB.
     fn default() -> Self {
         Options {
             environment: &|_| None,
@@ -109,6 +111,7 @@ impl Default for Options<'_> {
             elapsed: None,
             interval: None,
             additions: Vec::new(),
+            has_targets: false,
             page_size: 4096,
             cpu_count: 8,
             memory_bytes: 16 << 30,

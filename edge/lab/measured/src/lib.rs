@@ -83,9 +83,6 @@ pub struct Machine {
     pub processors: u32,
     /// How far its clock may be off the driver's, in seconds; 0 for the driver itself.
     pub clock_error: f64,
-    /// I/Os per second of its generator alone, on a target that does nothing; 0 when not tried.
-    #[serde(default)]
-    pub ceiling_iops: f64,
 }
 
 /// One execution of one stage.

@@ -146,6 +146,5 @@ pub fn this_machine() -> Machine {
         kernel: line("/proc/sys/kernel/osrelease"),
         processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         clock_error: 0.0,
-        ceiling_iops: 0.0,
     }
 }

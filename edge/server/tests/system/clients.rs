@@ -292,7 +292,8 @@ fn clients_over_tcp_encrypt_and_show_certificates() {
     );
 
     let job = site.path("job.fio");
-    std::fs::write(&job, "[j]\nrw=randrw\nbs=4k\nsize=16m\niodepth=8\nruntime=1\ntime_based\n").expect("a job");
+    std::fs::write(&job, "[j]\nrw=randrw\nbs=4k\nsize=16m\niodepth=8\nruntime=1\ntime_based\n")
+        .expect("a job");
     let measured = site.json(&["lab", "run", text(&job), "--target", &uri(&tls), "--verify"]);
     assert_eq!(measured["stages"][0]["ended"], "done", "{measured}");
 

@@ -24,30 +24,46 @@ const ENGINES: &[&str] = &[
     "nbd",
 ];
 
-/// Engines that fio knows and the lab does not.
+/// Engines of fio that read and write blocks of something that the lab does not reach by itself, and what does the same on the
+/// target that stands for it: with the depth of the job, or one I/O at a time.
+const ENGINES_OF_OTHER_STORES: &[(&str, &str)] = &[
+    ("null", "io_uring"),
+    ("io_uring_cmd", "io_uring"),
+    ("sg", "io_uring"),
+    ("rbd", "io_uring"),
+    ("rados", "io_uring"),
+    ("gfapi_async", "io_uring"),
+    ("libiscsi", "io_uring"),
+    ("nfs", "io_uring"),
+    ("xnvme", "io_uring"),
+    ("libblkio", "io_uring"),
+    ("dfs", "io_uring"),
+    ("ime_aio", "io_uring"),
+    ("guasi", "io_uring"),
+    ("syslet-rw", "io_uring"),
+    ("http", "psync"),
+    ("gfapi", "psync"),
+    ("libhdfs", "psync"),
+    ("mtd", "psync"),
+    ("pmemblk", "psync"),
+    ("dev-dax", "psync"),
+    ("libpmem", "psync"),
+    ("libpmem2", "psync"),
+    ("ime_psync", "psync"),
+    ("ime_psyncv", "psync"),
+    ("libcufile", "psync"),
+];
+
+/// Engines of fio that do something else than to read and write blocks.
 const ENGINES_OF_FIO_ALONE: &[&str] = &[
-    "null",
-    "io_uring_cmd",
-    "sg",
-    "rbd",
-    "rados",
-    "http",
     "net",
     "netsplice",
     "splice",
     "cpuio",
-    "gfapi",
-    "gfapi_async",
-    "libhdfs",
-    "mtd",
     "rdma",
     "falloc",
     "ftruncate",
     "e4defrag",
-    "pmemblk",
-    "dev-dax",
-    "libpmem",
-    "libpmem2",
     "filecreate",
     "filestat",
     "filedelete",
@@ -55,17 +71,6 @@ const ENGINES_OF_FIO_ALONE: &[&str] = &[
     "dirstat",
     "dirdelete",
     "exec",
-    "libiscsi",
-    "nfs",
-    "xnvme",
-    "libblkio",
-    "dfs",
-    "ime_psync",
-    "ime_psyncv",
-    "ime_aio",
-    "guasi",
-    "syslet-rw",
-    "libcufile",
     "librpma_apm_client",
     "librpma_apm_server",
     "librpma_gpspm_client",
@@ -255,6 +260,14 @@ impl Job {
                     "memory mapping becomes blocking calls through the page cache",
                 );
             }
+            return Ok(());
+        }
+        if let Some((_, engine)) = ENGINES_OF_OTHER_STORES.iter().find(|(other, _)| *other == word) {
+            self.engine = Some(engine);
+            let text = format!(
+                "what {word} reaches is not reached by the lab: the I/Os go to the target, by {engine}; name one with --target"
+            );
+            findings.note(NoteKind::Changed, &value.place, "ioengine", text);
             return Ok(());
         }
         if ENGINES_OF_FIO_ALONE.contains(&word) {

@@ -18,9 +18,16 @@ pub(crate) struct Targets {
     indices: HashMap<String, usize>,
     /// Targets of all groups together.
     assigned: usize,
+    /// Whether others stand in their place, which have a size of their own.
+    are_named: bool,
 }
 
 impl Targets {
+    /// None yet.
+    pub(crate) fn new(are_named: bool) -> Targets {
+        Targets { are_named, ..Targets::default() }
+    }
+
     /// Whether groups have more of them together than a plan may have.
     pub(crate) fn are_too_many(&self) -> bool {
         self.assigned > limits::ASSIGNMENTS_MAX
@@ -66,12 +73,12 @@ impl Job {
             self.lay_out(&mut pattern.span, each, findings);
         }
         let size = self.file_length(&pattern.span, each);
-        if files.generated && size.is_none() && self.uri.is_none() {
+        if files.generated && size.is_none() && self.uri.is_none() && !targets.are_named {
             return Err(refused(
                 &self.place,
                 format!("the job {} has neither size= nor filename=", self.name),
                 "fio says `you need to specify size=`",
-                "add size=, or filename= of something that has a size",
+                "add size=, or filename= of something that has a size, or name a target with --target",
             ));
         }
         let mut indices: Vec<Vec<usize>> = Vec::new();

@@ -135,7 +135,10 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key::carried("latency_window", "How long each step of the search lasts, in microseconds."),
     Key::carried("latency_percentile", "Percent of the I/Os that must meet it."),
-    Key::noted("latency_run", "The search goes on while the job runs; the lab ends when the depth is found."),
+    Key::noted(
+        "latency_run",
+        "fio ends when the depth is found; the lab finds it first, and then runs the job at it.",
+    ),
     Key::carried("flow", "Shares of I/Os between jobs."),
     Key::noted("flow_id", "Groups of jobs whose shares belong together; the lab has one per stage."),
     Key::noted("flow_watermark", "How far a job may be ahead of its share."),
@@ -314,6 +317,138 @@ pub(crate) const KEYS: &[Key] = &[
     Key::noted("job_start_clock_id", "Which clock the start of a job is told by."),
     Key::noted("log_issue_time", "Logs of fio; the lab keeps a histogram of every second."),
     Key::carried("uri", "The NBD export of engine `nbd`."),
+    Key::noted("conf", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted(
+        "touch_objects",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted("http_user", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted("http_pass", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted(
+        "http_object_mode",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_key",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_keyid",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_region",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_sse_customer_algorithm",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_sse_customer_key",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_storage_class",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_s3_security_token",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_swift_auth_token",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "http_verbose",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_driver",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_path",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_pre_connect_props",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_pre_start_props",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_num_entries",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_queue_size",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_vectored",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_write_zeroes_on_trim",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_wait_mode",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "libblkio_force_enable_completion_eventfd",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted("nfs_url", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted("skip_bad", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted(
+        "gpu_dev_ids",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted("cuda_io", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted("cont", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted("svcl", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted(
+        "object_class",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "chunk_size",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted("namenode", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted("stream_id", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted("xnvme_be", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted(
+        "xnvme_async",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "xnvme_sync",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "xnvme_admin",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "xnvme_dev_nsid",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted(
+        "xnvme_dev_subnqn",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
+    Key::noted("xnvme_mem", "Says what an engine of fio reaches; the lab's target is named with `--target`."),
+    Key::noted(
+        "xnvme_iovec",
+        "Says what an engine of fio reaches; the lab's target is named with `--target`.",
+    ),
     Key::noted("hipri", "Concerns one engine; the lab sets its own."),
     Key::noted("fixedbufs", "Concerns one engine; the lab sets its own."),
     Key::noted("registerfiles", "Concerns one engine; the lab sets its own."),

@@ -43,7 +43,7 @@ pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, Impor
             "add a section such as [job] with rw=, bs= and size= or filename=; [global] alone runs nothing",
         ));
     }
-    let plan = stages::plan(&jobs, &mut findings);
+    let plan = stages::plan(&jobs, options.has_targets, &mut findings);
     let (mut plan, notes) = findings.finish(plan)?;
     plan.notes = notes;
     Ok(plan)

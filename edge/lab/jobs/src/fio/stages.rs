@@ -8,9 +8,9 @@ use plan::{Group, Length, NoteKind, Plan, Seed, Stage, StageEnd};
 use std::time::Duration;
 
 /// The plan of these jobs, in their order.
-pub(crate) fn plan(jobs: &[Job], findings: &mut Findings) -> Plan {
+pub(crate) fn plan(jobs: &[Job], has_targets: bool, findings: &mut Findings) -> Plan {
     let mut plan = Plan { seed: seed(jobs, findings), ..Plan::default() };
-    let mut targets = Targets::default();
+    let mut targets = Targets::new(has_targets);
     let mut members: Vec<&Job> = Vec::new();
     let mut earlier: Vec<&str> = Vec::new();
     let mut flows: Vec<u32> = Vec::new();

@@ -83,7 +83,7 @@ fn what_fio_reads_otherwise_than_it_was_meant_is_an_error() {
     check("rate=1m\nrate_iops=10", Refused, "mutually exclusive");
     check("rw=randread\nrandom_distribution=zipf:1.0", Refused, "0.99");
     check("size=2k\nbs=4k", Refused, "size too small");
-    check("ioengine=rbd", Unsupported, "io_uring");
+    check("ioengine=net", Unsupported, "io_uring");
     check("read_iolog=x", Unsupported, "lens");
     check("rw=trimwrite", Unsupported, "two jobs");
     check("wait_for=nobody", Refused, "no job before it");
@@ -133,4 +133,17 @@ fn every_carried_key_is_read_by_the_reader() {
             assert!(!fault.remedy.contains("nothing reads it"), "{}: {fault}", key.name);
         }
     }
+}
+
+#[test]
+fn a_job_for_another_store_or_without_a_size_runs_on_the_target_that_is_named() {
+    let text = "[j]\nioengine=rbd\npool=p\nrbdname=r\nclientname=admin\niodepth=32\nrw=randwrite\nbs=4k\n";
+    let source = crate::Source::new("test.fio", text);
+    let named = crate::Options { has_targets: true, ..crate::Options::default() };
+    let plan = crate::import(&source, &named).expect("a target is named").plan;
+    let group = &plan.stages[0].groups[0];
+    assert_eq!((group.engine, group.outstanding()), (plan::Engine::IoUring, 32));
+    assert!(plan.notes.iter().any(|note| note.text.contains("what rbd reaches")), "{:?}", plan.notes);
+    let error = crate::import(&source, &crate::Options::default()).expect_err("nobody says how large it is");
+    assert!(error.to_string().contains("--target"), "{error}");
 }

@@ -453,7 +453,6 @@ const TRAPS: &[&str] = &[
 const LAB_CANNOT: &[&str] = &[
     "rw=trimwrite",
     "rw_sequencer=identical\nrw=randread:4",
-    "ioengine=null",
     "ioengine=splice",
     "ioengine=cpuio",
     "bs_is_seq_rand=1",

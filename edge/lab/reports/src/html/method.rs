@@ -74,6 +74,12 @@ fn targets(page: &mut Page, report: &Report) {
         })
         .collect();
     page.raw(&table(&["Name", "kind", "opened as", "size"], &rows));
+    let told =
+        all.iter().flat_map(|target| target.about.iter().map(move |line| format!("{}: {line}", target.name)));
+    let told: Vec<String> = told.collect();
+    if !told.is_empty() {
+        page.raw(&list(told));
+    }
 }
 
 fn machines(page: &mut Page, report: &Report) {
@@ -93,20 +99,15 @@ fn machines(page: &mut Page, report: &Report) {
     let rows: Vec<Vec<Cell>> = (all.iter())
         .take(crate::FIGURE_ROWS_MAX)
         .map(|machine| {
-            let ceiling = match machine.ceiling_iops {
-                0.0 => "–".to_owned(),
-                ceiling => words::rate(ceiling),
-            };
             vec![
                 Cell::Words(machine.name.clone()),
                 Cell::Words(machine.kernel.clone()),
                 Cell::Figure(machine.processors.to_string()),
                 Cell::Figure(milliseconds(machine.clock_error)),
-                Cell::Figure(ceiling),
             ]
         })
         .collect();
-    page.raw(&table(&["Name", "kernel", "processors", "clock off by", "IOPS of the generator alone"], &rows));
+    page.raw(&table(&["Name", "kernel", "processors", "clock off by"], &rows));
 }
 
 fn outline(run: &Run) -> String {

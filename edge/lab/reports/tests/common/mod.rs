@@ -37,13 +37,13 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             opened: "/dev/disk".into(),
             kind: "block device".into(),
             size: 1 << 30,
+            about: vec!["policy single".into()],
         }],
         machines: vec![Machine {
             name: "host1".into(),
             kernel: "6.1".into(),
             processors: 8,
             clock_error: 0.0,
-            ceiling_iops: 0.0,
         }],
         stages: vec![StageRun {
             stage: 0,
@@ -63,6 +63,7 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             agents: Vec::new(),
         }],
         notes: vec!["a note".into()],
+        sources: vec![measured::SourceText { name: "job.fio".into(), text: "[job]\n".into() }],
     }
 }
 

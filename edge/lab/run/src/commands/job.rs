@@ -92,6 +92,7 @@ pub fn read(options: &JobOptions) -> Result<Job, CommandError> {
         environment: &environment,
         include: &include,
         variables: definitions.clone(),
+        has_targets: !options.targets.is_empty(),
         page_size: 4096,
         cpu_count: machine.processors,
         memory_bytes: memory_bytes(),
