@@ -168,14 +168,12 @@ fn kind_of(stage: &Stage, targets: &[Target], stream: &StreamPlan) -> Kind {
     }
 }
 
-/// Starts all threads together, passes on what they tell, and puts together what they measured.
-fn conduct(
+/// Waits until all threads are ready, and says when they begin. Returns that moment, and how long after what was agreed on it is.
+fn begin(
     shared: &Shared,
-    index: usize,
     threads: usize,
     receiver: &mpsc::Receiver<Message>,
-    second: &mut dyn FnMut(Second),
-) -> Result<StageRun, StageError> {
+) -> Result<(u64, u64), StageError> {
     let mut failed = None;
     for _ in 0..threads {
         if let Ok(Message::Ready(Err(error))) = receiver.recv() {
@@ -196,6 +194,18 @@ fn conduct(
     };
     let start = told.max(clock::now() + if told == 0 { LEAD } else { 0 });
     shared.start.store(start, Ordering::Release);
+    Ok((start, if told == 0 { 0 } else { start - told }))
+}
+
+/// Starts all threads together, passes on what they tell, and puts together what they measured.
+fn conduct(
+    shared: &Shared,
+    index: usize,
+    threads: usize,
+    receiver: &mpsc::Receiver<Message>,
+    second: &mut dyn FnMut(Second),
+) -> Result<StageRun, StageError> {
+    let (start, told_late) = begin(shared, threads, receiver)?;
     let windows: Vec<Window> = shared.stage.groups.iter().map(window_of).collect();
     let counted_from = start.saturating_add(windows.iter().map(|window| window.from).min().unwrap_or(0));
     let counted_to = start.saturating_add(windows.iter().map(|window| window.to).max().unwrap_or(u64::MAX));
@@ -234,7 +244,6 @@ fn conduct(
     run.cpu_user = after.0 - before.0;
     run.cpu_system = after.1 - before.1;
     let latest = shared.started.lock().expect("no thread panics with the lock held").iter().copied().max();
-    let told_late = if told == 0 { 0 } else { start - told };
     run.start_late = (latest.unwrap_or(0) + told_late) as f64 / 1e9;
     if run.ended == Ended::Done {
         if shared.settings.interrupted.load(Ordering::Relaxed) {
