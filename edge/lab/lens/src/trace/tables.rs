@@ -148,7 +148,9 @@ impl Lines for Biosnoop {
         }
         let columns = self.columns;
         // The process may have no name; the time stands before all that is counted.
-        if fields.len() <= columns.disk {
+        let Columns { disk, kind, sector, bytes, queued, latency } = columns;
+        let furthest = [disk, kind, sector, bytes, latency, queued.unwrap_or(0)].into_iter().max();
+        if furthest.is_some_and(|furthest| fields.len() <= furthest) {
             return Heard::Dropped("it has too few columns");
         }
         let field = |from_end: usize| fields[fields.len() - from_end];
