@@ -75,7 +75,7 @@ fn a_bundle_is_shown_audited_and_compared_like_what_it_was_made_of() {
     assert_eq!(lab_json(&["audit", &bundle])["rows"], 1);
     let again = text_of(&folder.path("again.html"));
     let said = lab(&["compare", &bundle, &bundle, "--html", &again]).expect("a good bundle");
-    assert!(said.contains("IOPS of j"), "{said}");
+    assert!(said.contains("j, IOPS:"), "{said}");
     assert!(std::fs::read_to_string(&again).is_ok_and(|text| text.contains("What can be said")));
 
     let mut bytes = std::fs::read(&bundle).expect("the bundle");
