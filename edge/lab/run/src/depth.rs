@@ -161,7 +161,7 @@ mod tests {
         assert!(
             found(8, 0)
                 .sentence
-                .starts_with("s: no depth keeps 99 % of I/Os within 0.02 ms: it ran at depth 1")
+                .starts_with("s: no depth keeps 99 % of I/Os within 0.020 ms: it ran at depth 1")
         );
     }
 }
