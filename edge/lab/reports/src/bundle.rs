@@ -143,16 +143,19 @@ fn files(report: &Report, texts: &[BundleText]) -> Vec<File> {
         let sections = Sections { sections: report.sections.clone() };
         add("sections", FileKind::Sections, "sections", ".json", encoded(&sections));
     }
-    for named in &report.experiments {
-        let source = named.experiment.source.clone().into_bytes();
-        add("texts", FileKind::Text, &format!("{}.toml", named.name), "", source);
-    }
-    for source in report.runs.iter().flat_map(|named| &named.run.sources) {
-        let name = source.name.rsplit('/').next().unwrap_or_default();
-        add("texts", FileKind::Text, name, "", source.text.clone().into_bytes());
-    }
-    for text in texts {
-        add("texts", FileKind::Text, &text.name, "", text.text.clone().into_bytes());
+    let of_experiments = (report.experiments.iter())
+        .map(|named| (format!("{}.toml", named.name), named.experiment.source.clone()));
+    let of_runs =
+        report.runs.iter().flat_map(|named| &named.run.sources).map(|source| {
+            (source.name.rsplit('/').next().unwrap_or_default().to_owned(), source.text.clone())
+        });
+    let others = texts.iter().map(|text| (text.name.clone(), text.text.clone()));
+    let mut known = std::collections::BTreeSet::new();
+    for text in of_experiments.chain(of_runs).chain(others) {
+        // Several runs of one job have the same text.
+        if known.insert(text.clone()) {
+            add("texts", FileKind::Text, &text.0, "", text.1.into_bytes());
+        }
     }
     files
 }

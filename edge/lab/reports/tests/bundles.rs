@@ -54,9 +54,9 @@ fn what_goes_in_comes_out_and_renders_the_same() {
     assert_eq!(read.runs, [("a/../b".to_owned(), common::run("mix", &[("vm1", 8, 200)], 3))]);
     assert_eq!(read.experiments[0].1, common::experiment());
     let names: Vec<&str> = read.texts.iter().map(|text| text.name.as_str()).collect();
-    assert_eq!(names, ["sweep.toml", "job.fio"]);
+    assert_eq!(names, ["sweep.toml", "run.fio", "job.fio"]);
     assert_eq!(read.captures[0].notes, ["reset"]);
-    let again = bundle(&read.report(), &read.texts[1..]);
+    let again = bundle(&read.report(), &read.texts);
     assert_eq!(again, archive, "the same bundle, byte for byte");
     assert!(html(&read.report()).contains("<h1>kept</h1>"));
 }

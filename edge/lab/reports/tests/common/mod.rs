@@ -63,7 +63,7 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             agents: Vec::new(),
         }],
         notes: vec!["a note".into()],
-        sources: vec![measured::SourceText { name: "job.fio".into(), text: "[job]\n".into() }],
+        sources: vec![measured::SourceText { name: "run.fio".into(), text: "[job]\n".into() }],
     }
 }
 
