@@ -87,14 +87,14 @@ fn missing_and_unknown_files_are_told() {
         unlisted |= path == "manifest.json";
         let text = String::from_utf8(bytes).expect("the fixture is as it is");
         Some(if path == "manifest.json" {
-            text.replace("texts/0006-job.fio", "texts/other").into_bytes()
+            text.replace("texts/0007-job.fio", "texts/other").into_bytes()
         } else {
             text.into_bytes()
         })
     });
     assert!(unlisted);
     let found = problems(&with);
-    assert!(found.contains(&BundleProblem::Unknown { path: "texts/0006-job.fio".into() }), "{found:?}");
+    assert!(found.contains(&BundleProblem::Unknown { path: "texts/0007-job.fio".into() }), "{found:?}");
     assert!(found.contains(&BundleProblem::Missing { path: "texts/other".into() }), "{found:?}");
 }
 
