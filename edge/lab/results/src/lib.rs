@@ -24,6 +24,9 @@ pub use audit::{Audit, Claims, Code, Finding, RowName, Severity, audit};
 pub use error::{Kind, ReadError};
 pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Tool};
 
+/// Characters of a file that is nothing known, as far as its error shows them.
+const BEGINNING_MAX: usize = 60;
+
 /// A test of whether a text is of a kind.
 type Recogniser = fn(&str) -> bool;
 
@@ -74,6 +77,12 @@ pub fn read_folder(files: &[(&str, &str)]) -> Result<Vec<ResultSet>, ReadError> 
     hcibench::read_folder(files)
 }
 
+/// So much of a line as tells what it is, fit for a terminal whatever it holds.
+fn beginning(line: &str) -> String {
+    let shown: String = line.chars().take(BEGINNING_MAX).flat_map(char::escape_debug).collect();
+    if line.chars().nth(BEGINNING_MAX).is_some() { shown + "…" } else { shown }
+}
+
 fn unknown(file: &str, text: &str) -> ReadError {
     let origin = error::Origin { file, kind: Kind::Unknown };
     let way_out = "what is read: fio JSON, JSON+ and logs, DiskSPD text and XML, Vdbench summary, flatfile and histogram, Iometer \
@@ -82,7 +91,7 @@ fn unknown(file: &str, text: &str) -> ReadError {
     let begin = text.trim_start_matches('\u{feff}').trim_start();
     let found = match begin.lines().next() {
         None => "the file is empty".to_owned(),
-        Some(line) => format!("it begins with \"{line}\""),
+        Some(line) => format!("it begins with \"{}\"", beginning(line)),
     };
     origin.whole(found, way_out)
 }

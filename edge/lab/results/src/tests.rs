@@ -56,6 +56,13 @@ fn what_is_nothing_known_is_refused_with_what_would_be() {
     }
 }
 
+#[test]
+fn what_a_file_begins_with_is_shown_fit_for_a_terminal() {
+    let error = read("a", &format!("\u{1b}[2J\u{7}{}", "x".repeat(4_000)), None).unwrap_err().to_string();
+    assert!(error.contains("\\u{1b}[2J\\u{7}xx") && error.contains("x…\""), "{error}");
+    assert!(error.len() < 500 && !error.contains(char::is_control), "{error}");
+}
+
 /// What may happen to a file on its way.
 #[derive(Debug, Clone)]
 enum Damage {
