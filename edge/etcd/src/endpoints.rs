@@ -1,0 +1,169 @@
+//! The members of etcd: one is asked until it does not answer, then the next.
+//!
+//! A connection of its own to each, so that which one answers is decided here and a member that is silent is left at once.
+//! Must never ask for a change twice.
+
+use super::{Error, MEMBER_WAIT, Options};
+use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// A connection that carries something asks for a sign of life after this time; less is refused by etcd
+/// (`--grpc-keepalive-min-time`, 5 s).
+const PING_AFTER: Duration = Duration::from_secs(6);
+/// How long the sign of life may take.
+const PING_WAIT: Duration = Duration::from_secs(2);
+/// How fresh a member's last answer must be for a change to be sent to it without a look whether it answers.
+const FRESH_MS: u64 = 500;
+
+/// The members.
+pub(crate) struct Endpoints {
+    members: Vec<Member>,
+    options: ConnectOptions,
+    /// A key that may be read, to see who answers.
+    probe: String,
+    /// The one that answered last.
+    current: AtomicUsize,
+    started: Instant,
+    /// When it did, in milliseconds since the start.
+    answered_ms: AtomicU64,
+}
+
+struct Member {
+    url: String,
+    client: Mutex<Option<Client>>,
+}
+
+/// What a member did instead of answering.
+enum Trouble {
+    /// Another may answer.
+    Silent(String),
+    /// Every other one would say the same.
+    Refused(String),
+}
+
+impl Endpoints {
+    pub(crate) fn new(options: Options) -> Result<Endpoints, Error> {
+        let mut connect = ConnectOptions::new()
+            .with_connect_timeout(MEMBER_WAIT)
+            .with_keep_alive(PING_AFTER, PING_WAIT)
+            .with_require_leader(true)
+            .with_auto_token_refresh(true);
+        if let Some((name, password)) = options.user {
+            connect = connect.with_user(name, password);
+        }
+        if let Some(tls) = options.tls {
+            let read =
+                |path: std::path::PathBuf| std::fs::read(&path).map_err(|error| Error::File(path, error));
+            let mut files = TlsOptions::new().ca_certificate(Certificate::from_pem(read(tls.authorities)?));
+            if let Some((certificate, key)) = tls.own {
+                files = files.identity(Identity::from_pem(read(certificate)?, read(key)?));
+            }
+            connect = connect.with_tls(files);
+        }
+        let member = |url| Member { url, client: Mutex::new(None) };
+        Ok(Endpoints {
+            members: options.endpoints.into_iter().map(member).collect(),
+            options: connect,
+            probe: options.prefix,
+            current: AtomicUsize::new(0),
+            started: Instant::now(),
+            answered_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// Asks for what may be asked twice: each member once, beginning with the one that answered last.
+    pub(crate) async fn ask<T>(
+        &self,
+        request: impl AsyncFn(Client) -> Result<T, etcd_client::Error>,
+    ) -> Result<T, Error> {
+        let mut silent = Vec::new();
+        for _ in &self.members {
+            match self.ask_current(&request).await {
+                Ok(answer) => return Ok(answer),
+                Err(Trouble::Refused(why)) => return Err(Error::Refused(why)),
+                Err(Trouble::Silent(why)) => silent.push(why),
+            }
+        }
+        Err(Error::Silent(silent.join("; ")))
+    }
+
+    /// Asks one member, once. If none has answered just now, a read shows first which one does.
+    pub(crate) async fn ask_once<T>(
+        &self,
+        request: impl AsyncFn(Client) -> Result<T, etcd_client::Error>,
+    ) -> Result<T, Error> {
+        if self.now_ms() > self.answered_ms.load(Ordering::Relaxed) + FRESH_MS {
+            self.ask(async |mut client| client.get(self.probe.as_str(), None).await).await?;
+        }
+        match self.ask_current(&request).await {
+            Ok(answer) => Ok(answer),
+            Err(Trouble::Refused(why)) => Err(Error::Refused(why)),
+            Err(Trouble::Silent(why)) => Err(Error::Silent(why)),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        // From 1 on, so that nothing counts as answered at the start.
+        FRESH_MS + 1 + self.started.elapsed().as_millis() as u64
+    }
+
+    /// Asks the current member; if it does not answer, the next one is current.
+    async fn ask_current<T>(
+        &self,
+        request: &impl AsyncFn(Client) -> Result<T, etcd_client::Error>,
+    ) -> Result<T, Trouble> {
+        let at = self.current.load(Ordering::Relaxed);
+        let member = &self.members[at % self.members.len()];
+        let answer = match timeout(MEMBER_WAIT, async { request(member.client(&self.options).await?).await })
+            .await
+        {
+            Ok(Ok(answer)) => {
+                self.answered_ms.store(self.now_ms(), Ordering::Relaxed);
+                return Ok(answer);
+            }
+            Ok(Err(error)) => trouble(&member.url, &error),
+            Err(_) => Trouble::Silent(format!("{}: nothing within {} s", member.url, MEMBER_WAIT.as_secs())),
+        };
+        if matches!(answer, Trouble::Silent(_)) {
+            // Only once, however many find out at the same time.
+            let _ = self.current.compare_exchange(at, at + 1, Ordering::Relaxed, Ordering::Relaxed);
+            if let Ok(mut client) = member.client.try_lock() {
+                *client = None;
+            }
+        }
+        Err(answer)
+    }
+}
+
+impl Member {
+    async fn client(&self, options: &ConnectOptions) -> Result<Client, etcd_client::Error> {
+        let mut client = self.client.lock().await;
+        match &*client {
+            Some(client) => Ok(client.clone()),
+            None => {
+                let new = Client::connect([&self.url], Some(options.clone())).await?;
+                *client = Some(new.clone());
+                Ok(new)
+            }
+        }
+    }
+}
+
+/// Whether another member may answer. Codes of gRPC: <https://grpc.io/docs/guides/status-codes/>.
+fn trouble(url: &str, error: &etcd_client::Error) -> Trouble {
+    use etcd_client::Error as E;
+    let text = format!("{url}: {error}");
+    match error {
+        E::GRpcStatus(status) => {
+            // Unavailable, deadline exceeded, cancelled, unknown, aborted, internal, and data loss say nothing of what was asked.
+            let is_final = matches!(status.code() as i32, 3 | 5 | 6 | 7 | 8 | 9 | 11 | 12 | 16);
+            if is_final { Trouble::Refused(status.message().to_owned()) } else { Trouble::Silent(text) }
+        }
+        E::InvalidArgs(why) => Trouble::Refused(why.clone()),
+        E::InvalidUri(_) | E::InvalidMetadataValue(_) => Trouble::Refused(text),
+        _ => Trouble::Silent(text),
+    }
+}

@@ -1,0 +1,286 @@
+//! Records in etcd: read, changed all or none, watched, and who is there.
+//!
+//! One key of etcd for each record, below a prefix; a record's version is the revision of etcd that changed it last. What
+//! a record says is its writers' business. Works with every etcd from 3.4 on: nothing newer is asked for. Must never
+//! repeat a change by itself: who gets no answer knows nothing, and [`Error`] of a [`Etcd::commit`] says just that.
+
+mod endpoints;
+mod presence;
+mod watch;
+
+pub use presence::Attendance;
+
+use endpoints::Endpoints;
+use etcd_client::{
+    Compare, CompareOp, GetOptions, GetResponse, KeyValue, Txn, TxnOp, TxnOpResponse, TxnResponse,
+};
+use presence::Presence;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use watch::Watch;
+
+/// How long one member of etcd may take to answer before the next one is asked.
+const MEMBER_WAIT: Duration = Duration::from_secs(1);
+/// Records read by one request; 10,000 disks of about 1 KiB would not fit into one answer of gRPC (4 MiB).
+const PAGE_RECORDS: i64 = 1_000;
+/// Changes of one transaction: `--max-txn-ops` of etcd is 128, and counts what is read on a conflict too.
+pub const CHANGES_MAX: usize = 100;
+
+/// How etcd is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// `http://10.0.0.1:2379` or `https://…`, one of each member.
+    pub endpoints: Vec<String>,
+    /// What stands before every key; ends with a slash.
+    pub prefix: String,
+    /// Files for `https` endpoints.
+    pub tls: Option<Tls>,
+    /// Name and password, where etcd asks for them.
+    pub user: Option<(String, String)>,
+}
+
+/// PEM files for TLS with etcd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The authorities that etcd's certificates come of.
+    pub authorities: PathBuf,
+    /// This client's certificate and key, where etcd asks for one.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+/// Why etcd was of no help.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No member answered: each with why.
+    #[error("no member of etcd answers ({0})")]
+    Silent(String),
+    /// A member answered, and refuses.
+    #[error("etcd refuses: {0}")]
+    Refused(String),
+    /// A file for TLS cannot be read.
+    #[error("read {0}: {1}")]
+    File(PathBuf, std::io::Error),
+    /// More than one transaction of etcd takes.
+    #[error("{0} records in one change; {CHANGES_MAX} are possible")]
+    TooMany(usize),
+    /// An answer that makes no sense.
+    #[error("etcd's answer makes no sense: {0}")]
+    Odd(&'static str),
+}
+
+/// A record as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its key, without the prefix.
+    pub key: String,
+    /// The revision that changed it last; greater than zero.
+    pub version: u64,
+    /// What it says.
+    pub value: Vec<u8>,
+}
+
+/// One record that a transaction sets or removes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its key, without the prefix.
+    pub key: String,
+    /// The version that it must have; zero: it must not be there.
+    pub expected: u64,
+    /// What it shall say; nothing: it goes.
+    pub value: Option<Vec<u8>>,
+}
+
+/// How a transaction ended that etcd answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Committed {
+    /// All is as asked; what was set has this version.
+    Done {
+        /// It.
+        version: u64,
+    },
+    /// Nothing was changed. The records of the transaction that are there.
+    Conflict {
+        /// Them.
+        current: Vec<Record>,
+    },
+}
+
+/// What changed since a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct News {
+    /// From where to go on.
+    pub revision: u64,
+    /// Whether these are all records there are, because what went before is not known any more.
+    pub is_complete: bool,
+    /// Records as they are now.
+    pub records: Vec<Record>,
+    /// Keys of records that are gone.
+    pub gone: Vec<String>,
+}
+
+/// A way to the records. Connects when first used, and again whenever that is needed.
+pub struct Etcd {
+    prefix: String,
+    endpoints: Endpoints,
+    watch: Mutex<Watch>,
+    presence: Mutex<Presence>,
+}
+
+impl Etcd {
+    /// A way to what `options` say; nothing is connected yet.
+    ///
+    /// # Errors
+    /// When a file for TLS cannot be read.
+    pub fn new(options: Options) -> Result<Etcd, Error> {
+        Ok(Etcd {
+            prefix: options.prefix.clone(),
+            endpoints: Endpoints::new(options)?,
+            watch: Mutex::default(),
+            presence: Mutex::default(),
+        })
+    }
+
+    /// One record.
+    ///
+    /// # Errors
+    /// When no member answers, or etcd refuses.
+    pub async fn get(&self, key: &str) -> Result<Option<Record>, Error> {
+        let key = format!("{}{key}", self.prefix);
+        let found = self.endpoints.ask(async |mut client| client.get(key.clone(), None).await).await?;
+        found.kvs().first().map(|record| self.record(record)).transpose()
+    }
+
+    /// Makes all changes, or none. Asked once, of one member.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] and [`Error::TooMany`]: nothing was changed. Any other: it happened, or not, or it still may.
+    pub async fn commit(&self, changes: &[Change]) -> Result<Committed, Error> {
+        if changes.len() > CHANGES_MAX {
+            return Err(Error::TooMany(changes.len()));
+        }
+        let txn = self.transaction(changes);
+        let answer = self.endpoints.ask_once(async |mut client| client.txn(txn.clone()).await).await?;
+        if answer.succeeded() {
+            let header = answer.header().ok_or(Error::Odd("no header"))?;
+            return Ok(Committed::Done { version: revision(header.revision())? });
+        }
+        Ok(Committed::Conflict { current: self.found(&answer)? })
+    }
+
+    fn transaction(&self, changes: &[Change]) -> Txn {
+        let key = |change: &Change| format!("{}{}", self.prefix, change.key);
+        // No record has a revision of 2^63; a comparison with that is as false as it shall be.
+        let expected = |change: &Change| i64::try_from(change.expected).unwrap_or(i64::MAX);
+        let compares: Vec<Compare> = (changes.iter())
+            .map(|change| Compare::mod_revision(key(change), CompareOp::Equal, expected(change)))
+            .collect();
+        let steps: Vec<TxnOp> = (changes.iter())
+            .map(|change| match &change.value {
+                Some(value) => TxnOp::put(key(change), value.clone(), None),
+                None => TxnOp::delete(key(change), None),
+            })
+            .collect();
+        let reads: Vec<TxnOp> = changes.iter().map(|change| TxnOp::get(key(change), None)).collect();
+        Txn::new().when(compares).and_then(steps).or_else(reads)
+    }
+
+    fn found(&self, answer: &TxnResponse) -> Result<Vec<Record>, Error> {
+        let mut records = Vec::new();
+        for read in answer.op_responses() {
+            if let TxnOpResponse::Get(read) = read {
+                for record in read.kvs() {
+                    records.push(self.record(record)?);
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// All records, as they were at one revision.
+    ///
+    /// # Errors
+    /// As [`Etcd::get`].
+    pub async fn list(&self) -> Result<News, Error> {
+        let mut news = News { is_complete: true, ..News::default() };
+        let mut from = self.prefix.clone().into_bytes();
+        loop {
+            let page = self.page(from, news.revision).await?;
+            let header = page.header().ok_or(Error::Odd("no header"))?;
+            if news.revision == 0 {
+                news.revision = revision(header.revision())?;
+            }
+            for record in page.kvs() {
+                news.records.push(self.record(record)?);
+            }
+            let Some(last) = page.kvs().last().filter(|_| page.more()) else { return Ok(news) };
+            from = last.key().to_vec();
+            from.push(0);
+        }
+    }
+
+    async fn page(&self, from: Vec<u8>, at: u64) -> Result<GetResponse, Error> {
+        let at = i64::try_from(at).map_err(|_| Error::Odd("a revision of 64 bits"))?;
+        let end = after_all(&self.prefix);
+        self.endpoints
+            .ask(async |mut client| {
+                let options = GetOptions::new().with_range(end.clone());
+                let options = options.with_limit(PAGE_RECORDS).with_revision(at);
+                client.get(from.clone(), Some(options)).await
+            })
+            .await
+    }
+
+    /// What changed after `after`; the first time, or when that is not known any more, everything. Waits up to `wait` for
+    /// something to change; that nothing did is known from etcd too.
+    ///
+    /// # Errors
+    /// As [`Etcd::get`].
+    pub async fn watch(&self, after: Option<u64>, wait: Duration) -> Result<News, Error> {
+        let mut watch = self.watch.lock().await;
+        let Some(after) = after else {
+            *watch = Watch::default();
+            return self.list().await;
+        };
+        match watch.news(self, after, wait).await? {
+            Some(news) => Ok(news),
+            None => self.list().await,
+        }
+    }
+
+    /// Says that `me` is there, with what it has to say, for as long as a few calls at most a second or so apart follow one
+    /// another; and hears who else is.
+    ///
+    /// # Errors
+    /// As [`Etcd::get`].
+    pub async fn beat(&self, me: &str, value: &[u8]) -> Result<Attendance, Error> {
+        self.presence.lock().await.beat(&self.endpoints, &self.prefix, me, value).await
+    }
+
+    /// A record of etcd as ours.
+    fn record(&self, found: &KeyValue) -> Result<Record, Error> {
+        let key = std::str::from_utf8(found.key()).map_err(|_| Error::Odd("a key that is no text"))?;
+        let key = key.strip_prefix(&self.prefix).ok_or(Error::Odd("a key that was not asked for"))?;
+        Ok(Record {
+            key: key.to_owned(),
+            version: revision(found.mod_revision())?,
+            value: found.value().to_vec(),
+        })
+    }
+}
+
+fn revision(number: i64) -> Result<u64, Error> {
+    u64::try_from(number).map_err(|_| Error::Odd("a revision below zero"))
+}
+
+/// The first key behind all that begin with `prefix`.
+fn after_all(prefix: &str) -> Vec<u8> {
+    let mut end = prefix.as_bytes().to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    vec![0]
+}

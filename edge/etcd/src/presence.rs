@@ -1,0 +1,185 @@
+//! Who is there, by leases, and a clock that all go by.
+//!
+//! A member keeps a record of itself alive by a lease: renewing it writes nothing, and etcd removes the record when the member
+//! is silent. Only when what a member says of itself has changed is that written. etcd has no clock to ask, so one record
+//! holds the time and is written on every few seconds by whoever finds it old; each counts on from when it saw it last by a
+//! clock that nobody steps. Must never let this clock run backwards.
+
+use super::endpoints::Endpoints;
+use super::{Error, after_all};
+use etcd_client::{Client, Compare, CompareOp, GetOptions, GetResponse, PutOptions, Txn, TxnOp};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a member is there after its last sign of life.
+const LEASE_SECONDS: i64 = 5;
+/// How old the time may be before it is written on: one write of the whole cluster in so long.
+const CLOCK_PERIOD: Duration = Duration::from_secs(10);
+
+/// Who is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attendance {
+    /// Now, by the clock of all members: nanoseconds since 1970.
+    pub now_ns: u64,
+    /// Since when this process has known who is there.
+    pub since_ns: u64,
+    /// Each member that was ever seen, when that was the last time, and what it said.
+    pub members: Vec<(String, u64, Vec<u8>)>,
+}
+
+/// What is known from one sign of life to the next.
+#[derive(Default)]
+pub(crate) struct Presence {
+    lease: Option<i64>,
+    told: Option<Vec<u8>>,
+    since_ns: Option<u64>,
+    seen: BTreeMap<String, (u64, Vec<u8>)>,
+    clock: Option<Clock>,
+    told_ns: u64,
+}
+
+/// The time as it was last written, and when that was seen.
+struct Clock {
+    version: i64,
+    at_ns: u64,
+    seen: Instant,
+}
+
+impl Clock {
+    fn now_ns(&self) -> u64 {
+        self.at_ns + self.seen.elapsed().as_nanos() as u64
+    }
+}
+
+impl Presence {
+    pub(crate) async fn beat(
+        &mut self,
+        endpoints: &Endpoints,
+        prefix: &str,
+        me: &str,
+        value: &[u8],
+    ) -> Result<Attendance, Error> {
+        // Beside the records and not among them: their watch must not wake for it.
+        let below = format!("{}.present/", prefix.trim_end_matches('/'));
+        self.renew(endpoints, &format!("{below}members/{me}"), value).await?;
+        let clock_key = format!("{below}clock");
+        let end = after_all(&below);
+        let found = endpoints
+            .ask(async |mut client| {
+                client.get(below.clone(), Some(GetOptions::new().with_range(end.clone()))).await
+            })
+            .await?;
+        self.read_clock(&found, &clock_key, &format!("{below}members/"), me);
+        self.write_clock(endpoints, &clock_key).await;
+        let now_ns = self.now_ns();
+        self.note(&found, &format!("{below}members/"), now_ns);
+        Ok(Attendance {
+            now_ns,
+            since_ns: *self.since_ns.get_or_insert(now_ns),
+            members: (self.seen.iter())
+                .map(|(member, (at, value))| (member.clone(), *at, value.clone()))
+                .collect(),
+        })
+    }
+
+    /// Keeps this member's record alive; grants a new lease when there is none any more.
+    async fn renew(&mut self, endpoints: &Endpoints, key: &str, value: &[u8]) -> Result<(), Error> {
+        if let Some(lease) = self.lease {
+            let left = endpoints.ask(async |client| keep_alive(client, lease).await).await;
+            if !matches!(left, Ok(left) if left > 0) {
+                self.lease = None;
+                self.told = None;
+                left?;
+            }
+        }
+        let lease = match self.lease {
+            Some(lease) => lease,
+            None => {
+                let granted =
+                    endpoints.ask(async |mut client| client.lease_grant(LEASE_SECONDS, None).await).await?;
+                self.lease = Some(granted.id());
+                granted.id()
+            }
+        };
+        if self.told.as_deref() != Some(value) {
+            let options = PutOptions::new().with_lease(lease);
+            endpoints
+                .ask(async |mut client| client.put(key, value, Some(options.clone())).await)
+                .await
+                .inspect_err(|_| self.lease = None)?;
+            self.told = Some(value.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Takes the time over when it was written on. With nobody else there it may be old, so the machine's clock counts then
+    /// if it is later.
+    fn read_clock(&mut self, found: &GetResponse, key: &str, members: &str, me: &str) {
+        let record = found.kvs().iter().find(|record| record.key() == key.as_bytes());
+        let Some(record) = record else { return };
+        if self.clock.as_ref().is_some_and(|clock| clock.version == record.mod_revision()) {
+            return;
+        }
+        let written = std::str::from_utf8(record.value()).ok().and_then(|text| text.parse::<u64>().ok());
+        let Some(mut at_ns) = written else { return };
+        let is_alone = !(found.kvs().iter())
+            .filter_map(|record| std::str::from_utf8(record.key()).ok()?.strip_prefix(members))
+            .any(|member| member != me);
+        if self.clock.is_none() && is_alone {
+            at_ns = at_ns.max(machine_ns());
+        }
+        self.clock = Some(Clock { version: record.mod_revision(), at_ns, seen: Instant::now() });
+    }
+
+    /// Writes the time on if nobody has for long. Whoever else does so at the same time wins or loses: both are as good.
+    async fn write_clock(&mut self, endpoints: &Endpoints, key: &str) {
+        let (version, at_ns) = match &self.clock {
+            Some(clock) if clock.seen.elapsed() < CLOCK_PERIOD => return,
+            Some(clock) => (clock.version, clock.now_ns()),
+            None => (0, machine_ns()),
+        };
+        let txn = Txn::new()
+            .when([Compare::mod_revision(key, CompareOp::Equal, version)])
+            .and_then([TxnOp::put(key, at_ns.to_string(), None)]);
+        let began = Instant::now();
+        // Without an answer it is read again at the next beat.
+        let Ok(answer) = endpoints.ask(async |mut client| client.txn(txn.clone()).await).await else {
+            return;
+        };
+        if let Some(header) = answer.header().filter(|_| answer.succeeded()) {
+            self.clock = Some(Clock { version: header.revision(), at_ns, seen: began });
+        }
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        let now = self.clock.as_ref().map_or_else(machine_ns, Clock::now_ns);
+        self.told_ns = self.told_ns.max(now);
+        self.told_ns
+    }
+
+    fn note(&mut self, found: &GetResponse, members: &str, now_ns: u64) {
+        for record in found.kvs() {
+            let key = std::str::from_utf8(record.key()).ok();
+            if let Some(member) = key.and_then(|key| key.strip_prefix(members)) {
+                self.seen.insert(member.to_owned(), (now_ns, record.value().to_vec()));
+            }
+        }
+    }
+}
+
+/// Seconds that a lease has left after it was renewed; zero: it is gone.
+async fn keep_alive(mut client: Client, lease: i64) -> Result<i64, etcd_client::Error> {
+    // The client's own word for a lease that is gone already.
+    let (mut keeper, mut answers) = match client.lease_keep_alive(lease).await {
+        Err(etcd_client::Error::LeaseKeepAliveError(_)) => return Ok(0),
+        other => other?,
+    };
+    keeper.keep_alive().await?;
+    Ok(answers.message().await?.map_or(0, |answer| answer.ttl()))
+}
+
+/// Nanoseconds since 1970 by this machine's clock.
+fn machine_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    u64::try_from(now).unwrap_or(u64::MAX)
+}

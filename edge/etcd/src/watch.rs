@@ -1,0 +1,150 @@
+//! One watch over all records, kept open from call to call, and opened anew where it was.
+//!
+//! The client never opens a watch again by itself, so what was seen last is kept here: after an end, or with another member,
+//! it goes on from the revision behind that. Must never skip a revision: what etcd has compacted is read as a whole.
+
+use super::{Error, Etcd, MEMBER_WAIT, News, revision};
+use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// A watch, if one is open.
+#[derive(Default)]
+pub(crate) struct Watch {
+    open: Option<Open>,
+}
+
+struct Open {
+    stream: WatchStream,
+    /// All changes up to this revision were handed over.
+    seen: u64,
+}
+
+/// What one message of a watch says.
+enum Said {
+    /// Records and removals, in the order of revisions.
+    Changes(Vec<(u64, String, Option<super::Record>)>),
+    /// All changes up to this revision were sent.
+    Nothing(u64),
+    /// The changes that were asked for are not known any more.
+    Compacted,
+    /// No more will come.
+    Over,
+}
+
+impl Watch {
+    /// What changed after `after`; nothing when etcd does not know that any more.
+    pub(crate) async fn news(
+        &mut self,
+        etcd: &Etcd,
+        after: u64,
+        wait: Duration,
+    ) -> Result<Option<News>, Error> {
+        let until = Instant::now() + wait;
+        // Once more when the stream was at its end: it may have been so for long.
+        for _ in 0..2 {
+            let mut open = match self.open.take().filter(|open| open.seen == after) {
+                Some(open) => open,
+                None => Open { stream: begin(etcd, after).await?, seen: after },
+            };
+            match open.next(etcd, until).await? {
+                Said::Changes(changes) => {
+                    let news = news(changes, after);
+                    open.seen = news.revision;
+                    self.open = Some(open);
+                    return Ok(Some(news));
+                }
+                Said::Nothing(revision) if revision >= after => {
+                    open.seen = revision;
+                    self.open = Some(open);
+                    return Ok(Some(News { revision, ..News::default() }));
+                }
+                // A revision that goes back: etcd was made anew, or this member lags behind. Both are met by reading all.
+                Said::Nothing(_) | Said::Compacted => return Ok(None),
+                Said::Over => {}
+            }
+        }
+        Ok(Some(News { revision: after, ..News::default() }))
+    }
+}
+
+async fn begin(etcd: &Etcd, after: u64) -> Result<WatchStream, Error> {
+    let start = i64::try_from(after + 1).map_err(|_| Error::Odd("a revision of 64 bits"))?;
+    etcd.endpoints
+        .ask(async |mut client| {
+            let options = WatchOptions::new().with_prefix().with_start_revision(start);
+            let options = options.with_progress_notify();
+            client.watch(etcd.prefix.as_str(), Some(options)).await
+        })
+        .await
+}
+
+impl Open {
+    /// The next message that says something. If none comes until `until`, etcd is asked how far it is, so that silence is known
+    /// from a connection that is dead.
+    async fn next(&mut self, etcd: &Etcd, until: Instant) -> Result<Said, Error> {
+        loop {
+            let message = timeout_at(until, self.stream.message()).await;
+            match message {
+                Ok(Ok(Some(message))) => match said(etcd, &message)? {
+                    Said::Changes(changes) if changes.is_empty() => {}
+                    said => return Ok(said),
+                },
+                Ok(Ok(None) | Err(_)) => return Ok(Said::Over),
+                Err(_) => break,
+            }
+        }
+        if self.stream.request_progress().await.is_err() {
+            return Ok(Said::Over);
+        }
+        loop {
+            match timeout(MEMBER_WAIT, self.stream.message()).await {
+                Ok(Ok(Some(message))) => match said(etcd, &message)? {
+                    Said::Changes(changes) if changes.is_empty() => {}
+                    said => return Ok(said),
+                },
+                Ok(Ok(None) | Err(_)) | Err(_) => return Ok(Said::Over),
+            }
+        }
+    }
+}
+
+fn said(etcd: &Etcd, message: &WatchResponse) -> Result<Said, Error> {
+    if message.compact_revision() > 0 {
+        return Ok(Said::Compacted);
+    }
+    if message.canceled() {
+        return Ok(Said::Over);
+    }
+    if message.created() {
+        return Ok(Said::Changes(Vec::new()));
+    }
+    if message.events().is_empty() {
+        let header = message.header().ok_or(Error::Odd("no header"))?;
+        return Ok(Said::Nothing(revision(header.revision())?));
+    }
+    let mut changes = Vec::new();
+    for event in message.events() {
+        let found = event.kv().ok_or(Error::Odd("an event of no record"))?;
+        let record = etcd.record(found)?;
+        let is_gone = event.event_type() == EventType::Delete;
+        changes.push((record.version, record.key.clone(), (!is_gone).then_some(record)));
+    }
+    Ok(Said::Changes(changes))
+}
+
+/// The last that was said of each record.
+fn news(changes: Vec<(u64, String, Option<super::Record>)>, after: u64) -> News {
+    let revision = changes.iter().map(|(revision, ..)| *revision).max().unwrap_or(after);
+    let last: BTreeMap<String, Option<super::Record>> =
+        changes.into_iter().map(|(_, key, record)| (key, record)).collect();
+    let mut news = News { revision, ..News::default() };
+    for (key, record) in last {
+        match record {
+            Some(record) => news.records.push(record),
+            None => news.gone.push(key),
+        }
+    }
+    news
+}

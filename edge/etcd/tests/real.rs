@@ -1,0 +1,340 @@
+//! With real processes of etcd: what the records promise, and what becomes of it when members end, compact and return.
+
+use etcd::{Change, Committed, Error, Etcd, News, Options};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A cluster of etcd on loopback; its processes end with it.
+struct Cluster {
+    folder: tempfile::TempDir,
+    members: Vec<Member>,
+}
+
+struct Member {
+    child: Option<Child>,
+    words: Vec<String>,
+    url: String,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for index in 0..self.members.len() {
+            self.kill(index);
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+}
+
+impl Cluster {
+    async fn start(count: usize) -> Cluster {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
+        let all: Vec<String> = (ports.iter().enumerate())
+            .map(|(index, (_, peer))| format!("m{index}=http://127.0.0.1:{peer}"))
+            .collect();
+        let member = |(index, (client, peer)): (usize, &(u16, u16))| {
+            let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+            let words = [
+                ("name", format!("m{index}")),
+                ("data-dir", folder.path().join(format!("m{index}")).display().to_string()),
+                ("listen-client-urls", client.clone()),
+                ("advertise-client-urls", client.clone()),
+                ("listen-peer-urls", peer.clone()),
+                ("initial-advertise-peer-urls", peer),
+                ("initial-cluster", all.join(",")),
+            ];
+            let words = words.map(|(name, value)| format!("--{name}={value}")).to_vec();
+            Member { child: None, words, url: client }
+        };
+        let members = ports.iter().enumerate().map(member).collect();
+        let mut cluster = Cluster { folder, members };
+        for index in 0..count {
+            cluster.run(index);
+        }
+        let etcd = cluster.etcd("/t/");
+        let until = Instant::now() + Duration::from_secs(30);
+        while etcd.get("x").await.is_err() {
+            assert!(Instant::now() < until, "etcd starts");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        cluster
+    }
+
+    fn run(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        let child = Command::new("etcd")
+            .args(&member.words)
+            .current_dir(self.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("etcd (Debian: etcd-server)");
+        member.child = Some(child);
+    }
+
+    fn kill(&mut self, index: usize) {
+        if let Some(mut child) = self.members[index].child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Ends everything and begins with nothing, at the same addresses.
+    fn wipe(&mut self) {
+        for index in 0..self.members.len() {
+            self.kill(index);
+            let data = self.folder.path().join(format!("m{index}"));
+            std::fs::remove_dir_all(data).expect("its data");
+            self.run(index);
+        }
+    }
+
+    fn options(&self, prefix: &str) -> Options {
+        Options {
+            endpoints: self.members.iter().map(|member| member.url.clone()).collect(),
+            prefix: prefix.to_owned(),
+            tls: None,
+            user: None,
+        }
+    }
+
+    fn etcd(&self, prefix: &str) -> Etcd {
+        Etcd::new(self.options(prefix)).expect("no file is read")
+    }
+
+    async fn client(&self) -> etcd_client::Client {
+        etcd_client::Client::connect([&self.members[0].url], None).await.expect("etcd")
+    }
+}
+
+fn set(key: &str, expected: u64, value: &str) -> Change {
+    Change { key: key.to_owned(), expected, value: Some(value.as_bytes().to_vec()) }
+}
+
+fn remove(key: &str, expected: u64) -> Change {
+    Change { key: key.to_owned(), expected, value: None }
+}
+
+async fn done(etcd: &Etcd, changes: &[Change]) -> u64 {
+    match etcd.commit(changes).await.expect("etcd answers") {
+        Committed::Done { version } => version,
+        Committed::Conflict { current } => panic!("{current:?}"),
+    }
+}
+
+/// Asks until an answer comes: an election takes a second or two.
+async fn patiently<T>(what: impl AsyncFn() -> Result<T, Error>) -> T {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        match what().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn keys(news: &News) -> Vec<&str> {
+    news.records.iter().map(|record| record.key.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_happen_as_a_whole_or_not_at_all_and_versions_never_return() {
+    let cluster = Cluster::start(1).await;
+    let etcd = cluster.etcd("/t/");
+    let first = done(&etcd, &[set("a", 0, "1"), set("b", 0, "2")]).await;
+    let Committed::Conflict { current } =
+        etcd.commit(&[set("a", first, "3"), set("b", 0, "4")]).await.expect("it answers")
+    else {
+        panic!("b is there already")
+    };
+    assert_eq!(current.len(), 2);
+    assert_eq!(etcd.get("a").await.expect("it answers").map(|record| record.value), Some(b"1".to_vec()));
+    let second = done(&etcd, &[set("a", first, "3"), remove("b", first)]).await;
+    assert_eq!(etcd.get("b").await.expect("it answers"), None);
+    assert!(done(&etcd, &[set("b", 0, "5")]).await > second && second > first);
+    // Another cluster's records beside these are none of these.
+    done(&cluster.etcd("/tt/"), &[set("a", 0, "x")]).await;
+    assert_eq!(keys(&etcd.list().await.expect("it answers")), ["a", "b"]);
+    let many: Vec<Change> = (0..=etcd::CHANGES_MAX).map(|n| set(&n.to_string(), 0, "")).collect();
+    assert!(matches!(etcd.commit(&many).await, Err(Error::TooMany(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_records_than_a_page_are_read_as_of_one_revision() {
+    let cluster = Cluster::start(1).await;
+    let etcd = cluster.etcd("/t/");
+    for at in 0..25 {
+        let some: Vec<Change> = (0..90).map(|n| set(&format!("{at:02}/{n:02}"), 0, "v")).collect();
+        done(&etcd, &some).await;
+    }
+    let all = etcd.list().await.expect("it answers");
+    assert!(all.is_complete);
+    assert_eq!(all.records.len(), 25 * 90);
+    assert!(all.records.windows(2).all(|pair| pair[0].key < pair[1].key));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_where_it_was_and_reads_all_when_that_is_forgotten() {
+    let cluster = Cluster::start(1).await;
+    let etcd = cluster.etcd("/t/");
+    let version = done(&etcd, &[set("a", 0, "1")]).await;
+    let first = etcd.watch(None, SHORT).await.expect("it answers");
+    assert!(first.is_complete && keys(&first) == ["a"]);
+    let quiet = etcd.watch(Some(first.revision), SHORT).await.expect("it answers");
+    assert!(!quiet.is_complete && quiet.records.is_empty() && quiet.revision >= first.revision);
+    let waiting = etcd.watch(Some(quiet.revision), Duration::from_secs(10));
+    let changing = async {
+        tokio::time::sleep(SHORT).await;
+        done(&cluster.etcd("/t/"), &[set("b", 0, "2"), remove("a", version)]).await
+    };
+    let (news, changed) = tokio::join!(waiting, changing);
+    let news = news.expect("it answers");
+    assert_eq!(
+        (keys(&news), news.gone.as_slice(), news.revision),
+        (vec!["b"], ["a".to_owned()].as_slice(), changed)
+    );
+    // Somebody else's watch, from before: what etcd still knows comes one by one, what it has compacted as a whole.
+    let other = cluster.etcd("/t/");
+    assert_eq!(keys(&other.watch(Some(first.revision), SHORT).await.expect("it answers")), ["b"]);
+    let last = done(&etcd, &[set("b", changed, "3")]).await;
+    cluster.client().await.compact(last as i64, None).await.expect("compacted");
+    let late = cluster.etcd("/t/").watch(Some(first.revision), SHORT).await.expect("it answers");
+    assert!(late.is_complete && keys(&late) == ["b"], "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_may_end_one_after_another_and_nothing_is_missed() {
+    let mut cluster = Cluster::start(3).await;
+    let etcd = cluster.etcd("/t/");
+    let mut revision = etcd.watch(None, SHORT).await.expect("it answers").revision;
+    for index in 0..3 {
+        cluster.kill(index);
+        // A change without an answer may have happened: then the record is there.
+        let key = format!("k{index}");
+        let until = Instant::now() + Duration::from_secs(20);
+        while patiently(async || etcd.get(&key).await).await.is_none() {
+            let _ = etcd.commit(&[set(&key, 0, "v")]).await;
+            assert!(Instant::now() < until, "two of three members take changes");
+        }
+        let mut seen = Vec::new();
+        while !seen.contains(&key) {
+            let news = patiently(async || etcd.watch(Some(revision), SHORT).await).await;
+            assert!(!news.is_complete, "nothing was compacted");
+            revision = news.revision;
+            seen.extend(news.records.into_iter().map(|record| record.key));
+            assert!(Instant::now() < until, "{seen:?}");
+        }
+        cluster.run(index);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
+    let mut cluster = Cluster::start(1).await;
+    let etcd = cluster.etcd("/t/");
+    for n in 0..5 {
+        done(&etcd, &[set(&format!("k{n}"), 0, "v")]).await;
+    }
+    let revision = etcd.watch(None, SHORT).await.expect("it answers").revision;
+    cluster.kill(0);
+    let error = etcd.get("k0").await.expect_err("nobody is there");
+    assert!(error.to_string().contains("no member of etcd answers (http://127.0.0.1:"), "{error}");
+    assert!(matches!(etcd.commit(&[set("x", 0, "v")]).await, Err(Error::Silent(_))));
+    assert!(etcd.watch(Some(revision), SHORT).await.is_err());
+    cluster.run(0);
+    patiently(async || etcd.get("k0").await).await.expect("it was stable");
+    cluster.wipe();
+    let news = patiently(async || etcd.watch(Some(revision), SHORT).await).await;
+    assert!(news.is_complete && news.records.is_empty() && news.revision < revision, "{news:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_there_is_known_by_leases_and_the_clock_is_one_for_all() {
+    let cluster = Cluster::start(1).await;
+    let (a, b) = (cluster.etcd("/t/"), cluster.etcd("/t/"));
+    let first = a.beat("a", b"1").await.expect("it answers");
+    assert_eq!(first.members.len(), 1);
+    let second = b.beat("b", b"1").await.expect("it answers");
+    assert!(second.now_ns.abs_diff(first.now_ns) < 5_000_000_000);
+    let written =
+        cluster.client().await.get("x", None).await.expect("a read").header().expect("it").revision();
+    for _ in 0..3 {
+        a.beat("a", b"1").await.expect("it answers");
+        b.beat("b", b"1").await.expect("it answers");
+    }
+    let after = cluster.client().await.get("x", None).await.expect("a read").header().expect("it").revision();
+    assert_eq!(after, written, "signs of life that say nothing new write nothing");
+    a.beat("a", b"2").await.expect("it answers");
+    let seen = b.beat("b", b"1").await.expect("it answers");
+    let of_a =
+        |seen: &etcd::Attendance| seen.members.iter().find(|(who, ..)| who == "a").cloned().expect("a");
+    assert_eq!(of_a(&seen).2, b"2");
+    // a says nothing more.
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut last = seen;
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let seen = b.beat("b", b"1").await.expect("it answers");
+        assert!(seen.now_ns >= last.now_ns, "the clock never goes back");
+        if of_a(&seen).1 < seen.now_ns - 2_000_000_000 {
+            break;
+        }
+        assert!(Instant::now() < until, "its lease ends");
+        last = seen;
+    }
+    // And is back.
+    let back = a.beat("a", b"3").await.expect("it answers");
+    assert_eq!(of_a(&back).1, back.now_ns);
+    // Signs of life wake no watch of the records.
+    assert!(a.list().await.expect("it answers").records.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_and_a_password_are_given_where_etcd_asks_for_them() {
+    let cluster = Cluster::start(1).await;
+    let mut client = cluster.client().await;
+    client.role_add("drystone").await.expect("a role");
+    let permission = etcd_client::Permission::read_write("/t").with_prefix();
+    client.role_grant_permission("drystone", permission).await.expect("granted");
+    client.user_add("drystone", "secret", None).await.expect("a user");
+    client.user_grant_role("drystone", "drystone").await.expect("granted");
+    client.user_add("root", "root", None).await.expect("a user");
+    client.user_grant_role("root", "root").await.expect("granted");
+    client.auth_enable().await.expect("enabled");
+    let with = |user: Option<(&str, &str)>, prefix: &str| {
+        let user = user.map(|(name, password)| (name.to_owned(), password.to_owned()));
+        Etcd::new(Options { user, ..cluster.options(prefix) }).expect("no file is read")
+    };
+    let etcd = with(Some(("drystone", "secret")), "/t/");
+    done(&etcd, &[set("a", 0, "1")]).await;
+    assert_eq!(etcd.beat("a", b"1").await.expect("it may").members.len(), 1);
+    assert_eq!(keys(&etcd.watch(None, SHORT).await.expect("it may")), ["a"]);
+    let refused = |error: Result<Option<etcd::Record>, Error>, expected: &str| {
+        let text = error.expect_err(expected).to_string();
+        assert!(text.contains(expected), "{text}");
+    };
+    refused(with(Some(("drystone", "wrong")), "/t/").get("a").await, "authentication failed");
+    refused(with(None, "/t/").get("a").await, "user name is empty");
+    refused(with(Some(("drystone", "secret")), "/other/").get("a").await, "permission denied");
+}
+
+#[test]
+fn files_for_tls_that_are_not_there_are_named() {
+    let tls = etcd::Tls { authorities: Path::new("/nowhere/ca.pem").to_owned(), own: None };
+    let options = Options {
+        endpoints: vec!["https://127.0.0.1:1".to_owned()],
+        prefix: "/t/".to_owned(),
+        tls: Some(tls),
+        user: None,
+    };
+    let error = Etcd::new(options).err().expect("no such file").to_string();
+    assert!(error.contains("read /nowhere/ca.pem"), "{error}");
+}
