@@ -1,7 +1,8 @@
 //! Records in etcd: read, changed all or none, watched, and who is there.
 //!
 //! One key of etcd for each record, below a prefix; a record's version is the revision of etcd that changed it last. What
-//! a record says is its writers' business. Works with every etcd from 3.4 on: nothing newer is asked for. Must never
+//! a record says is its writers' business, but for one that others can be bound to ([`Etcd::bind`]): where it is not as it
+//! was, somebody else's records stand, or none, and nothing is read or changed. Works with every etcd from 3.4 on: nothing newer is asked for. Must never
 //! repeat a change by itself: who gets no answer knows nothing, and [`Error`] of a [`Etcd::commit`] says just that.
 
 mod endpoints;
@@ -12,10 +13,11 @@ pub use presence::Attendance;
 
 use endpoints::Endpoints;
 use etcd_client::{
-    Compare, CompareOp, GetOptions, GetResponse, KeyValue, Txn, TxnOp, TxnOpResponse, TxnResponse,
+    Client, Compare, CompareOp, GetOptions, GetResponse, KeyValue, Txn, TxnOp, TxnOpResponse, TxnResponse,
 };
 use presence::Presence;
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use watch::Watch;
@@ -64,6 +66,9 @@ pub enum Error {
     /// More than one transaction of etcd takes.
     #[error("{0} records in one change; {CHANGES_MAX} are possible")]
     TooMany(usize),
+    /// The record that all others are bound to is not there, or says something else. Nothing was read or changed.
+    #[error("etcd holds another cluster's records there, or none: `{0}` is not what it was")]
+    Foreign(String),
     /// An answer that makes no sense.
     #[error("etcd's answer makes no sense: {0}")]
     Odd(&'static str),
@@ -123,8 +128,23 @@ pub struct News {
 pub struct Etcd {
     prefix: String,
     endpoints: Endpoints,
+    bond: RwLock<Option<Bond>>,
     watch: Mutex<Watch>,
     presence: Mutex<Presence>,
+}
+
+/// What must be as it was.
+#[derive(Debug, Clone)]
+struct Bond {
+    /// Its key, with the prefix.
+    key: String,
+    value: Vec<u8>,
+}
+
+impl Bond {
+    fn compare(&self) -> Compare {
+        Compare::value(self.key.as_str(), CompareOp::Equal, self.value.clone())
+    }
 }
 
 impl Etcd {
@@ -136,9 +156,37 @@ impl Etcd {
         Ok(Etcd {
             prefix: options.prefix.clone(),
             endpoints: Endpoints::new(options)?,
+            bond: RwLock::default(),
             watch: Mutex::default(),
             presence: Mutex::default(),
         })
+    }
+
+    /// From now on, records are read and changed only where this one says the same as now.
+    pub fn bind(&self, record: &Record) {
+        let bond = Bond { key: format!("{}{}", self.prefix, record.key), value: record.value.clone() };
+        *self.bond.write().unwrap_or_else(PoisonError::into_inner) = Some(bond);
+    }
+
+    fn bond(&self) -> Option<Bond> {
+        self.bond.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads what a key and an end stand for, where the bond holds.
+    async fn read(&self, key: Vec<u8>, options: GetOptions) -> Result<GetResponse, Error> {
+        let Some(bond) = self.bond() else {
+            let read = async |mut client: Client| client.get(key.clone(), Some(options.clone())).await;
+            return self.endpoints.ask(read).await;
+        };
+        let txn = Txn::new().when([bond.compare()]).and_then([TxnOp::get(key, Some(options))]);
+        let answer = self.endpoints.ask(async |mut client| client.txn(txn.clone()).await).await?;
+        if !answer.succeeded() {
+            return Err(Error::Foreign(bond.key));
+        }
+        match answer.op_responses().pop() {
+            Some(TxnOpResponse::Get(found)) => Ok(found),
+            Some(_) | None => Err(Error::Odd("no answer to a read")),
+        }
     }
 
     /// One record.
@@ -146,8 +194,7 @@ impl Etcd {
     /// # Errors
     /// When no member answers, or etcd refuses.
     pub async fn get(&self, key: &str) -> Result<Option<Record>, Error> {
-        let key = format!("{}{key}", self.prefix);
-        let found = self.endpoints.ask(async |mut client| client.get(key.clone(), None).await).await?;
+        let found = self.read(format!("{}{key}", self.prefix).into_bytes(), GetOptions::new()).await?;
         found.kvs().first().map(|record| self.record(record)).transpose()
     }
 
@@ -159,29 +206,40 @@ impl Etcd {
         if changes.len() > CHANGES_MAX {
             return Err(Error::TooMany(changes.len()));
         }
-        let txn = self.transaction(changes);
+        let bond = self.bond();
+        let txn = self.transaction(changes, bond.as_ref());
         let answer = self.endpoints.ask_once(async |mut client| client.txn(txn.clone()).await).await?;
         if answer.succeeded() {
             let header = answer.header().ok_or(Error::Odd("no header"))?;
             return Ok(Committed::Done { version: revision(header.revision())? });
         }
-        Ok(Committed::Conflict { current: self.found(&answer)? })
+        let mut current = self.found(&answer)?;
+        if let Some(bond) = bond {
+            // What was read first.
+            let key = bond.key.strip_prefix(&self.prefix).unwrap_or_default();
+            if !current.first().is_some_and(|first| first.key == key && first.value == bond.value) {
+                return Err(Error::Foreign(bond.key));
+            }
+            current.remove(0);
+        }
+        Ok(Committed::Conflict { current })
     }
 
-    fn transaction(&self, changes: &[Change]) -> Txn {
+    fn transaction(&self, changes: &[Change], bond: Option<&Bond>) -> Txn {
         let key = |change: &Change| format!("{}{}", self.prefix, change.key);
         // No record has a revision of 2^63; a comparison with that is as false as it shall be.
         let expected = |change: &Change| i64::try_from(change.expected).unwrap_or(i64::MAX);
-        let compares: Vec<Compare> = (changes.iter())
-            .map(|change| Compare::mod_revision(key(change), CompareOp::Equal, expected(change)))
-            .collect();
+        let compares = (changes.iter())
+            .map(|change| Compare::mod_revision(key(change), CompareOp::Equal, expected(change)));
+        let compares: Vec<Compare> = bond.map(Bond::compare).into_iter().chain(compares).collect();
         let steps: Vec<TxnOp> = (changes.iter())
             .map(|change| match &change.value {
                 Some(value) => TxnOp::put(key(change), value.clone(), None),
                 None => TxnOp::delete(key(change), None),
             })
             .collect();
-        let reads: Vec<TxnOp> = changes.iter().map(|change| TxnOp::get(key(change), None)).collect();
+        let keys = bond.map(|bond| bond.key.clone()).into_iter().chain(changes.iter().map(key));
+        let reads: Vec<TxnOp> = keys.map(|key| TxnOp::get(key, None)).collect();
         Txn::new().when(compares).and_then(steps).or_else(reads)
     }
 
@@ -221,14 +279,8 @@ impl Etcd {
 
     async fn page(&self, from: Vec<u8>, at: u64) -> Result<GetResponse, Error> {
         let at = i64::try_from(at).map_err(|_| Error::Odd("a revision of 64 bits"))?;
-        let end = after_all(&self.prefix);
-        self.endpoints
-            .ask(async |mut client| {
-                let options = GetOptions::new().with_range(end.clone());
-                let options = options.with_limit(PAGE_RECORDS).with_revision(at);
-                client.get(from.clone(), Some(options)).await
-            })
-            .await
+        let options = GetOptions::new().with_range(after_all(&self.prefix));
+        self.read(from, options.with_limit(PAGE_RECORDS).with_revision(at)).await
     }
 
     /// What changed after `after`; the first time, or when that is not known any more, everything. Waits up to `wait` for
@@ -254,7 +306,14 @@ impl Etcd {
     /// # Errors
     /// As [`Etcd::get`].
     pub async fn beat(&self, me: &str, value: &[u8]) -> Result<Attendance, Error> {
+        self.check().await?;
         self.presence.lock().await.beat(&self.endpoints, &self.prefix, me, value).await
+    }
+
+    /// Whether the records are still those of the bond.
+    async fn check(&self) -> Result<(), Error> {
+        let key = self.bond().map_or_else(|| self.prefix.clone(), |bond| bond.key);
+        self.read(key.into_bytes(), GetOptions::new().with_keys_only()).await.map(|_| ())
     }
 
     /// A record of etcd as ours.

@@ -69,7 +69,9 @@ impl Watch {
     }
 }
 
+/// The stream stays with one member of one etcd: that these are the records that were meant is looked at once.
 async fn begin(etcd: &Etcd, after: u64) -> Result<WatchStream, Error> {
+    etcd.check().await?;
     let start = i64::try_from(after + 1).map_err(|_| Error::Odd("a revision of 64 bits"))?;
     etcd.endpoints
         .ask(async |mut client| {

@@ -257,6 +257,35 @@ async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn records_of_another_cluster_are_neither_read_nor_changed() {
+    let mut cluster = Cluster::start(1).await;
+    let etcd = cluster.etcd("/t/");
+    done(&etcd, &[set("cluster", 0, "ours")]).await;
+    let version = done(&etcd, &[set("a", 0, "1")]).await;
+    etcd.bind(&etcd.get("cluster").await.expect("it answers").expect("it is there"));
+    let version = done(&etcd, &[set("a", version, "2")]).await;
+    let conflict = etcd.commit(&[set("a", 0, "3")]).await.expect("it answers");
+    let Committed::Conflict { current } = conflict else { panic!("it is there already") };
+    assert_eq!(current.iter().map(|record| record.key.as_str()).collect::<Vec<_>>(), ["a"]);
+    let revision = etcd.watch(None, SHORT).await.expect("it answers").revision;
+    cluster.wipe();
+    let other = cluster.etcd("/t/");
+    patiently(async || other.get("a").await).await;
+    for at in 0..10 {
+        assert!(matches!(etcd.get("a").await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.commit(&[set("b", 0, "1")]).await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.commit(&[remove("a", version)]).await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.list().await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.watch(Some(revision), SHORT).await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.beat("me", b"1").await, Err(Error::Foreign(_))));
+        // Nothing is there at first; then another cluster's records, with revisions beyond those that were seen.
+        let _ = other.commit(&[set("cluster", 0, "theirs"), set(&format!("x{at}"), 0, "1")]).await;
+        done(&other, &[set(&format!("y{at}"), 0, "1")]).await;
+    }
+    assert!(other.list().await.expect("it answers").revision > revision);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_is_there_is_known_by_leases_and_the_clock_is_one_for_all() {
     let cluster = Cluster::start(1).await;
     let (a, b) = (cluster.etcd("/t/"), cluster.etcd("/t/"));
