@@ -36,6 +36,11 @@ struct Member {
     client: Mutex<Option<Client>>,
 }
 
+/// A request under way.
+pub(crate) trait Request<T>: Future<Output = Result<T, etcd_client::Error>> + Send {}
+
+impl<T, F: Future<Output = Result<T, etcd_client::Error>> + Send> Request<T> for F {}
+
 /// What a member did instead of answering.
 enum Trouble {
     /// Another may answer.
@@ -75,10 +80,7 @@ impl Endpoints {
     }
 
     /// Asks for what may be asked twice: each member once, beginning with the one that answered last.
-    pub(crate) async fn ask<T>(
-        &self,
-        request: impl AsyncFn(Client) -> Result<T, etcd_client::Error>,
-    ) -> Result<T, Error> {
+    pub(crate) async fn ask<T, F: Request<T>>(&self, request: impl Fn(Client) -> F) -> Result<T, Error> {
         let mut silent = Vec::new();
         for _ in &self.members {
             match self.ask_current(&request).await {
@@ -91,12 +93,13 @@ impl Endpoints {
     }
 
     /// Asks one member, once. If none has answered just now, a read shows first which one does.
-    pub(crate) async fn ask_once<T>(
-        &self,
-        request: impl AsyncFn(Client) -> Result<T, etcd_client::Error>,
-    ) -> Result<T, Error> {
+    pub(crate) async fn ask_once<T, F: Request<T>>(&self, request: impl Fn(Client) -> F) -> Result<T, Error> {
         if self.now_ms() > self.answered_ms.load(Ordering::Relaxed) + FRESH_MS {
-            self.ask(async |mut client| client.get(self.probe.as_str(), None).await).await?;
+            let probe = |mut client: Client| {
+                let key = self.probe.clone();
+                async move { client.get(key, None).await }
+            };
+            self.ask(probe).await?;
         }
         match self.ask_current(&request).await {
             Ok(answer) => Ok(answer),
@@ -111,10 +114,7 @@ impl Endpoints {
     }
 
     /// Asks the current member; if it does not answer, the next one is current.
-    async fn ask_current<T>(
-        &self,
-        request: &impl AsyncFn(Client) -> Result<T, etcd_client::Error>,
-    ) -> Result<T, Trouble> {
+    async fn ask_current<T, F: Request<T>>(&self, request: &impl Fn(Client) -> F) -> Result<T, Trouble> {
         let at = self.current.load(Ordering::Relaxed);
         let member = &self.members[at % self.members.len()];
         let answer = match timeout(MEMBER_WAIT, async { request(member.client(&self.options).await?).await })

@@ -7,6 +7,8 @@
 
 mod endpoints;
 mod presence;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod watch;
 
 pub use presence::Attendance;
@@ -175,11 +177,14 @@ impl Etcd {
     /// Reads what a key and an end stand for, where the bond holds.
     async fn read(&self, key: Vec<u8>, options: GetOptions) -> Result<GetResponse, Error> {
         let Some(bond) = self.bond() else {
-            let read = async |mut client: Client| client.get(key.clone(), Some(options.clone())).await;
+            let read = |mut client: Client| {
+                let (key, options) = (key.clone(), options.clone());
+                async move { client.get(key, Some(options)).await }
+            };
             return self.endpoints.ask(read).await;
         };
         let txn = Txn::new().when([bond.compare()]).and_then([TxnOp::get(key, Some(options))]);
-        let answer = self.endpoints.ask(async |mut client| client.txn(txn.clone()).await).await?;
+        let answer = self.endpoints.ask(|client| run(client, txn.clone())).await?;
         if !answer.succeeded() {
             return Err(Error::Foreign(bond.key));
         }
@@ -208,7 +213,7 @@ impl Etcd {
         }
         let bond = self.bond();
         let txn = self.transaction(changes, bond.as_ref());
-        let answer = self.endpoints.ask_once(async |mut client| client.txn(txn.clone()).await).await?;
+        let answer = self.endpoints.ask_once(|client| run(client, txn.clone())).await?;
         if answer.succeeded() {
             let header = answer.header().ok_or(Error::Odd("no header"))?;
             return Ok(Committed::Done { version: revision(header.revision())? });
@@ -326,6 +331,10 @@ impl Etcd {
             value: found.value().to_vec(),
         })
     }
+}
+
+async fn run(mut client: Client, txn: Txn) -> Result<TxnResponse, etcd_client::Error> {
+    client.txn(txn).await
 }
 
 fn revision(number: i64) -> Result<u64, Error> {

@@ -64,11 +64,11 @@ impl Presence {
         self.renew(endpoints, &format!("{below}members/{me}"), value).await?;
         let clock_key = format!("{below}clock");
         let end = after_all(&below);
-        let found = endpoints
-            .ask(async |mut client| {
-                client.get(below.clone(), Some(GetOptions::new().with_range(end.clone()))).await
-            })
-            .await?;
+        let read = |mut client: Client| {
+            let (from, options) = (below.clone(), GetOptions::new().with_range(end.clone()));
+            async move { client.get(from, Some(options)).await }
+        };
+        let found = endpoints.ask(read).await?;
         self.read_clock(&found, &clock_key, &format!("{below}members/"), me);
         self.write_clock(endpoints, &clock_key).await;
         let now_ns = self.now_ns();
@@ -85,7 +85,7 @@ impl Presence {
     /// Keeps this member's record alive; grants a new lease when there is none any more.
     async fn renew(&mut self, endpoints: &Endpoints, key: &str, value: &[u8]) -> Result<(), Error> {
         if let Some(lease) = self.lease {
-            let left = endpoints.ask(async |client| keep_alive(client, lease).await).await;
+            let left = endpoints.ask(|client| keep_alive(client, lease)).await;
             if !matches!(left, Ok(left) if left > 0) {
                 self.lease = None;
                 self.told = None;
@@ -95,18 +95,18 @@ impl Presence {
         let lease = match self.lease {
             Some(lease) => lease,
             None => {
-                let granted =
-                    endpoints.ask(async |mut client| client.lease_grant(LEASE_SECONDS, None).await).await?;
+                let grant = |mut client: Client| async move { client.lease_grant(LEASE_SECONDS, None).await };
+                let granted = endpoints.ask(grant).await?;
                 self.lease = Some(granted.id());
                 granted.id()
             }
         };
         if self.told.as_deref() != Some(value) {
-            let options = PutOptions::new().with_lease(lease);
-            endpoints
-                .ask(async |mut client| client.put(key, value, Some(options.clone())).await)
-                .await
-                .inspect_err(|_| self.lease = None)?;
+            let put = |mut client: Client| {
+                let (key, value) = (key.to_owned(), value.to_vec());
+                async move { client.put(key, value, Some(PutOptions::new().with_lease(lease))).await }
+            };
+            endpoints.ask(put).await.inspect_err(|_| self.lease = None)?;
             self.told = Some(value.to_vec());
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Presence {
             .and_then([TxnOp::put(key, at_ns.to_string(), None)]);
         let began = Instant::now();
         // Without an answer it is read again at the next beat.
-        let Ok(answer) = endpoints.ask(async |mut client| client.txn(txn.clone()).await).await else {
+        let Ok(answer) = endpoints.ask(|client| super::run(client, txn.clone())).await else {
             return;
         };
         if let Some(header) = answer.header().filter(|_| answer.succeeded()) {

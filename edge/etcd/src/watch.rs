@@ -73,13 +73,14 @@ impl Watch {
 async fn begin(etcd: &Etcd, after: u64) -> Result<WatchStream, Error> {
     etcd.check().await?;
     let start = i64::try_from(after + 1).map_err(|_| Error::Odd("a revision of 64 bits"))?;
-    etcd.endpoints
-        .ask(async |mut client| {
+    let request = |mut client: etcd_client::Client| {
+        let prefix = etcd.prefix.clone();
+        async move {
             let options = WatchOptions::new().with_prefix().with_start_revision(start);
-            let options = options.with_progress_notify();
-            client.watch(etcd.prefix.as_str(), Some(options)).await
-        })
-        .await
+            client.watch(prefix, Some(options.with_progress_notify())).await
+        }
+    };
+    etcd.endpoints.ask(request).await
 }
 
 impl Open {

@@ -1,117 +1,14 @@
 //! With real processes of etcd: what the records promise, and what becomes of it when members end, compact and return.
 
+use etcd::testing::Members;
 use etcd::{Change, Committed, Error, Etcd, News, Options};
-use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(300);
 
-/// A cluster of etcd on loopback; its processes end with it.
-struct Cluster {
-    folder: tempfile::TempDir,
-    members: Vec<Member>,
-}
-
-struct Member {
-    child: Option<Child>,
-    words: Vec<String>,
-    url: String,
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for index in 0..self.members.len() {
-            self.kill(index);
-        }
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
-}
-
-impl Cluster {
-    async fn start(count: usize) -> Cluster {
-        let folder = tempfile::tempdir().expect("a folder");
-        let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
-        let all: Vec<String> = (ports.iter().enumerate())
-            .map(|(index, (_, peer))| format!("m{index}=http://127.0.0.1:{peer}"))
-            .collect();
-        let member = |(index, (client, peer)): (usize, &(u16, u16))| {
-            let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-            let words = [
-                ("name", format!("m{index}")),
-                ("data-dir", folder.path().join(format!("m{index}")).display().to_string()),
-                ("listen-client-urls", client.clone()),
-                ("advertise-client-urls", client.clone()),
-                ("listen-peer-urls", peer.clone()),
-                ("initial-advertise-peer-urls", peer),
-                ("initial-cluster", all.join(",")),
-            ];
-            let words = words.map(|(name, value)| format!("--{name}={value}")).to_vec();
-            Member { child: None, words, url: client }
-        };
-        let members = ports.iter().enumerate().map(member).collect();
-        let mut cluster = Cluster { folder, members };
-        for index in 0..count {
-            cluster.run(index);
-        }
-        let etcd = cluster.etcd("/t/");
-        let until = Instant::now() + Duration::from_secs(30);
-        while etcd.get("x").await.is_err() {
-            assert!(Instant::now() < until, "etcd starts");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        cluster
-    }
-
-    fn run(&mut self, index: usize) {
-        let member = &mut self.members[index];
-        let child = Command::new("etcd")
-            .args(&member.words)
-            .current_dir(self.folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("etcd (Debian: etcd-server)");
-        member.child = Some(child);
-    }
-
-    fn kill(&mut self, index: usize) {
-        if let Some(mut child) = self.members[index].child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    /// Ends everything and begins with nothing, at the same addresses.
-    fn wipe(&mut self) {
-        for index in 0..self.members.len() {
-            self.kill(index);
-            let data = self.folder.path().join(format!("m{index}"));
-            std::fs::remove_dir_all(data).expect("its data");
-            self.run(index);
-        }
-    }
-
-    fn options(&self, prefix: &str) -> Options {
-        Options {
-            endpoints: self.members.iter().map(|member| member.url.clone()).collect(),
-            prefix: prefix.to_owned(),
-            tls: None,
-            user: None,
-        }
-    }
-
-    fn etcd(&self, prefix: &str) -> Etcd {
-        Etcd::new(self.options(prefix)).expect("no file is read")
-    }
-
-    async fn client(&self) -> etcd_client::Client {
-        etcd_client::Client::connect([&self.members[0].url], None).await.expect("etcd")
-    }
+async fn client(cluster: &Members) -> etcd_client::Client {
+    etcd_client::Client::connect([cluster.url(0)], None).await.expect("etcd")
 }
 
 fn set(key: &str, expected: u64, value: &str) -> Change {
@@ -147,7 +44,7 @@ fn keys(news: &News) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_happen_as_a_whole_or_not_at_all_and_versions_never_return() {
-    let cluster = Cluster::start(1).await;
+    let cluster = Members::start(1).await;
     let etcd = cluster.etcd("/t/");
     let first = done(&etcd, &[set("a", 0, "1"), set("b", 0, "2")]).await;
     let Committed::Conflict { current } =
@@ -169,7 +66,7 @@ async fn changes_happen_as_a_whole_or_not_at_all_and_versions_never_return() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_records_than_a_page_are_read_as_of_one_revision() {
-    let cluster = Cluster::start(1).await;
+    let cluster = Members::start(1).await;
     let etcd = cluster.etcd("/t/");
     for at in 0..25 {
         let some: Vec<Change> = (0..90).map(|n| set(&format!("{at:02}/{n:02}"), 0, "v")).collect();
@@ -183,7 +80,7 @@ async fn more_records_than_a_page_are_read_as_of_one_revision() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_goes_on_where_it_was_and_reads_all_when_that_is_forgotten() {
-    let cluster = Cluster::start(1).await;
+    let cluster = Members::start(1).await;
     let etcd = cluster.etcd("/t/");
     let version = done(&etcd, &[set("a", 0, "1")]).await;
     let first = etcd.watch(None, SHORT).await.expect("it answers");
@@ -205,14 +102,14 @@ async fn a_watch_goes_on_where_it_was_and_reads_all_when_that_is_forgotten() {
     let other = cluster.etcd("/t/");
     assert_eq!(keys(&other.watch(Some(first.revision), SHORT).await.expect("it answers")), ["b"]);
     let last = done(&etcd, &[set("b", changed, "3")]).await;
-    cluster.client().await.compact(last as i64, None).await.expect("compacted");
+    client(&cluster).await.compact(last as i64, None).await.expect("compacted");
     let late = cluster.etcd("/t/").watch(Some(first.revision), SHORT).await.expect("it answers");
     assert!(late.is_complete && keys(&late) == ["b"], "{late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn members_may_end_one_after_another_and_nothing_is_missed() {
-    let mut cluster = Cluster::start(3).await;
+    let mut cluster = Members::start(3).await;
     let etcd = cluster.etcd("/t/");
     let mut revision = etcd.watch(None, SHORT).await.expect("it answers").revision;
     for index in 0..3 {
@@ -238,7 +135,7 @@ async fn members_may_end_one_after_another_and_nothing_is_missed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
-    let mut cluster = Cluster::start(1).await;
+    let mut cluster = Members::start(1).await;
     let etcd = cluster.etcd("/t/");
     for n in 0..5 {
         done(&etcd, &[set(&format!("k{n}"), 0, "v")]).await;
@@ -258,7 +155,7 @@ async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_of_another_cluster_are_neither_read_nor_changed() {
-    let mut cluster = Cluster::start(1).await;
+    let mut cluster = Members::start(1).await;
     let etcd = cluster.etcd("/t/");
     done(&etcd, &[set("cluster", 0, "ours")]).await;
     let version = done(&etcd, &[set("a", 0, "1")]).await;
@@ -287,19 +184,19 @@ async fn records_of_another_cluster_are_neither_read_nor_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_there_is_known_by_leases_and_the_clock_is_one_for_all() {
-    let cluster = Cluster::start(1).await;
+    let cluster = Members::start(1).await;
     let (a, b) = (cluster.etcd("/t/"), cluster.etcd("/t/"));
     let first = a.beat("a", b"1").await.expect("it answers");
     assert_eq!(first.members.len(), 1);
     let second = b.beat("b", b"1").await.expect("it answers");
     assert!(second.now_ns.abs_diff(first.now_ns) < 5_000_000_000);
     let written =
-        cluster.client().await.get("x", None).await.expect("a read").header().expect("it").revision();
+        client(&cluster).await.get("x", None).await.expect("a read").header().expect("it").revision();
     for _ in 0..3 {
         a.beat("a", b"1").await.expect("it answers");
         b.beat("b", b"1").await.expect("it answers");
     }
-    let after = cluster.client().await.get("x", None).await.expect("a read").header().expect("it").revision();
+    let after = client(&cluster).await.get("x", None).await.expect("a read").header().expect("it").revision();
     assert_eq!(after, written, "signs of life that say nothing new write nothing");
     a.beat("a", b"2").await.expect("it answers");
     let seen = b.beat("b", b"1").await.expect("it answers");
@@ -328,8 +225,8 @@ async fn who_is_there_is_known_by_leases_and_the_clock_is_one_for_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_and_a_password_are_given_where_etcd_asks_for_them() {
-    let cluster = Cluster::start(1).await;
-    let mut client = cluster.client().await;
+    let cluster = Members::start(1).await;
+    let mut client = client(&cluster).await;
     client.role_add("drystone").await.expect("a role");
     let permission = etcd_client::Permission::read_write("/t").with_prefix();
     client.role_grant_permission("drystone", permission).await.expect("granted");

@@ -24,7 +24,7 @@ pub use view::View;
 use crate::config::{ClusterConfig, Config};
 use crate::control::listen_text;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost, HOSTS};
-use crate::directory::shared::{Changes, Outcome, Remote, Shared, cluster_of};
+use crate::directory::shared::{Changes, Outcome, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Notice,
@@ -77,12 +77,14 @@ pub struct Found {
 /// # Errors
 /// When it does not answer for long, or belongs to another cluster.
 pub async fn find(config: &ClusterConfig, own: &Directory) -> Result<Found, Failure> {
-    let directory = Shared::Remote(Remote::new(config.directory.clone()));
+    let directory = Shared::at(&config.directory)?;
     let until = Instant::now() + DIRECTORY_PATIENCE;
     let changes = loop {
         match directory.watch(None).await {
             Ok(changes) => break changes,
-            Err(failure) if Instant::now() >= until => return Err(failure),
+            Err(failure) if failure.code != Code::Unreachable || Instant::now() >= until => {
+                return Err(failure);
+            }
             Err(_) => tokio::time::sleep(DIRECTORY_RETRY).await,
         }
     };
@@ -90,7 +92,7 @@ pub async fn find(config: &ClusterConfig, own: &Directory) -> Result<Found, Fail
     if let Some(mine) = own.cluster()?.filter(|mine| *mine != cluster) {
         return Err(Failure::refused(format!(
             "this host belongs to cluster {mine}, and the directory at {} to cluster {cluster}",
-            config.directory.display()
+            config.directory
         ))
         .hint("correct [cluster] directory, or give the host a data_dir and devices of its own"));
     }

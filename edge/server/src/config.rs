@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, parse_bytes};
 use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -45,8 +46,8 @@ pub struct Config {
 /// A host among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterConfig {
-    /// The socket of the directory that the hosts share.
-    pub directory: PathBuf,
+    /// Where the directory is that the hosts share.
+    pub directory: DirectoryPlace,
     /// Where other hosts connect.
     pub peers: SocketAddr,
     /// What fails together with this host.
@@ -55,6 +56,26 @@ pub struct ClusterConfig {
     pub prefers_local: bool,
     /// Nodes of this host, each with a thread of its own.
     pub shards: u8,
+}
+
+/// Where the directory is that hosts share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DirectoryPlace {
+    /// Served by another process of this machine at a unix socket.
+    Socket(PathBuf),
+    /// In etcd.
+    Etcd(etcd::Options),
+}
+
+impl fmt::Display for DirectoryPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DirectoryPlace::Socket(path) => path.display().fmt(f),
+            DirectoryPlace::Etcd(options) => {
+                write!(f, "etcd ({}, {})", options.endpoints.join(" "), options.prefix)
+            }
+        }
+    }
 }
 
 /// The file as it is written.
@@ -86,6 +107,24 @@ struct ClusterSection {
     prefers_local: bool,
     #[serde(default = "one_shard")]
     shards: u8,
+    etcd: Option<EtcdSection>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EtcdSection {
+    endpoints: Vec<String>,
+    #[serde(default = "etcd_prefix")]
+    prefix: String,
+    authorities: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    user: Option<String>,
+    password_file: Option<PathBuf>,
+}
+
+fn etcd_prefix() -> String {
+    "/drystone/".to_owned()
 }
 
 fn one_shard() -> u8 {
@@ -246,7 +285,7 @@ impl Config {
             buffer_bytes: file.memory.buffers,
             table_bytes: file.memory.tables,
             scrub_bytes_per_second: file.scrub.pace,
-            cluster: file.cluster.map(|cluster| cluster.read(&data_dir)).transpose()?,
+            cluster: file.cluster.map(|cluster| cluster.read(folder, &data_dir)).transpose()?,
             groups: file.group.into_iter().map(|group| group.spec(folder, force)).collect(),
             data_dir,
         };
@@ -350,15 +389,82 @@ impl Config {
 }
 
 impl ClusterSection {
-    fn read(self, data_dir: &Path) -> Result<ClusterConfig, Failure> {
-        let Listen::Unix(directory) = parse_listen(&self.directory, data_dir)? else {
-            return Err(Failure::usage(format!(
-                "[cluster] directory = \"{}\" is not the socket of a directory: `unix:PATH` is",
-                self.directory
-            )));
+    fn read(self, folder: &Path, data_dir: &Path) -> Result<ClusterConfig, Failure> {
+        let directory = match (self.directory.as_str(), self.etcd) {
+            ("etcd", Some(etcd)) => DirectoryPlace::Etcd(etcd.read(folder)?),
+            ("etcd", None) => {
+                return Err(Failure::usage("[cluster] directory = \"etcd\" needs [cluster.etcd] endpoints"));
+            }
+            (_, Some(_)) => {
+                return Err(Failure::usage(
+                    "[cluster.etcd] is of use only with [cluster] directory = \"etcd\"",
+                ));
+            }
+            (text, None) => match parse_listen(text, data_dir)? {
+                Listen::Unix(path) => DirectoryPlace::Socket(path),
+                Listen::Tcp(_) => {
+                    return Err(Failure::usage(format!(
+                        "[cluster] directory = \"{text}\" is not where a directory is: \"etcd\" and \"unix:PATH\" are"
+                    )));
+                }
+            },
         };
         let ClusterSection { peers, fault_domain, prefers_local, shards, .. } = self;
         Ok(ClusterConfig { directory, peers, fault_domain, prefers_local, shards })
+    }
+}
+
+impl EtcdSection {
+    fn read(self, folder: &Path) -> Result<etcd::Options, Failure> {
+        if self.endpoints.is_empty() {
+            return Err(Failure::usage("[cluster.etcd] endpoints is empty: one of each member is needed"));
+        }
+        for endpoint in &self.endpoints {
+            let is_plain = endpoint.starts_with("http://");
+            if !is_plain && !endpoint.starts_with("https://") {
+                return Err(Failure::usage(format!(
+                    "[cluster.etcd] endpoints: \"{endpoint}\" is none: http://HOST:2379 and https://HOST:2379 are"
+                )));
+            }
+            if is_plain && self.authorities.is_some() {
+                return Err(Failure::usage(format!(
+                    "[cluster.etcd] endpoints: \"{endpoint}\" is without TLS, and authorities are named"
+                )));
+            }
+        }
+        if !self.prefix.starts_with('/') || !self.prefix.ends_with('/') || self.prefix.len() < 3 {
+            return Err(Failure::usage(format!(
+                "[cluster.etcd] prefix = \"{}\" does not begin and end with a slash and a name between",
+                self.prefix
+            )));
+        }
+        let own = match (self.certificate, self.key) {
+            (Some(certificate), Some(key)) => Some((folder.join(certificate), folder.join(key))),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(Failure::usage("[cluster.etcd] certificate and key go together"));
+            }
+        };
+        if own.is_some() && self.authorities.is_none() {
+            return Err(Failure::usage(
+                "[cluster.etcd] certificate needs authorities too: those of etcd's own",
+            ));
+        }
+        let user = match (self.user, self.password_file) {
+            (Some(user), Some(path)) => {
+                let path = folder.join(path);
+                let password = std::fs::read_to_string(&path)
+                    .map_err(|error| Failure::failed(format!("read {}", path.display()), error))?;
+                Some((user, password.trim_end_matches(['\r', '\n']).to_owned()))
+            }
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(Failure::usage("[cluster.etcd] user and password_file go together"));
+            }
+        };
+        let tls =
+            self.authorities.map(|authorities| etcd::Tls { authorities: folder.join(authorities), own });
+        Ok(etcd::Options { endpoints: self.endpoints, prefix: self.prefix, tls, user })
     }
 }
 

@@ -121,7 +121,7 @@ fn the_example_of_a_host_among_others_is_a_configuration() {
     let path = Path::new("../../examples/clusters/one-of-several.toml");
     let config = Config::read(path, false).expect("the example");
     let cluster = config.cluster.clone().expect("it is one of several");
-    assert_eq!(cluster.directory, Path::new("/run/drystone/demo.sock"));
+    assert_eq!(cluster.directory, DirectoryPlace::Socket("/run/drystone/demo.sock".into()));
     assert_eq!(cluster.peers, "127.0.0.1:0".parse().expect("an address"));
     assert_eq!((cluster.fault_domain.as_deref(), cluster.prefers_local), (Some("rack1"), false));
     assert_eq!(config.settings(None).buffer_bytes + config.peer_buffer_bytes(), config.buffer_bytes);
@@ -135,13 +135,58 @@ fn a_cluster_that_would_let_everybody_in_or_has_no_directory_is_refused() {
         assert!(failure.error.contains(expected), "{failure}");
     };
     check("directory = \"unix:s\"\npeers = \"0.0.0.0:7000\"", "would let everybody in");
-    check("directory = \"127.0.0.1:1\"", "is not the socket of a directory");
+    check("directory = \"127.0.0.1:1\"", "is not where a directory is");
     check("peers = \"127.0.0.1:0\"", "missing field `directory`");
     check("directory = \"unix:s\"\n[memory]\nbuffers = \"64MiB\"", "at least 128 MiB");
+    check("directory = \"etcd\"", "needs [cluster.etcd] endpoints");
+    check("directory = \"unix:s\"\n[cluster.etcd]\nendpoints = []", "is of use only with");
     check("directory = \"unix:s\"\nshards = 0", "from 1 to 16");
     check("directory = \"unix:s\"\nshards = 17", "from 1 to 16");
     check(
         "directory = \"unix:s\"\nshards = 5\n[memory]\nbuffers = \"512MiB\"",
         "with 5 shards: at least 640 MiB",
     );
+}
+
+#[test]
+fn the_example_of_a_host_with_its_directory_in_etcd_is_a_configuration() {
+    let config = Config::read(Path::new("../../examples/clusters/in-etcd.toml"), false).expect("the example");
+    let cluster = config.cluster.expect("it is one of several");
+    assert_eq!(cluster.directory.to_string(), "etcd (http://127.0.0.1:2379, /drystone/)");
+}
+
+#[test]
+fn a_directory_in_etcd_is_named_with_all_that_it_needs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("password"), "secret\n").expect("written");
+    let parse = |etcd: &str| {
+        let text = format!("data_dir = \"d\"\n[cluster]\ndirectory = \"etcd\"\n[cluster.etcd]\n{etcd}\n");
+        Config::parse(&text, folder.path(), false).map(|config| config.cluster.expect("it is one of several"))
+    };
+    let plain = parse("endpoints = [\"http://127.0.0.1:2379\"]").expect("a configuration");
+    let DirectoryPlace::Etcd(options) = plain.directory else { panic!("it is in etcd") };
+    assert_eq!((options.prefix.as_str(), options.tls, options.user), ("/drystone/", None, None));
+    let full = parse(
+        "endpoints = [\"https://a:1\", \"https://b:1\"]\nprefix = \"/x/\"\nauthorities = \"ca\"\ncertificate = \"c\"\nkey = \"/k\"\n\
+         user = \"u\"\npassword_file = \"password\"",
+    );
+    let DirectoryPlace::Etcd(options) = full.expect("a configuration").directory else {
+        panic!("it is in etcd")
+    };
+    assert_eq!(options.user, Some(("u".to_owned(), "secret".to_owned())));
+    let tls = options.tls.expect("files");
+    assert_eq!(tls.own, Some((folder.path().join("c"), "/k".into())));
+    let check = |etcd: &str, expected: &str| {
+        let failure = parse(etcd).expect_err(expected);
+        assert!(failure.error.contains(expected), "{failure}");
+    };
+    check("endpoints = []", "one of each member is needed");
+    check("endpoints = [\"127.0.0.1:2379\"]", "is none: http://HOST:2379");
+    check("endpoints = [\"http://a:1\"]\nauthorities = \"ca\"", "is without TLS");
+    check("endpoints = [\"http://a:1\"]\nprefix = \"x\"", "begin and end with a slash");
+    check("endpoints = [\"https://a:1\"]\ncertificate = \"c\"", "go together");
+    check("endpoints = [\"https://a:1\"]\ncertificate = \"c\"\nkey = \"k\"", "needs authorities too");
+    check("endpoints = [\"http://a:1\"]\nuser = \"u\"", "go together");
+    check("endpoints = [\"http://a:1\"]\nuser = \"u\"\npassword_file = \"none\"", "none");
+    check("endpoints = [\"http://a:1\"]\nurl = 1", "unknown field `url`");
 }

@@ -1,9 +1,10 @@
 //! The directory that several hosts share: small records with versions, changed all or none, and watched.
 //!
-//! What a record says is its writers' business ([`record`]). The interface is what etcd has too, which is to stand behind it:
-//! read, compare-and-set of several records at once, and a watch that goes on from a revision. Every change is stable
+//! What a record says is its writers' business ([`record`]). It stands in a file of one process, which serves it to others of
+//! its machine, or in etcd. The interface is what both have: read, compare-and-set of several records at once, and a watch that goes on from a revision. Every change is stable
 //! before its answer. Who gets no answer knows nothing: [`Outcome::Unknown`].
 
+mod etcd;
 mod presence;
 pub mod record;
 mod remote;
@@ -12,11 +13,13 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use presence::{Attendees, Beat, now_ns};
+pub use etcd::{ClusterRecord, InEtcd};
+pub use presence::{Attendees, Beat, Heard, now_ns};
 pub use remote::Remote;
 pub use serve::router;
 pub use store::Store;
 
+use crate::config::DirectoryPlace;
 use crate::failure::Failure;
 use base::ClusterId;
 use serde::{Deserialize, Serialize};
@@ -87,9 +90,22 @@ pub enum Shared {
     Embedded(Arc<Store>),
     /// Served by another process of this machine.
     Remote(Remote),
+    /// In etcd.
+    Etcd(Arc<InEtcd>),
 }
 
 impl Shared {
+    /// A way to where a configuration says that it is; nothing is connected yet.
+    ///
+    /// # Errors
+    /// When a file that is needed for it cannot be read.
+    pub fn at(place: &DirectoryPlace) -> Result<Shared, Failure> {
+        Ok(match place {
+            DirectoryPlace::Socket(path) => Shared::Remote(Remote::new(path.clone())),
+            DirectoryPlace::Etcd(options) => Shared::Etcd(Arc::new(InEtcd::new(options)?)),
+        })
+    }
+
     /// One record.
     ///
     /// # Errors
@@ -98,6 +114,7 @@ impl Shared {
         match self {
             Shared::Embedded(store) => Ok(store.get(key)),
             Shared::Remote(remote) => remote.get(key).await,
+            Shared::Etcd(etcd) => etcd.get(key).await,
         }
     }
 
@@ -112,6 +129,7 @@ impl Shared {
                 }
             },
             Shared::Remote(remote) => remote.commit(&changes).await,
+            Shared::Etcd(etcd) => etcd.commit(&changes).await,
         }
     }
 
@@ -123,6 +141,7 @@ impl Shared {
         match self {
             Shared::Embedded(store) => Ok(store.beat(beat.clone())),
             Shared::Remote(remote) => remote.beat(beat).await,
+            Shared::Etcd(etcd) => etcd.beat(beat).await,
         }
     }
 
@@ -135,6 +154,7 @@ impl Shared {
         match self {
             Shared::Embedded(store) => Ok(store.watch(revision).await),
             Shared::Remote(remote) => remote.watch(revision).await,
+            Shared::Etcd(etcd) => etcd.watch(revision).await,
         }
     }
 }

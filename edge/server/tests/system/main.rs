@@ -12,6 +12,7 @@ mod cluster;
 mod crash;
 mod damage;
 mod devices;
+mod etcd;
 mod file_systems;
 mod host;
 mod lab;

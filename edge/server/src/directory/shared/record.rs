@@ -27,6 +27,8 @@ pub const DISKS: &str = "disks/";
 pub const NAMES: &str = "names/";
 /// Where the records of policies begin.
 pub const POLICIES: &str = "policies/";
+/// The record of the cluster itself, in etcd.
+pub const CLUSTER: &str = "cluster";
 /// The record of the cluster's settings.
 pub const SETTINGS: &str = "settings";
 

@@ -1,75 +1,195 @@
-//! The shared directory: versions, all or none, watches that go on, and over its socket.
+//! The shared directory: one suite for every place where it may stand, and what is special to each.
 
 use super::*;
+use crate::failure::Code;
+use ::etcd::testing::Members;
 use serde_json::json;
+use std::time::Duration;
 
 fn set(key: &str, expected: u64, value: u64) -> Change {
     Change { key: key.to_owned(), expected, value: Some(json!(value)) }
 }
 
-fn open(folder: &tempfile::TempDir) -> Arc<Store> {
-    Arc::new(Store::open(&folder.path().join("d"), ClusterId(7)).expect("a store"))
+fn remove(key: &str, expected: u64) -> Change {
+    Change { key: key.to_owned(), expected, value: None }
+}
+
+fn open(folder: &tempfile::TempDir, name: &str) -> Arc<Store> {
+    Arc::new(Store::open(&folder.path().join(name), ClusterId(7)).expect("a store"))
+}
+
+/// Every place with a directory in it, and what keeps it there.
+struct Places {
+    folder: tempfile::TempDir,
+    etcd: Members,
+    all: Vec<(&'static str, Shared)>,
+}
+
+fn record() -> ClusterRecord {
+    ClusterRecord { id: ClusterId(7).to_string(), name: "test".to_owned(), created: 1 }
+}
+
+async fn places() -> Places {
+    let folder = tempfile::tempdir().expect("a folder");
+    let embedded = Shared::Embedded(open(&folder, "embedded"));
+    let socket = folder.path().join("s");
+    let listener = tokio::net::UnixListener::bind(&socket).expect("bound");
+    let served = router(open(&folder, "served"));
+    tokio::spawn(async move { axum::serve(listener, served).await });
+    let etcd = Members::start(1).await;
+    let place = DirectoryPlace::Etcd(etcd.options("/d/"));
+    let Ok(Shared::Etcd(in_etcd)) = Shared::at(&place) else { panic!("it is in etcd") };
+    in_etcd.make(&record()).await.expect("made");
+    let in_etcd = Shared::Etcd(in_etcd);
+    let socket = Shared::at(&DirectoryPlace::Socket(socket)).expect("a way");
+    Places { folder, etcd, all: vec![("embedded", embedded), ("socket", socket), ("etcd", in_etcd)] }
+}
+
+async fn done(shared: &Shared, changes: Vec<Change>) -> u64 {
+    match shared.commit(changes).await {
+        Outcome::Done { version } => version,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn keys(changes: &Changes) -> Vec<&str> {
+    let keys = changes.entries.iter().map(|entry| entry.key.as_str());
+    keys.filter(|key| *key != record::CLUSTER).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_happens_as_a_whole_or_not_at_all() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let shared = Shared::Embedded(open(&folder));
-    assert_eq!(shared.commit(vec![set("a", 0, 1), set("b", 0, 2)]).await, Outcome::Done { version: 1 });
-    let Outcome::Conflict { current } = shared.commit(vec![set("a", 1, 3), set("b", 0, 4)]).await else {
-        panic!("b is there already")
-    };
-    assert_eq!(current.len(), 2);
-    assert_eq!(shared.get("a").await.expect("it answers").map(|entry| entry.value), Some(json!(1)));
-    let gone = Change { key: "b".to_owned(), expected: 1, value: None };
-    assert_eq!(shared.commit(vec![set("a", 1, 3), gone]).await, Outcome::Done { version: 2 });
-    assert_eq!(shared.get("b").await, Ok(None));
-    assert_eq!(
-        shared.commit(vec![set("b", 0, 5)]).await,
-        Outcome::Done { version: 3 },
-        "no version comes back"
-    );
+    let places = places().await;
+    for (place, shared) in &places.all {
+        let first = done(shared, vec![set("hosts/a b", 0, 1), set("b", 0, 2)]).await;
+        let Outcome::Conflict { current } =
+            shared.commit(vec![set("hosts/a b", first, 3), set("b", 0, 4)]).await
+        else {
+            panic!("{place}: b is there already")
+        };
+        assert_eq!(current.len(), 2, "{place}");
+        let read = shared.get("hosts/a b").await.expect("it answers").expect("it is there");
+        assert_eq!((read.version, read.value), (first, json!(1)), "{place}");
+        let second = done(shared, vec![set("hosts/a b", first, 3), remove("b", first)]).await;
+        assert!(second > first, "{place}");
+        assert_eq!(shared.get("b").await, Ok(None), "{place}");
+        assert!(done(shared, vec![set("b", 0, 5)]).await > second, "{place}: no version comes back");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_goes_on_where_it_was_and_over_a_restart() {
+async fn a_watch_goes_on_where_it_was() {
+    let places = places().await;
+    for (place, shared) in &places.all {
+        let version = done(shared, vec![set("a", 0, 1)]).await;
+        let first = shared.watch(None).await.expect("it answers");
+        assert!(first.is_complete && keys(&first) == ["a"], "{place}: {first:?}");
+        assert_eq!(cluster_of(&first), Ok(ClusterId(7)), "{place}");
+        let waiting = tokio::spawn({
+            let (shared, revision) = (shared.clone(), first.revision);
+            async move { shared.watch(Some(revision)).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        done(shared, vec![set("b", 0, 2)]).await;
+        let second = waiting.await.expect("no panic").expect("it answers");
+        assert!(!second.is_complete && keys(&second) == ["b"], "{place}: {second:?}");
+        done(shared, vec![remove("a", version)]).await;
+        let third = shared.watch(Some(second.revision)).await.expect("it answers");
+        assert_eq!(third.gone, ["a"], "{place}");
+        // Who begins late, or begins again, misses nothing.
+        let again = shared.watch(Some(first.revision)).await.expect("it answers");
+        assert!(keys(&again) == ["b"] && (again.is_complete || again.gone == ["a"]), "{place}: {again:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_beats_is_heard_by_all() {
+    let places = places().await;
+    for (place, shared) in &places.all {
+        for host in ["1", "2"] {
+            let _ = shared.commit(vec![set(&format!("{}{host}", record::HOSTS), 0, 1)]).await;
+        }
+        let beat = |host: &str, ahead| Beat {
+            host: host.to_owned(),
+            links: [("9".to_owned(), true)].into(),
+            clock_ahead_ns: ahead,
+            owned: Vec::new(),
+        };
+        shared.beat(&beat("1", 5)).await.expect("it answers");
+        let heard = shared.beat(&beat("2", 0)).await.expect("it answers");
+        let one = heard.heard.iter().find(|heard| heard.beat.host == "1").expect("it was heard");
+        assert_eq!(one.beat, beat("1", 5), "{place}");
+        assert!(one.at_ns <= heard.now_ns && heard.since_ns <= heard.now_ns, "{place}");
+        assert!(heard.now_ns.abs_diff(now_ns()) < 60_000_000_000, "{place}: it is now");
+        let heard = shared.beat(&beat("1", 6)).await.expect("it answers");
+        assert!(heard.heard.iter().any(|heard| heard.beat == beat("1", 6)), "{place}");
+        assert_eq!(heard.heard.len(), 2, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_one_is_the_same_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     {
-        let shared = Shared::Embedded(open(&folder));
-        shared.commit(vec![set("a", 0, 1)]).await;
-        let first = shared.watch(None).await.expect("it answers");
-        assert!(first.is_complete);
-        assert_eq!((first.revision, first.entries.len()), (1, 1));
-        let waiting = tokio::spawn({
-            let shared = shared.clone();
-            async move { shared.watch(Some(1)).await }
-        });
-        shared.commit(vec![set("b", 0, 2)]).await;
-        let second = waiting.await.expect("no panic").expect("it answers");
-        assert!(!second.is_complete);
-        assert_eq!(second.entries.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["b"]);
-        shared.commit(vec![Change { key: "a".to_owned(), expected: 1, value: None }]).await;
-        assert_eq!(shared.watch(Some(2)).await.expect("it answers").gone, ["a"]);
+        let shared = Shared::Embedded(open(&folder, "d"));
+        done(&shared, vec![set("a", 0, 1)]).await;
+        done(&shared, vec![set("b", 0, 1), remove("a", 1)]).await;
     }
-    let shared = Shared::Embedded(open(&folder));
+    let shared = Shared::Embedded(open(&folder, "d"));
     let changes = shared.watch(Some(1)).await.expect("it answers");
     assert!(changes.is_complete, "what went before the start is not known");
-    assert_eq!((changes.revision, changes.cluster), (3, ClusterId(7).to_string()));
-    assert_eq!(changes.entries.len(), 1);
+    assert_eq!((changes.revision, keys(&changes)), (2, vec!["b"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn over_its_socket_it_is_the_same_and_its_absence_is_told() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("s");
-    let shared = Shared::Remote(Remote::new(socket.clone()));
-    assert_eq!(shared.commit(vec![set("a", 0, 1)]).await, Outcome::Unknown);
-    let failure = shared.get("a").await.expect_err("nobody is there");
+async fn absence_is_told() {
+    let mut places = places().await;
+    let nobody = Shared::Remote(Remote::new(places.folder.path().join("nobody")));
+    assert_eq!(nobody.commit(vec![set("a", 0, 1)]).await, Outcome::Unknown);
+    let failure = nobody.get("a").await.expect_err("nobody is there");
     assert!(failure.error.contains("the directory does not answer"), "{failure}");
-    let listener = tokio::net::UnixListener::bind(&socket).expect("bound");
-    tokio::spawn(async move { axum::serve(listener, router(open(&folder))).await });
-    assert_eq!(shared.commit(vec![set("hosts/a b", 0, 1)]).await, Outcome::Done { version: 1 });
-    assert!(shared.get("hosts/a b").await.expect("it answers").is_some());
-    assert!(matches!(shared.commit(vec![set("hosts/a b", 0, 1)]).await, Outcome::Conflict { .. }));
-    assert_eq!(shared.watch(None).await.expect("it answers").entries.len(), 1);
+    let (_, shared) = places.all.pop().expect("etcd");
+    let revision = shared.watch(None).await.expect("it answers").revision;
+    places.etcd.kill(0);
+    assert_eq!(shared.commit(vec![set("a", 0, 1)]).await, Outcome::Unknown);
+    for failure in [
+        shared.get("a").await.expect_err("nobody is there"),
+        shared.watch(Some(revision)).await.expect_err("nobody is there"),
+    ] {
+        assert_eq!(failure.code, Code::Unreachable, "{failure}");
+        assert!(failure.error.contains(places.etcd.url(0)), "{failure}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_without_the_cluster_is_no_empty_directory() {
+    let mut places = places().await;
+    let (_, shared) = places.all.pop().expect("etcd");
+    done(&shared, vec![set("disks/1", 0, 1)]).await;
+    let revision = shared.watch(None).await.expect("it answers").revision;
+    places.etcd.wipe();
+    let mut failure = shared.get("disks/1").await.err();
+    while failure.as_ref().is_none_or(|failure| failure.code == Code::Unreachable) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        failure = shared.get("disks/1").await.err();
+    }
+    let told = failure.expect("it is not there").error;
+    assert!(told.contains("does not hold the records of this cluster `test`"), "{told}");
+    assert!(shared.watch(Some(revision)).await.is_err());
+    assert_eq!(shared.commit(vec![set("disks/2", 0, 1)]).await, Outcome::Unknown);
+    // Another cluster's records there are none of ours either.
+    let place = DirectoryPlace::Etcd(places.etcd.options("/d/"));
+    let Ok(Shared::Etcd(other)) = Shared::at(&place) else { panic!("it is in etcd") };
+    let early = Shared::Etcd(Arc::clone(&other)).watch(None).await.expect_err("no cluster");
+    assert!(early.hint.as_deref().unwrap_or_default().contains("drystone cluster init"), "{early}");
+    let theirs = ClusterRecord { id: ClusterId(8).to_string(), ..record() };
+    other.make(&theirs).await.expect("made");
+    let twice = other.make(&record()).await.expect_err("there is one");
+    assert_eq!(twice.code, Code::Conflict, "{twice}");
+    for at in 0..20 {
+        done(&Shared::Etcd(Arc::clone(&other)), vec![set(&format!("disks/{at}"), 0, 1)]).await;
+    }
+    assert!(shared.watch(Some(revision)).await.is_err());
+    assert!(shared.watch(None).await.is_err());
+    assert!(shared.get("disks/1").await.is_err());
 }

@@ -1,0 +1,98 @@
+//! Hosts whose directory is in etcd: made, used, away, wiped, and back.
+
+use super::cluster::SECONDS;
+use super::host::{PROGRAM, Server, Shape, Site};
+use super::nbd::Client;
+use super::tools::{command, output, said, wait_for};
+use ::etcd::testing::Members;
+use std::path::Path;
+
+/// A host with devices of its own and its directory there.
+fn site(etcd: &Members, name: &str) -> Site {
+    let mut site = Site::new(&Shape::Two { size_mib: 512 });
+    let lines = format!(
+        "name = \"{name}\"\n{}\n[cluster]\ndirectory = \"etcd\"\n[cluster.etcd]\nendpoints = [\"{}\"]\n",
+        site.config(),
+        etcd.url(0)
+    );
+    site.set_config(&lines);
+    site
+}
+
+fn init(config: &Path) -> std::process::Output {
+    output(command(PROGRAM).args(["cluster", "init", "--config"]).arg(config))
+}
+
+fn start(sites: &[Site]) -> Vec<Server> {
+    let servers: Vec<Server> = sites.iter().map(Site::start).collect();
+    wait_for("the hosts find each other", SECONDS, || {
+        let hosts = sites[0].json(&["host", "list"]);
+        let hosts = hosts.as_array().expect("hosts");
+        (hosts.len() == sites.len() && hosts.iter().all(|host| host["reached"] != false)).then_some(())
+    });
+    servers
+}
+
+fn away(site: &Site) -> Option<String> {
+    let status = site.json(&["status"]);
+    let warnings = status["warnings"].as_array().cloned().unwrap_or_default();
+    let warnings = warnings.iter().filter_map(|warning| warning.as_str().map(str::to_owned));
+    warnings.into_iter().find(|warning| warning.contains("directory") || warning.contains("etcd"))
+}
+
+#[test]
+fn hosts_with_their_directory_in_etcd_serve_while_it_is_away_and_forget_nothing_when_it_is_wiped() {
+    let mut etcd = Members::spawn(1);
+    let sites: Vec<Site> = ["a", "b", "c"].iter().map(|name| site(&etcd, name)).collect();
+    let config = sites[0].path("host.toml");
+    let (code, said_first) = sites[0].refused(&[]);
+    assert!(code == 3 && said_first.contains("drystone cluster init"), "{said_first}");
+    let made = init(&config);
+    assert!(made.status.success(), "{}", said(&made));
+    let again = init(&config);
+    assert_eq!(again.status.code(), Some(5), "{}", said(&again));
+    let servers = start(&sites);
+    let disk = sites[0].json(&["disk", "create", "web", "64MiB", "--policy", "default,stripes=1"]);
+    assert_eq!(disk["components"].as_array().map(Vec::len), Some(2), "{disk}");
+    for site in &sites {
+        wait_for("all hosts serve it", SECONDS, || Client::attach(&site.path("d/nbd.sock"), "web").ok());
+    }
+    let mut client = sites[0].attach("web");
+    client.write(0, &[1; 8192]).expect("it writes");
+    // Away: nothing is felt.
+    etcd.kill(0);
+    for round in 1..=20 {
+        client.write(round * 4096, &[2; 4096]).expect("no host failed");
+    }
+    wait_for("it is told", SECONDS, || away(&sites[0]));
+    etcd.run(0);
+    wait_for("it is back", SECONDS, || away(&sites[0]).is_none().then_some(()));
+    sites[1].json(&["disk", "create", "other", "64MiB"]);
+    // Wiped: an empty directory is none of this cluster, and no disk is gone for it.
+    etcd.kill(0);
+    let (data, kept) = (etcd.data(0), etcd.data(0).with_extension("kept"));
+    std::fs::rename(&data, &kept).expect("its data");
+    etcd.run(0);
+    let told = wait_for("it is told", SECONDS, || {
+        away(&sites[0]).filter(|warning| warning.contains("does not hold the records of this cluster"))
+    });
+    assert!(told.contains("/drystone/"), "{told}");
+    client.write(0, &[3; 4096]).expect("disks are served as they are");
+    for site in &sites {
+        assert_eq!(site.json(&["disk", "list"]).as_array().map(Vec::len), Some(2));
+    }
+    let refused = sites[0].cli(&["disk", "create", "third", "64MiB"]);
+    assert!(!refused.status.success(), "{}", said(&refused));
+    // A snapshot, or here the data itself, brings it back.
+    etcd.kill(0);
+    std::fs::remove_dir_all(&data).expect("the empty one");
+    std::fs::rename(&kept, &data).expect("the data");
+    etcd.run(0);
+    wait_for("it is back", SECONDS, || away(&sites[0]).is_none().then_some(()));
+    assert_eq!(client.read(0, 8192), Ok([[3; 4096], [2; 4096]].concat()));
+    drop(client);
+    servers.into_iter().for_each(Server::stop);
+    let servers = start(&sites);
+    assert_eq!(sites[2].attach("web").read(0, 4096), Ok(vec![3; 4096]));
+    servers.into_iter().for_each(Server::stop);
+}
