@@ -53,7 +53,7 @@ pub enum CertificateError {
     #[error("the certificate names {0} identities; one is expected")]
     SeveralIdentities(usize),
     /// One that cannot be read.
-    #[error("read the identity in the certificate")]
+    #[error(transparent)]
     Identity(#[from] IdentityError),
     /// What it says it is and what it may be used for do not fit together.
     #[error("the certificate says `{uri}`, but {}", if *.is_authority { "it may sign others" } else { "may not sign others" })]

@@ -42,6 +42,12 @@ fn an_authority_signs_certificates_and_no_authorities() {
     assert_eq!(certificate.not_after, now() + AUTHORITY_LIFETIME);
     assert_eq!(certificate.fingerprint(), authority.fingerprint());
     assert!(parsed.subject().to_string().contains("O=lab"), "{}", parsed.subject());
+    let other = crate::tests::world::authority(CLUSTER);
+    assert_ne!(
+        parsed.subject(),
+        self::parsed(other.certificate()).subject(),
+        "others look for a signer by its name"
+    );
 }
 
 #[test]

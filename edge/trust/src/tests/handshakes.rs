@@ -243,7 +243,10 @@ fn a_certificate_names_exactly_one_identity() {
         (vec!["https://example.org/".to_owned()], "names no host or person"),
         (vec![one.clone(), two], "names 2 identities"),
         (vec![one.clone(), one.replace("drystone:", "DRYSTONE:")], "names 2 identities"),
-        (vec![one.replace("hosts", "guests")], "read the identity"),
+        (
+            vec![one.replace("hosts", "guests")],
+            "guests/00000000000000000000000000000001?name=h1` is not an identity",
+        ),
         (vec!["drystone://000000000000000000000000000000c1/authority".to_owned()], "may not sign others"),
     ];
     for (uris, part) in cases {

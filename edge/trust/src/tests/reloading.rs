@@ -1,7 +1,9 @@
 //! Certificates and authorities replaced while connections are open and new ones come.
 
 use super::world::*;
-use crate::{Anchors, Credentials, Expected, Fingerprint, Refusal, Role, Trust, TrustError, peer_identity};
+use crate::{
+    Anchors, Credentials, Expected, Fingerprint, Identity, Refusal, Role, Trust, TrustError, peer_identity,
+};
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
 
@@ -96,6 +98,9 @@ fn a_process_stays_who_it_is() {
     // A person's role may change.
     let ann = member(&authority, person(CLUSTER, Role::Viewer));
     ann.replace_credentials(credentials(&authority, person(CLUSTER, Role::Admin))).expect("the same person");
+    let bob = Identity::Person { cluster: CLUSTER, name: "bob".parse().expect("a name"), role: Role::Admin };
+    let error = ann.replace_credentials(credentials(&authority, bob)).expect_err("somebody else").to_string();
+    assert!(error.contains("the certificate is of admin `bob`"), "{error}");
     let shaken = shake(client_of(&ann, Expected::AnyHost), server_of(&trust, Expected::Member)).expect_good();
     let seen = peer_identity(shaken.server.peer_certificates()).expect("an identity");
     assert_eq!(seen, Some(person(CLUSTER, Role::Admin)));
