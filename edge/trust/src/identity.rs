@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(parse_authority(&uri), Some(ClusterId(7)));
         assert!(uri.parse::<Identity>().is_err());
         assert_eq!(parse_authority(&format!("{uri}/")), None);
+        assert_eq!(parse_authority(&authority_uri(ClusterId(0xab)).replace("ab", "AB")), None);
         assert_eq!(parse_authority(HOST), None);
     }
 }

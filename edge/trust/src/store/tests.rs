@@ -208,3 +208,12 @@ fn a_file_is_stable_before_it_takes_its_place_and_its_name_is_before_the_end() {
         assert!(write < rename, "{steps:?}");
     }
 }
+
+#[test]
+fn no_more_is_read_than_such_a_file_can_have() {
+    let (_folder, store, authority, _) = stored();
+    let long = format!("{}{}", authority.certificate_pem(), "\n".repeat(crate::PEM_SIZE_MAX));
+    fs::write(store.path(AUTHORITIES), &long).expect("written");
+    let error = store.load_anchors(CLUSTER).expect_err("too long");
+    assert!(matches!(error, StoreError::NotText { bytes, .. } if bytes == long.len() as u64), "{error}");
+}

@@ -264,3 +264,30 @@ fn anchors_are_some_and_not_too_many_and_count_once() {
     assert!(Anchors::from_pem(CLUSTER, "").is_err());
     assert!(Anchors::from_pem(OTHER_CLUSTER, &text(1)).is_err());
 }
+
+#[test]
+fn a_certificate_is_one_and_does_not_end_before_it_begins() {
+    let authority = authority(CLUSTER);
+    let mut der = credentials(&authority, host(CLUSTER, 1)).certificate().der.to_vec();
+    der.push(0);
+    let error = Certificate::read(&der).expect_err("a byte too many").to_string();
+    assert!(error.contains("bytes follow it"), "{error}");
+
+    let mut asked = crate::authority::params(now(), DAY).expect("a time");
+    (asked.not_before, asked.not_after) = (asked.not_after, asked.not_before);
+    let request = KeyPair::generate().expect("a key").signing_request().expect("a request");
+    let public_key = crate::authority::requested_key(&request).expect("a key");
+    let text = authority.sign(asked, &public_key).expect("a certificate");
+    let error = Certificate::from_pem(&text).expect_err("it ends first").to_string();
+    assert!(error.contains("ends before it begins"), "{error}");
+
+    let long = format!("{}{}", authority.certificate_pem(), "\n".repeat(crate::PEM_SIZE_MAX));
+    let error = Certificate::from_pem(&long).expect_err("too long").to_string();
+    assert!(error.contains("65536 are allowed"), "{error}");
+    let error = Anchors::from_pem(CLUSTER, &long).expect_err("too long").to_string();
+    assert!(error.contains("65536 are allowed"), "{error}");
+
+    let two = authority.certificate_pem().repeat(2);
+    let error = Certificate::from_pem(&two).expect_err("two").to_string();
+    assert!(error.contains("has 2 PEM blocks `CERTIFICATE`; one is expected"), "{error}");
+}
