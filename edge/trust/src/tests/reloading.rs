@@ -1,0 +1,122 @@
+//! Certificates and authorities replaced while connections are open and new ones come.
+
+use super::world::*;
+use crate::{
+    Anchors, Credentials, Expected, Fingerprint, Identity, Refusal, Role, Trust, TrustError, peer_identity,
+};
+use rustls::pki_types::CertificateDer;
+use std::sync::Arc;
+
+fn credentials_of(authority: &crate::Authority, id: u128) -> Credentials {
+    credentials(authority, host(CLUSTER, id))
+}
+
+#[test]
+fn the_authority_is_changed_while_hosts_run_and_connections_go_on() {
+    let (old, new) = (authority(CLUSTER), authority(CLUSTER));
+    let (server, client) = (member(&old, host(CLUSTER, 1)), member(&old, host(CLUSTER, 2)));
+    let to_server = Arc::new(client_of(&client, Expected::AnyHost));
+    let at_server = Arc::new(server_of(&server, Expected::AnyHost));
+    let mut first = shake_shared(&to_server, &at_server).expect_good();
+
+    // First both are believed, then each takes its new certificate at its own time, and at last the old one is dropped.
+    let both = Anchors::of(&old).expect("one").with(new.certificate().clone()).expect("two");
+    server.replace_anchors(both.clone()).expect("the old one is among them");
+    client.replace_anchors(both.clone()).expect("the old one is among them");
+    shake_shared(&to_server, &at_server).expect_good();
+    server.replace_credentials(credentials_of(&new, 1)).expect("it is believed");
+    shake_shared(&to_server, &at_server).expect_good();
+
+    let last = both.without(old.fingerprint()).expect("one");
+    server.replace_anchors(last.clone()).expect("its certificate is of it");
+    let refusal = shake_shared(&to_server, &at_server).refused_by_server();
+    assert!(matches!(refusal, Refusal::UnknownAuthority { .. }), "{refusal}");
+    tells(&refusal, &["if the authority was changed, get its new certificate"]);
+
+    client.replace_credentials(credentials_of(&new, 2)).expect("it is believed");
+    shake_shared(&to_server, &at_server).expect_good();
+    client.replace_anchors(last).expect("its certificate is of it");
+    shake_shared(&to_server, &at_server).expect_good();
+    first.talk();
+}
+
+#[test]
+fn a_client_whose_anchors_were_replaced_refuses_the_server() {
+    let (old, new) = (authority(CLUSTER), authority(CLUSTER));
+    let (server, client) = (member(&old, host(CLUSTER, 1)), member(&old, host(CLUSTER, 2)));
+    let to_server = Arc::new(client_of(&client, Expected::AnyHost));
+    let at_server = Arc::new(server_of(&server, Expected::AnyHost));
+    shake_shared(&to_server, &at_server).expect_good();
+    let both = Anchors::of(&old).expect("one").with(new.certificate().clone()).expect("two");
+    client.replace_anchors(both.clone()).expect("the old one is among them");
+    client.replace_credentials(credentials_of(&new, 2)).expect("it is believed");
+    client.replace_anchors(Anchors::of(&new).expect("one")).expect("its certificate is of it");
+    let refusal = shake_shared(&to_server, &at_server).refused_by_client();
+    assert!(matches!(refusal, Refusal::UnknownAuthority { .. }), "{refusal}");
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_from_the_next_connection_on() {
+    let authority = authority(CLUSTER);
+    let (server, client) = (member(&authority, host(CLUSTER, 1)), member(&authority, host(CLUSTER, 2)));
+    let to_server = Arc::new(client_of(&client, Expected::AnyHost));
+    let at_server = Arc::new(server_of(&server, Expected::AnyHost));
+    let seen = || {
+        let shaken = shake_shared(&to_server, &at_server).expect_good();
+        let of =
+            |shown: Option<&[CertificateDer<'static>]>| Fingerprint::of(&shown.expect("certificates")[0]);
+        (of(shaken.client.peer_certificates()), of(shaken.server.peer_certificates()))
+    };
+    assert_eq!(seen(), (server.certificate().fingerprint(), client.certificate().fingerprint()));
+    let (next_1, next_2) = (credentials_of(&authority, 1), credentials_of(&authority, 2));
+    let expected = (next_1.certificate().fingerprint(), next_2.certificate().fingerprint());
+    assert_ne!(seen(), expected);
+    server.replace_credentials(next_1).expect("the same host");
+    client.replace_credentials(next_2).expect("the same host");
+    assert_eq!(seen(), expected);
+}
+
+#[test]
+fn a_process_stays_who_it_is() {
+    let (authority, theirs) = (authority(CLUSTER), authority(OTHER_CLUSTER));
+    let trust = member(&authority, host(CLUSTER, 1));
+    let before = trust.certificate();
+    let others = [
+        credentials_of(&authority, 2),
+        credentials(&authority, person(CLUSTER, Role::Admin)),
+        credentials(&theirs, host(OTHER_CLUSTER, 1)),
+    ];
+    for other in others {
+        let error = trust.replace_credentials(other).expect_err("somebody else");
+        assert!(matches!(error, TrustError::SomebodyElse { .. }), "{error}");
+        assert!(error.to_string().contains("this process is host `h1`"), "{error}");
+    }
+    let error = trust.replace_anchors(Anchors::of(&theirs).expect("one")).expect_err("another cluster");
+    assert!(matches!(error, TrustError::OtherCluster { .. }), "{error}");
+    assert_eq!((trust.certificate(), trust.anchors().cluster()), (before, CLUSTER));
+
+    // A person's role may change.
+    let ann = member(&authority, person(CLUSTER, Role::Viewer));
+    ann.replace_credentials(credentials(&authority, person(CLUSTER, Role::Admin))).expect("the same person");
+    let bob = Identity::Person { cluster: CLUSTER, name: "bob".parse().expect("a name"), role: Role::Admin };
+    let error = ann.replace_credentials(credentials(&authority, bob)).expect_err("somebody else").to_string();
+    assert!(error.contains("the certificate is of admin `bob`"), "{error}");
+    let shaken = shake(client_of(&ann, Expected::AnyHost), server_of(&trust, Expected::Member)).expect_good();
+    let seen = peer_identity(shaken.server.peer_certificates()).expect("an identity");
+    assert_eq!(seen, Some(person(CLUSTER, Role::Admin)));
+}
+
+#[test]
+fn nobody_shows_what_no_anchor_of_their_own_signed() {
+    let (old, new) = (authority(CLUSTER), authority(CLUSTER));
+    let trust = member(&old, host(CLUSTER, 1));
+    let not_signed = |result: Result<(), TrustError>| {
+        let error = result.expect_err("not signed");
+        assert!(matches!(error, TrustError::NotSigned(_)), "{error}");
+        assert!(error.to_string().contains("believe the new authority first"), "{error}");
+    };
+    not_signed(trust.replace_credentials(credentials_of(&new, 1)));
+    not_signed(trust.replace_anchors(Anchors::of(&new).expect("one")));
+    not_signed(Trust::new(credentials_of(&new, 1), Anchors::of(&old).expect("one")).map(|_| ()));
+    assert_eq!(trust.anchors().to_pem(), old.certificate_pem());
+}

@@ -1,0 +1,222 @@
+//! What a process shows and whom it believes, both replaceable while it runs.
+//!
+//! Each handshake reads what is there at that moment; connections that are there already go on. Must never hold credentials
+//! that none of its own anchors signed: nobody else would believe them.
+
+use crate::anchors::Anchors;
+use crate::certificate::{Certificate, CertificateError};
+use crate::identity::Identity;
+use crate::key::KeyPair;
+use base::ClusterId;
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+/// A certificate with its key, and whose they are.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    identity: Identity,
+    certificate: Certificate,
+    key: KeyPair,
+}
+
+/// A certificate and a key that cannot be used together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialsError {
+    /// The certificate cannot be read.
+    #[error("the certificate cannot be read")]
+    Certificate(#[from] CertificateError),
+    /// The certificate of an authority.
+    #[error("this is the certificate of an authority: that of a host or a person is needed")]
+    IsAuthority,
+    /// The key is another one.
+    #[error(
+        "the key does not fit the certificate of {0}: give the key that its request was made with, or join again"
+    )]
+    KeyDoesNotFit(Identity),
+}
+
+impl Credentials {
+    /// From a key and the certificate (PEM) that was issued for it.
+    ///
+    /// # Errors
+    /// When the certificate cannot be read, is no host's or person's, or the key does not fit it.
+    pub fn new(key: KeyPair, certificate: &str) -> Result<Credentials, CredentialsError> {
+        let certificate = Certificate::from_pem(certificate)?;
+        let Some(identity) = certificate.identity().cloned() else {
+            return Err(CredentialsError::IsAuthority);
+        };
+        if certificate.public_key != key.public_key() {
+            return Err(CredentialsError::KeyDoesNotFit(identity));
+        }
+        Ok(Credentials { identity, certificate, key })
+    }
+
+    /// Whose they are.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The certificate.
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// The key. **Secret**: for its file and nothing else.
+    pub fn key(&self) -> &KeyPair {
+        &self.key
+    }
+
+    /// Whether the next certificate should be asked for: two thirds of the lifetime are over.
+    pub fn needs_renewal(&self, now: SystemTime) -> bool {
+        self.certificate.needs_renewal(now)
+    }
+}
+
+/// What cannot be shown or believed together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrustError {
+    /// The certificate is not signed by any of the authorities.
+    #[error(
+        "none of the authorities believed here signed the certificate of {0}: believe the new authority first, then take a \
+         certificate of it, and only then drop the old one"
+    )]
+    NotSigned(Identity),
+    /// Another cluster.
+    #[error(
+        "{found} does not belong to cluster {expected}: a process belongs to one cluster as long as it runs"
+    )]
+    OtherCluster {
+        /// What was given.
+        found: String,
+        /// The cluster.
+        expected: ClusterId,
+    },
+    /// Somebody else.
+    #[error(
+        "this process is {expected}, and the certificate is of {found}: start anew to become somebody else"
+    )]
+    SomebodyElse {
+        /// Whose certificate was given.
+        found: String,
+        /// Who the process is.
+        expected: String,
+    },
+}
+
+/// What a process shows and whom it believes.
+pub struct Trust {
+    current: RwLock<Arc<Current>>,
+}
+
+struct Current {
+    credentials: Credentials,
+    anchors: Arc<Anchors>,
+    /// What is shown: the certificate and that of the authority that signed it, for those who know only its fingerprint.
+    shown: Arc<CertifiedKey>,
+}
+
+impl Current {
+    fn new(credentials: Credentials, anchors: Arc<Anchors>) -> Result<Current, TrustError> {
+        if credentials.identity.cluster() != anchors.cluster() {
+            let found = credentials.identity.to_string();
+            return Err(TrustError::OtherCluster { found, expected: anchors.cluster() });
+        }
+        let signer = anchors.signer_of(&credentials.certificate);
+        let signer = signer.ok_or_else(|| TrustError::NotSigned(credentials.identity.clone()))?;
+        let chain = vec![credentials.certificate.der.clone(), signer.der.clone()];
+        let shown = Arc::new(CertifiedKey::new(chain, credentials.key.signer()));
+        Ok(Current { credentials, anchors, shown })
+    }
+}
+
+impl Trust {
+    /// Begins with these.
+    ///
+    /// # Errors
+    /// When no anchor signed the certificate, or they are of different clusters.
+    pub fn new(credentials: Credentials, anchors: Anchors) -> Result<Arc<Trust>, TrustError> {
+        let current = Current::new(credentials, Arc::new(anchors))?;
+        Ok(Arc::new(Trust { current: RwLock::new(Arc::new(current)) }))
+    }
+
+    /// Shows another certificate from now on, of the same host or person. A person's role may be another one.
+    ///
+    /// # Errors
+    /// When it is of somebody else, or no anchor signed it: nothing has changed then.
+    pub fn replace_credentials(&self, credentials: Credentials) -> Result<(), TrustError> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let expected = &current.credentials.identity;
+        let is_same = match (expected.host(), credentials.identity.host()) {
+            (Some(host), Some(found)) => host == found,
+            (None, None) => expected.name() == credentials.identity.name(),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_same || expected.cluster() != credentials.identity.cluster() {
+            let (found, expected) = (credentials.identity.to_string(), expected.to_string());
+            return Err(TrustError::SomebodyElse { found, expected });
+        }
+        *current = Arc::new(Current::new(credentials, Arc::clone(&current.anchors))?);
+        Ok(())
+    }
+
+    /// Believes other authorities of the same cluster from now on.
+    ///
+    /// # Errors
+    /// When they are of another cluster, or none of them signed what is shown: nothing has changed then.
+    pub fn replace_anchors(&self, anchors: Anchors) -> Result<(), TrustError> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(Current::new(current.credentials.clone(), Arc::new(anchors))?);
+        Ok(())
+    }
+
+    /// Who this process is.
+    pub fn identity(&self) -> Identity {
+        self.current().credentials.identity.clone()
+    }
+
+    /// The authorities that are believed now.
+    pub fn anchors(&self) -> Arc<Anchors> {
+        Arc::clone(&self.current().anchors)
+    }
+
+    /// The certificate that is shown now.
+    pub fn certificate(&self) -> Certificate {
+        self.current().credentials.certificate.clone()
+    }
+
+    fn current(&self) -> Arc<Current> {
+        // What is inside is replaced as a whole, so a panic elsewhere cannot have left it half done.
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Trust({})", self.identity())
+    }
+}
+
+/// Gives rustls what is shown at each handshake.
+#[derive(Debug)]
+pub(crate) struct Shown(pub(crate) Arc<Trust>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.current().shown))
+    }
+}
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _hints: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.current().shown))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
