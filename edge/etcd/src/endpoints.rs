@@ -5,6 +5,7 @@
 
 use super::{Error, MEMBER_WAIT, Options};
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
+use std::error::Error as StdError;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -155,7 +156,7 @@ impl Member {
 /// Whether another member may answer. Codes of gRPC: <https://grpc.io/docs/guides/status-codes/>.
 fn trouble(url: &str, error: &etcd_client::Error) -> Trouble {
     use etcd_client::Error as E;
-    let text = format!("{url}: {error}");
+    let text = format!("{url}: {}", causes(error));
     match error {
         E::GRpcStatus(status) => {
             // Unavailable, deadline exceeded, cancelled, unknown, aborted, internal, and data loss say nothing of what was asked.
@@ -166,4 +167,26 @@ fn trouble(url: &str, error: &etcd_client::Error) -> Trouble {
         E::InvalidUri(_) | E::InvalidMetadataValue(_) => Trouble::Refused(text),
         _ => Trouble::Silent(text),
     }
+}
+
+/// What happened, with what brought it about: of a connection that cannot be made, only the last says why.
+fn causes(error: &etcd_client::Error) -> String {
+    use etcd_client::Error as E;
+    let mut text = match error {
+        E::GRpcStatus(status) => status.message().to_owned(),
+        other => other.to_string(),
+    };
+    let mut cause: Option<&(dyn StdError + 'static)> = match error {
+        E::GRpcStatus(status) => status.source(),
+        E::TransportError(error) => error.source(),
+        other => other.source(),
+    };
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
 }

@@ -2,7 +2,7 @@
 //!
 //! Panics where a test should fail. Must never stop a process that it did not start.
 
-use crate::{Etcd, Options};
+use crate::{Etcd, Options, Tls};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -39,24 +39,45 @@ impl Members {
     /// Starts so many, and waits until they answer.
     pub async fn start(count: usize) -> Members {
         let members = Members::spawn(count);
-        let etcd = members.etcd("/t/");
+        members.answered().await;
+        members
+    }
+
+    /// Starts one that speaks TLS only, by these files, and waits for nothing. It serves only clients whose certificates
+    /// its authorities signed.
+    pub fn start_with_tls(tls: &Tls) -> Members {
+        let (certificate, key) = tls.own.clone().expect("a server has a certificate");
+        let words =
+            [("cert-file", certificate), ("key-file", key), ("trusted-ca-file", tls.authorities.clone())];
+        let mut more: Vec<String> =
+            words.iter().map(|(name, path)| format!("--{name}={}", path.display())).collect();
+        more.push("--client-cert-auth".to_owned());
+        Members::spawn_with(1, "https", &more)
+    }
+
+    async fn answered(&self) {
+        let etcd = self.etcd("/t/");
         let until = Instant::now() + START_WAIT;
         while etcd.get("x").await.is_err() {
             assert!(Instant::now() < until, "etcd starts");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        members
     }
 
     /// Starts so many, and waits for nothing.
     pub fn spawn(count: usize) -> Members {
+        Members::spawn_with(count, "http", &[])
+    }
+
+    fn spawn_with(count: usize, scheme: &str, more: &[String]) -> Members {
         let folder = tempfile::tempdir().expect("a folder");
         let ports: Vec<(u16, u16)> = (0..count).map(|_| (free_port(), free_port())).collect();
         let all: Vec<String> = (ports.iter().enumerate())
             .map(|(index, (_, peer))| format!("m{index}=http://127.0.0.1:{peer}"))
             .collect();
         let member = |(index, (client, peer)): (usize, &(u16, u16))| {
-            let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+            let (client, peer) =
+                (format!("{scheme}://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
             let words = [
                 ("name", format!("m{index}")),
                 ("data-dir", folder.path().join(format!("m{index}")).display().to_string()),
@@ -66,7 +87,8 @@ impl Members {
                 ("initial-advertise-peer-urls", peer),
                 ("initial-cluster", all.join(",")),
             ];
-            let words = words.map(|(name, value)| format!("--{name}={value}")).to_vec();
+            let words = words.map(|(name, value)| format!("--{name}={value}"));
+            let words = words.into_iter().chain(more.iter().cloned()).collect();
             Member { child: None, words, url: client }
         };
         let members = ports.iter().enumerate().map(member).collect();

@@ -1,7 +1,7 @@
 //! With real processes of etcd: what the records promise, and what becomes of it when members end, compact and return.
 
 use etcd::testing::Members;
-use etcd::{Change, Committed, Error, Etcd, News, Options};
+use etcd::{Change, Committed, Error, Etcd, News, Options, Tls};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -144,6 +144,7 @@ async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
     cluster.kill(0);
     let error = etcd.get("k0").await.expect_err("nobody is there");
     assert!(error.to_string().contains("no member of etcd answers (http://127.0.0.1:"), "{error}");
+    assert!(error.to_string().contains("refused"), "{error}");
     assert!(matches!(etcd.commit(&[set("x", 0, "v")]).await, Err(Error::Silent(_))));
     assert!(etcd.watch(Some(revision), SHORT).await.is_err());
     cluster.run(0);
@@ -250,6 +251,51 @@ async fn a_name_and_a_password_are_given_where_etcd_asks_for_them() {
     refused(with(Some(("drystone", "wrong")), "/t/").get("a").await, "authentication failed");
     refused(with(None, "/t/").get("a").await, "user name is empty");
     refused(with(Some(("drystone", "secret")), "/other/").get("a").await, "permission denied");
+}
+
+/// An authority and a certificate for this machine that it signed, as files.
+fn files(folder: &Path, name: &str) -> Tls {
+    let key = || rcgen::KeyPair::generate().expect("a key");
+    let mut asked = rcgen::CertificateParams::default();
+    asked.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    asked.distinguished_name.push(rcgen::DnType::CommonName, name);
+    let authority = rcgen::CertifiedIssuer::self_signed(asked, key()).expect("an authority");
+    let own_key = key();
+    let names = vec!["127.0.0.1".to_owned()];
+    let own = rcgen::CertificateParams::new(names).expect("an address").signed_by(&own_key, &authority);
+    let write = |kind: &str, text: String| {
+        let path = folder.join(format!("{name}-{kind}.pem"));
+        std::fs::write(&path, text).expect("room");
+        path
+    };
+    Tls {
+        authorities: write("authorities", authority.pem()),
+        own: Some((
+            write("certificate", own.expect("a certificate").pem()),
+            write("key", own_key.serialize_pem()),
+        )),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_is_spoken_both_ways_with_the_authorities_that_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ours, theirs) = (files(folder.path(), "ours"), files(folder.path(), "theirs"));
+    let cluster = Members::start_with_tls(&ours);
+    let with = |tls: Tls| Etcd::new(Options { tls: Some(tls), ..cluster.options("/t/") }).expect("files");
+    let etcd = with(ours.clone());
+    patiently(async || etcd.get("a").await).await;
+    done(&etcd, &[set("a", 0, "1")]).await;
+    assert_eq!(keys(&etcd.watch(None, SHORT).await.expect("it answers")), ["a"]);
+    assert_eq!(etcd.beat("a", b"1").await.expect("it answers").members.len(), 1);
+    for (other, expected) in [
+        (Tls { authorities: theirs.authorities.clone(), ..ours.clone() }, "invalid peer certificate"),
+        (Tls { own: theirs.own, ..ours.clone() }, "transport error"),
+        (Tls { own: None, ..ours }, "transport error"),
+    ] {
+        let error = with(other).get("a").await.expect_err(expected);
+        assert!(matches!(error, Error::Silent(_)) && error.to_string().contains(expected), "{error}");
+    }
 }
 
 #[test]

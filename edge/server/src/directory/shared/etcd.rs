@@ -102,8 +102,9 @@ impl InEtcd {
     fn away(&self, error: &Error) -> Failure {
         match error {
             Error::Silent(_) => {
-                Failure::new(Code::Unreachable, format!("the directory does not answer: {error}"))
-                    .hint("start etcd, or correct [cluster.etcd] endpoints")
+                Failure::new(Code::Unreachable, format!("the directory does not answer: {error}")).hint(
+                    "start etcd, or correct [cluster.etcd]: endpoints, authorities, certificate and key",
+                )
             }
             Error::Foreign(_) => {
                 let ours = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
