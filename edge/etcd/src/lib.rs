@@ -315,10 +315,11 @@ impl Etcd {
         self.presence.lock().await.beat(&self.endpoints, &self.prefix, me, value).await
     }
 
-    /// Whether the records are still those of the bond.
-    async fn check(&self) -> Result<(), Error> {
+    /// Whether the records are still those of the bond; the revision of etcd.
+    async fn check(&self) -> Result<u64, Error> {
         let key = self.bond().map_or_else(|| self.prefix.clone(), |bond| bond.key);
-        self.read(key.into_bytes(), GetOptions::new().with_keys_only()).await.map(|_| ())
+        let found = self.read(key.into_bytes(), GetOptions::new().with_keys_only()).await?;
+        revision(found.header().ok_or(Error::Odd("no header"))?.revision())
     }
 
     /// A record of etcd as ours.

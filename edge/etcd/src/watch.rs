@@ -3,11 +3,11 @@
 //! The client never opens a watch again by itself, so what was seen last is kept here: after an end, or with another member,
 //! it goes on from the revision behind that. Must never skip a revision: what etcd has compacted is read as a whole.
 
-use super::{Error, Etcd, MEMBER_WAIT, News, revision};
+use super::{Error, Etcd, News};
 use etcd_client::{EventType, WatchOptions, WatchResponse, WatchStream};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 /// A watch, if one is open.
 #[derive(Default)]
@@ -23,9 +23,9 @@ struct Open {
 
 /// What one message of a watch says.
 enum Said {
-    /// Records and removals, in the order of revisions.
+    /// Records and removals, in the order of revisions; none: that the watch has begun.
     Changes(Vec<(u64, String, Option<super::Record>)>),
-    /// All changes up to this revision were sent.
+    /// Nothing changed, as far as is known; etcd is at this revision.
     Nothing(u64),
     /// The changes that were asked for are not known any more.
     Compacted,
@@ -56,11 +56,10 @@ impl Watch {
                     return Ok(Some(news));
                 }
                 Said::Nothing(revision) if revision >= after => {
-                    open.seen = revision;
                     self.open = Some(open);
-                    return Ok(Some(News { revision, ..News::default() }));
+                    return Ok(Some(News { revision: after, ..News::default() }));
                 }
-                // A revision that goes back: etcd was made anew, or this member lags behind. Both are met by reading all.
+                // A revision that goes back: etcd was made anew.
                 Said::Nothing(_) | Said::Compacted => return Ok(None),
                 Said::Over => {}
             }
@@ -76,38 +75,25 @@ async fn begin(etcd: &Etcd, after: u64) -> Result<WatchStream, Error> {
     let request = |mut client: etcd_client::Client| {
         let prefix = etcd.prefix.clone();
         async move {
-            let options = WatchOptions::new().with_prefix().with_start_revision(start);
-            client.watch(prefix, Some(options.with_progress_notify())).await
+            client.watch(prefix, Some(WatchOptions::new().with_prefix().with_start_revision(start))).await
         }
     };
     etcd.endpoints.ask(request).await
 }
 
 impl Open {
-    /// The next message that says something. If none comes until `until`, etcd is asked how far it is, so that silence is known
-    /// from a connection that is dead.
+    /// The next message that says something. If none comes until `until`, a read shows whether etcd is there: it is not asked how
+    /// far the stream is, as some versions answer before all changes were sent (etcd-io/etcd#15220), and later ones not at all
+    /// where nothing has changed yet (#20242). A stream whose member is silent ends by the connection's pings.
     async fn next(&mut self, etcd: &Etcd, until: Instant) -> Result<Said, Error> {
         loop {
-            let message = timeout_at(until, self.stream.message()).await;
-            match message {
+            match timeout_at(until, self.stream.message()).await {
                 Ok(Ok(Some(message))) => match said(etcd, &message)? {
                     Said::Changes(changes) if changes.is_empty() => {}
                     said => return Ok(said),
                 },
                 Ok(Ok(None) | Err(_)) => return Ok(Said::Over),
-                Err(_) => break,
-            }
-        }
-        if self.stream.request_progress().await.is_err() {
-            return Ok(Said::Over);
-        }
-        loop {
-            match timeout(MEMBER_WAIT, self.stream.message()).await {
-                Ok(Ok(Some(message))) => match said(etcd, &message)? {
-                    Said::Changes(changes) if changes.is_empty() => {}
-                    said => return Ok(said),
-                },
-                Ok(Ok(None) | Err(_)) | Err(_) => return Ok(Said::Over),
+                Err(_) => return Ok(Said::Nothing(etcd.check().await?)),
             }
         }
     }
@@ -119,13 +105,6 @@ fn said(etcd: &Etcd, message: &WatchResponse) -> Result<Said, Error> {
     }
     if message.canceled() {
         return Ok(Said::Over);
-    }
-    if message.created() {
-        return Ok(Said::Changes(Vec::new()));
-    }
-    if message.events().is_empty() {
-        let header = message.header().ok_or(Error::Odd("no header"))?;
-        return Ok(Said::Nothing(revision(header.revision())?));
     }
     let mut changes = Vec::new();
     for event in message.events() {
