@@ -5,6 +5,7 @@
 //! was, somebody else's records stand, or none, and nothing is read or changed. Works with every etcd from 3.4 on: nothing newer is asked for. Must never
 //! repeat a change by itself: who gets no answer knows nothing, and [`Error`] of a [`Etcd::commit`] says just that.
 
+mod clock;
 mod endpoints;
 mod presence;
 #[cfg(feature = "testing")]

@@ -1,20 +1,18 @@
 //! Who is there, by leases, and a clock that all go by.
 //!
 //! A member keeps a record of itself alive by a lease: renewing it writes nothing, and etcd removes the record when the member
-//! is silent. Only when what a member says of itself has changed is that written. etcd has no clock to ask, so one record
-//! holds the time and is written on every few seconds by whoever finds it old; each counts on from when it saw it last by a
-//! clock that nobody steps. Must never let this clock run backwards.
+//! is silent. Only when what a member says of itself has changed is that written. The time by which they count is in [`Clock`].
+//! Must never take the silence of etcd for that of a member.
 
+use super::clock::Clock;
 use super::endpoints::Endpoints;
 use super::{Error, after_all};
 use etcd_client::{Client, Compare, CompareOp, GetOptions, GetResponse, PutOptions, Txn, TxnOp};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a member is there after its last sign of life.
 const LEASE_SECONDS: i64 = 5;
-/// How old the time may be before it is written on: one write of the whole cluster in so long.
-const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 
 /// Who is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,21 +32,7 @@ pub(crate) struct Presence {
     told: Option<Vec<u8>>,
     since_ns: Option<u64>,
     seen: BTreeMap<String, (u64, Vec<u8>)>,
-    clock: Option<Clock>,
-    told_ns: u64,
-}
-
-/// The time as it was last written, and when that was seen.
-struct Clock {
-    version: i64,
-    at_ns: u64,
-    seen: Instant,
-}
-
-impl Clock {
-    fn now_ns(&self) -> u64 {
-        self.at_ns + self.seen.elapsed().as_nanos() as u64
-    }
+    clock: Clock,
 }
 
 impl Presence {
@@ -71,7 +55,7 @@ impl Presence {
         let found = endpoints.ask(read).await?;
         self.read_clock(&found, &clock_key, &format!("{below}members/"), me);
         self.write_clock(endpoints, &clock_key).await;
-        let now_ns = self.now_ns();
+        let now_ns = self.clock.now_ns(machine_ns(), Instant::now());
         self.note(&found, &format!("{below}members/"), now_ns);
         Ok(Attendance {
             now_ns,
@@ -112,49 +96,30 @@ impl Presence {
         Ok(())
     }
 
-    /// Takes the time over when it was written on. With nobody else there it may be old, so the machine's clock counts then
-    /// if it is later.
+    /// Takes over what the record of the clock says.
     fn read_clock(&mut self, found: &GetResponse, key: &str, members: &str, me: &str) {
         let record = found.kvs().iter().find(|record| record.key() == key.as_bytes());
         let Some(record) = record else { return };
-        if self.clock.as_ref().is_some_and(|clock| clock.version == record.mod_revision()) {
-            return;
-        }
-        let written = std::str::from_utf8(record.value()).ok().and_then(|text| text.parse::<u64>().ok());
-        let Some(mut at_ns) = written else { return };
+        let written = std::str::from_utf8(record.value()).ok().and_then(|text| text.parse().ok());
+        let Some(written_ns) = written else { return };
         let is_alone = !(found.kvs().iter())
             .filter_map(|record| std::str::from_utf8(record.key()).ok()?.strip_prefix(members))
             .any(|member| member != me);
-        if self.clock.is_none() && is_alone {
-            at_ns = at_ns.max(machine_ns());
-        }
-        self.clock = Some(Clock { version: record.mod_revision(), at_ns, seen: Instant::now() });
+        self.clock.read(record.mod_revision(), written_ns, is_alone, machine_ns(), Instant::now());
     }
 
-    /// Writes the time on if nobody has for long. Whoever else does so at the same time wins or loses: both are as good.
+    /// Writes the time on if that is due. Whoever else does so at the same time wins or loses: both are as good.
     async fn write_clock(&mut self, endpoints: &Endpoints, key: &str) {
-        let (version, at_ns) = match &self.clock {
-            Some(clock) if clock.seen.elapsed() < CLOCK_PERIOD => return,
-            Some(clock) => (clock.version, clock.now_ns()),
-            None => (0, machine_ns()),
-        };
+        let began = Instant::now();
+        let Some((version, at_ns)) = self.clock.due(machine_ns(), began) else { return };
         let txn = Txn::new()
             .when([Compare::mod_revision(key, CompareOp::Equal, version)])
             .and_then([TxnOp::put(key, at_ns.to_string(), None)]);
-        let began = Instant::now();
         // Without an answer it is read again at the next beat.
-        let Ok(answer) = endpoints.ask(|client| super::run(client, txn.clone())).await else {
-            return;
-        };
+        let Ok(answer) = endpoints.ask(|client| super::run(client, txn.clone())).await else { return };
         if let Some(header) = answer.header().filter(|_| answer.succeeded()) {
-            self.clock = Some(Clock { version: header.revision(), at_ns, seen: began });
+            self.clock.written(header.revision(), at_ns, began);
         }
-    }
-
-    fn now_ns(&mut self) -> u64 {
-        let now = self.clock.as_ref().map_or_else(machine_ns, Clock::now_ns);
-        self.told_ns = self.told_ns.max(now);
-        self.told_ns
     }
 
     fn note(&mut self, found: &GetResponse, members: &str, now_ns: u64) {

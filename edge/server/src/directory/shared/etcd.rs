@@ -13,6 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
+/// How late the common clock may be, as a host counts it (`edge/etcd/src/clock.rs`): the pause between two heartbeats, and what
+/// it may be longer.
+const CLOCK_LATE_MAX_NS: i64 = 1_500_000_000;
+/// Differences of clocks are told in such steps. Far less than what is worth a finding.
+const CLOCK_STEP_NS: i64 = 500_000_000;
+
 /// The record of the cluster itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -187,7 +193,8 @@ impl InEtcd {
 
     /// See [`super::Shared::beat`].
     pub(super) async fn beat(&self, beat: &Beat) -> Result<Attendees, Failure> {
-        let value = serde_json::to_vec(beat).map_err(|error| Failure::failed("write a heartbeat", error))?;
+        let told = Beat { clock_ahead_ns: coarse(beat.clock_ahead_ns), ..beat.clone() };
+        let value = serde_json::to_vec(&told).map_err(|error| Failure::failed("write a heartbeat", error))?;
         let seen = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.beat(&beat.host, &value)).await;
         let seen = seen.unwrap_or_else(|_| Err(silent())).map_err(|error| self.away(&error))?;
         let heard = seen.members.into_iter().filter_map(|(_, at_ns, value)| {
@@ -196,6 +203,14 @@ impl InEtcd {
         });
         Ok(Attendees { now_ns: seen.now_ns, since_ns: seen.since_ns, heard: heard.collect() })
     }
+}
+
+/// A difference of clocks as it is told: what of it is certain, and in steps, so that what changes by microseconds each
+/// second is not written each second.
+fn coarse(ahead_ns: i64) -> i64 {
+    let ahead_ns = if ahead_ns > 0 { (ahead_ns - CLOCK_LATE_MAX_NS).max(0) } else { ahead_ns };
+    let half = CLOCK_STEP_NS / 2 * ahead_ns.signum();
+    ahead_ns.saturating_add(half) / CLOCK_STEP_NS * CLOCK_STEP_NS
 }
 
 fn silent() -> Error {

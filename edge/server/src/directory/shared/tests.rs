@@ -109,10 +109,10 @@ async fn who_beats_is_heard_by_all() {
         for host in ["1", "2"] {
             let _ = shared.commit(vec![set(&format!("{}{host}", record::HOSTS), 0, 1)]).await;
         }
-        let beat = |host: &str, ahead| Beat {
+        let beat = |host: &str, ahead: i64| Beat {
             host: host.to_owned(),
             links: [("9".to_owned(), true)].into(),
-            clock_ahead_ns: ahead,
+            clock_ahead_ns: ahead * -500_000_000,
             owned: Vec::new(),
         };
         shared.beat(&beat("1", 5)).await.expect("it answers");
@@ -125,6 +125,27 @@ async fn who_beats_is_heard_by_all() {
         assert!(heard.heard.iter().any(|heard| heard.beat == beat("1", 6)), "{place}");
         assert_eq!(heard.heard.len(), 2, "{place}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_that_say_nothing_new_write_nothing_in_etcd() {
+    let mut places = places().await;
+    let (_, shared) = places.all.pop().expect("etcd");
+    let beat = |ahead| Beat {
+        host: "1".to_owned(),
+        links: [("9".to_owned(), true)].into(),
+        clock_ahead_ns: ahead,
+        owned: Vec::new(),
+    };
+    shared.beat(&beat(0)).await.expect("it answers");
+    let before = done(&shared, vec![set("a", 0, 1)]).await;
+    for ahead in [-200_000_000, -1, 3_000, 1_700_000_000] {
+        shared.beat(&beat(ahead)).await.expect("it answers");
+    }
+    assert_eq!(done(&shared, vec![set("b", 0, 1)]).await, before + 1, "no revision between");
+    let heard = shared.beat(&beat(3_900_000_000)).await.expect("it answers");
+    assert_eq!(heard.heard[0].beat.clock_ahead_ns, 2_500_000_000);
+    assert_eq!(done(&shared, vec![set("c", 0, 1)]).await, before + 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
