@@ -23,8 +23,6 @@ const FRESH_MS: u64 = 500;
 pub(crate) struct Endpoints {
     members: Vec<Member>,
     options: ConnectOptions,
-    /// A key that may be read, to see who answers.
-    probe: String,
     /// The one that answered last.
     current: AtomicUsize,
     started: Instant,
@@ -73,7 +71,6 @@ impl Endpoints {
         Ok(Endpoints {
             members: options.endpoints.into_iter().map(member).collect(),
             options: connect,
-            probe: options.prefix,
             current: AtomicUsize::new(0),
             started: Instant::now(),
             answered_ms: AtomicU64::new(0),
@@ -93,15 +90,13 @@ impl Endpoints {
         Err(Error::Silent(silent.join("; ")))
     }
 
-    /// Asks one member, once. If none has answered just now, a read shows first which one does.
+    /// Whether a member has answered just now. Where none has, a read should show who does before a change is sent.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.now_ms() <= self.answered_ms.load(Ordering::Relaxed) + FRESH_MS
+    }
+
+    /// Asks one member, once.
     pub(crate) async fn ask_once<T, F: Request<T>>(&self, request: impl Fn(Client) -> F) -> Result<T, Error> {
-        if self.now_ms() > self.answered_ms.load(Ordering::Relaxed) + FRESH_MS {
-            let probe = |mut client: Client| {
-                let key = self.probe.clone();
-                async move { client.get(key, None).await }
-            };
-            self.ask(probe).await?;
-        }
         match self.ask_current(&request).await {
             Ok(answer) => Ok(answer),
             Err(Trouble::Refused(why)) => Err(Error::Refused(why)),

@@ -16,10 +16,12 @@ pub use presence::Attendance;
 
 use endpoints::Endpoints;
 use etcd_client::{
-    Client, Compare, CompareOp, GetOptions, GetResponse, KeyValue, Txn, TxnOp, TxnOpResponse, TxnResponse,
+    Client, Compare, CompareOp, GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnOpResponse,
+    TxnResponse,
 };
 use presence::Presence;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -72,6 +74,15 @@ pub enum Error {
     /// The record that all others are bound to is not there, or says something else. Nothing was read or changed.
     #[error("etcd holds another cluster's records there, or none: `{0}` is not what it was")]
     Foreign(String),
+    /// etcd has gone back: it was made anew, or restored from a snapshot that lacks changes. Nothing was read; a change may have
+    /// happened all the same.
+    #[error("etcd is at revision {found}, and was at {seen} before: it has lost changes")]
+    Older {
+        /// The revision that it was seen at.
+        seen: u64,
+        /// The one that it is at.
+        found: u64,
+    },
     /// An answer that makes no sense.
     #[error("etcd's answer makes no sense: {0}")]
     Odd(&'static str),
@@ -132,6 +143,8 @@ pub struct Etcd {
     prefix: String,
     endpoints: Endpoints,
     bond: RwLock<Option<Bond>>,
+    /// The greatest revision that an answer had.
+    seen: AtomicU64,
     watch: Mutex<Watch>,
     presence: Mutex<Presence>,
 }
@@ -160,6 +173,7 @@ impl Etcd {
             prefix: options.prefix.clone(),
             endpoints: Endpoints::new(options)?,
             bond: RwLock::default(),
+            seen: AtomicU64::new(0),
             watch: Mutex::default(),
             presence: Mutex::default(),
         })
@@ -177,18 +191,22 @@ impl Etcd {
 
     /// Reads what a key and an end stand for, where the bond holds.
     async fn read(&self, key: Vec<u8>, options: GetOptions) -> Result<GetResponse, Error> {
+        let seen = self.seen();
         let Some(bond) = self.bond() else {
             let read = |mut client: Client| {
                 let (key, options) = (key.clone(), options.clone());
                 async move { client.get(key, Some(options)).await }
             };
-            return self.endpoints.ask(read).await;
+            let found = self.endpoints.ask(read).await?;
+            self.note(found.header(), seen)?;
+            return Ok(found);
         };
         let txn = Txn::new().when([bond.compare()]).and_then([TxnOp::get(key, Some(options))]);
         let answer = self.endpoints.ask(|client| run(client, txn.clone())).await?;
         if !answer.succeeded() {
             return Err(Error::Foreign(bond.key));
         }
+        self.note(answer.header(), seen)?;
         match answer.op_responses().pop() {
             Some(TxnOpResponse::Get(found)) => Ok(found),
             Some(_) | None => Err(Error::Odd("no answer to a read")),
@@ -212,12 +230,14 @@ impl Etcd {
         if changes.len() > CHANGES_MAX {
             return Err(Error::TooMany(changes.len()));
         }
-        let bond = self.bond();
+        if !self.endpoints.is_fresh() {
+            self.check().await?;
+        }
+        let (bond, seen) = (self.bond(), self.seen());
         let txn = self.transaction(changes, bond.as_ref());
         let answer = self.endpoints.ask_once(|client| run(client, txn.clone())).await?;
         if answer.succeeded() {
-            let header = answer.header().ok_or(Error::Odd("no header"))?;
-            return Ok(Committed::Done { version: revision(header.revision())? });
+            return Ok(Committed::Done { version: self.note(answer.header(), seen)? });
         }
         let mut current = self.found(&answer)?;
         if let Some(bond) = bond {
@@ -228,6 +248,7 @@ impl Etcd {
             }
             current.remove(0);
         }
+        self.note(answer.header(), seen)?;
         Ok(Committed::Conflict { current })
     }
 
@@ -316,11 +337,26 @@ impl Etcd {
         self.presence.lock().await.beat(&self.endpoints, &self.prefix, me, value).await
     }
 
-    /// Whether the records are still those of the bond; the revision of etcd.
-    async fn check(&self) -> Result<u64, Error> {
+    /// The greatest revision that an answer had so far.
+    fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// The revision of an answer to what was asked when `seen` was the greatest. All reads and changes are linearizable, so it
+    /// is never less.
+    fn note(&self, header: Option<&ResponseHeader>, seen: u64) -> Result<u64, Error> {
+        let found = revision(header.ok_or(Error::Odd("no header"))?.revision())?;
+        if found < seen {
+            return Err(Error::Older { seen, found });
+        }
+        self.seen.fetch_max(found, Ordering::Relaxed);
+        Ok(found)
+    }
+
+    /// Whether the records are still those of the bond, and not older than they were.
+    async fn check(&self) -> Result<(), Error> {
         let key = self.bond().map_or_else(|| self.prefix.clone(), |bond| bond.key);
-        let found = self.read(key.into_bytes(), GetOptions::new().with_keys_only()).await?;
-        revision(found.header().ok_or(Error::Odd("no header"))?.revision())
+        self.read(key.into_bytes(), GetOptions::new().with_keys_only()).await.map(|_| ())
     }
 
     /// A record of etcd as ours.

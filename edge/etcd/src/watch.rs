@@ -25,8 +25,8 @@ struct Open {
 enum Said {
     /// Records and removals, in the order of revisions; none: that the watch has begun.
     Changes(Vec<(u64, String, Option<super::Record>)>),
-    /// Nothing changed, as far as is known; etcd is at this revision.
-    Nothing(u64),
+    /// Nothing changed, as far as is known.
+    Nothing,
     /// The changes that were asked for are not known any more.
     Compacted,
     /// No more will come.
@@ -55,12 +55,11 @@ impl Watch {
                     self.open = Some(open);
                     return Ok(Some(news));
                 }
-                Said::Nothing(revision) if revision >= after => {
+                Said::Nothing => {
                     self.open = Some(open);
                     return Ok(Some(News { revision: after, ..News::default() }));
                 }
-                // A revision that goes back: etcd was made anew.
-                Said::Nothing(_) | Said::Compacted => return Ok(None),
+                Said::Compacted => return Ok(None),
                 Said::Over => {}
             }
         }
@@ -93,7 +92,7 @@ impl Open {
                     said => return Ok(said),
                 },
                 Ok(Ok(None) | Err(_)) => return Ok(Said::Over),
-                Err(_) => return Ok(Said::Nothing(etcd.check().await?)),
+                Err(_) => return etcd.check().await.map(|()| Said::Nothing),
             }
         }
     }

@@ -134,7 +134,7 @@ async fn members_may_end_one_after_another_and_nothing_is_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
+async fn silence_is_told_and_so_is_an_etcd_that_has_lost_changes() {
     let mut cluster = Members::start(1).await;
     let etcd = cluster.etcd("/t/");
     for n in 0..5 {
@@ -150,8 +150,16 @@ async fn silence_is_told_and_a_directory_that_was_wiped_is_read_anew() {
     cluster.run(0);
     patiently(async || etcd.get("k0").await).await.expect("it was stable");
     cluster.wipe();
-    let news = patiently(async || etcd.watch(Some(revision), SHORT).await).await;
-    assert!(news.is_complete && news.records.is_empty() && news.revision < revision, "{news:?}");
+    let fresh = cluster.etcd("/t/");
+    patiently(async || fresh.get("k0").await).await;
+    for _ in 0..2 {
+        assert!(matches!(etcd.get("k0").await, Err(Error::Older { .. })));
+        assert!(matches!(etcd.list().await, Err(Error::Older { .. })));
+        assert!(matches!(etcd.watch(Some(revision), SHORT).await, Err(Error::Older { .. })));
+        assert!(matches!(etcd.beat("me", b"1").await, Err(Error::Older { .. })));
+    }
+    let error = etcd.commit(&[set("x", 0, "v")]).await.expect_err("it has lost changes");
+    assert!(error.to_string().contains(&format!("was at {revision} before")), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

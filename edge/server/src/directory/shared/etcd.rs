@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
+/// What to do when etcd lacks what it had.
+const DATA_BACK: &str = "bring back the data that etcd had, or a member that has it: a snapshot from before the last change may call \
+                         copies current that are not; nothing is changed, and disks are served as they are, until then";
 /// How late the common clock may be, as a host counts it (`edge/etcd/src/clock.rs`): the pause between two heartbeats, and what
 /// it may be longer.
 const CLOCK_LATE_MAX_NS: i64 = 1_500_000_000;
@@ -120,8 +123,9 @@ impl InEtcd {
                     "{} does not hold the records of this cluster{ours} any more",
                     self.place
                 ))
-                .hint("bring etcd's data back from a snapshot; nothing is changed, and disks are served as they are, until then")
+                .hint(DATA_BACK)
             }
+            Error::Older { .. } => Failure::refused(format!("{}: {error}", self.place)).hint(DATA_BACK),
             Error::Refused(_) | Error::File(..) | Error::TooMany(_) | Error::Odd(_) => {
                 Failure::failed(format!("use {}", self.place), error)
             }
