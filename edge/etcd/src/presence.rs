@@ -72,7 +72,6 @@ impl Presence {
             let left = endpoints.ask(|client| keep_alive(client, lease)).await;
             if !matches!(left, Ok(left) if left > 0) {
                 self.lease = None;
-                self.told = None;
                 left?;
             }
         }
@@ -82,6 +81,8 @@ impl Presence {
                 let grant = |mut client: Client| async move { client.lease_grant(LEASE_SECONDS, None).await };
                 let granted = endpoints.ask(grant).await?;
                 self.lease = Some(granted.id());
+                // What was told hangs on a lease that ends.
+                self.told = None;
                 granted.id()
             }
         };

@@ -153,8 +153,9 @@ impl InEtcd {
             Ok(Committed::Conflict { current }) => {
                 Outcome::Conflict { current: current.into_iter().map(entry).collect() }
             }
+            // Whoever asked reads the record again, and then knows.
             Err(error) => {
-                tracing::warn!("nobody knows how a change of the directory ended: {error}");
+                tracing::warn!("a change of the directory was not confirmed: {error}");
                 Outcome::Unknown
             }
         }
