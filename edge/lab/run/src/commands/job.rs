@@ -81,7 +81,11 @@ pub fn read(options: &JobOptions) -> Result<Job, CommandError> {
     };
     let included = RefCell::new(Vec::new());
     let include = |name: &str| {
-        let path = folder.join(name);
+        // Includes of a job file are named with its folder already; files that a command line names are not.
+        let path = match Path::new(name).starts_with(&folder) {
+            true => PathBuf::from(name),
+            false => folder.join(name),
+        };
         let text =
             std::fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
         included.borrow_mut().push(SourceText { name: path.display().to_string(), text: text.clone() });

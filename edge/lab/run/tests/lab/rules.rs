@@ -84,3 +84,13 @@ fn a_bundle_is_shown_audited_and_compared_like_what_it_was_made_of() {
     let error = lab(&["report", &bundle]).unwrap_or_else(|error| error.text);
     assert!(error.contains("damaged") || !error.contains("IOPS by second"), "{error}");
 }
+
+#[test]
+fn what_a_job_includes_is_sought_beside_it_however_the_job_is_named() {
+    // From the crate's folder, where tests run: a path with folders that does not begin at the root.
+    let job = "../../../examples/jobs/fio/verify.fio";
+    let near = lab(&["plan", job]).expect("its include stands beside it");
+    let whole = std::fs::canonicalize(job).expect("the example");
+    let far = lab(&["plan", &text_of(&whole)]).expect("the same job");
+    assert_eq!(near, far.replace(&text_of(&whole), job), "but for where notes say they stand");
+}
