@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Longest name of a disk or a policy: what file names and NBD exports carry everywhere.
 pub const NAME_LENGTH_MAX: usize = 128;
-/// Virtual disks of one host; another is refused. Far above what the issue of scale asks for (1,000).
+/// Virtual disks of one host; another is refused. Far above what a host is asked to serve (1,000).
 pub const DISKS_MAX: usize = 20_000;
 /// Policies of one cluster; another is refused.
 pub const POLICIES_MAX: usize = 1000;
