@@ -115,7 +115,9 @@ impl Attendance {
                 && now.since(report.at) <= LINK_REPORT_LIFE
         });
         for (host, record) in hosts {
-            self.heard(*host, record.heard);
+            // Who is seen for the first time has just come, or this host has: the time before says nothing of it.
+            let is_new = !self.hosts.contains_key(host);
+            self.heard(*host, if is_new { record.heard.max(now) } else { record.heard });
             let (is_up, is_down) = self.links_to(*host);
             let attendee = self.hosts.get_mut(host).expect("it was heard just now");
             let is_silent = now.since(attendee.heard) > HEARTBEAT_SILENCE;
@@ -220,6 +222,19 @@ mod tests {
     fn a_silent_host_is_suspect_first_and_away_later() {
         let changes = run(Maintenance::Off, 60, |second| second <= 5, |_| None);
         assert_eq!(changes, [(0, ALIVE), (16, suspect(15)), (45, away(15))]);
+    }
+
+    #[test]
+    fn a_host_that_comes_later_is_alive_from_its_first_moment() {
+        let mut hosts = cluster(2, 1).hosts;
+        let mut attendance = Attendance::default();
+        let two = hosts.remove(&HostId(2)).unwrap();
+        attendance.step(at(0), &hosts);
+        // Its record comes before its first heartbeat: by that alone it was last heard of long ago.
+        hosts.insert(HostId(2), HostRecord { heard: at(0), ..two });
+        for second in 100..=110 {
+            assert_eq!(attendance.step(at(second), &hosts)[&HostId(2)], ALIVE, "{second}");
+        }
     }
 
     #[test]
