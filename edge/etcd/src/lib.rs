@@ -20,6 +20,7 @@ use etcd_client::{
     TxnResponse,
 };
 use presence::Presence;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -35,7 +36,7 @@ const PAGE_RECORDS: i64 = 1_000;
 pub const CHANGES_MAX: usize = 100;
 
 /// How etcd is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     /// `http://10.0.0.1:2379` or `https://…`, one of each member.
     pub endpoints: Vec<String>,
@@ -45,6 +46,13 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// Name and password, where etcd asks for them.
     pub user: Option<(String, String)>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_ref().map(|(name, _)| name);
+        write!(f, "Options({:?}, {:?}, {:?}, user {user:?})", self.endpoints, self.prefix, self.tls)
+    }
 }
 
 /// PEM files for TLS with etcd.
@@ -316,11 +324,9 @@ impl Etcd {
     /// # Errors
     /// As [`Etcd::get`].
     pub async fn watch(&self, after: Option<u64>, wait: Duration) -> Result<News, Error> {
+        // Who reads everything must not wait for who waits for changes.
+        let Some(after) = after else { return self.list().await };
         let mut watch = self.watch.lock().await;
-        let Some(after) = after else {
-            *watch = Watch::default();
-            return self.list().await;
-        };
         match watch.news(self, after, wait).await? {
             Some(news) => Ok(news),
             None => self.list().await,

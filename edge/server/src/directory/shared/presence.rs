@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a host tells of itself every second.
+/// What a host tells of itself every second. One of a later version may tell more, which is not looked at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Beat {
     /// Its id.
     pub host: String,
