@@ -131,6 +131,16 @@ impl Certificate {
         now >= self.not_before && now < self.not_after + Duration::from_secs(1)
     }
 
+    /// When it was made, in nanoseconds since 1970, by the second.
+    pub fn issued_ns(&self) -> u64 {
+        time::nanoseconds(self.not_before + CLOCK_TOLERANCE)
+    }
+
+    /// When it ends, as people read it: `2026-11-22 10:42:00 UTC`.
+    pub fn end_text(&self) -> String {
+        time::text_of(self.not_after)
+    }
+
     /// Whether two thirds of its lifetime are over, so that the next one should be asked for. The rest is for hosts that are
     /// off and for authorities that do not answer. The time that it was made valid backwards does not count.
     pub fn needs_renewal(&self, now: SystemTime) -> bool {

@@ -86,6 +86,12 @@ pub enum Refusal {
         /// The cluster of the side that refused.
         expected: ClusterId,
     },
+    /// It is genuine, and its holder was taken out since.
+    #[error("{found} was taken out of the cluster: join again with a new token, if you are to come back")]
+    Revoked {
+        /// Who was found.
+        found: String,
+    },
     /// It names a person where a host is needed.
     #[error(
         "{found} was found, and a host is expected: use the certificate of a host here, or connect to the API"

@@ -84,11 +84,11 @@ pub struct Right {
 }
 
 /// The table, in the order of the actions. A host passes on what people ask for (`ActAsHost`), after it has checked that
-/// they may; it wants nothing of its own but to see.
+/// they may; of its own it sees, and its guests attach to disks of other hosts when their own host's daemon is away.
 pub const RIGHTS: [Right; 6] = [
     Right { action: Action::See, person: Some(Role::Viewer), host: true },
     Right { action: Action::ChangeDisk, person: Some(Role::Operator), host: false },
-    Right { action: Action::AttachDisk, person: Some(Role::Operator), host: false },
+    Right { action: Action::AttachDisk, person: Some(Role::Operator), host: true },
     Right { action: Action::ChangeCluster, person: Some(Role::Admin), host: false },
     Right { action: Action::GiveCertificates, person: Some(Role::Admin), host: false },
     Right { action: Action::ActAsHost, person: None, host: true },
@@ -162,7 +162,7 @@ mod tests {
         let expected = [
             (Action::See, [yes, yes, yes, yes]),
             (Action::ChangeDisk, [no, yes, yes, no]),
-            (Action::AttachDisk, [no, yes, yes, no]),
+            (Action::AttachDisk, [no, yes, yes, yes]),
             (Action::ChangeCluster, [no, no, yes, no]),
             (Action::GiveCertificates, [no, no, yes, no]),
             (Action::ActAsHost, [no, no, no, yes]),

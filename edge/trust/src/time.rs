@@ -20,7 +20,7 @@ pub(crate) fn from_seconds(seconds: u64) -> Option<SystemTime> {
 }
 
 /// Nanoseconds since 1970; 0 for what lies before, the greatest number for what lies after the year 2554.
-pub(crate) fn nanoseconds(time: SystemTime) -> u64 {
+pub fn nanoseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -33,8 +33,8 @@ pub(crate) fn text(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The same of nanoseconds since 1970.
-pub(crate) fn text_of_nanoseconds(nanoseconds: u64) -> String {
+/// Nanoseconds since 1970 as people read them, by the second: `2026-11-22 10:42:00 UTC`.
+pub fn text_of_nanoseconds(nanoseconds: u64) -> String {
     text(nanoseconds / 1_000_000_000)
 }
 

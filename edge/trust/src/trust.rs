@@ -5,13 +5,16 @@
 
 use crate::anchors::Anchors;
 use crate::certificate::{Certificate, CertificateError};
+use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
 use crate::key::KeyPair;
-use base::ClusterId;
+use crate::name::Name;
+use base::{ClusterId, HostId};
 use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -108,14 +111,37 @@ pub enum TrustError {
     },
 }
 
+/// Whose certificates count no more although they are genuine: those that were made up to a time, in nanoseconds since 1970.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Revoked {
+    /// Of hosts.
+    pub hosts: BTreeMap<HostId, u64>,
+    /// Of people.
+    pub people: BTreeMap<Name, u64>,
+}
+
+impl Revoked {
+    /// Whether a certificate of somebody that was made then counts no more.
+    pub fn covers(&self, who: &Identity, issued_ns: u64) -> bool {
+        let until = match who {
+            Identity::Host { host, .. } => self.hosts.get(host),
+            Identity::Person { name, .. } => self.people.get(name),
+        };
+        until.is_some_and(|until| issued_ns <= *until)
+    }
+}
+
 /// What a process shows and whom it believes.
 pub struct Trust {
     current: RwLock<Arc<Current>>,
+    revoked: RwLock<Arc<Revoked>>,
 }
 
 struct Current {
     credentials: Credentials,
     anchors: Arc<Anchors>,
+    /// The authority that signed the certificate.
+    signer: Fingerprint,
     /// What is shown: the certificate and that of the authority that signed it, for those who know only its fingerprint.
     shown: Arc<CertifiedKey>,
 }
@@ -130,7 +156,8 @@ impl Current {
         let signer = signer.ok_or_else(|| TrustError::NotSigned(credentials.identity.clone()))?;
         let chain = vec![credentials.certificate.der.clone(), signer.der.clone()];
         let shown = Arc::new(CertifiedKey::new(chain, credentials.key.signer()));
-        Ok(Current { credentials, anchors, shown })
+        let signer = signer.fingerprint();
+        Ok(Current { credentials, anchors, signer, shown })
     }
 }
 
@@ -141,7 +168,8 @@ impl Trust {
     /// When no anchor signed the certificate, or they are of different clusters.
     pub fn new(credentials: Credentials, anchors: Anchors) -> Result<Arc<Trust>, TrustError> {
         let current = Current::new(credentials, Arc::new(anchors))?;
-        Ok(Arc::new(Trust { current: RwLock::new(Arc::new(current)) }))
+        let revoked = RwLock::default();
+        Ok(Arc::new(Trust { current: RwLock::new(Arc::new(current)), revoked }))
     }
 
     /// Shows another certificate from now on, of the same host or person. A person's role may be another one.
@@ -174,6 +202,16 @@ impl Trust {
         Ok(())
     }
 
+    /// Lets these in no more, from the next handshake on.
+    pub fn replace_revoked(&self, revoked: Revoked) {
+        *self.revoked.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(revoked);
+    }
+
+    /// Who is not let in although the certificate is genuine.
+    pub fn revoked(&self) -> Arc<Revoked> {
+        Arc::clone(&self.revoked.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Who this process is.
     pub fn identity(&self) -> Identity {
         self.current().credentials.identity.clone()
@@ -187,6 +225,11 @@ impl Trust {
     /// The certificate that is shown now.
     pub fn certificate(&self) -> Certificate {
         self.current().credentials.certificate.clone()
+    }
+
+    /// The authority that signed the certificate that is shown now.
+    pub fn signer(&self) -> Fingerprint {
+        self.current().signer
     }
 
     fn current(&self) -> Arc<Current> {

@@ -8,7 +8,7 @@ use crate::certificate::{Certificate, CertificateError, Subject};
 use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
 use crate::refusal::Refusal;
-use crate::trust::Trust;
+use crate::trust::{Revoked, Trust};
 use base::{ClusterId, HostId};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{ring, verify_tls13_signature};
@@ -49,9 +49,9 @@ impl Expected {
     }
 }
 
-/// Verifies what a side of a connection shows: first that it is genuine, then that it is the one expected.
+/// Verifies what a side of a connection shows: first that it is genuine, then that it still counts and is the one expected.
 fn verify(
-    anchors: &Anchors,
+    (anchors, revoked): (&Anchors, &Revoked),
     expected: Expected,
     side: Side,
     shown: &CertificateDer<'_>,
@@ -65,6 +65,9 @@ fn verify(
     })?;
     let certificate = Certificate::read(shown).map_err(Refusal::NoIdentity)?;
     let identity = certificate.identity().ok_or(Refusal::NoIdentity(CertificateError::NoIdentity))?;
+    if revoked.covers(identity, certificate.issued_ns()) {
+        return Err(Refusal::Revoked { found: identity.to_string() }.into());
+    }
     Ok(expected.check(identity, anchors.cluster())?)
 }
 
@@ -121,7 +124,8 @@ impl ClientCertVerifier for ClientsVerifier {
         _between: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        verify(&self.trust.anchors(), self.expected, Side::Client, shown, now)?;
+        let believed = (&*self.trust.anchors(), &*self.trust.revoked());
+        verify(believed, self.expected, Side::Client, shown, now)?;
         Ok(ClientCertVerified::assertion())
     }
 
@@ -174,10 +178,13 @@ impl ServerCertVerifier for ServersVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match &self.believed {
-            Believed::Known(trust) => verify(&trust.anchors(), self.expected, Side::Server, shown, now)?,
+            Believed::Known(trust) => {
+                let believed = (&*trust.anchors(), &*trust.revoked());
+                verify(believed, self.expected, Side::Server, shown, now)?;
+            }
             Believed::ByFingerprint(print) => {
                 let anchors = authority_with(*print, between)?;
-                verify(&anchors, self.expected, Side::Server, shown, now)?;
+                verify((&anchors, &Revoked::default()), self.expected, Side::Server, shown, now)?;
             }
         }
         Ok(ServerCertVerified::assertion())

@@ -2,7 +2,8 @@
 
 use super::world::*;
 use crate::{
-    Anchors, Credentials, Expected, Fingerprint, Identity, Refusal, Role, Trust, TrustError, peer_identity,
+    Anchors, Credentials, Expected, Fingerprint, Identity, Refusal, Revoked, Role, Trust, TrustError,
+    peer_identity,
 };
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
@@ -74,6 +75,43 @@ fn a_renewed_certificate_is_shown_from_the_next_connection_on() {
     server.replace_credentials(next_1).expect("the same host");
     client.replace_credentials(next_2).expect("the same host");
     assert_eq!(seen(), expected);
+}
+
+#[test]
+fn who_was_taken_out_is_out_at_the_next_connection_on_either_side_and_in_with_a_new_certificate() {
+    let authority = authority(CLUSTER);
+    let (server, client) = (member(&authority, host(CLUSTER, 1)), member(&authority, host(CLUSTER, 2)));
+    let ann = member(&authority, person(CLUSTER, Role::Admin));
+    let to_server = Arc::new(client_of(&client, Expected::AnyHost));
+    let by_ann = Arc::new(client_of(&ann, Expected::AnyHost));
+    let at_server = Arc::new(server_of(&server, Expected::Member));
+    let since = |trust: &Trust| trust.certificate().issued_ns();
+    let name = ann.identity().name().clone();
+    // Others are not meant, and neither are certificates that were made later.
+    let mut revoked = Revoked::default();
+    revoked.hosts.insert(base::HostId(3), u64::MAX);
+    revoked.hosts.insert(base::HostId(2), since(&client) - 1);
+    revoked.people.insert("bob".parse().expect("a name"), u64::MAX);
+    server.replace_revoked(revoked.clone());
+    shake_shared(&to_server, &at_server).expect_good();
+    shake_shared(&by_ann, &at_server).expect_good();
+    revoked.hosts.insert(base::HostId(2), since(&client));
+    revoked.people.insert(name, since(&ann));
+    server.replace_revoked(revoked);
+    for config in [&to_server, &by_ann] {
+        let refusal = shake_shared(config, &at_server).refused_by_server();
+        assert!(matches!(refusal, Refusal::Revoked { .. }), "{refusal}");
+        tells(&refusal, &["was taken out", "new token"]);
+    }
+    let later = now() + std::time::Duration::from_secs(1);
+    client.replace_credentials(issued(&authority, &grant(host(CLUSTER, 2)), later)).expect("the same host");
+    shake_shared(&to_server, &at_server).expect_good();
+    // A client looks too.
+    let mut revoked = Revoked::default();
+    revoked.hosts.insert(base::HostId(1), since(&server));
+    client.replace_revoked(revoked);
+    let refusal = shake_shared(&to_server, &at_server).refused_by_client();
+    assert!(matches!(refusal, Refusal::Revoked { .. }), "{refusal}");
 }
 
 #[test]
