@@ -48,6 +48,11 @@ impl fmt::Debug for TlsIdentity {
 }
 
 impl TlsIdentity {
+    /// With a configuration that was made elsewhere.
+    pub fn new(config: Arc<ServerConfig>) -> TlsIdentity {
+        TlsIdentity { config }
+    }
+
     /// From PEM: the server's certificate with the chain after it, its key, and, if clients must show a certificate, the
     /// authorities that sign theirs.
     ///
@@ -139,6 +144,11 @@ impl Secure {
             vectors: Vec::new(),
             pending: Vec::new(),
         }
+    }
+
+    /// What the client showed, once the handshake is over.
+    pub(crate) fn client_certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        self.connection.peer_certificates()
     }
 
     /// Ciphertext is taken while the conversation wants bytes and those at hand are used up.

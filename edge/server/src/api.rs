@@ -1,10 +1,13 @@
 //! The HTTP API under `/api/v1`, its OpenAPI document, and `/metrics`.
 //!
-//! Handlers only translate: what is done is `control`'s. There is no authentication, so it listens on unix sockets and
-//! loopback alone; a browser's page from elsewhere is kept out by the `Host` header and by asking for a JSON content type.
+//! Handlers only translate: what is done is `control`'s, and who may ask for it is told by `access`. Where no certificate is
+//! shown (unix sockets, loopback of a host that has none), a browser's page from elsewhere is kept out by the `Host` header
+//! and by asking for a JSON content type.
 
+pub mod access;
 mod handlers;
 pub mod metrics;
+pub mod serve;
 #[cfg(test)]
 pub mod tests;
 pub mod types;
@@ -12,8 +15,9 @@ pub mod types;
 use crate::control::Control;
 use crate::failure::{Code, Failure};
 use crate::limits::BODY_BYTES_MAX;
+use access::Caller;
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
@@ -57,6 +61,14 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::policies, handlers::create_policy))
         .routes(routes!(handlers::policy, handlers::delete_policy))
         .routes(routes!(handlers::top))
+        .routes(routes!(handlers::make_token))
+        .routes(routes!(handlers::join))
+        .routes(routes!(handlers::certificates))
+        .routes(routes!(handlers::renew_all))
+        .routes(routes!(handlers::renew_host))
+        .routes(routes!(handlers::add_authority))
+        .routes(routes!(handlers::drop_authority))
+        .routes(routes!(handlers::remove_person))
 }
 
 /// The OpenAPI document.
@@ -72,6 +84,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/metrics", get(metrics::metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
+        .layer(middleware::from_fn_with_state(Arc::clone(&control), access::admit))
         .layer(middleware::from_fn(only_local_pages))
         .with_state(control)
 }
@@ -86,8 +99,14 @@ async fn not_allowed(uri: Uri) -> Failure {
 }
 
 /// Refuses requests whose `Host` is a foreign name: a page whose name was pointed at this host.
-async fn only_local_pages(request: Request, next: Next) -> Response {
-    if let Some(host) = request.headers().get(header::HOST)
+/// Who shows a certificate is no page.
+async fn only_local_pages(
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if caller == Caller::Local
+        && let Some(host) = request.headers().get(header::HOST)
         && !host.to_str().is_ok_and(is_local)
     {
         let text = String::from_utf8_lossy(host.as_bytes()).into_owned();

@@ -3,11 +3,13 @@
 //! Every command but `host` and `demo` is a client of the API. Everything that is shown can also be had as JSON. Failures go to the
 //! standard error output and decide the exit code.
 
+mod attach;
 mod cluster;
 mod devices;
 mod disks;
 mod hosts;
 mod measure;
+mod members;
 mod policies;
 #[cfg(test)]
 mod tests;
@@ -23,16 +25,18 @@ pub use transfer::import_image;
 
 use crate::client::Client;
 use crate::failure::{Code, Failure};
+use crate::security;
 use base::units::parse_bytes;
 use clap::{Args, Parser, Subcommand};
 use lab::commands::{LabCommand, LensOptions};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 something broke (of `health`: needs attention), 2 not well formed, 3 refused as things are, 4 does not exist, 5 exists already or
-changed meanwhile, 6 no host answers.
+changed meanwhile, 6 no host answers, 7 not allowed.
 
 Sizes: 512, 4K, 10GiB, 1.5T; units are powers of 1024.";
 
@@ -40,9 +44,12 @@ Sizes: 512, 4K, 10GiB, 1.5T; units are powers of 1024.";
 #[derive(Debug, Parser)]
 #[command(name = "drystone", version, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// Where the host's API is: `unix:PATH` or `127.0.0.1:PORT`.
+    /// Where the host's API is: `https://ADDRESS:PORT`, `unix:PATH` or `127.0.0.1:PORT`.
     #[arg(long, global = true, env = "DRYSTONE_API", value_name = "ADDRESS")]
     api: Option<String>,
+    /// The folder with the certificate to show there [default: drystone/identity in the user's data directory].
+    #[arg(long, global = true, env = "DRYSTONE_IDENTITY", value_name = "DIR")]
+    identity: Option<PathBuf>,
     /// Print JSON.
     #[arg(long, global = true)]
     pub json: bool,
@@ -64,12 +71,19 @@ pub enum Command {
     /// Virtual disks.
     #[command(subcommand)]
     Disk(disks::DiskCommand),
+    /// How guests attach to a disk: its address, and text to paste into QEMU, libvirt, Proxmox.
+    Attach(attach::AttachOptions),
     /// Policies.
     #[command(subcommand)]
     Policy(policies::PolicyCommand),
     /// The cluster as a whole: settings, balance.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
+    /// People who work with the cluster.
+    #[command(subcommand)]
+    Person(members::PersonCommand),
+    /// Get your certificate with a token.
+    Login(members::LoginOptions),
     /// What is wrong, and what to do about it. Exit code 1 if something needs attention.
     Health,
     /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
@@ -140,6 +154,8 @@ pub struct HostOptions {
 pub struct Shell<'a> {
     /// The host.
     pub client: Client,
+    /// The folder of the identity, if one was named.
+    pub identity: Option<PathBuf>,
     /// Whether JSON is wanted.
     pub json: bool,
     /// Where answers go.
@@ -216,7 +232,8 @@ impl Shell<'_> {
 pub fn run(cli: Cli) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     let mut shell = Shell {
-        client: find_api(cli.api.as_deref())?,
+        client: find_api(cli.api.as_deref(), cli.identity.as_deref())?,
+        identity: cli.identity,
         json: cli.json,
         out: &mut out,
         interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
@@ -236,8 +253,14 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
     match command {
         Command::Device(command) => devices::run(shell, command).await,
         Command::Disk(command) => disks::run(shell, command).await,
+        Command::Attach(options) => attach::run(shell, &options).await,
         Command::Policy(command) => policies::run(shell, command).await,
         Command::Cluster(command) => cluster::run(shell, command).await,
+        Command::Person(command) => members::person(shell, command).await,
+        Command::Login(options) => {
+            let folder = shell.identity.clone();
+            members::login(shell, &options, folder).await
+        }
         Command::Health => cluster::health(shell).await,
         Command::Status => devices::status(shell).await,
         Command::Events => hosts::events(shell).await,
@@ -256,15 +279,31 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
 }
 
 /// The API that is named, or else one whose socket stands at a usual place.
-fn find_api(named: Option<&str>) -> Result<Client, Failure> {
+fn find_api(named: Option<&str>, identity: Option<&Path>) -> Result<Client, Failure> {
     if let Some(named) = named {
-        return Client::parse(named);
+        return Client::parse(named, || identity_in(identity));
     }
     let places = usual_data_dirs();
     let sockets = places.iter().map(|folder| folder.join("api.sock"));
     let found = sockets.clone().find(|path| path.exists());
+    let folder = identity.map(Path::to_owned).or_else(security::usual_folder);
+    if let Some(known) = folder.filter(|_| found.is_none()).and_then(|folder| members::known_api(&folder)) {
+        return Client::parse(&known, || identity_in(identity));
+    }
     let first = sockets.into_iter().next();
     found.or(first).map(Client::Unix).ok_or_else(|| Failure::new(Code::Unreachable, "no host is known"))
+}
+
+/// What is shown to hosts and believed of them: from the folder that is named, or the usual one.
+fn identity_in(named: Option<&Path>) -> Result<Arc<trust::Trust>, Failure> {
+    let folder = named.map(Path::to_owned).or_else(security::usual_folder);
+    let folder =
+        folder.ok_or_else(|| Failure::usage("no folder of an identity is known: name it with --identity"))?;
+    trust::Store::new(folder).load().map_err(|error| {
+        security::failed("read your identity", &error).hint(
+            "have an admin make a token for you (`drystone person token NAME`), then `drystone login TOKEN`",
+        )
+    })
 }
 
 /// Where hosts usually have their data directory.

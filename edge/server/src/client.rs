@@ -1,9 +1,11 @@
-//! The way from the command line to a host's API: HTTP over a unix socket or loopback TCP, one request per connection.
+//! The way to a host's API: HTTP over a unix socket, loopback, or TLS with a certificate of the cluster; one request per
+//! connection.
 //!
 //! Has no rights of its own. Must never wait for ever: a host that accepts and does not answer is told as such.
 
 use crate::failure::{Code, Failure};
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT};
+use crate::security;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
@@ -12,17 +14,37 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use trust::{Expected, Fingerprint, Refusal, Trust};
 
 /// Where a host's API is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Client {
     /// A unix socket.
     Unix(PathBuf),
-    /// `address:port`.
+    /// `address:port` of this machine, not encrypted.
     Tcp(String),
+    /// `address:port`, encrypted, and both sides show certificates.
+    Tls {
+        /// Where.
+        address: String,
+        /// What is shown and believed.
+        trust: Arc<Trust>,
+        /// Who must answer.
+        expected: Expected,
+    },
+    /// The same for somebody who has a join token and no certificate yet.
+    Joining {
+        /// Where.
+        address: String,
+        /// The authority that must have signed the certificate of who answers.
+        authority: Fingerprint,
+    },
 }
 
 impl fmt::Display for Client {
@@ -30,18 +52,27 @@ impl fmt::Display for Client {
         match self {
             Client::Unix(path) => write!(f, "unix:{}", path.display()),
             Client::Tcp(address) => f.write_str(address),
+            Client::Tls { address, .. } | Client::Joining { address, .. } => write!(f, "https://{address}"),
         }
     }
 }
 
 impl Client {
-    /// Reads `unix:PATH`, a path with a slash, `http://127.0.0.1:8000` or `127.0.0.1:8000`.
+    /// Reads `https://10.0.0.1:7443`, `unix:PATH`, a path with a slash, `http://127.0.0.1:8000` or `127.0.0.1:8000`.
+    /// `identity` gives what is shown where both sides show certificates.
     ///
     /// # Errors
-    /// When it is none of these.
-    pub fn parse(text: &str) -> Result<Client, Failure> {
+    /// When it is none of these, or there is no identity for it.
+    pub fn parse(
+        text: &str,
+        identity: impl FnOnce() -> Result<Arc<Trust>, Failure>,
+    ) -> Result<Client, Failure> {
         if let Some(path) = text.strip_prefix("unix:") {
             return Ok(Client::Unix(PathBuf::from(path)));
+        }
+        if let Some(address) = text.strip_prefix("https://") {
+            let address = address.trim_end_matches('/').to_owned();
+            return Ok(Client::Tls { address, trust: identity()?, expected: Expected::AnyHost });
         }
         if let Some(address) = text.strip_prefix("http://") {
             return Ok(Client::Tcp(address.trim_end_matches('/').to_owned()));
@@ -52,7 +83,7 @@ impl Client {
         match text.rsplit_once(':') {
             Some((_, port)) if port.parse::<u16>().is_ok() => Ok(Client::Tcp(text.to_owned())),
             _ => Err(Failure::usage(format!(
-                "`{text}` is not the address of an API: `unix:PATH` and `127.0.0.1:8000` are"
+                "`{text}` is not the address of an API: `https://ADDRESS:PORT`, `unix:PATH` and `127.0.0.1:8000` are"
             ))),
         }
     }
@@ -126,9 +157,16 @@ impl Client {
                     exchange(UnixStream::connect(path).await.map_err(|error| self.silent(error))?, request)
                         .await
                 }
-                Client::Tcp(address) => {
-                    exchange(TcpStream::connect(address).await.map_err(|error| self.silent(error))?, request)
-                        .await
+                Client::Tcp(address) => exchange(self.connect(address).await?, request).await,
+                Client::Tls { address, trust, expected } => {
+                    let config = trust::client_config(trust, *expected, security::clock());
+                    let config = config.map_err(|error| security::failed("encrypt", &error))?;
+                    exchange(self.encrypt(address, config).await?, request).await
+                }
+                Client::Joining { address, authority } => {
+                    let config = trust::joining_client_config(*authority, security::clock());
+                    let config = config.map_err(|error| security::failed("encrypt", &error))?;
+                    exchange(self.encrypt(address, config).await?, request).await
                 }
             }
         });
@@ -138,6 +176,23 @@ impl Client {
         }
     }
 
+    async fn connect(&self, address: &str) -> Result<TcpStream, Failure> {
+        TcpStream::connect(address).await.map_err(|error| self.silent(error))
+    }
+
+    async fn encrypt(
+        &self,
+        address: &str,
+        config: rustls::ClientConfig,
+    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
+        let stream = self.connect(address).await?;
+        let connected = TlsConnector::from(Arc::new(config)).connect(trust::server_name(), stream).await;
+        connected.map_err(|error| match refusal_in(&error) {
+            Some(refusal) => denied(self, &refusal),
+            None => self.silent(error),
+        })
+    }
+
     fn silent(&self, error: impl fmt::Display) -> Failure {
         Failure::new(Code::Unreachable, format!("no host answers at {self}: {error}")).hint(
             "start one with `drystone host --config FILE`, or say where it is with --api or DRYSTONE_API",
@@ -145,18 +200,34 @@ impl Client {
     }
 }
 
+/// Why one side refused the other, if an error tells of that.
+pub fn refusal_in(error: &io::Error) -> Option<Refusal> {
+    Refusal::of(error.get_ref()?.downcast_ref::<rustls::Error>()?)
+}
+
+fn denied(client: &Client, refusal: &Refusal) -> Failure {
+    Failure::new(Code::Denied, format!("talk to {client}: {refusal}"))
+}
+
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     request: Request<Full<Bytes>>,
 ) -> Result<(hyper::StatusCode, Vec<u8>), Failure> {
-    let broke = |error: &dyn fmt::Display| Failure::failed("talk to the host", error);
+    let broke = |error: &hyper::Error| {
+        // A server that refuses a certificate of TLS 1.3 says so after the handshake has ended here.
+        let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+        match io.and_then(refusal_in) {
+            Some(refusal) => Failure::new(Code::Denied, format!("talk to the host: {refusal}")),
+            None => Failure::failed("talk to the host", error),
+        }
+    };
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broke(&error))?;
     let connection = tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(|error| broke(&error))?;
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let bytes = body.map_err(|error| broke(&error))?.to_bytes().to_vec();
+    let bytes = body.map_err(|error| Failure::failed("talk to the host", error))?.to_bytes().to_vec();
     connection.abort();
     Ok((status, bytes))
 }

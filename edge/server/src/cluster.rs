@@ -10,6 +10,7 @@ mod follow;
 mod gather;
 mod hosts;
 mod keeper;
+pub mod members;
 mod progress;
 mod repair;
 mod settings;
@@ -21,18 +22,20 @@ pub use gather::{Locals, used_bytes_of};
 pub use status::{HostCondition, subject_name};
 pub use view::View;
 
+use crate::api::serve::address_of;
 use crate::config::{ClusterConfig, Config};
 use crate::control::listen_text;
-use crate::directory::shared::record::{ClusterDisk, ClusterHost, HOSTS};
+use crate::directory::shared::record::{Believed, ClusterDisk, ClusterHost, HOSTS};
 use crate::directory::shared::{Changes, Outcome, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
-    ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Notice,
+    ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
 };
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
+use crate::security::Security;
 use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
-use base::{ComponentId, DiskId, GroupId, HostId, NodeId};
+use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use keeper::Keeper;
 use placement::DeviceSpace;
 use progress::Progress;
@@ -54,6 +57,8 @@ pub struct Cluster {
     /// What happened to the disks that this host owned.
     pub events: EventLog,
     directory: Shared,
+    /// This host's certificate; nothing in a cluster whose hosts have none.
+    security: Option<Arc<Security>>,
     engine: EngineHandle,
     config: Config,
     fault_domain: Option<String>,
@@ -70,13 +75,18 @@ pub struct Cluster {
 pub struct Found {
     directory: Shared,
     changes: Changes,
+    security: Option<Arc<Security>>,
 }
 
 /// Waits for the directory that the configuration names, and checks that the host belongs to its cluster.
 ///
 /// # Errors
 /// When it does not answer for long, or belongs to another cluster.
-pub async fn find(config: &ClusterConfig, own: &Directory) -> Result<Found, Failure> {
+pub async fn find(
+    config: &ClusterConfig,
+    own: &Directory,
+    security: Option<Arc<Security>>,
+) -> Result<Found, Failure> {
     let directory = Shared::at(&config.directory)?;
     let until = Instant::now() + DIRECTORY_PATIENCE;
     let changes = loop {
@@ -96,8 +106,43 @@ pub async fn find(config: &ClusterConfig, own: &Directory) -> Result<Found, Fail
         ))
         .hint("correct [cluster] directory, or give the host a data_dir and devices of its own"));
     }
+    check_certificate(security.as_deref(), &changes, cluster)?;
     own.set_cluster(cluster)?;
-    Ok(Found { directory, changes })
+    Ok(Found { directory, changes, security })
+}
+
+/// Refuses a host without a certificate where hosts have some, and one whose certificate counts no more.
+fn check_certificate(
+    security: Option<&Security>,
+    changes: &Changes,
+    cluster: ClusterId,
+) -> Result<(), Failure> {
+    let mut believed = Believed::default();
+    for entry in &changes.entries {
+        believed.put(entry).map_err(|why| Failure::failed("read the directory", why))?;
+    }
+    match (security, &believed.authorities) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => Err(Failure::refused("the hosts of this cluster have certificates, and this one has none")
+            .hint("have a token made with `drystone host token` on one of them, then `drystone host join --config FILE TOKEN` here")),
+        (Some(security), _) if security.cluster() != cluster => Err(Failure::refused(format!(
+            "this host's certificate is of cluster {}, and the directory of cluster {cluster}",
+            security.cluster()
+        ))
+        .hint("correct [cluster], or give the host a data_dir of its own")),
+        (Some(security), _) => {
+            let (who, shown) = (security.trust.identity(), security.trust.certificate());
+            security.trust.replace_revoked(believed.revoked());
+            if believed.revoked().covers(&who, shown.issued_ns()) {
+                return Err(Failure::refused(format!("{who} was taken out of its cluster"))
+                    .hint("join again with a new token and a data_dir and devices of its own"));
+            }
+            if let Some((_, record)) = &believed.authorities {
+                security.believe(&record.pem())?;
+            }
+            Ok(())
+        }
+    }
 }
 
 impl Cluster {
@@ -119,6 +164,7 @@ impl Cluster {
             node: NodeId { host: me, shard: 0 },
             incarnation,
             listen: settings.peers,
+            tls: found.security.as_ref().map(|security| security.peer_tls()).transpose()?,
             buffer_bytes: config.peer_buffer_bytes(),
             prefers_local: settings.prefers_local,
             groups: groups_of(&found.changes, me),
@@ -132,6 +178,7 @@ impl Cluster {
             peers,
             events: EventLog::default(),
             directory: found.directory,
+            security: found.security,
             engine,
             config: config.clone(),
             fault_domain: settings.fault_domain.clone(),
@@ -179,6 +226,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).clean_up());
         tokio::spawn(Arc::clone(self).keep());
         tokio::spawn(Arc::clone(self).keep_sizes());
+        tokio::spawn(Arc::clone(self).keep_certificate());
         Ok(())
     }
 
@@ -328,7 +376,7 @@ impl Cluster {
             peer_addresses: vec![address.to_string()],
             incarnation: self.incarnation,
         };
-        let api: Vec<String> = self.config.http.iter().map(listen_text).collect();
+        let api: Vec<String> = self.config.http.iter().map(|listen| self.api_text(listen)).collect();
         ClusterHost {
             record: HostRecord {
                 id: self.me,
@@ -345,6 +393,17 @@ impl Cluster {
             api,
             nbd: self.config.nbd.iter().map(listen_text).collect(),
             nbd_tls: self.config.tls.as_ref().is_some_and(|tls| tls.required),
+            certificate: self.certificate(),
+        }
+    }
+
+    /// Where clients of the API connect: with the address that other hosts know where it is every one.
+    fn api_text(&self, listen: &Listen) -> String {
+        match (listen, &self.security, self.peers.first()) {
+            (Listen::Tcp(address), Some(_), Some(known)) => {
+                format!("https://{}", address_of(*address, known.ip()))
+            }
+            _ => listen_text(listen),
         }
     }
 }

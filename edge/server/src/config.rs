@@ -305,7 +305,6 @@ impl Config {
                 )));
             }
         }
-        self.check_listen()?;
         self.check_cluster()?;
         self.groups.iter().try_for_each(check_group)?;
         let mut paths: Vec<&PathBuf> = self.groups.iter().flat_map(paths_of).collect();
@@ -316,35 +315,14 @@ impl Config {
         }
     }
 
-    /// Only loopback without authentication: design, section 7, security.
-    fn check_listen(&self) -> Result<(), Failure> {
-        let remote = |listen: &&Listen| matches!(listen, Listen::Tcp(address) if !address.ip().is_loopback());
-        if let Some(Listen::Tcp(address)) = self.http.iter().find(remote) {
-            return Err(Failure::usage(format!(
-                "[listen] http = \"{address}\" would let everybody in: the API has no authentication yet"
-            ))
-            .hint("use a loopback address or a unix socket, and reach it through ssh"));
-        }
-        let authenticated =
-            self.tls.as_ref().is_some_and(|tls| tls.required && tls.client_authorities.is_some());
-        match self.nbd.iter().find(remote) {
-            Some(Listen::Tcp(address)) if !authenticated => Err(Failure::usage(format!(
-                "[listen] nbd = \"{address}\" would let everybody in: clients from elsewhere need a certificate"
-            ))
-            .hint("set [tls] with required = true and client_authorities, or use a loopback address")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Until hosts prove to each other who they are, they must be on one machine: design, section 7, security.
     fn check_cluster(&self) -> Result<(), Failure> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        if !cluster.peers.ip().is_loopback() {
+        if cluster.peers.ip().is_unspecified() {
             return Err(Failure::usage(format!(
-                "[cluster] peers = \"{}\" would let everybody in: hosts do not prove yet who they are",
+                "[cluster] peers = \"{}\" does not say where other hosts connect",
                 cluster.peers
             ))
-            .hint("use a loopback address"));
+            .hint("name the address of this machine that other hosts reach"));
         }
         if !(1..=SHARDS_MAX).contains(&cluster.shards) {
             return Err(Failure::usage(format!(
@@ -376,10 +354,10 @@ impl Config {
     /// What the engine needs of it.
     pub fn settings(&self, cluster: Option<base::ClusterId>) -> Settings {
         Settings {
-            host_name: self.name.clone(),
             cluster,
             nbd: self.nbd.clone(),
             tls: self.tls.clone(),
+            cluster_tls: None,
             buffer_bytes: self.buffer_bytes - self.peer_buffer_bytes(),
             table_bytes: self.table_bytes,
             scrub_bytes_per_second: self.scrub_bytes_per_second,

@@ -8,6 +8,7 @@ mod cluster;
 mod devices;
 mod disks;
 mod health;
+mod members;
 mod policies;
 pub mod start;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::directory::{Directory, Records};
 use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
+use crate::security::Security;
 use base::{ComponentId, DiskId};
 use placement::DeviceSpace;
 use std::collections::BTreeMap;
@@ -37,6 +39,8 @@ pub struct Control {
     directory: Directory,
     /// On a host among others.
     pub cluster: Option<Arc<Cluster>>,
+    /// This host's certificate, if it has one.
+    pub security: Option<Arc<Security>>,
     sampler: Arc<Sampler>,
     /// Disks that could not be opened, and why.
     unavailable: Mutex<BTreeMap<DiskId, String>>,

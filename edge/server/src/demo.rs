@@ -108,8 +108,10 @@ async fn show(host: &Host, folder: &Path, options: &DemoOptions, json: bool) -> 
     let mut stdout = std::io::stdout();
     let client = Client::Unix(folder.join("api.sock"));
     let out: &mut dyn Write = if json { &mut quiet } else { &mut stdout };
-    let mut demo =
-        Demo { shell: Shell { client, json: false, out, interactive: false }, folder: folder.to_owned() };
+    let mut demo = Demo {
+        shell: Shell { client, identity: None, json: false, out, interactive: false },
+        folder: folder.to_owned(),
+    };
     let view = host.control.host_view().await?;
     let capacity: u64 =
         view.groups.iter().flat_map(|group| &group.devices).map(|device| device.capacity_bytes).sum();

@@ -18,6 +18,7 @@ mod shards;
 mod tests;
 
 pub use cluster::{ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure};
+pub use peers::PeerTls;
 pub use shards::{SHARDS_MAX, start};
 
 use base::{ClusterId, DeviceId, DiskId, GroupId};
@@ -30,16 +31,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What the engine is started with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
-    /// Name of the host, for messages.
-    pub host_name: String,
     /// The cluster that the host belongs to; `None` before the first device was opened or formatted.
     pub cluster: Option<ClusterId>,
     /// Where NBD clients connect.
     pub nbd: Vec<Listen>,
     /// Encryption of NBD over TCP; `None`: not offered.
     pub tls: Option<TlsFiles>,
+    /// What encrypts NBD over TCP with the certificates of the cluster, where `tls` names no others: for its members alone.
+    pub cluster_tls: Option<Arc<rustls::ServerConfig>>,
     /// Most bytes of memory in block buffers.
     pub buffer_bytes: u64,
     /// Most bytes of memory in descriptors and checksums.

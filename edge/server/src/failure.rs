@@ -24,13 +24,22 @@ pub enum Code {
     Conflict,
     /// No host answers.
     Unreachable,
+    /// Who asks is not known, or may not do this.
+    Denied,
 }
 
 impl Code {
     /// All codes, for tests that go through them.
     #[cfg(test)]
-    pub const ALL: [Code; 6] =
-        [Code::Failed, Code::Usage, Code::Refused, Code::NotFound, Code::Conflict, Code::Unreachable];
+    pub const ALL: [Code; 7] = [
+        Code::Failed,
+        Code::Usage,
+        Code::Refused,
+        Code::NotFound,
+        Code::Conflict,
+        Code::Unreachable,
+        Code::Denied,
+    ];
 
     /// The exit code of the command line.
     pub fn exit(self) -> u8 {
@@ -41,6 +50,7 @@ impl Code {
             Code::NotFound => 4,
             Code::Conflict => 5,
             Code::Unreachable => 6,
+            Code::Denied => 7,
         }
     }
 
@@ -53,6 +63,7 @@ impl Code {
             Code::NotFound => 404,
             Code::Conflict => 409,
             Code::Unreachable => 503,
+            Code::Denied => 403,
         }
     }
 }

@@ -4,6 +4,8 @@
 //! and the devices are left as a clean start wants them.
 
 use crate::api;
+use crate::api::access::Caller;
+use crate::api::serve::TlsListener;
 use crate::cli::HostOptions;
 use crate::cluster;
 use crate::config::Config;
@@ -14,6 +16,7 @@ use crate::engine::{self, EngineError, EngineHandle, Listen, Settings};
 use crate::failure::Failure;
 use crate::limits::STOP_WAIT;
 use crate::lock::{self, Lock};
+use crate::security::{self, Security};
 use axum::Router;
 use base::HostId;
 use std::fs::Permissions;
@@ -96,13 +99,16 @@ impl Host {
     pub async fn start(config: Config, start_engine: StartEngine) -> Result<Host, Failure> {
         let lock = lock::take(&config.data_dir)?;
         let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
-        let settings = config.settings(directory.cluster()?);
+        let security = Security::load(&config.data_dir)?;
+        security::check_listeners(&config, security.is_some())?;
+        let nbd_tls = security.as_ref().map(|security| security.nbd_tls()).transpose()?;
+        let settings = Settings { cluster_tls: nbd_tls, ..config.settings(directory.cluster()?) };
         let found = match &config.cluster {
-            Some(cluster) => Some(cluster::find(cluster, &directory).await?),
+            Some(cluster) => Some(cluster::find(cluster, &directory, security.clone()).await?),
             None => None,
         };
         let (handle, engine) = start_engine(settings)?;
-        let control = match Control::start(config, directory, found, handle.clone()).await {
+        let control = match Control::start(config, directory, found, security, handle.clone()).await {
             Ok(control) => control,
             Err(failure) => {
                 // The devices that were opened are left clean.
@@ -137,6 +143,7 @@ impl Host {
             let _ = stop.wait_for(|stop| *stop).await;
         };
         let what = listen_text(listen);
+        let service = router.into_make_service_with_connect_info::<Caller>();
         let ended = move |result: std::io::Result<()>| {
             if let Err(error) = result {
                 tracing::error!("the API at {what} ended: {error}");
@@ -145,13 +152,22 @@ impl Host {
         self.servers.push(match listen {
             Listen::Tcp(address) => {
                 let listener = TcpListener::bind(address).await.map_err(failed)?;
-                let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
-                tokio::spawn(async move { ended(server.await) })
+                match &self.control.security {
+                    Some(security) => {
+                        let listener = TlsListener::new(listener, security.api_tls()?);
+                        let server = axum::serve(listener, service).with_graceful_shutdown(stopped);
+                        tokio::spawn(async move { ended(server.await) })
+                    }
+                    None => {
+                        let server = axum::serve(listener, service).with_graceful_shutdown(stopped);
+                        tokio::spawn(async move { ended(server.await) })
+                    }
+                }
             }
             Listen::Unix(path) => {
                 let listener = bind_unix(path).await.map_err(failed)?;
                 self.sockets.push(path.clone());
-                let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
+                let server = axum::serve(listener, service).with_graceful_shutdown(stopped);
                 tokio::spawn(async move { ended(server.await) })
             }
         });

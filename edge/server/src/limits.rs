@@ -80,3 +80,17 @@ pub const DELETION_RETRY: Duration = Duration::from_secs(60);
 pub const HOST_ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// How long the command line waits for an answer: a shrink or a deletion of 64 TiB may take a while.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(120);
+/// Connections of clients of the API over TLS at once, with those that do not finish the handshake.
+pub const API_CONNECTIONS_MAX: usize = 512;
+/// How long such a connection may take until it is known whose it is.
+pub const API_GREETING_WAIT: Duration = Duration::from_secs(5);
+/// How long a connection of somebody without a certificate lasts: long enough to redeem a join token.
+pub const API_STRANGER_WAIT: Duration = Duration::from_secs(30);
+/// How often a host looks whether it needs another certificate.
+pub const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
+/// Join tokens that are good at once; another is refused.
+pub const TOKENS_MAX: usize = 1000;
+/// How long a new authority waits until all hosts believe it.
+pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
+/// How long a join token is good for if nothing else is said.
+pub const TOKEN_LIFETIME: Duration = Duration::from_secs(3600);

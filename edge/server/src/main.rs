@@ -4,6 +4,7 @@ mod api;
 mod cli;
 mod client;
 mod cluster;
+mod complaints;
 mod config;
 mod control;
 mod demo;
@@ -17,6 +18,7 @@ mod limits;
 mod lock;
 mod name;
 mod sampler;
+mod security;
 
 use clap::Parser;
 use failure::Failure;

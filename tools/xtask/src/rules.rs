@@ -145,6 +145,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "smallvec",
             "thiserror",
             "tokio",
+            "tokio-rustls",
             "toml",
             "tracing",
             "tracing-subscriber",

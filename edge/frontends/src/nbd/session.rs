@@ -8,6 +8,7 @@ use crate::IoVec;
 use crate::tls::{Secure, TlsIdentity};
 use base::Pool;
 use base::request::Outcome;
+use rustls::pki_types::CertificateDer;
 use std::rc::Rc;
 
 /// Whether clients may or must use TLS.
@@ -52,6 +53,11 @@ impl Session {
     /// Whether the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.secure.is_some()
+    }
+
+    /// The certificates that the client showed, its own first, and that were verified; nothing where it had to show none.
+    pub fn client_certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        self.secure.as_ref()?.client_certificates()
     }
 
     /// What went through so far (before encryption).

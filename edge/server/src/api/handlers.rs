@@ -1,18 +1,20 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
+use super::access::Caller;
 use super::types::{
-    AddDevices, AddedDevices, BalanceView, BeginMaintenance, ChangeDisk, ChangeSettings, Confirm,
-    ConfirmHost, CreateDisk, CreatePolicy, DeviceView, DiskSummary, DiskView, EventView, HealthView,
-    HistogramsView, HostSummary, HostView, LocalView, MaintenanceView, PolicyView, RemovedDevice,
-    RemovedHost, Since, TopView,
+    AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
+    CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
+    DiskSummary, DiskView, EventView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer,
+    JoinRequest, LocalView, MaintenanceView, MakeToken, PolicyView, RemovedDevice, RemovedHost, Since,
+    TokenView, TopView,
 };
 use super::{Input, Options};
 use crate::control::Control;
 use crate::directory::shared::record::ClusterSettings;
 use crate::failure::Failure;
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use std::sync::Arc;
 
 type Answer<T> = Result<Json<T>, Failure>;
@@ -200,4 +202,62 @@ pub async fn delete_policy(State(control): Shared, Path(name): Path<String>) -> 
 #[utoipa::path(get, path = "/api/v1/top", responses((status = 200, body = TopView), (status = "default", body = Failure)))]
 pub async fn top(State(control): Shared) -> Answer<TopView> {
     control.top().await.map(Json)
+}
+
+/// Makes a join token for a host or a person. It is shown once.
+#[utoipa::path(post, path = "/api/v1/tokens", request_body = MakeToken, responses((status = 201, body = TokenView), (status = "default", body = Failure)))]
+pub async fn make_token(State(control): Shared, Input(request): Input<MakeToken>) -> Created<TokenView> {
+    Ok((StatusCode::CREATED, Json(control.make_token(request).await?)))
+}
+
+/// Gives somebody a certificate who comes with a join token; no other certificate is needed for it.
+#[utoipa::path(post, path = "/api/v1/join", request_body = JoinRequest, responses((status = 200, body = JoinAnswer), (status = "default", body = Failure)))]
+pub async fn join(State(control): Shared, Input(request): Input<JoinRequest>) -> Answer<JoinAnswer> {
+    control.join(request).await.map(Json)
+}
+
+/// Authorities, the certificates of hosts, and whose count no more.
+#[utoipa::path(get, path = "/api/v1/certificates", responses((status = 200, body = CertificatesView), (status = "default", body = Failure)))]
+pub async fn certificates(State(control): Shared) -> Answer<CertificatesView> {
+    control.certificates().map(Json)
+}
+
+/// Has all hosts take another certificate now.
+#[utoipa::path(post, path = "/api/v1/certificates/renew", responses((status = 204), (status = "default", body = Failure)))]
+pub async fn renew_all(State(control): Shared) -> Result<StatusCode, Failure> {
+    control.renew_all().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives the host that asks its next certificate.
+#[utoipa::path(post, path = "/api/v1/certificates/host", request_body = CertificateRequest, responses((status = 200, body = CertificateAnswer), (status = "default", body = Failure)))]
+pub async fn renew_host(
+    State(control): Shared,
+    Extension(caller): Extension<Caller>,
+    Input(request): Input<CertificateRequest>,
+) -> Answer<CertificateAnswer> {
+    control.renew_host(&caller, &request).map(Json)
+}
+
+/// Makes this host the keeper of a new authority, which signs from now on; its fingerprint.
+#[utoipa::path(post, path = "/api/v1/authorities", responses((status = 201, body = String), (status = "default", body = Failure)))]
+pub async fn add_authority(State(control): Shared) -> Created<String> {
+    Ok((StatusCode::CREATED, Json(control.add_authority().await?)))
+}
+
+/// Believes an authority no more.
+#[utoipa::path(delete, path = "/api/v1/authorities/{fingerprint}", params(("fingerprint" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn drop_authority(
+    State(control): Shared,
+    Path(fingerprint): Path<String>,
+) -> Result<StatusCode, Failure> {
+    control.drop_authority(&fingerprint).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A person's certificates count no more.
+#[utoipa::path(delete, path = "/api/v1/people/{name}", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn remove_person(State(control): Shared, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    control.remove_person(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

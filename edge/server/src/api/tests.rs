@@ -18,10 +18,12 @@ pub async fn api() -> (Client, TempDir) {
     let config = Config::parse(&text, folder.path(), false).expect("a configuration");
     let directory = Directory::open(&directory_path(&config), HostId(1)).expect("a directory");
     let (engine, _) = fake::start();
-    let router = router(Control::start(config, directory, None, engine).await.expect("it starts"));
+    let router = router(Control::start(config, directory, None, None, engine).await.expect("it starts"));
     let socket = folder.path().join("api.sock");
     let listener = tokio::net::UnixListener::bind(&socket).expect("a socket");
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    tokio::spawn(async move {
+        axum::serve(listener, router.into_make_service_with_connect_info::<Caller>()).await
+    });
     (Client::Unix(socket), folder)
 }
 

@@ -4,10 +4,15 @@
 //! later versions; requests refuse fields that they do not know.
 
 mod care;
+mod members;
 
 pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FindingView, FullnessView,
     HealthView, MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+};
+pub use members::{
+    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
+    JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,
 };
 
 use serde::{Deserialize, Serialize};

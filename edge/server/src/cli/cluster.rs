@@ -1,22 +1,21 @@
 //! `cluster` and `health`.
 
+use super::members::{self, CertificateCommand, InitOptions};
 use super::{Shell, seconds, text};
 use crate::api::types::{BalanceView, ChangeSettings, FindingView, HealthView};
-use crate::config::{ClusterConfig, Config, DirectoryPlace};
-use crate::control::{now_seconds, random_bits};
 use crate::directory::shared::record::{BalanceMode, ClusterSettings};
-use crate::directory::shared::{ClusterRecord, InEtcd};
 use crate::failure::{Code, Failure};
-use base::ClusterId;
-use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use clap::{Subcommand, ValueEnum};
 
 /// What can be done with the cluster as a whole.
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Make a cluster: its first record, in the etcd that a host's configuration names. Hosts with the same
-    /// [cluster] are its hosts when they start.
+    /// Make a cluster with this host as its first one: its first records, in the etcd that the host's configuration
+    /// names, and the authority that gives hosts and people their certificates.
     Init(InitOptions),
+    /// Certificates of hosts, and the authorities that give them.
+    #[command(subcommand)]
+    Certificates(CertificateCommand),
     /// Its settings.
     Show,
     /// Change a setting: repair-delay 90m, replacements 16, replacements-per-host 4, balance proactive|reactive|off
@@ -28,17 +27,6 @@ pub enum ClusterCommand {
     },
     /// How even the devices are, and what is done about it.
     Balance,
-}
-
-/// Options of `cluster init`.
-#[derive(Debug, Args)]
-pub struct InitOptions {
-    /// The configuration file of a host that is to be one of it.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
-    /// What people call the cluster [default: the last part of etcd's prefix].
-    #[arg(long)]
-    name: Option<String>,
 }
 
 /// A setting.
@@ -60,7 +48,8 @@ pub enum Setting {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: ClusterCommand) -> Result<(), Failure> {
     match command {
-        ClusterCommand::Init(options) => init(shell, &options).await,
+        ClusterCommand::Init(options) => members::init(shell, &options).await,
+        ClusterCommand::Certificates(command) => members::certificates(shell, command).await,
         ClusterCommand::Show => {
             let settings: ClusterSettings = shell.client.get("/api/v1/cluster/settings").await?;
             shell.show(&settings, settings_text)
@@ -75,27 +64,6 @@ pub async fn run(shell: &mut Shell<'_>, command: ClusterCommand) -> Result<(), F
             shell.show(&balance, balance_text)
         }
     }
-}
-
-async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Failure> {
-    let config = Config::read(&options.config, false)?;
-    let file = options.config.display();
-    let Some(ClusterConfig { directory: DirectoryPlace::Etcd(place), .. }) = config.cluster else {
-        return Err(Failure::usage(format!("{file} names no etcd: a cluster of several machines needs one"))
-            .hint("set [cluster] directory = \"etcd\" and [cluster.etcd] endpoints"));
-    };
-    let by_prefix = || place.prefix.trim_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
-    let name = options.name.clone().unwrap_or_else(by_prefix);
-    crate::name::check_name(&name)?;
-    let id = ClusterId(random_bits()?).to_string();
-    let record = ClusterRecord { id, name, created: now_seconds() };
-    InEtcd::new(&place)?.make(&record).await?;
-    shell.show(&record, |record| {
-        format!(
-            "made the cluster `{}` ({}) in etcd below {}\nstart its hosts: drystone host --config {file}",
-            record.name, record.id, place.prefix
-        )
-    })
 }
 
 fn change_of(setting: Setting, value: &str) -> Result<ChangeSettings, Failure> {

@@ -1,5 +1,6 @@
 //! `host list`, maintenance and removal of hosts, `events`, and orders to the hosts of a demo.
 
+use super::members::{self, JoinOptions};
 use super::{Shell, text};
 use crate::api::types::{
     BeginMaintenance, EventView, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost,
@@ -26,6 +27,14 @@ pub enum HostCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Make a token with which another host becomes one of the cluster: drystone host join TOKEN
+    Token {
+        /// How long the token is good.
+        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = super::seconds)]
+        lifetime: u64,
+    },
+    /// Make this machine a host of a cluster: get its certificate with a token.
+    Join(JoinOptions),
     /// Start a host of a demo, or let it go on after a pause.
     Start(DemoHost),
     /// Tell a host of a demo to end, and wait until it has.
@@ -86,6 +95,8 @@ pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Fail
         HostCommand::List => return list(shell).await,
         HostCommand::Maintenance(options) => return maintenance(shell, options).await,
         HostCommand::Remove { name, yes } => return remove(shell, &name, yes).await,
+        HostCommand::Token { lifetime } => return members::token(shell, None, lifetime).await,
+        HostCommand::Join(options) => return members::join(shell, &options).await,
         HostCommand::Start(host) => (Action::Start, host),
         HostCommand::Stop(host) => (Action::Stop, host),
         HostCommand::Pause(host) => (Action::Pause, host),

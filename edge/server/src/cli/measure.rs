@@ -6,6 +6,7 @@ use crate::failure::{Code, Failure};
 use iostats::Statistics;
 use lab::commands::{CommandError, ErrorKind, FoundDisk, LabCommand, VirtualDisks, World};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Does what `cli` says of the lab.
@@ -24,7 +25,7 @@ pub fn measure(cli: Cli) -> Result<(), Failure> {
         json: cli.json,
         interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
         program: format!("drystone {}", env!("CARGO_PKG_VERSION")),
-        disks: Arc::new(HostDisks { api: cli.api }),
+        disks: Arc::new(HostDisks { api: cli.api, identity: cli.identity }),
         keep: user_data_dir().map(|folder| folder.join("lab")),
     };
     lab::commands::perform(command, &mut world).map_err(failure)
@@ -34,11 +35,13 @@ pub fn measure(cli: Cli) -> Result<(), Failure> {
 struct HostDisks {
     /// Where its API is, if somebody said so.
     api: Option<String>,
+    /// The folder of the identity to show there.
+    identity: Option<PathBuf>,
 }
 
 impl HostDisks {
     fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let client = find_api(self.api.as_deref())?;
+        let client = find_api(self.api.as_deref(), self.identity.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -82,7 +85,7 @@ fn told<T>(name: &str, found: Result<T, Failure>) -> Result<T, CommandError> {
         let kind = match failure.code {
             Code::Usage => ErrorKind::Usage,
             Code::NotFound => ErrorKind::NotFound,
-            Code::Refused | Code::Conflict => ErrorKind::Refused,
+            Code::Refused | Code::Conflict | Code::Denied => ErrorKind::Refused,
             Code::Failed | Code::Unreachable => ErrorKind::Failed,
         };
         let mut error = CommandError::new(kind, format!("disk:{name}: {}", failure.error));

@@ -9,7 +9,8 @@ async fn said(client: &Client, line: &str) -> Result<String, Failure> {
     let words = std::iter::once("drystone").chain(line.split_whitespace());
     let cli = Cli::try_parse_from(words).map_err(|error| Failure::usage(error.to_string()))?;
     let mut out = Vec::new();
-    let mut shell = Shell { client: client.clone(), json: cli.json, out: &mut out, interactive: false };
+    let mut shell =
+        Shell { client: client.clone(), identity: None, json: cli.json, out: &mut out, interactive: false };
     dispatch(&mut shell, cli.command).await?;
     Ok(String::from_utf8(out).expect("text"))
 }
@@ -88,12 +89,16 @@ async fn what_cannot_be_done_says_so_with_its_code() {
 #[test]
 fn addresses_of_the_api_are_read_as_people_write_them() {
     for (text, expected) in [
-        ("unix:/a/b", Client::Unix(PathBuf::from("/a/b"))),
-        ("/a/b", Client::Unix(PathBuf::from("/a/b"))),
-        ("http://127.0.0.1:80/", Client::Tcp("127.0.0.1:80".to_owned())),
-        ("[::1]:80", Client::Tcp("[::1]:80".to_owned())),
+        ("unix:/a/b", "unix:/a/b"),
+        ("/a/b", "unix:/a/b"),
+        ("http://127.0.0.1:80/", "127.0.0.1:80"),
+        ("[::1]:80", "[::1]:80"),
     ] {
-        assert_eq!(Client::parse(text), Ok(expected));
+        let nobody = || panic!("no identity is needed for {text}");
+        assert_eq!(Client::parse(text, nobody).expect(text).to_string(), expected);
     }
-    Client::parse("nonsense").expect_err("no address");
+    let nobody = || Err(crate::failure::Failure::refused("who are you"));
+    Client::parse("nonsense", nobody).expect_err("no address");
+    let failure = Client::parse("https://10.0.0.1:7443", nobody).expect_err("nobody");
+    assert_eq!(failure.error, "who are you");
 }

@@ -50,6 +50,9 @@ impl Cluster {
     async fn take_and_tell(&self, changes: Changes) -> Result<(), EngineError> {
         let difference = self.take(changes);
         let view = self.view();
+        if difference.believed {
+            self.believe(&view.believed);
+        }
         if difference.hosts {
             self.tell_nodes(&view)?;
         }

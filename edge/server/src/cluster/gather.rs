@@ -1,11 +1,14 @@
 //! What only one host knows: told by each of itself, and asked of the others with little patience.
 
+use super::members::api_of;
 use super::{Cluster, View};
 use crate::api::types::{LocalView, MemberView, PeerCountersView, ReplicationView, ResyncView};
+use crate::client::Client;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
 use crate::failure::{Code, Failure};
 use crate::limits::HOST_ANSWER_WAIT;
+use crate::security::Security;
 use base::{ComponentId, DiskId, HostId};
 use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
 use std::collections::BTreeMap;
@@ -43,8 +46,11 @@ impl Cluster {
         let mut asked = Vec::new();
         let others = view.hosts.values().filter(|known| known.host.record.id != self.me);
         for known in others.filter(|known| self.reaches(state, &known.host)) {
-            let host = Arc::clone(&known.host);
-            asked.push((host.record.id, tokio::spawn(async move { ask_host(&host).await })));
+            let (host, security) = (Arc::clone(&known.host), self.security.clone());
+            asked.push((
+                host.record.id,
+                tokio::spawn(async move { ask_host(&host, security.as_deref()).await }),
+            ));
         }
         let mut locals = BTreeMap::from([(self.me, self.local(state))]);
         for (id, answer) in asked {
@@ -87,10 +93,15 @@ impl Cluster {
     }
 }
 
-async fn ask_host(host: &ClusterHost) -> Result<LocalView, Failure> {
+async fn ask_host(host: &ClusterHost, security: Option<&Security>) -> Result<LocalView, Failure> {
     let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
-    let address = host.api.first().ok_or_else(silent)?;
-    let client = crate::client::Client::parse(address)?;
+    let client = match (security, api_of(host)) {
+        (Some(security), Some(address)) => security.client(address.to_owned(), host.record.id),
+        _ => {
+            let address = host.api.first().ok_or_else(silent)?;
+            Client::parse(address, || Err(silent()))?
+        }
+    };
     let answer = tokio::time::timeout(HOST_ANSWER_WAIT, client.get("/api/v1/cluster/local")).await;
     answer.map_err(|_| silent())?
 }

@@ -87,6 +87,11 @@ impl Cluster {
             touched.extend(self.give_up(disk, id).await?);
         }
         let Some((version, _)) = self.fetch_host(id).await? else { return Ok(touched) };
+        if let Some(security) = &self.security {
+            // First: a host that is out must not come back by itself.
+            let (cluster, name) = (security.cluster(), crate::security::name(name)?);
+            self.revoke(&trust::Identity::Host { cluster, host: id, name }).await?;
+        }
         let change = Change { key: ClusterHost::key(id), expected: version, value: None };
         match self.directory.commit(vec![change]).await {
             Outcome::Done { .. } => self.catch_up().await?,

@@ -2,7 +2,7 @@
 
 use crate::directory::Records;
 use crate::directory::shared::record::{
-    ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES, SETTINGS, read_policy,
+    Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES, SETTINGS, read_policy,
 };
 use crate::directory::shared::{Changes, Entry};
 use ::cluster::{DeviceRecord, DeviceState, DiskState};
@@ -31,6 +31,8 @@ pub struct View {
     pub disks: BTreeMap<DiskId, Arc<ClusterDisk>>,
     /// What people set.
     pub settings: ClusterSettings,
+    /// Who is believed.
+    pub believed: Believed,
     /// Disks and policies in the form of a single host's directory.
     pub records: Arc<Records>,
 }
@@ -40,6 +42,8 @@ pub struct View {
 pub struct Difference {
     /// Whether hosts came, went or moved.
     pub hosts: bool,
+    /// Whether somebody else is believed, or no more.
+    pub believed: bool,
     /// Disks that changed or are gone.
     pub disks: BTreeSet<DiskId>,
 }
@@ -105,7 +109,9 @@ impl View {
             }
             let records = Arc::make_mut(&mut self.records);
             records.policies.clear();
+            self.believed = Believed::default();
             difference.hosts = true;
+            difference.believed = true;
         }
         for key in &changes.gone {
             self.remove(key, &mut difference);
@@ -135,6 +141,8 @@ impl View {
             let policy = read_policy(entry)?;
             let records = Arc::make_mut(&mut self.records);
             records.policies.insert(policy.name.clone(), policy);
+        } else {
+            difference.believed |= self.believed.put(entry)?;
         }
         Ok(())
     }
@@ -174,6 +182,9 @@ impl View {
         } else if let Some(name) = key.strip_prefix(POLICIES) {
             let records = Arc::make_mut(&mut self.records);
             records.policies.remove(name);
+        } else {
+            self.believed.remove(key);
+            difference.believed = true;
         }
     }
 

@@ -80,14 +80,6 @@ fn what_makes_no_sense_is_refused_with_key_and_line() {
             vec!["8 capacity devices", "up to 7"],
         ),
         ("[[group]]\nlog = \"/a\"\n".to_owned(), vec!["data_dir"]),
-        (
-            "data_dir = \"/d\"\n[listen]\nhttp = [\"0.0.0.0:80\"]\n".to_owned(),
-            vec!["0.0.0.0:80", "everybody"],
-        ),
-        (
-            "data_dir = \"/d\"\n[listen]\nnbd = [\"0.0.0.0:80\"]\n".to_owned(),
-            vec!["everybody", "certificate"],
-        ),
         ("data_dir = \"/d\"\n[listen]\nnbd = [\"localhost\"]\n".to_owned(), vec!["`localhost`", "unix:PATH"]),
         (format!("data_dir = \"/{long}\"\n"), vec!["too long", "107"]),
         ("data_dir = \"/d\"\n[memory]\nbuffers = \"1M\"\n".to_owned(), vec!["buffers", "64 MiB"]),
@@ -128,13 +120,41 @@ fn the_example_of_a_host_among_others_is_a_configuration() {
 }
 
 #[test]
-fn a_cluster_that_would_let_everybody_in_or_has_no_directory_is_refused() {
+fn nothing_listens_beyond_this_machine_without_a_certificate() {
+    let check = |text: &str, expected: &str| {
+        let config =
+            Config::parse(&format!("data_dir = \"/d\"\n{text}"), Path::new("/x"), false).expect(text);
+        let failure = crate::security::check_listeners(&config, false).expect_err(text);
+        assert!(failure.error.contains(expected) && failure.error.contains("everybody"), "{failure}");
+        crate::security::check_listeners(&config, true).expect("with a certificate it may");
+    };
+    check("[listen]\nhttp = [\"0.0.0.0:80\"]\n", "[listen] http = \"0.0.0.0:80\"");
+    check("[listen]\nnbd = [\"10.0.0.1:80\"]\n", "[listen] nbd = \"10.0.0.1:80\"");
+    let tls = "[tls]\ncertificate = \"c\"\nkey = \"k\"\nclient_authorities = \"a\"\n";
+    check(&format!("[listen]\nnbd = [\"10.0.0.1:80\"]\n{tls}"), "[listen] nbd");
+    check(
+        "[cluster]\ndirectory = \"unix:s\"\npeers = \"10.0.0.1:7400\"\n",
+        "[cluster] peers = \"10.0.0.1:7400\"",
+    );
+    let safe = [
+        format!("[listen]\nnbd = [\"10.0.0.1:80\"]\n{tls}required = true\n"),
+        "[listen]\nhttp = [\"127.0.0.1:80\", \"[::1]:80\", \"unix:a\"]\nnbd = [\"127.0.0.1:1\"]\n".to_owned(),
+    ];
+    for text in safe {
+        let config =
+            Config::parse(&format!("data_dir = \"/d\"\n{text}"), Path::new("/x"), false).expect("text");
+        crate::security::check_listeners(&config, false).expect("it is safe");
+    }
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_or_has_no_directory_is_refused() {
     let check = |cluster: &str, expected: &str| {
         let text = format!("data_dir = \"d\"\n[cluster]\n{cluster}\n");
         let failure = Config::parse(&text, Path::new("/x"), false).expect_err(cluster);
         assert!(failure.error.contains(expected), "{failure}");
     };
-    check("directory = \"unix:s\"\npeers = \"0.0.0.0:7000\"", "would let everybody in");
+    check("directory = \"unix:s\"\npeers = \"0.0.0.0:7000\"", "does not say where other hosts connect");
     check("directory = \"127.0.0.1:1\"", "is not where a directory is");
     check("peers = \"127.0.0.1:0\"", "missing field `directory`");
     check("directory = \"unix:s\"\n[memory]\nbuffers = \"64MiB\"", "at least 128 MiB");

@@ -7,6 +7,7 @@ use crate::directory::{Directory, DiskEntry, GroupEntry, State};
 use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec, HostState};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
+use crate::security::Security;
 use base::{DeviceId, GroupId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ impl Control {
         config: Config,
         directory: Directory,
         found: Option<cluster::Found>,
+        security: Option<Arc<Security>>,
         engine: EngineHandle,
     ) -> Result<Arc<Control>, Failure> {
         let joined = match (found, config.cluster.clone()) {
@@ -47,6 +49,7 @@ impl Control {
             engine,
             directory,
             cluster,
+            security,
             sampler: Arc::new(Sampler::default()),
             unavailable: Mutex::default(),
             warnings: Mutex::default(),

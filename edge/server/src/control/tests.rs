@@ -26,7 +26,7 @@ async fn start(folder: TempDir, former: Fake) -> Result<Host, Failure> {
     let config = config(&folder);
     let directory = Directory::open(&directory_path(&config), HostId(1))?;
     let (engine, fake) = fake::restart(former);
-    let control = Control::start(config, directory, None, engine).await?;
+    let control = Control::start(config, directory, None, None, engine).await?;
     Ok(Host { control, fake, folder })
 }
 
@@ -305,7 +305,8 @@ async fn a_host_whose_only_group_fails_does_not_start() {
     let directory = Directory::open(&directory_path(&config), HostId(1)).expect("a directory");
     let (engine, fake) = fake::start();
     fake.lock().unwrap().fail = Some(("open_group", refused));
-    let failure = Control::start(config, directory, None, engine).await.err().expect("it does not start");
+    let failure =
+        Control::start(config, directory, None, None, engine).await.err().expect("it does not start");
     assert_eq!(failure.code, Code::Refused);
     assert_eq!(failure.error, "open the disk group of /dev/log: /dev/log holds an ext4 file system");
 }

@@ -3,7 +3,7 @@
 //! The directory is the control plane's: what the node wants of it goes out as a [`Notice`], and comes back as a command.
 //! No I/O waits for it but what the node itself holds back.
 
-use super::peers::Peers;
+use super::peers::{PeerTls, Peers};
 use super::ring::Door;
 use super::run::{Engine, Target};
 use super::{Answer, DiskRecord, EngineError};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// What makes a host one of several.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Fabric {
     /// The cluster.
     pub cluster: ClusterId,
@@ -27,6 +27,8 @@ pub struct Fabric {
     pub incarnation: u64,
     /// Where it listens for other nodes; a further shard at the next port.
     pub listen: SocketAddr,
+    /// What encrypts connections with other nodes; nothing: they are on this machine, and are not encrypted.
+    pub tls: Option<PeerTls>,
     /// Most bytes of memory in buffers for what other nodes send.
     pub buffer_bytes: u64,
     /// Whether reads go to a component on the owner's own host when there is one.
@@ -163,8 +165,9 @@ impl Engine {
                 drop(answer.send(self.join(&fabric, notices).map(|address| vec![address])));
             }
             ClusterCommand::Nodes { nodes } => {
-                if let Some(peers) = self.peers.as_mut() {
-                    peers.set_nodes(&nodes);
+                let left = self.peers.as_mut().map(|peers| peers.set_nodes(&nodes));
+                left.into_iter().flatten().for_each(|key| self.peer_ended(key));
+                if self.peers.is_some() {
                     let ids: Vec<NodeId> = nodes.iter().map(|(node, _)| *node).collect();
                     self.node.set_peers(now, &ids, &mut self.outputs);
                 }

@@ -12,6 +12,31 @@ use std::path::{Path, PathBuf};
 /// Bytes that a unix socket may hold on its way to a client: a few large answers.
 const UNIX_BUFFER_SIZE: libc::c_int = 4 << 20;
 
+/// Where a client comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A unix socket of this machine.
+    Unix,
+    /// Loopback of this machine.
+    Loopback,
+    /// Another machine, or an address that others reach too.
+    Elsewhere,
+}
+
+impl Origin {
+    /// That of an accepted connection, by the text that [`Listener::accepted`] gave with it.
+    pub(crate) fn of(socket: &OwnedFd, peer: &str) -> Origin {
+        if peer.starts_with("unix") {
+            return Origin::Unix;
+        }
+        let stream = socket.try_clone().map(std::net::TcpStream::from);
+        match stream.and_then(|stream| stream.local_addr()) {
+            Ok(address) if address.ip().is_loopback() => Origin::Loopback,
+            Ok(_) | Err(_) => Origin::Elsewhere,
+        }
+    }
+}
+
 /// An open socket.
 #[derive(Debug)]
 pub(crate) struct Listener {

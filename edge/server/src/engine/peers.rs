@@ -4,6 +4,9 @@
 //! sends what is no message, or takes too little, loses its connection and nothing else: the node begins another session.
 
 mod connection;
+mod secure;
+
+pub use secure::PeerTls;
 
 use super::EngineError;
 use super::cluster::{Fabric, PeerCounters};
@@ -11,6 +14,7 @@ use super::devices::while_released;
 use super::listener::prepare_tcp;
 use super::ring::{Door, Message as Vectors, SocketAddress};
 use super::run::Engine;
+use crate::complaints::Complaints;
 use crate::limits;
 use base::{HostId, Instant, NodeId, Pool};
 use connection::{Channel, Connection, Fault, Received, Side};
@@ -26,6 +30,8 @@ use wire::{
 /// All that has to do with other nodes.
 pub(crate) struct Peers {
     me: Identity,
+    /// What encrypts connections, if hosts have certificates.
+    tls: Option<PeerTls>,
     listener: TcpListener,
     pool: Pool,
     addresses: BTreeMap<NodeId, SocketAddr>,
@@ -33,8 +39,7 @@ pub(crate) struct Peers {
     connections: Slab<Connection>,
     channels: BTreeMap<Channel, u32>,
     touched: Vec<u32>,
-    /// Complaints by how often there was a reason: each is logged once.
-    said: BTreeMap<String, u32>,
+    complaints: Complaints,
     pub(crate) counters: PeerCounters,
 }
 
@@ -50,6 +55,7 @@ impl Peers {
         let (cluster, node, incarnation) = (fabric.cluster, fabric.node, fabric.incarnation);
         Ok(Peers {
             me: Identity { versions, cluster, node, incarnation },
+            tls: fabric.tls.clone(),
             listener,
             pool,
             addresses: BTreeMap::new(),
@@ -57,7 +63,7 @@ impl Peers {
             connections: Slab::new(),
             channels: BTreeMap::new(),
             touched: Vec::new(),
-            said: BTreeMap::new(),
+            complaints: Complaints::default(),
             counters: PeerCounters::default(),
         })
     }
@@ -71,10 +77,12 @@ impl Peers {
         self.listener.as_raw_fd()
     }
 
-    /// The nodes of the cluster and where they listen.
-    pub(crate) fn set_nodes(&mut self, nodes: &[(NodeId, SocketAddr)]) {
+    /// The nodes of the cluster and where they listen. Connections that others began, and are of it no more, are given back.
+    pub(crate) fn set_nodes(&mut self, nodes: &[(NodeId, SocketAddr)]) -> Vec<u32> {
         self.addresses = nodes.iter().copied().collect();
         self.members = nodes.iter().map(|(node, _)| node.host).collect();
+        let is_foreign = |channel: &Channel| !self.members.contains(&channel.peer.host);
+        self.channels.iter().filter(|(channel, _)| is_foreign(channel)).map(|(_, key)| *key).collect()
     }
 
     /// When it must be looked at although nothing happens: a greeting takes too long.
@@ -107,23 +115,6 @@ impl Peers {
         }
         self.touch(key);
         key
-    }
-
-    /// Logs a complaint, once.
-    fn complain(&mut self, text: String) {
-        self.complain_at(1, text);
-    }
-
-    /// Logs a complaint, once, when there is a reason to for the `time`th time.
-    fn complain_at(&mut self, time: u32, text: String) {
-        if self.said.len() >= limits::COMPLAINTS_MAX && !self.said.contains_key(&text) {
-            return;
-        }
-        let times = self.said.get(&text).map_or(1, |before| before.saturating_add(1));
-        if times == time {
-            tracing::warn!("{text}");
-        }
-        self.said.insert(text, times);
     }
 
     /// Ends a connection; gives its channel back, if it had one that nobody else has taken.
@@ -167,11 +158,12 @@ impl Engine {
         let Some(peers) = self.peers.as_mut() else { return };
         let hello = Hello { from: peers.me, receiver: peer, role: Role::NODE, session };
         let begun = peers.addresses.get(&peer).and_then(|address| Some((*address, tcp_socket(address)?)));
-        let Some((address, socket)) = begun else {
+        let secure = peers.tls.as_ref().map(|tls| tls.connect(peer.host)).transpose();
+        let (Some((address, socket)), Ok(secure)) = (begun, secure) else {
             return self.node.disconnected(now, peer, session, &mut self.outputs);
         };
         let fd = socket.as_raw_fd();
-        let key = peers.insert(Connection::connecting(socket, hello));
+        let key = peers.insert(Connection::connecting(socket, hello, secure));
         self.ring.connect(fd, key, SocketAddress::new(&address));
     }
 
@@ -213,12 +205,17 @@ impl Engine {
                 prepare_tcp(&socket);
                 if peers.connections.len() >= limits::PEER_CONNECTIONS_MAX || self.is_stopping {
                     peers.counters.refused += 1;
-                    return peers.complain(format!(
+                    return peers.complaints.complain(format!(
                         "connections of other hosts are refused: {} are open",
                         peers.connections.len()
                     ));
                 }
-                peers.insert(Connection::accepted(socket));
+                match peers.tls.as_ref().map(PeerTls::accept).transpose() {
+                    Ok(secure) => drop(peers.insert(Connection::accepted(socket, secure))),
+                    Err(error) => {
+                        peers.complaints.complain(format!("a connection cannot be encrypted: {error}"))
+                    }
+                }
             }
             Err(error) if self.is_stopping => drop(error),
             Err(error) => {
@@ -298,6 +295,15 @@ impl Engine {
     fn peer_greets(&mut self, key: u32, hello: &Hello) {
         let now = self.now();
         let Some(peers) = self.peers.as_mut() else { return };
+        let whose = hello.from.node.host;
+        if peers.connections.get(key as usize).is_some_and(|connection| !connection.may_be(whose)) {
+            peers.counters.refused += 1;
+            peers
+                .complaints
+                .complain(format!("somebody says to be host {whose}, and the certificate is of another"));
+            peers.end(key);
+            return;
+        }
         let result: Result<_, HelloRefusal> = hello.accept(&peers.me, |host| peers.members.contains(&host));
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
         connection.greet(hello.answer(&peers.me, &result));
@@ -306,7 +312,9 @@ impl Engine {
                 let (peer, session) = (accepted.peer, accepted.session);
                 let channel = Channel { side: Side::Acceptor, peer, session };
                 if peers.channels.contains_key(&channel) {
-                    peers.complain(format!("host {} begins a session for the second time", peer.host));
+                    peers
+                        .complaints
+                        .complain(format!("host {} begins a session for the second time", peer.host));
                     peers.counters.refused += 1;
                     peers.end(key);
                     return;
@@ -321,7 +329,9 @@ impl Engine {
                 // Without the port, which differs at each attempt: the same is logged once.
                 let host = hello.from.node.host;
                 let time = patience(&refusal);
-                peers.complain_at(time, format!("a connection of host {host} is refused: {refusal}"));
+                peers
+                    .complaints
+                    .complain_at(time, format!("a connection of host {host} is refused: {refusal}"));
                 peers.end(key);
             }
         }
@@ -336,20 +346,20 @@ impl Engine {
             None => "somebody".to_owned(),
         };
         match fault {
-            Fault::Hello(_) => peers.counters.refused += 1,
+            Fault::Hello(_) | Fault::Secure(_) => peers.counters.refused += 1,
             Fault::Wire(_) => peers.counters.garbage += 1,
             Fault::Slow(_) => peers.counters.slow += 1,
         }
         let time = match fault {
             Fault::Hello(HelloError::Refused(refusal)) => patience(refusal),
-            Fault::Hello(_) | Fault::Wire(_) | Fault::Slow(_) => 1,
+            Fault::Hello(_) | Fault::Wire(_) | Fault::Slow(_) | Fault::Secure(_) => 1,
         };
-        peers.complain_at(time, format!("the connection with {whom} ends: {fault}"));
+        peers.complaints.complain_at(time, format!("the connection with {whom} ends: {fault}"));
         self.peer_ended(key);
     }
 
     /// A connection is over; the node is told.
-    fn peer_ended(&mut self, key: u32) {
+    pub(super) fn peer_ended(&mut self, key: u32) {
         let now = self.now();
         let ended = self.peers.as_mut().and_then(|peers| peers.end(key));
         match ended {

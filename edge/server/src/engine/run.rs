@@ -3,7 +3,7 @@
 use super::client::{self, Client};
 use super::commands::{Pending, Registry};
 use super::devices::OpenDevice;
-use super::listener::Listener;
+use super::listener::{Listener, Origin};
 use super::peers::Peers;
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
 use super::shards::Siblings;
@@ -90,7 +90,8 @@ pub(crate) struct Engine {
     pub(crate) peers: Option<Peers>,
     /// Where a host among others tells what it wants of the directory.
     pub(crate) notices: Option<tokio::sync::mpsc::UnboundedSender<Notice>>,
-    session_settings: [Rc<nbd::Settings>; 2],
+    /// Of sockets, of loopback, and of connections from elsewhere.
+    session_settings: [Rc<nbd::Settings>; 3],
     listeners: Vec<Listener>,
     event: Arc<OwnedFd>,
     inbox: Receiver<Message>,
@@ -136,7 +137,10 @@ pub(crate) fn start(
 }
 
 fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineError> {
-    let Some(files) = &settings.tls else { return Ok(None) };
+    let Some(files) = &settings.tls else {
+        let identity = settings.cluster_tls.as_ref().map(|config| TlsIdentity::new(Arc::clone(config)));
+        return Ok(identity.map(|identity| (identity, true)));
+    };
     let read = |path: &std::path::Path| {
         std::fs::read(path).map_err(|error| EngineError::Refused(format!("read {}: {error}", path.display())))
     };
@@ -158,13 +162,17 @@ impl Engine {
         mailbox: Mailbox,
     ) -> io::Result<Engine> {
         let pool = Pool::new(settings.buffer_bytes as usize);
-        let tcp = match tls {
+        let policy = |is_required: bool| match &tls {
             None => TlsPolicy::Off,
-            Some((identity, true)) => TlsPolicy::Required(identity),
-            Some((identity, false)) => TlsPolicy::Allowed(identity),
+            Some((identity, _)) if is_required => TlsPolicy::Required(identity.clone()),
+            Some((identity, _)) => TlsPolicy::Allowed(identity.clone()),
         };
+        let is_required = tls.as_ref().is_some_and(|(_, is_required)| *is_required);
+        // With the cluster's certificates only who comes from elsewhere must show one.
+        let loopback = policy(is_required && settings.tls.is_some());
         // Who reaches a unix socket is told by the file system: nothing is encrypted there.
-        let session_settings = [TlsPolicy::Off, tcp].map(|tls| Rc::new(nbd::Settings { tls }));
+        let session_settings =
+            [TlsPolicy::Off, loopback, policy(is_required)].map(|tls| Rc::new(nbd::Settings { tls }));
         Ok(Engine {
             registry: Registry::new(settings.cluster),
             settings,
@@ -424,11 +432,11 @@ impl Engine {
                     self.clients[client as usize].session.exports(&exports);
                 }
                 Event::Describe { name } => {
-                    let answer = self.export(&name).map(|(_, export)| export);
+                    let answer = self.export_for(client, &name).map(|(_, export)| export);
                     self.clients[client as usize].session.export(answer);
                 }
                 Event::Attach { name } => {
-                    let answer = self.export(&name);
+                    let answer = self.export_for(client, &name);
                     let state = &mut self.clients[client as usize];
                     state.disk = answer.as_ref().ok().map(|(disk, _)| *disk);
                     state.session.export(answer.map(|(_, export)| export));
@@ -446,6 +454,25 @@ impl Engine {
             }
         }
         self.client_events = events;
+    }
+
+    /// The same for a client, if it may attach to disks. Where the cluster's certificates are shown they tell.
+    fn export_for(
+        &self,
+        client: u32,
+        name: &str,
+    ) -> Result<((base::DiskId, node::DiskKey), Export), AttachRefusal> {
+        let session = &self.clients[client as usize].session;
+        if self.settings.tls.is_none()
+            && let Some(shown) = session.client_certificates()
+        {
+            let who = trust::peer_identity(Some(shown)).ok().flatten();
+            let who =
+                who.ok_or_else(|| AttachRefusal::Forbidden("the certificate names nobody".to_owned()))?;
+            let decided = trust::decide(&who, trust::Action::AttachDisk);
+            decided.map_err(|denied| AttachRefusal::Forbidden(denied.to_string()))?;
+        }
+        self.export(name)
     }
 
     /// The disk of that name, or the only one for the empty name.
@@ -484,8 +511,8 @@ impl Engine {
             return self.siblings.left(self.shard);
         }
         tracing::debug!(peer, shard = self.shard, "client connected");
-        let is_tcp = usize::from(peer.starts_with("tcp"));
-        let session = Session::new(Rc::clone(&self.session_settings[is_tcp]), self.pool.clone());
+        let kind = Origin::of(&socket, &peer) as usize;
+        let session = Session::new(Rc::clone(&self.session_settings[kind]), self.pool.clone());
         let client = self.clients.insert(Client::new(session, socket, peer)) as u32;
         self.touch(client);
     }

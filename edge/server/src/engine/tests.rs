@@ -17,10 +17,10 @@ struct Running {
 impl Running {
     fn start(socket: &Path) -> Running {
         let settings = Settings {
-            host_name: "test".to_owned(),
             cluster: None,
             nbd: vec![Listen::Unix(socket.to_owned())],
             tls: None,
+            cluster_tls: None,
             buffer_bytes: 64 << 20,
             table_bytes: 64 << 20,
             scrub_bytes_per_second: 0,

@@ -1,35 +1,15 @@
 //! Hosts whose directory is in etcd: made, used, away, wiped, and back.
 
 use super::cluster::SECONDS;
-use super::host::{PROGRAM, Server, Shape, Site};
+use super::host::{Server, Site};
+use super::members::{free_port, init, join_all, site, wait_until_all_reach};
 use super::nbd::Client;
-use super::tools::{command, output, said, wait_for};
+use super::tools::{said, wait_for};
 use ::etcd::testing::Members;
-use std::path::Path;
-
-/// A host with devices of its own and its directory there.
-fn site(etcd: &Members, name: &str) -> Site {
-    let mut site = Site::new(&Shape::Two { size_mib: 512 });
-    let lines = format!(
-        "name = \"{name}\"\n{}\n[cluster]\ndirectory = \"etcd\"\n[cluster.etcd]\nendpoints = [\"{}\"]\n",
-        site.config(),
-        etcd.url(0)
-    );
-    site.set_config(&lines);
-    site
-}
-
-fn init(config: &Path) -> std::process::Output {
-    output(command(PROGRAM).args(["cluster", "init", "--config"]).arg(config))
-}
 
 fn start(sites: &[Site]) -> Vec<Server> {
     let servers: Vec<Server> = sites.iter().map(Site::start).collect();
-    wait_for("the hosts find each other", SECONDS, || {
-        let hosts = sites[0].json(&["host", "list"]);
-        let hosts = hosts.as_array().expect("hosts");
-        (hosts.len() == sites.len() && hosts.iter().all(|host| host["reached"] != false)).then_some(())
-    });
+    wait_until_all_reach(sites);
     servers
 }
 
@@ -43,15 +23,14 @@ fn away(site: &Site) -> Option<String> {
 #[test]
 fn hosts_with_their_directory_in_etcd_serve_while_it_is_away_and_forget_nothing_when_it_is_wiped() {
     let mut etcd = Members::spawn(1);
-    let sites: Vec<Site> = ["a", "b", "c"].iter().map(|name| site(&etcd, name)).collect();
-    let config = sites[0].path("host.toml");
+    let sites: Vec<Site> = ["a", "b", "c"].iter().map(|name| site(&etcd, name, free_port())).collect();
     let (code, said_first) = sites[0].refused(&[]);
     assert!(code == 3 && said_first.contains("drystone cluster init"), "{said_first}");
-    let made = init(&config);
+    let made = init(&sites[0]);
     assert!(made.status.success(), "{}", said(&made));
-    let again = init(&config);
+    let again = init(&sites[0]);
     assert_eq!(again.status.code(), Some(5), "{}", said(&again));
-    let servers = start(&sites);
+    let servers = join_all(&sites);
     let disk = sites[0].json(&["disk", "create", "web", "64MiB", "--policy", "default,stripes=1"]);
     assert_eq!(disk["components"].as_array().map(Vec::len), Some(2), "{disk}");
     for site in &sites {

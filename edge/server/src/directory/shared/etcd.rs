@@ -3,7 +3,7 @@
 //! Relies on the crate `etcd` for all that etcd needs. Must never take what another cluster, or nobody, has there for the
 //! cluster's own records: an etcd that was wiped looks like one in which every disk was deleted.
 
-use super::record::CLUSTER;
+use super::record::{AUTHORITIES, Authorities, CLUSTER};
 use super::{Attendees, Beat, Change, Changes, Entry, Heard, Outcome};
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
@@ -11,6 +11,7 @@ use base::ClusterId;
 use etcd::{Committed, Error, Etcd, News, Options, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// What to do when etcd lacks what it had.
@@ -56,11 +57,11 @@ impl InEtcd {
         Ok(InEtcd { etcd, place, cluster: Mutex::default() })
     }
 
-    /// Makes a cluster: the first record, where none is.
+    /// Whether a cluster can be made there.
     ///
     /// # Errors
     /// [`Code::Conflict`] when there is one already.
-    pub async fn make(&self, record: &ClusterRecord) -> Result<(), Failure> {
+    pub async fn check_free(&self) -> Result<(), Failure> {
         if let Some(found) = self.found().await? {
             return Err(Failure::new(
                 Code::Conflict,
@@ -76,9 +77,26 @@ impl InEtcd {
             ))
             .hint("name another prefix, or remove what is left there"));
         }
-        let value = serde_json::to_vec(record).map_err(|error| Failure::failed("write a record", error))?;
-        let change = etcd::Change { key: CLUSTER.to_owned(), expected: 0, value: Some(value) };
-        match self.etcd.commit(&[change]).await {
+        Ok(())
+    }
+
+    /// Makes a cluster: the first records, where none are.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when there is one already.
+    pub async fn make(&self, record: &ClusterRecord, authorities: &Authorities) -> Result<(), Failure> {
+        self.check_free().await?;
+        let failed = |error: serde_json::Error| Failure::failed("write a record", error);
+        let first = [
+            (CLUSTER, serde_json::to_vec(record).map_err(failed)?),
+            (AUTHORITIES, serde_json::to_vec(authorities).map_err(failed)?),
+        ];
+        let change = |(key, value): (&str, Vec<u8>)| etcd::Change {
+            key: key.to_owned(),
+            expected: 0,
+            value: Some(value),
+        };
+        match self.etcd.commit(&first.map(change)).await {
             Ok(Committed::Done { .. }) => Ok(()),
             Ok(Committed::Conflict { .. }) => Err(Failure::new(
                 Code::Conflict,
@@ -202,9 +220,11 @@ impl InEtcd {
         let value = serde_json::to_vec(&told).map_err(|error| Failure::failed("write a heartbeat", error))?;
         let seen = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.beat(&beat.host, &value)).await;
         let seen = seen.unwrap_or_else(|_| Err(silent())).map_err(|error| self.away(&error))?;
-        let heard = seen.members.into_iter().filter_map(|(_, at_ns, value)| {
-            let beat = serde_json::from_slice(&value).ok()?;
-            Some(Heard { at_ns, beat })
+        // Whoever tells what cannot be read, of another version perhaps, is there all the same.
+        let nothing = |host| Beat { host, links: BTreeMap::new(), clock_ahead_ns: 0, owned: Vec::new() };
+        let heard = seen.members.into_iter().map(|(host, at_ns, value)| {
+            let beat = serde_json::from_slice(&value).unwrap_or_else(|_| nothing(host));
+            Heard { at_ns, beat }
         });
         Ok(Attendees { now_ns: seen.now_ns, since_ns: seen.since_ns, heard: heard.collect() })
     }

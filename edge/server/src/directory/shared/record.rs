@@ -1,17 +1,23 @@
-//! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, policies, settings.
+//! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, policies, settings, and who is
+//! believed.
 //!
 //! JSON as in the directory of one host; `docs/formats/directory.md` has all keys. What a record means, and what it may
 //! become, is the business of the crate `cluster`: here is only its form. A disk's name is a record of its own, so that no
 //! two disks get one name.
 
+mod believed;
 mod disk;
 mod host;
 mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use believed::{
+    AUTHORITIES, Authorities, AuthorityRecord, Believed, Revocation, TOKENS, read, revoked_key, set,
+    token_key,
+};
 pub use disk::{ClusterDisk, engine_record};
-pub use host::ClusterHost;
+pub use host::{ClusterHost, HostCertificate};
 pub use settings::{BalanceMode, ClusterSettings};
 
 use super::super::PolicyEntry;

@@ -1,5 +1,6 @@
 //! The shared directory: one suite for every place where it may stand, and what is special to each.
 
+use super::record::Authorities;
 use super::*;
 use crate::failure::Code;
 use ::etcd::testing::Members;
@@ -39,7 +40,7 @@ async fn places() -> Places {
     let etcd = Members::start(1).await;
     let place = DirectoryPlace::Etcd(etcd.options("/d/"));
     let Ok(Shared::Etcd(in_etcd)) = Shared::at(&place) else { panic!("it is in etcd") };
-    in_etcd.make(&record()).await.expect("made");
+    in_etcd.make(&record(), &Authorities::default()).await.expect("made");
     let in_etcd = Shared::Etcd(in_etcd);
     let socket = Shared::at(&DirectoryPlace::Socket(socket)).expect("a way");
     Places { folder, etcd, all: vec![("embedded", embedded), ("socket", socket), ("etcd", in_etcd)] }
@@ -204,8 +205,8 @@ async fn an_etcd_without_the_cluster_is_no_empty_directory() {
     let early = Shared::Etcd(Arc::clone(&other)).watch(None).await.expect_err("no cluster");
     assert!(early.hint.as_deref().unwrap_or_default().contains("drystone cluster init"), "{early}");
     let theirs = ClusterRecord { id: ClusterId(8).to_string(), ..record() };
-    other.make(&theirs).await.expect("made");
-    let twice = other.make(&record()).await.expect_err("there is one");
+    other.make(&theirs, &Authorities::default()).await.expect("made");
+    let twice = other.make(&record(), &Authorities::default()).await.expect_err("there is one");
     assert_eq!(twice.code, Code::Conflict, "{twice}");
     for at in 0..20 {
         done(&Shared::Etcd(Arc::clone(&other)), vec![set(&format!("disks/{at}"), 0, 1)]).await;

@@ -1,12 +1,14 @@
 //! One connection to another node: its greeting, its frames, and what of it is under way in the ring.
 //!
-//! Relies on `wire` for every byte. Must never decide what a message is for: that is the node's.
+//! Relies on `wire` for every byte, and on `secure` where they are encrypted. Must never decide what a message is for: that
+//! is the node's.
 
+use super::secure::{Secure, SecureError};
 use crate::engine::client::is_passing;
 use crate::engine::ring::{Message as Vectors, Ring, Socket, Until};
-use base::{NodeId, Pool};
+use base::{HostId, NodeId, Pool};
 use frontends::IoVec;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
 use wire::{
@@ -43,6 +45,40 @@ enum Stage {
     Answering { outgoing: Outgoing, decoder: Decoder<Request> },
 }
 
+impl Stage {
+    /// Bytes came to where they were wanted.
+    fn received(&mut self, bytes: usize) {
+        match self {
+            Stage::Greeting { filled, .. } => *filled += bytes,
+            Stage::Asking { decoder, .. } => decoder.received(bytes),
+            Stage::Answering { decoder, .. } => decoder.received(bytes),
+            Stage::Connecting(_) => {}
+        }
+    }
+
+    /// Takes bytes from memory to where they are wanted, and says how many.
+    fn fill(&mut self, from: &mut dyn Read) -> usize {
+        let mut filled = 0;
+        let each = |space: &mut [u8]| {
+            let mut rest = space;
+            while !rest.is_empty() {
+                // What is in memory comes at once; that there is no more is no failure.
+                let Ok(n @ 1..) = from.read(rest) else { return };
+                filled += n;
+                rest = &mut rest[n..];
+            }
+        };
+        match self {
+            Stage::Greeting { bytes, filled, .. } => Some(&mut bytes[*filled..]).into_iter().for_each(each),
+            Stage::Asking { decoder, .. } => drop(decoder.space(each)),
+            Stage::Answering { decoder, .. } => drop(decoder.space(each)),
+            Stage::Connecting(_) => {}
+        }
+        self.received(filled);
+        filled
+    }
+}
+
 /// What came of the received bytes.
 pub(super) enum Received {
     /// A hello that is to be answered.
@@ -71,6 +107,9 @@ pub(super) enum Fault {
     /// The other node takes too little of what it is sent.
     #[error(transparent)]
     Slow(#[from] OutgoingFull),
+    /// The other side is not who it should be, or does not speak TLS.
+    #[error(transparent)]
+    Secure(#[from] SecureError),
 }
 
 /// A connection.
@@ -79,6 +118,8 @@ pub(super) struct Connection {
     /// Whom it is with, once that is known.
     pub(super) channel: Option<Channel>,
     stage: Stage,
+    /// What encrypts it; nothing between hosts of one machine that have no certificates.
+    secure: Option<Box<Secure>>,
     /// The greeting that is being sent.
     greeting: Option<(Box<[u8; HELLO_SIZE]>, usize)>,
     pub(super) since: Instant,
@@ -98,11 +139,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    fn new(socket: OwnedFd, stage: Stage) -> Connection {
+    fn new(socket: OwnedFd, stage: Stage, secure: Option<Secure>) -> Connection {
         Connection {
             socket,
             channel: None,
             stage,
+            secure: secure.map(Box::new),
             greeting: None,
             since: Instant::now(),
             is_connecting: false,
@@ -118,14 +160,14 @@ impl Connection {
     }
 
     /// One that another node began: its hello is awaited.
-    pub(super) fn accepted(socket: OwnedFd) -> Connection {
-        Connection::new(socket, Stage::Greeting { hello: None, bytes: zeroes(), filled: 0 })
+    pub(super) fn accepted(socket: OwnedFd, secure: Option<Secure>) -> Connection {
+        Connection::new(socket, Stage::Greeting { hello: None, bytes: zeroes(), filled: 0 }, secure)
     }
 
     /// One that the kernel is asked to make, to say `hello`.
-    pub(super) fn connecting(socket: OwnedFd, hello: Hello) -> Connection {
+    pub(super) fn connecting(socket: OwnedFd, hello: Hello, secure: Option<Secure>) -> Connection {
         let channel = Channel { side: Side::Initiator, peer: hello.receiver, session: hello.session };
-        let connection = Connection::new(socket, Stage::Connecting(hello));
+        let connection = Connection::new(socket, Stage::Connecting(hello), secure);
         Connection { channel: Some(channel), is_connecting: true, ..connection }
     }
 
@@ -150,6 +192,11 @@ impl Connection {
 
     pub(super) fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Whether a host may say that it is the other side: without certificates every one may.
+    pub(super) fn may_be(&self, host: HostId) -> bool {
+        self.secure.as_ref().is_none_or(|secure| secure.host() == Some(host))
     }
 
     /// Frames run from now on.
@@ -195,6 +242,22 @@ impl Connection {
         if self.is_over {
             return Ok(Received::Nothing);
         }
+        loop {
+            let received = self.step_in_plaintext()?;
+            if !matches!(received, Received::Nothing) || !self.decrypt()? {
+                return Ok(received);
+            }
+        }
+    }
+
+    /// Moves decrypted bytes to where the stage wants them; whether there were any.
+    fn decrypt(&mut self) -> Result<bool, SecureError> {
+        let Some(secure) = &mut self.secure else { return Ok(false) };
+        let stage = &mut self.stage;
+        Ok(secure.read(|plaintext| stage.fill(plaintext))? > 0)
+    }
+
+    fn step_in_plaintext(&mut self) -> Result<Received, Fault> {
         let received = match &mut self.stage {
             Stage::Greeting { hello, bytes, filled } if *filled == HELLO_SIZE => match hello {
                 Some(hello) => Received::Accepted(hello.conclude(bytes)?),
@@ -217,11 +280,9 @@ impl Connection {
             Ok(bytes) => *bytes as usize,
             Err(error) => return is_passing(error),
         };
-        match &mut self.stage {
-            Stage::Greeting { filled, .. } => *filled += bytes,
-            Stage::Asking { decoder, .. } => decoder.received(bytes),
-            Stage::Answering { decoder, .. } => decoder.received(bytes),
-            Stage::Connecting(_) => {}
+        match &mut self.secure {
+            Some(secure) => secure.received(bytes),
+            None => self.stage.received(bytes),
         }
         true
     }
@@ -235,9 +296,16 @@ impl Connection {
             Err(error) if is_passing(error) => 0,
             Err(_) => {
                 self.greeting = None;
+                if let Some(secure) = &mut self.secure {
+                    secure.lost();
+                }
                 return false;
             }
         };
+        if let Some(secure) = &mut self.secure {
+            secure.sent(bytes);
+            return true;
+        }
         if let Some((_, sent)) = &mut self.greeting {
             *sent += bytes;
             if *sent >= HELLO_SIZE {
@@ -255,11 +323,11 @@ impl Connection {
     /// Starts a send and a receive if there is a reason to. Says whether the connection is over and nothing of it is under
     /// way.
     pub(super) fn pump(&mut self, key: u32, ring: &mut Ring) -> bool {
-        if !self.is_sending && !self.is_connecting && (!self.is_over || self.greeting.is_some()) {
+        if !self.is_sending && !self.is_connecting && (!self.is_over || self.has_last_words()) {
             self.start_send(key, ring);
         }
         if self.is_over {
-            if self.greeting.is_some() && !self.is_connecting {
+            if self.has_last_words() && !self.is_connecting {
                 return false; // A refusal is still to be sent.
             }
             let is_busy = self.is_receiving || self.is_sending || self.is_connecting;
@@ -275,11 +343,43 @@ impl Connection {
         false
     }
 
+    /// Whether something is to be sent although the connection is over: a refusal.
+    fn has_last_words(&self) -> bool {
+        self.greeting.is_some() || self.secure.as_ref().is_some_and(|secure| secure.has_outgoing())
+    }
+
+    /// Encrypts what waits, as much as is sent at once.
+    fn encrypt(&mut self) {
+        let Some(secure) = &mut self.secure else { return };
+        if secure.has_outgoing() {
+            return;
+        }
+        if let Some((bytes, _)) = self.greeting.take() {
+            secure.write(&*bytes);
+        }
+        let (Stage::Asking { outgoing, .. } | Stage::Answering { outgoing, .. }) = &mut self.stage else {
+            return;
+        };
+        while secure.takes_more() && !self.is_over && !outgoing.is_empty() {
+            let mut written = 0;
+            for piece in outgoing.send() {
+                secure.write(piece);
+                written += piece.len();
+                if !secure.takes_more() {
+                    break;
+                }
+            }
+            outgoing.sent(written);
+        }
+    }
+
     fn start_send(&mut self, key: u32, ring: &mut Ring) {
         let Some(mut message) = self.send_vectors.take() else { return };
         message.vectors.clear();
+        self.encrypt();
         let vectors = &mut message.vectors;
         match (&self.greeting, &mut self.stage) {
+            _ if self.secure.is_some() => vectors.extend(self.secure.as_mut().and_then(|one| one.outgoing())),
             (Some((bytes, sent)), _) => vectors.push(source(&bytes[*sent..])),
             (None, Stage::Asking { outgoing, .. } | Stage::Answering { outgoing, .. }) => {
                 vectors.extend(outgoing.send().map(source));
@@ -299,6 +399,10 @@ impl Connection {
         message.vectors.clear();
         let vectors = &mut message.vectors;
         let reach = match &mut self.stage {
+            _ if self.secure.is_some() => {
+                vectors.extend(self.secure.as_mut().and_then(|one| one.space()));
+                Reach::Any
+            }
             Stage::Greeting { bytes, filled, .. } => {
                 let rest = &mut bytes[*filled..];
                 if !rest.is_empty() {

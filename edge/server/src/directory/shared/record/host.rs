@@ -19,6 +19,21 @@ pub struct ClusterHost {
     pub nbd: Vec<String>,
     /// Whether those over TCP must encrypt.
     pub nbd_tls: bool,
+    /// Its certificate; nothing in a cluster whose hosts have none.
+    pub certificate: Option<HostCertificate>,
+}
+
+/// What a host tells of its certificate, and of whom it believes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCertificate {
+    /// The authority that signed it, by SHA-256 of its certificate.
+    pub authority: String,
+    /// When it was made, in nanoseconds since 1970.
+    pub issued_ns: u64,
+    /// When it ends, in nanoseconds since 1970.
+    pub expires_ns: u64,
+    /// The authorities that the host believes.
+    pub believes: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -38,6 +53,8 @@ struct StoredHost {
     fault_domain: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     maintenance: Option<StoredMaintenance>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    certificate: Option<HostCertificate>,
     devices: Vec<StoredDevice>,
 }
 
@@ -134,6 +151,7 @@ impl From<&ClusterHost> for StoredHost {
             api: host.api.clone(),
             nbd: host.nbd.clone(),
             nbd_tls: host.nbd_tls,
+            certificate: host.certificate.clone(),
             fault_domain: record.fault_domain.clone(),
             maintenance: match record.maintenance {
                 Maintenance::Off => None,
@@ -183,6 +201,7 @@ impl StoredHost {
             api: self.api,
             nbd: self.nbd,
             nbd_tls: self.nbd_tls,
+            certificate: self.certificate,
         })
     }
 }

@@ -139,6 +139,12 @@ fn a_host_is_read_as_it_was_written() {
             api: vec!["unix:/a".to_owned(), "http://127.0.0.1:1".to_owned()],
             nbd: vec!["unix:/n".to_owned()],
             nbd_tls: true,
+            certificate: Some(HostCertificate {
+                authority: "ab".to_owned(),
+                issued_ns: 5,
+                expires_ns: 6,
+                believes: vec!["ab".to_owned(), "cd".to_owned()],
+            }),
         };
         assert_eq!(ClusterHost::read(&stored(host.change(0).expect("plain text"), 1)), Ok(host));
     }

@@ -1,0 +1,175 @@
+//! Where clients of the API connect: unix sockets, loopback, and TLS.
+//!
+//! With TLS a handshake of one client never keeps another waiting, and who does not get through it costs little: a bounded
+//! number of connections, each for a bounded time. Must never hand a connection on without saying whose it is.
+
+use super::access::Caller;
+use crate::complaints::Complaints;
+use crate::limits::{API_CONNECTIONS_MAX, API_GREETING_WAIT, API_STRANGER_WAIT};
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use rustls::ServerConfig;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Sleep;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Connections that have shown who they are, of one address to listen at.
+pub struct TlsListener {
+    ready: mpsc::Receiver<(Held, Caller)>,
+    accepting: tokio::task::JoinHandle<()>,
+}
+
+impl TlsListener {
+    /// Accepts connections of `listener`.
+    pub fn new(listener: TcpListener, config: Arc<ServerConfig>) -> TlsListener {
+        let (sender, ready) = mpsc::channel(1);
+        let acceptor = TlsAcceptor::from(config);
+        TlsListener { ready, accepting: tokio::spawn(accept(listener, acceptor, sender)) }
+    }
+}
+
+impl Drop for TlsListener {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(mut listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::Sender<(Held, Caller)>) {
+    let places = Arc::new(Semaphore::new(API_CONNECTIONS_MAX));
+    let complaints = Arc::new(Mutex::new(Complaints::default()));
+    loop {
+        let (stream, from) = Listener::accept(&mut listener).await;
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            let text = format!("connections of the API are refused: {API_CONNECTIONS_MAX} are open");
+            complaints.lock().unwrap_or_else(PoisonError::into_inner).complain(text);
+            continue;
+        };
+        let (acceptor, ready, complaints) = (acceptor.clone(), ready.clone(), Arc::clone(&complaints));
+        tokio::spawn(async move {
+            match greet(stream, &acceptor, place).await {
+                Ok(greeted) => drop(ready.send(greeted).await),
+                Err(why) => complain(&complaints, from.ip(), &why),
+            }
+        });
+    }
+}
+
+/// The handshake; why somebody is not let in.
+async fn greet(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    place: OwnedSemaphorePermit,
+) -> Result<(Held, Caller), String> {
+    let greeted = tokio::time::timeout(API_GREETING_WAIT, acceptor.accept(stream)).await;
+    let stream = greeted.map_err(|_| "it does not finish the handshake".to_owned())?;
+    let stream = stream.map_err(|error| match crate::client::refusal_in(&error) {
+        Some(refusal) => refusal.to_string(),
+        None => "it does not speak TLS".to_owned(),
+    })?;
+    let shown = stream.get_ref().1.peer_certificates();
+    let caller = match shown.and_then(|shown| shown.first()) {
+        None => Caller::Nobody,
+        Some(first) => {
+            let certificate = trust::Certificate::read(first).map_err(|error| error.to_string())?;
+            let identity = certificate.identity().cloned().ok_or("its certificate names nobody")?;
+            Caller::Known { identity, issued_ns: certificate.issued_ns() }
+        }
+    };
+    let until = (caller == Caller::Nobody).then(|| Box::pin(tokio::time::sleep(API_STRANGER_WAIT)));
+    Ok((Held { stream, until, _place: place }, caller))
+}
+
+fn complain(complaints: &Mutex<Complaints>, from: IpAddr, why: &str) {
+    let text = format!("a client of the API at {from} is refused: {why}");
+    complaints.lock().unwrap_or_else(PoisonError::into_inner).complain(text);
+}
+
+/// A connection that holds its place while it lives. One of somebody who is not known ends after a while.
+pub struct Held {
+    stream: TlsStream<TcpStream>,
+    until: Option<Pin<Box<Sleep>>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Held {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(until) = &mut self.until
+            && until.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Held {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl Listener for TlsListener {
+    type Io = Held;
+    type Addr = Caller;
+
+    async fn accept(&mut self) -> (Held, Caller) {
+        match self.ready.recv().await {
+            Some(greeted) => greeted,
+            // The task that accepts never ends by itself.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Caller> {
+        Ok(Caller::Nobody)
+    }
+}
+
+impl Connected<IncomingStream<'_, TlsListener>> for Caller {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Caller {
+        stream.remote_addr().clone()
+    }
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Caller {
+    fn connect_info(_: IncomingStream<'_, UnixListener>) -> Caller {
+        Caller::Local
+    }
+}
+
+/// Only for hosts without a certificate, which listen at loopback alone.
+impl Connected<IncomingStream<'_, TcpListener>> for Caller {
+    fn connect_info(_: IncomingStream<'_, TcpListener>) -> Caller {
+        Caller::Local
+    }
+}
+
+/// An address to listen at, as others reach it: with the address that they know where it is every one.
+pub fn address_of(listen: SocketAddr, known: IpAddr) -> SocketAddr {
+    if listen.ip().is_unspecified() { SocketAddr::new(known, listen.port()) } else { listen }
+}

@@ -1,0 +1,135 @@
+//! Bodies about who belongs to the cluster: join tokens, certificates, authorities.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A token is to be made: for a host, or for the person that is named.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MakeToken {
+    /// For whom; left out: for a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<TokenPerson>,
+    /// Seconds that it is good for; left out: an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+/// A person who is to have a certificate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenPerson {
+    /// What they are called.
+    pub name: String,
+    /// `viewer`, `operator` or `admin`.
+    pub role: String,
+}
+
+/// A token that was made. Secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TokenView {
+    /// The line to give to who joins.
+    pub token: String,
+    /// For whom it is: `a host`, `viewer ann`.
+    pub purpose: String,
+    /// When it ceases to be good.
+    pub expires: String,
+}
+
+/// Somebody comes with a token.
+#[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// The token's id.
+    pub token: String,
+    /// Its secret.
+    pub secret: String,
+    /// The request for a certificate, PEM.
+    pub request: String,
+    /// Of a host: itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<JoiningHost>,
+}
+
+impl std::fmt::Debug for JoinRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "JoinRequest({}, {:?})", self.token, self.host)
+    }
+}
+
+/// What a host says of itself that joins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoiningHost {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Where it can be reached: DNS names and IP addresses.
+    pub addresses: Vec<String>,
+}
+
+/// What somebody gets for a token.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JoinAnswer {
+    /// The certificate, PEM.
+    pub certificate: String,
+    /// The authorities to believe, PEM.
+    pub authorities: String,
+}
+
+/// A host asks for its next certificate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CertificateRequest {
+    /// The request, PEM.
+    pub request: String,
+    /// Where the host can be reached: DNS names and IP addresses.
+    pub addresses: Vec<String>,
+}
+
+/// It.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CertificateAnswer {
+    /// The certificate, PEM.
+    pub certificate: String,
+}
+
+/// An authority of the cluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuthorityView {
+    /// SHA-256 of its certificate.
+    pub fingerprint: String,
+    /// The host that has its key.
+    pub keeper: String,
+    /// To when it is valid.
+    pub expires: String,
+    /// Whether it signs: the newest does.
+    pub signs: bool,
+    /// Hosts that show a certificate of it.
+    pub hosts: Vec<String>,
+}
+
+/// A host's certificate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostCertificateView {
+    /// The host.
+    pub host: String,
+    /// The authority that signed it.
+    pub authority: String,
+    /// When it was made.
+    pub issued: String,
+    /// To when it is valid.
+    pub expires: String,
+}
+
+/// All certificates that the cluster knows of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CertificatesView {
+    /// The authorities, oldest first.
+    pub authorities: Vec<AuthorityView>,
+    /// Those of hosts.
+    pub hosts: Vec<HostCertificateView>,
+    /// Whose certificates count no more: `host b`, `person ann`.
+    pub revoked: Vec<String>,
+}

@@ -1,0 +1,375 @@
+//! Who belongs to a cluster: making one, joining, tokens, certificates.
+//!
+//! `cluster init`, `host join` and `login` write an identity on this machine; the rest asks a host.
+
+use super::{Shell, seconds, text};
+use crate::api::types::{
+    AuthorityView, CertificatesView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken,
+    TokenPerson, TokenView,
+};
+use crate::client::Client;
+use crate::config::{ClusterConfig, Config, DirectoryPlace};
+use crate::control::start::directory_path;
+use crate::control::{now_seconds, random_bits};
+use crate::directory::Directory;
+use crate::directory::shared::record::{Authorities, AuthorityRecord};
+use crate::directory::shared::{ClusterRecord, InEtcd};
+use crate::failure::{Code, Failure};
+use crate::lock::{self, Lock};
+use crate::security;
+use base::{ClusterId, HostId};
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use trust::{Anchors, Authority, Identity, JoinToken, KeyPair, Store};
+
+/// The file beside a person's certificate that says where hosts answer.
+const API_FILE: &str = "api";
+
+/// Options of `cluster init`.
+#[derive(Debug, Args)]
+pub struct InitOptions {
+    /// The configuration file of this host, the first one of it.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// What people call the cluster [default: the last part of etcd's prefix].
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// Options of `host join`.
+#[derive(Debug, Clone, Args)]
+pub struct JoinOptions {
+    /// The configuration file of this host.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// The token: one line that `drystone host token` printed on a host of the cluster.
+    token: String,
+}
+
+/// Options of `login`.
+#[derive(Debug, Args)]
+pub struct LoginOptions {
+    /// The token: one line that `drystone person token` printed.
+    token: String,
+    /// Replace the certificate that is there.
+    #[arg(long)]
+    replace: bool,
+}
+
+/// What can be done about people.
+#[derive(Debug, Subcommand)]
+pub enum PersonCommand {
+    /// Make a token with which somebody gets a certificate: drystone login TOKEN
+    Token {
+        /// What they are called.
+        name: String,
+        /// What they may do: viewer, operator, admin.
+        #[arg(long, default_value = "viewer")]
+        role: String,
+        /// How long the token is good.
+        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
+        lifetime: u64,
+    },
+    /// Let nobody in any more with the certificates that somebody has got so far.
+    Remove {
+        /// What they are called.
+        name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// What can be done about the cluster's certificates.
+#[derive(Debug, Subcommand)]
+pub enum CertificateCommand {
+    /// Authorities, certificates of hosts, and whose count no more.
+    List,
+    /// Have all hosts take another certificate now; connections go on.
+    Renew,
+    /// Make the host that is asked the keeper of a new authority, which signs from now on.
+    AddAuthority,
+    /// Believe an authority no more. Certificates of people that it signed count no more.
+    DropAuthority {
+        /// SHA-256 of its certificate, as `list` shows it.
+        fingerprint: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// A host's own folder, which nobody else uses meanwhile.
+struct Own {
+    config: Config,
+    host: HostId,
+    directory: Directory,
+    store: Store,
+    _lock: Lock,
+}
+
+impl Own {
+    fn open(path: &Path) -> Result<Own, Failure> {
+        let config = Config::read(path, false)?;
+        let lock = lock::take(&config.data_dir)?;
+        let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
+        let store = security::store_of(&config.data_dir);
+        Ok(Own { host: directory.host, config, directory, store, _lock: lock })
+    }
+}
+
+/// `cluster init`.
+///
+/// # Errors
+/// When there is a cluster already, or something cannot be written.
+pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Failure> {
+    let own = Own::open(&options.config)?;
+    let file = options.config.display();
+    let Some(ClusterConfig { directory: DirectoryPlace::Etcd(place), .. }) = &own.config.cluster else {
+        return Err(Failure::usage(format!("{file} names no etcd: a cluster of several machines needs one"))
+            .hint("set [cluster] directory = \"etcd\" and [cluster.etcd] endpoints"));
+    };
+    let by_prefix = || place.prefix.trim_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+    let name = options.name.clone().unwrap_or_else(by_prefix);
+    crate::name::check_name(&name)?;
+    let etcd = InEtcd::new(place)?;
+    etcd.check_free().await?;
+    let authority = first_authority(&own, &name)?;
+    let record = ClusterRecord { id: authority.cluster().to_string(), name, created: now_seconds() };
+    let authorities = Authorities {
+        authorities: vec![AuthorityRecord {
+            certificate: authority.certificate_pem(),
+            keeper: own.host.to_string(),
+            created_ns: trust::nanoseconds(SystemTime::now()),
+        }],
+        renew_before_ns: 0,
+    };
+    etcd.make(&record, &authorities).await?;
+    own.directory.set_cluster(authority.cluster())?;
+    let own_name = &own.config.name;
+    shell.show(&record, |record| {
+        format!(
+            "made the cluster `{}` ({}) in etcd below {}; this host, `{own_name}`, keeps its authority\nstart it: drystone host --config {file}\nthen let others join: drystone host token",
+            record.name, record.id, place.prefix
+        )
+    })
+}
+
+/// The authority of a new cluster, and this host's certificate of it; those of an attempt that was cut short, if there are.
+fn first_authority(own: &Own, name: &str) -> Result<Authority, Failure> {
+    let made = |error: &dyn std::error::Error| security::failed("make the cluster's authority", error);
+    if own.store.has_identity() {
+        let credentials = own.store.load_credentials().map_err(|error| made(&error))?;
+        return own.store.load_authority(credentials.identity().cluster()).map_err(|error| made(&error));
+    }
+    if let Some(cluster) = own.directory.cluster()? {
+        return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
+            .hint("give it a data_dir and devices of its own"));
+    }
+    let cluster = ClusterId(random_bits()?);
+    let authority = Authority::create(cluster, &security::name(name)?, SystemTime::now());
+    let authority = authority.map_err(|error| made(&error))?;
+    let anchors = Anchors::of(&authority).map_err(|error| made(&error))?;
+    own.store.save_anchors(&anchors).map_err(|error| made(&error))?;
+    own.store.save_authority(&authority).map_err(|error| made(&error))?;
+    let key = KeyPair::generate().map_err(|error| made(&error))?;
+    let request = key.signing_request().map_err(|error| made(&error))?;
+    let whose = (own.host, own.config.name.as_str());
+    let certificate =
+        security::issue_for_host(&authority, &request, whose, &security::addresses_of(&own.config))?;
+    security::save_new(&own.store, key, &certificate, &authority.certificate_pem())?;
+    Ok(authority)
+}
+
+/// `host join`.
+///
+/// # Errors
+/// When the token is not good, nobody answers, or this host belongs to a cluster already.
+pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Failure> {
+    let own = Own::open(&options.config)?;
+    if own.config.cluster.is_none() {
+        return Err(Failure::usage(format!("{} has no [cluster] section", options.config.display()))
+            .hint("copy it from a host of the cluster, with this machine's address as `peers`"));
+    }
+    if own.store.has_identity() {
+        let credentials = own.store.load_credentials();
+        let credentials =
+            credentials.map_err(|error| security::failed("read this host's identity", &error))?;
+        return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
+            .hint(format!("start it with `drystone host --config {}`", options.config.display())));
+    }
+    let host = JoiningHost {
+        id: own.host.to_string(),
+        name: own.config.name.clone(),
+        addresses: security::addresses_of(&own.config),
+    };
+    let (identity, _) = redeem(&options.token, Some(host), &own.store).await?;
+    own.directory.set_cluster(identity.cluster())?;
+    let told = serde_json::json!({ "host": own.config.name, "id": own.host.to_string(), "cluster": identity.cluster().to_string() });
+    shell.show(&told, |_| {
+        format!(
+            "{identity} has its certificate\nstart it: drystone host --config {}",
+            options.config.display()
+        )
+    })
+}
+
+/// `login`.
+///
+/// # Errors
+/// When the token is not good, or nobody answers.
+pub async fn login(
+    shell: &mut Shell<'_>,
+    options: &LoginOptions,
+    folder: Option<PathBuf>,
+) -> Result<(), Failure> {
+    let folder = folder.or_else(security::usual_folder);
+    let folder = folder.ok_or_else(|| Failure::usage("no folder is known: name it with --identity DIR"))?;
+    let store = Store::new(&folder);
+    if store.has_identity() && !options.replace {
+        return Err(Failure::refused(format!("{} has a certificate already", folder.display()))
+            .hint("add --replace, or name another folder with --identity DIR"));
+    }
+    let (identity, token) = redeem(&options.token, None, &store).await?;
+    let addresses: Vec<String> =
+        token.endpoints.iter().map(|endpoint| format!("https://{endpoint}\n")).collect();
+    let file = folder.join(API_FILE);
+    std::fs::write(&file, addresses.concat())
+        .map_err(|error| Failure::failed(format!("write {}", file.display()), error))?;
+    let told =
+        serde_json::json!({ "identity": identity.to_string(), "folder": folder.display().to_string() });
+    shell.show(&told, |_| format!("you are {identity}; your certificate is in {}", folder.display()))
+}
+
+/// Where hosts answer somebody who has logged in.
+pub fn known_api(folder: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(API_FILE)).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+/// Gets a certificate for a token from one of the hosts that it names, and writes it.
+async fn redeem(
+    token: &str,
+    host: Option<JoiningHost>,
+    store: &Store,
+) -> Result<(Identity, JoinToken), Failure> {
+    let token: JoinToken =
+        token.parse().map_err(|error: trust::TokenError| Failure::usage(error.to_string()))?;
+    let key = KeyPair::generate().map_err(|error| security::failed("make a key", &error))?;
+    let request = JoinRequest {
+        token: token.id.to_string(),
+        secret: token.secret.to_text(),
+        request: key.signing_request().map_err(|error| security::failed("make a key", &error))?,
+        host,
+    };
+    let mut last = Failure::new(Code::Unreachable, "the token names no host");
+    for endpoint in &token.endpoints {
+        let client = Client::Joining { address: endpoint.to_string(), authority: token.authority };
+        match client.post::<JoinAnswer>("/api/v1/join", &request).await {
+            Ok(answer) => {
+                let identity = security::save_new(store, key, &answer.certificate, &answer.authorities)?;
+                return Ok((identity, token));
+            }
+            // Another one may answer, or have the authority's key.
+            Err(failure) if matches!(failure.code, Code::Unreachable | Code::Refused) => last = failure,
+            Err(failure) => return Err(failure),
+        }
+    }
+    Err(last)
+}
+
+/// `host token` and `person token`.
+///
+/// # Errors
+/// What the host says.
+pub async fn token(shell: &mut Shell<'_>, person: Option<TokenPerson>, lifetime: u64) -> Result<(), Failure> {
+    let command = match person {
+        None => "drystone host join --config FILE",
+        Some(_) => "drystone login",
+    };
+    let request = MakeToken { person, seconds: Some(lifetime) };
+    let made: TokenView = shell.client.post("/api/v1/tokens", &request).await?;
+    shell.show(&made, |made| {
+        // The token alone on the standard output, so that it can be passed on.
+        eprintln!("for {}, once, until {}: {command} TOKEN", made.purpose, made.expires);
+        made.token.clone()
+    })
+}
+
+/// `person`.
+///
+/// # Errors
+/// What the host says.
+pub async fn person(shell: &mut Shell<'_>, command: PersonCommand) -> Result<(), Failure> {
+    match command {
+        PersonCommand::Token { name, role, lifetime } => {
+            token(shell, Some(TokenPerson { name, role }), lifetime).await
+        }
+        PersonCommand::Remove { name, yes } => {
+            shell.consent(yes, &format!("the certificates that {name} has got so far will count no more"))?;
+            let () = shell.client.delete(&format!("/api/v1/people/{name}")).await?;
+            shell.show(&serde_json::json!({ "removed": name }), |_| {
+                format!("certificates of {name} that were made up to now count no more")
+            })
+        }
+    }
+}
+
+/// `cluster certificates`.
+///
+/// # Errors
+/// What the host says.
+pub async fn certificates(shell: &mut Shell<'_>, command: CertificateCommand) -> Result<(), Failure> {
+    match command {
+        CertificateCommand::List => {
+            let all: CertificatesView = shell.client.get("/api/v1/certificates").await?;
+            shell.show(&all, certificates_text)
+        }
+        CertificateCommand::Renew => {
+            let () = shell.client.post("/api/v1/certificates/renew", &()).await?;
+            shell.show(&serde_json::json!({ "renewing": true }), |_| {
+                "all hosts take another certificate now; see `drystone cluster certificates list`".to_owned()
+            })
+        }
+        CertificateCommand::AddAuthority => {
+            let fingerprint: String = shell.client.post("/api/v1/authorities", &()).await?;
+            shell.show(&serde_json::json!({ "fingerprint": fingerprint }), |_| {
+                format!(
+                    "authority {fingerprint} signs from now on; hosts take a certificate of it by themselves\npeople need another one: `drystone person token NAME`\nwhen nobody needs the former authority: drystone cluster certificates drop-authority FINGERPRINT"
+                )
+            })
+        }
+        CertificateCommand::DropAuthority { fingerprint, yes } => {
+            shell.consent(yes, "certificates of people that this authority signed will count no more")?;
+            let () = shell.client.delete(&format!("/api/v1/authorities/{fingerprint}")).await?;
+            shell.show(&serde_json::json!({ "dropped": fingerprint }), |_| {
+                format!("authority {fingerprint} is believed no more")
+            })
+        }
+    }
+}
+
+fn certificates_text(all: &CertificatesView) -> String {
+    let authority = |one: &AuthorityView| {
+        let state = if one.signs { "signs" } else { "believed" };
+        let hosts = if one.hosts.is_empty() { "-".to_owned() } else { one.hosts.join(" ") };
+        vec![one.fingerprint.clone(), state.to_owned(), one.keeper.clone(), one.expires.clone(), hosts]
+    };
+    let authorities = text::table(
+        &["authority", "state", "keeper", "valid to", "hosts"],
+        &[],
+        all.authorities.iter().map(authority).collect(),
+    );
+    let host = |one: &HostCertificateView| {
+        let authority = one.authority.chars().take(16).collect();
+        vec![one.host.clone(), one.issued.clone(), one.expires.clone(), authority]
+    };
+    let hosts =
+        text::table(&["host", "issued", "valid to", "authority"], &[], all.hosts.iter().map(host).collect());
+    let revoked = match all.revoked.is_empty() {
+        true => String::new(),
+        false => format!("\n\ntaken out: {}", all.revoked.join(", ")),
+    };
+    format!("{authorities}\n\n{hosts}{revoked}")
+}

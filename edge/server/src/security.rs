@@ -1,0 +1,265 @@
+//! What this host shows to others and whom it believes: the files of its identity, and TLS for each kind of connection.
+//!
+//! Relies on `trust` for every check. Must never let a listener stand open beyond this machine without a certificate.
+
+use crate::client::Client;
+use crate::config::Config;
+use crate::engine::{Listen, PeerTls};
+use crate::failure::{Code, Failure};
+use base::{ClusterId, HostId};
+use rustls::ServerConfig;
+use rustls::time_provider::DefaultTimeProvider;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use trust::{
+    Address, Anchors, Authority, Clients, Clock, Credentials, Expected, Fingerprint, Grant, Identity,
+    KeyPair, Name, Store, Trust,
+};
+
+/// The folder of the identity in a data directory.
+const FOLDER: &str = "identity";
+
+/// This host's certificate, its key, and the authorities that it believes.
+#[derive(Debug)]
+pub struct Security {
+    store: Store,
+    /// What is shown and believed now.
+    pub trust: Arc<Trust>,
+}
+
+/// Where the files of a host's identity are.
+pub fn store_of(data_dir: &Path) -> Store {
+    Store::new(data_dir.join(FOLDER))
+}
+
+/// The clock of TLS.
+pub fn clock() -> Clock {
+    Arc::new(DefaultTimeProvider)
+}
+
+/// An error of `trust` as a failure, with all that caused it.
+pub fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        text = format!("{text}: {deeper}");
+        cause = deeper.source();
+    }
+    Failure::refused(format!("{what}: {text}"))
+}
+
+/// A name as certificates carry it.
+///
+/// # Errors
+/// When it has other characters.
+pub fn name(text: &str) -> Result<Name, Failure> {
+    text.parse().map_err(|error: trust::NameError| Failure::usage(error.to_string()))
+}
+
+impl Security {
+    /// Reads it; nothing where there is no certificate yet.
+    ///
+    /// # Errors
+    /// When the files are damaged, open to others, or do not belong together.
+    pub fn load(data_dir: &Path) -> Result<Option<Arc<Security>>, Failure> {
+        let store = store_of(data_dir);
+        if !store.has_identity() {
+            return Ok(None);
+        }
+        let trust = store.load().map_err(|error| failed("read this host's identity", &error))?;
+        Ok(Some(Arc::new(Security { store, trust })))
+    }
+
+    /// The cluster that the certificate is of.
+    pub fn cluster(&self) -> ClusterId {
+        self.trust.identity().cluster()
+    }
+
+    /// Encryption of connections with other hosts.
+    ///
+    /// # Errors
+    /// When the certificate is not a host's.
+    pub fn peer_tls(&self) -> Result<PeerTls, Failure> {
+        PeerTls::new(Arc::clone(&self.trust), clock())
+            .map_err(|error| failed("encrypt connections of hosts", &error))
+    }
+
+    /// Encryption of the API. Who comes without a certificate gets in to redeem a join token, and for nothing else.
+    ///
+    /// # Errors
+    /// When the certificate is not a host's.
+    pub fn api_tls(&self) -> Result<Arc<ServerConfig>, Failure> {
+        let clients = Clients::Optional(Expected::Member);
+        let mut config = trust::server_config(&self.trust, clients, clock())
+            .map_err(|error| failed("encrypt the API", &error))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    /// Encryption of NBD: for members of the cluster alone.
+    ///
+    /// # Errors
+    /// When the certificate is not a host's.
+    pub fn nbd_tls(&self) -> Result<Arc<ServerConfig>, Failure> {
+        let config = trust::server_config(&self.trust, Clients::Demanded(Expected::Member), clock());
+        config.map(Arc::new).map_err(|error| failed("encrypt NBD", &error))
+    }
+
+    /// The way to another host's API, with this host's certificate.
+    pub fn client(&self, address: String, host: HostId) -> Client {
+        Client::Tls { address, trust: Arc::clone(&self.trust), expected: Expected::Host(host) }
+    }
+
+    /// The authority, if its key is here.
+    ///
+    /// # Errors
+    /// When its file is damaged or open to others.
+    pub fn authority(&self) -> Result<Option<Authority>, Failure> {
+        if !self.store.has_authority() {
+            return Ok(None);
+        }
+        let found = self.store.load_authority(self.cluster());
+        found.map(Some).map_err(|error| failed("read the authority's key", &error))
+    }
+
+    /// Signs with another authority from now on, which is believed already.
+    ///
+    /// # Errors
+    /// When it is not, or the system refuses.
+    pub fn keep_authority(&self, authority: &Authority) -> Result<(), Failure> {
+        self.store.save_authority(authority).map_err(|error| failed("write the authority's key", &error))
+    }
+
+    /// Believes other authorities from now on; whether they are others.
+    ///
+    /// # Errors
+    /// When none of them signed what this host shows, or the system refuses.
+    pub fn believe(&self, pem: &str) -> Result<bool, Failure> {
+        let anchors = Anchors::from_pem(self.cluster(), pem)
+            .map_err(|error| failed("read the cluster's authorities", &error))?;
+        let prints = |anchors: &Anchors| -> Vec<Fingerprint> {
+            anchors.certificates().map(trust::Certificate::fingerprint).collect()
+        };
+        if prints(&anchors) == prints(&self.trust.anchors()) {
+            return Ok(false);
+        }
+        let replaced = self.trust.replace_anchors(anchors.clone());
+        replaced.map_err(|error| failed("believe the cluster's authorities", &error))?;
+        self.store.save_anchors(&anchors).map_err(|error| failed("write the authorities", &error))?;
+        Ok(true)
+    }
+
+    /// Shows another certificate of this host from now on.
+    ///
+    /// # Errors
+    /// When it is not one of this host, no authority that is believed signed it, or the system refuses.
+    pub fn show(&self, key: KeyPair, certificate: &str) -> Result<(), Failure> {
+        let what = "take the new certificate";
+        let credentials = Credentials::new(key, certificate).map_err(|error| failed(what, &error))?;
+        // Written first: what is shown must be what a restart shows.
+        self.trust.replace_credentials(credentials.clone()).map_err(|error| failed(what, &error))?;
+        self.store.save_credentials(&credentials).map_err(|error| failed(what, &error))
+    }
+}
+
+/// Writes a new host's or person's identity.
+///
+/// # Errors
+/// When its parts do not belong together, or the system refuses.
+pub fn save_new(
+    store: &Store,
+    key: KeyPair,
+    certificate: &str,
+    authorities: &str,
+) -> Result<Identity, Failure> {
+    let what = "take the certificate";
+    let credentials = Credentials::new(key, certificate).map_err(|error| failed(what, &error))?;
+    let identity = credentials.identity().clone();
+    let anchors = Anchors::from_pem(identity.cluster(), authorities).map_err(|error| failed(what, &error))?;
+    Trust::new(credentials.clone(), anchors.clone()).map_err(|error| failed(what, &error))?;
+    store.save_anchors(&anchors).map_err(|error| failed(what, &error))?;
+    store.save_credentials(&credentials).map_err(|error| failed(what, &error))?;
+    Ok(identity)
+}
+
+/// A certificate for a host.
+///
+/// # Errors
+/// When the request or the authority cannot be used.
+pub fn issue_for_host(
+    authority: &Authority,
+    request: &str,
+    (host, host_name): (HostId, &str),
+    addresses: &[String],
+) -> Result<String, Failure> {
+    let identity = Identity::Host { cluster: authority.cluster(), host, name: name(host_name)? };
+    let parsed: Result<Vec<Address>, _> = addresses.iter().map(|text| text.parse()).collect();
+    let addresses = parsed.map_err(|error: trust::AddressError| Failure::usage(error.to_string()))?;
+    let grant = Grant { identity, addresses, lifetime: trust::HOST_LIFETIME };
+    issue(authority, request, &grant)
+}
+
+/// A certificate.
+///
+/// # Errors
+/// When the request or the authority cannot be used.
+pub fn issue(authority: &Authority, request: &str, grant: &Grant) -> Result<String, Failure> {
+    let issued = authority.issue(request, grant, SystemTime::now());
+    issued.map_err(|error| failed("give a certificate out", &error))
+}
+
+/// Where a host says that it can be reached, for its certificate: its name, and the addresses that it listens at.
+pub fn addresses_of(config: &Config) -> Vec<String> {
+    let tcp = config.http.iter().chain(&config.nbd).filter_map(|listen| match listen {
+        Listen::Tcp(address) => Some(address.ip()),
+        Listen::Unix(_) => None,
+    });
+    let peers = config.cluster.iter().map(|cluster| cluster.peers.ip());
+    let loopback = [IpAddr::from([127, 0, 0, 1])];
+    let mut all: Vec<IpAddr> = tcp.chain(peers).chain(loopback).filter(|ip| !ip.is_unspecified()).collect();
+    all.sort();
+    all.dedup();
+    let name = config.name.parse::<Address>().ok().map(|_| config.name.clone());
+    name.into_iter().chain(all.iter().map(IpAddr::to_string)).take(trust::ADDRESSES_MAX).collect()
+}
+
+/// Refuses a configuration that would listen beyond this machine without a certificate.
+///
+/// # Errors
+/// Says which key, and the way out.
+pub fn check_listeners(config: &Config, has_certificate: bool) -> Result<(), Failure> {
+    if has_certificate {
+        return Ok(());
+    }
+    let remote = |address: &&SocketAddr| !address.ip().is_loopback();
+    let peers = config.cluster.iter().map(|cluster| ("[cluster] peers", &cluster.peers));
+    let tcp = |listen: &'_ Listen| -> Option<SocketAddr> {
+        match listen {
+            Listen::Tcp(address) => Some(*address),
+            Listen::Unix(_) => None,
+        }
+    };
+    let http: Vec<SocketAddr> = config.http.iter().filter_map(tcp).collect();
+    let nbd: Vec<SocketAddr> = config.nbd.iter().filter_map(tcp).collect();
+    let nbd_is_safe = config.tls.as_ref().is_some_and(|tls| tls.required && tls.client_authorities.is_some());
+    let http = http.iter().map(|address| ("[listen] http", address));
+    let nbd = nbd.iter().filter(|_| !nbd_is_safe).map(|address| ("[listen] nbd", address));
+    match peers.chain(http).chain(nbd).find(|(_, address)| remote(address)) {
+        None => Ok(()),
+        Some((key, address)) => Err(Failure::new(
+            Code::Refused,
+            format!("{key} = \"{address}\" would let everybody in: this host has no certificate yet"),
+        )
+        .hint(match config.cluster {
+            Some(_) => "make the cluster with `drystone cluster init`, or become one of its hosts with `drystone host join`",
+            None => "use a loopback address or a unix socket; NBD may be reached from elsewhere with [tls] required = true and client_authorities",
+        })),
+    }
+}
+
+/// The folder of a person's identity, where nothing else is said.
+pub fn usual_folder() -> Option<PathBuf> {
+    crate::cli::user_data_dir().map(|folder| folder.join(FOLDER))
+}
