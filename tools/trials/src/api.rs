@@ -56,6 +56,9 @@ pub struct Component {
 pub struct Local {
     /// The disks that it owns.
     pub owned: Vec<Owned>,
+    /// Why the directory does not answer, while it does not.
+    #[serde(default)]
+    pub directory_away: Option<String>,
 }
 
 /// What the owner of a disk says of it.

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::ledger::Ledger;
 use crate::load::{Done, Load, Pattern, Shape};
 use crate::meter::{Stall, summary};
-use crate::namespaces::Namespaces;
 use crate::report::{Report, Round};
 use crate::stamp::BLOCK;
 use base::Random;
@@ -49,6 +48,8 @@ pub struct Settings {
     pub kernel: PathBuf,
     /// Whether files stay when all went well.
     pub keeps: bool,
+    /// Whether hosts are on machines of their own in all scenarios.
+    pub is_apart: bool,
 }
 
 /// What a cluster for a scenario is like.
@@ -62,7 +63,7 @@ pub struct Plan {
     pub policy: &'static str,
     /// Bytes that are written and read.
     pub area_bytes: u64,
-    /// Whether each host has a network namespace.
+    /// Whether each host is on a machine of its own, whatever the command line says.
     pub is_apart: bool,
 }
 
@@ -125,14 +126,10 @@ impl Bench {
             return Err(Failure::Usage(what));
         }
         eprintln!("trials: {}: {} hosts in {}", plan.scenario, plan.hosts, folder.display());
-        let namespaces = match plan.is_apart {
-            true => Some(Namespaces::new(&settings.program, &folder, plan.hosts)?),
-            false => None,
+        let mut cluster = match plan.is_apart || settings.is_apart {
+            true => Cluster::start_apart(&settings.program, &folder, plan.hosts)?,
+            false => Cluster::start(&settings.program, &folder, plan.hosts)?,
         };
-        let mut cluster = Cluster::start(&settings.program, &folder, plan.hosts)?;
-        if let Some(namespaces) = namespaces {
-            cluster.move_into(namespaces)?;
-        }
         let disk = cluster.create_disk(DISK, plan.area_bytes, plan.policy)?;
         let mut random = Random::new(settings.seed);
         let campaign = random.bits() ^ unix_seconds();

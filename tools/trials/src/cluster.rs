@@ -3,9 +3,9 @@
 //! Hosts are started by the demo; signals go to their processes directly, so that several are hit in the same moment.
 //! Dropped, the demo is killed, and the kernel kills its hosts.
 
+use crate::apart::Apart;
 use crate::api::{Api, Disk, Event, Local};
 use crate::failure::Failure;
-use crate::namespaces::Namespaces;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -40,12 +40,21 @@ impl Copied {
     }
 }
 
+/// What hosts run on.
+enum Ground {
+    /// One machine, with `drystone demo` as their parent.
+    Demo(Child),
+    /// Machines of their own.
+    Apart(Box<Apart>),
+    /// Nothing any more.
+    Ended,
+}
+
 /// A running cluster.
 pub struct Cluster {
     folder: PathBuf,
     names: Vec<String>,
-    demo: Child,
-    namespaces: Option<Namespaces>,
+    ground: Ground,
     /// Those that do not run, or stand still.
     away: BTreeSet<String>,
     copied: Copied,
@@ -72,6 +81,11 @@ pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Result<Option<T>, Fail
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// What hosts are called.
+fn names_of(count: usize) -> Vec<String> {
+    (0..count).map(|index| char::from(b'a' + index as u8).to_string()).collect()
 }
 
 /// Makes the kernel kill a child when this process ends.
@@ -119,18 +133,17 @@ impl Cluster {
         let demo = end_with_parent(&mut demo)
             .spawn()
             .map_err(Failure::machine(format!("start {}; `./x build` makes it", program.display())))?;
-        let names = (0..count).map(|index| char::from(b'a' + index as u8).to_string()).collect();
         let mut cluster = Cluster {
             folder: folder.to_owned(),
-            names,
-            demo,
-            namespaces: None,
+            names: names_of(count),
+            ground: Ground::Demo(demo),
             away: BTreeSet::new(),
             copied: Copied::default(),
         };
         wait_for("the hosts find each other", || {
             let said = fs::read_to_string(&log_path).unwrap_or_default();
-            let ended = cluster.demo.try_wait().map_err(Failure::machine("wait for the demo"))?;
+            let Ground::Demo(demo) = &mut cluster.ground else { unreachable!("it was just started") };
+            let ended = demo.try_wait().map_err(Failure::machine("wait for the demo"))?;
             match ended {
                 Some(_) => Err(Failure::Refused(format!("the demo ended: {said}"))),
                 None => Ok(said.contains("Try:").then_some(())),
@@ -139,35 +152,45 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Stops all hosts and starts each again in a network namespace of its own.
+    /// The same with each host on a machine of its own, and an etcd.
     ///
     /// # Errors
-    /// When the machine has none, or a host does not come back.
-    pub fn move_into(&mut self, namespaces: Namespaces) -> Result<(), Failure> {
-        for host in self.names.clone() {
-            self.stop(&host)?;
-        }
-        self.namespaces = Some(namespaces);
-        for host in self.names.clone() {
-            self.start_host(&host)?;
-        }
-        self.wait_until_reachable()
+    /// When the machine has no namespaces, or a host does not come.
+    pub fn start_apart(program: &Path, folder: &Path, count: usize) -> Result<Cluster, Failure> {
+        fs::create_dir_all(folder).map_err(Failure::machine(format!("make {}", folder.display())))?;
+        let names = names_of(count);
+        let apart = Apart::start(program, folder, &names)?;
+        let cluster = Cluster {
+            folder: folder.to_owned(),
+            names,
+            ground: Ground::Apart(Box::new(apart)),
+            away: BTreeSet::new(),
+            copied: Copied::default(),
+        };
+        cluster.wait_until_reachable()?;
+        Ok(cluster)
     }
 
     /// Kills all of it.
     pub fn end(&mut self) {
-        self.namespaces = None;
-        // Both fail only when it has ended already.
-        let _ = self.demo.kill();
-        let _ = self.demo.wait();
+        if let Ground::Demo(mut demo) = std::mem::replace(&mut self.ground, Ground::Ended) {
+            // Both fail only when it has ended already.
+            let _ = demo.kill();
+            let _ = demo.wait();
+        }
     }
 
-    /// The namespaces of hosts that were moved into some.
+    /// The machines of hosts that have their own.
     ///
     /// # Errors
-    /// When they were not.
-    pub fn namespaces(&self) -> Result<&Namespaces, Failure> {
-        self.namespaces.as_ref().ok_or_else(|| Failure::Refused("the hosts share one network".to_owned()))
+    /// When they share one.
+    pub fn apart(&mut self) -> Result<&mut Apart, Failure> {
+        match &mut self.ground {
+            Ground::Apart(apart) => Ok(apart),
+            Ground::Demo(_) | Ground::Ended => {
+                Err(Failure::Refused("the hosts share one machine".to_owned()))
+            }
+        }
     }
 
     /// The names of the hosts.
@@ -189,6 +212,14 @@ impl Cluster {
         Api::new(&self.folder.join(host).join("d/api.sock"))
     }
 
+    /// What a host alone knows.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn local(&self, host: &str) -> Result<Local, Failure> {
+        self.api(host).get("/api/v1/cluster/local")
+    }
+
     /// The hosts that run, but these.
     pub fn others(&self, but: &[&str]) -> Vec<String> {
         let is_other = |name: &&String| !but.contains(&name.as_str()) && !self.away.contains(*name);
@@ -197,11 +228,16 @@ impl Cluster {
 
     /// The process of a host.
     fn process(&self, host: &str) -> Result<u32, Failure> {
-        if let Some(process) = self.namespaces.as_ref().and_then(|namespaces| namespaces.process(host)) {
-            return Ok(process);
-        }
+        let demo = match &self.ground {
+            Ground::Apart(apart) => {
+                let found = apart.process(host);
+                return found.ok_or_else(|| Failure::Refused(format!("host {host} was not started")));
+            }
+            Ground::Demo(demo) => demo.id(),
+            Ground::Ended => return Err(Failure::Refused("the cluster has ended".to_owned())),
+        };
         let config = self.folder.join(host).join("host.toml");
-        let tasks = format!("/proc/{}/task", self.demo.id());
+        let tasks = format!("/proc/{demo}/task");
         let failed = || Failure::machine(format!("look for the process of host {host} in {tasks}"));
         for task in fs::read_dir(&tasks).map_err(failed())? {
             let children = task.map_err(failed())?.path().join("children");
@@ -220,6 +256,11 @@ impl Cluster {
             "host {host} has no process; {} may tell why",
             self.log(host).display()
         )))
+    }
+
+    /// Whether the process of a host runs.
+    pub fn runs(&self, host: &str) -> bool {
+        self.process(host).is_ok_and(|process| !has_ended(process))
     }
 
     /// Where a host writes its log.
@@ -283,8 +324,8 @@ impl Cluster {
     /// # Errors
     /// When the demo cannot.
     pub fn start_host(&mut self, host: &str) -> Result<(), Failure> {
-        if let Some(namespaces) = &mut self.namespaces {
-            namespaces.start(host, &self.folder.join(host))?;
+        if let Ground::Apart(apart) = &mut self.ground {
+            apart.start_host(host)?;
         } else {
             let path = format!("/demo/v1/hosts/{host}/start");
             Api::new(&self.folder.join("demo.sock")).post::<String>(&path, None)?;
@@ -368,7 +409,7 @@ impl Cluster {
     pub fn copied_bytes(&mut self, disk: &Disk) -> u64 {
         for host in self.others(&[]) {
             // One that is just starting does not answer yet.
-            let Ok(local) = self.api(&host).get::<Local>("/api/v1/cluster/local") else { continue };
+            let Ok(local) = self.local(&host) else { continue };
             for owned in local.owned.iter().filter(|owned| owned.disk == disk.id) {
                 self.copied.note(owned.epoch, owned.copied_bytes);
             }

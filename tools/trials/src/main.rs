@@ -3,6 +3,7 @@
 //! Relies on the program `drystone` alone, as any user runs it: its demo, its API, NBD. Must never touch a process or a
 //! folder that it did not make.
 
+mod apart;
 mod api;
 mod archive;
 mod bench;
@@ -18,7 +19,6 @@ mod namespaces;
 mod nbd;
 mod recorder;
 mod regions;
-mod relay;
 mod report;
 mod scenarios;
 mod stamp;
@@ -63,6 +63,10 @@ struct Arguments {
     /// Where clusters are made; a new folder in the temporary one if left out.
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Hosts on machines of their own (network namespaces) with certificates, and an etcd of three members, in all
+    /// scenarios; needs root, `ip`, `nft` and `etcd`.
+    #[arg(long)]
+    apart: bool,
     /// Keeps the folder even when all went well.
     #[arg(long)]
     keep: bool,
@@ -81,6 +85,16 @@ fn main() -> ExitCode {
     let is_guest = std::process::id() == 1 && std::env::args().next().as_deref() == Some(guest::NAME);
     if is_guest {
         guest::run();
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|first| first == scenarios::garbage::OPTION) {
+        return match scenarios::garbage::send(&words[1..]) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                eprintln!("trials: {failure}");
+                ExitCode::FAILURE
+            }
+        };
     }
     match run(&Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -161,6 +175,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
         only: arguments.only.clone(),
         kernel: arguments.kernel.clone(),
         keeps: arguments.keep,
+        is_apart: arguments.apart,
     })
 }
 

@@ -3,11 +3,14 @@
 mod away;
 mod blackout;
 mod cut;
+mod directory;
+pub mod garbage;
 mod handover;
 mod kill;
 mod migrate;
 mod mixed;
 mod pause;
+mod rolling;
 mod two;
 
 use crate::bench::{Bench, Settings};
@@ -33,13 +36,19 @@ pub enum Scenario {
     Handover,
     /// A guest of QEMU moves from host to host while it runs; needs qemu-system-x86_64 and a kernel for it.
     Migrate,
+    /// Members of etcd die, all of them, hosts are cut off from them, its data is gone; needs root, `ip`, `nft`, `etcd`.
+    Directory,
+    /// Every host is restarted in its turn, certificates and authorities change; needs the same.
+    Rolling,
+    /// Random bytes come to every port of a host, five minutes each; needs the same.
+    Garbage,
     /// Kills, pauses, stops and blackouts by chance.
     Mixed,
 }
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 9] = [
+    pub const ALL: [Scenario; 12] = [
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
@@ -48,6 +57,9 @@ impl Scenario {
         Scenario::Blackout,
         Scenario::Handover,
         Scenario::Migrate,
+        Scenario::Directory,
+        Scenario::Rolling,
+        Scenario::Garbage,
         Scenario::Mixed,
     ];
 
@@ -65,6 +77,9 @@ impl Scenario {
             Scenario::Blackout => blackout::run(settings),
             Scenario::Handover => handover::run(settings),
             Scenario::Migrate => migrate::run(settings),
+            Scenario::Directory => directory::run(settings),
+            Scenario::Rolling => rolling::run(settings),
+            Scenario::Garbage => garbage::run(settings),
             Scenario::Mixed => mixed::run(settings),
         }
     }

@@ -43,11 +43,11 @@ fn component(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     let hosts = [victim.clone()];
     let fault = Fault { name, hosts: &hosts, limit_ms: Some(SILENCE_LIMIT_MS) };
     let strike = |bench: &mut Bench| {
-        bench.cluster.namespaces()?.cut(victim, cut)?;
+        bench.cluster.apart()?.network.cut(victim, cut)?;
         sleep(CUT);
         Ok(())
     };
-    bench.round(&fault, &[&load], strike, |bench| bench.cluster.namespaces()?.mend(victim))?;
+    bench.round(&fault, &[&load], strike, |bench| bench.cluster.apart()?.network.mend(victim))?;
     bench.stop(load)?;
     bench.read_back(victim)
 }
@@ -64,11 +64,11 @@ fn owner(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     let limit_ms = if cut == Cut::Received { UNANSWERED_LIMIT_MS } else { OWNER_LIMIT_MS };
     let fault = Fault { name, hosts: &hosts, limit_ms: Some(limit_ms) };
     let strike = |bench: &mut Bench| {
-        bench.cluster.namespaces()?.cut(&owner, cut)?;
+        bench.cluster.apart()?.network.cut(&owner, cut)?;
         sleep(CUT);
         Ok(())
     };
-    bench.round(&fault, &[&load], strike, |bench| bench.cluster.namespaces()?.mend(&owner))?;
+    bench.round(&fault, &[&load], strike, |bench| bench.cluster.apart()?.network.mend(&owner))?;
     sleep(WARM_UP);
     bench.stop(observer)?;
     bench.stop(load)?;

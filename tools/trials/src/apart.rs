@@ -1,0 +1,249 @@
+//! A cluster as users have one: hosts and three members of etcd, each on a machine of its own (a network namespace), made
+//! by the commands that the guide tells, with certificates.
+//!
+//! Dropped, all its processes are killed.
+
+use crate::cluster::{PATIENCE, end_with_parent};
+use crate::failure::Failure;
+use crate::namespaces::Network;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Members of etcd.
+pub const MEMBERS: [&str; 3] = ["e1", "e2", "e3"];
+/// Pause between attempts.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The machines and what runs on them.
+pub struct Apart {
+    program: PathBuf,
+    folder: PathBuf,
+    /// Links that can be cut.
+    pub network: Network,
+    children: BTreeMap<String, Child>,
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        for child in self.children.values_mut() {
+            // Both fail only when it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Apart {
+    /// Makes a cluster of these hosts, each with a folder below `folder`, and starts all.
+    ///
+    /// # Errors
+    /// When a program is missing, or a command of the guide fails.
+    pub fn start(program: &Path, folder: &Path, hosts: &[String]) -> Result<Apart, Failure> {
+        let members = MEMBERS.iter().map(|name| (*name).to_owned());
+        let machines: Vec<String> = hosts.iter().cloned().chain(members).collect();
+        let network = Network::new(&machines)?;
+        let mut apart = Apart {
+            program: program.to_owned(),
+            folder: folder.to_owned(),
+            network,
+            children: BTreeMap::new(),
+        };
+        for member in MEMBERS {
+            apart.start_member(member, false)?;
+        }
+        for host in hosts {
+            apart.write_config(host)?;
+        }
+        apart.make(hosts)?;
+        Ok(apart)
+    }
+
+    /// The guide's commands: the first host makes the cluster, the others join.
+    fn make(&mut self, hosts: &[String]) -> Result<(), Failure> {
+        let (first, others) = hosts.split_first().expect("a cluster has a host");
+        let config = self.config(first);
+        let until = Instant::now() + PATIENCE;
+        // The members of etcd may still be looking for one another.
+        while let Err(failure) = self.say(first, &["cluster", "init", "--config", &config]) {
+            if Instant::now() > until {
+                return Err(failure);
+            }
+            std::thread::sleep(POLL);
+        }
+        self.start_host(first)?;
+        for host in others {
+            let token = self.token(first)?;
+            let config = self.config(host);
+            self.say(host, &["host", "join", "--config", &config, &token])?;
+            self.start_host(host)?;
+        }
+        Ok(())
+    }
+
+    fn token(&self, host: &str) -> Result<String, Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.say(host, &["host", "token"]) {
+                Ok(token) => return Ok(token.trim().to_owned()),
+                // It has just been started.
+                Err(_) if Instant::now() < until => std::thread::sleep(POLL),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn config(&self, host: &str) -> String {
+        self.folder.join(host).join("host.toml").display().to_string()
+    }
+
+    /// Runs a command of the program on a host, and gives what it prints.
+    ///
+    /// # Errors
+    /// When it fails, with what it said.
+    pub fn say(&self, host: &str, words: &[&str]) -> Result<String, Failure> {
+        let api = format!("unix:{}", self.folder.join(host).join("d/api.sock").display());
+        let mut command = self.network.command(host, &self.program);
+        let done = command.args(words).env("DRYSTONE_API", api).stdin(Stdio::null()).output();
+        let done = done.map_err(Failure::machine(format!("run drystone {}", words.join(" "))))?;
+        match done.status.success() {
+            true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+            false => Err(Failure::Refused(format!(
+                "drystone {} on host {host}: {}",
+                words.join(" "),
+                String::from_utf8_lossy(&done.stderr).trim()
+            ))),
+        }
+    }
+
+    /// The process of a host or a member, if it was started.
+    pub fn process(&self, machine: &str) -> Option<u32> {
+        self.children.get(machine).map(Child::id)
+    }
+
+    /// Starts a host. Its folder has its configuration.
+    ///
+    /// # Errors
+    /// When the machine has no process left.
+    pub fn start_host(&mut self, host: &str) -> Result<(), Failure> {
+        let mut command = self.network.command(host, &self.program);
+        command.args(["host", "--config", &self.config(host)]);
+        self.spawn(host, &mut command)
+    }
+
+    /// Starts a member of etcd; `is_again`: with the data that it had.
+    ///
+    /// # Errors
+    /// When there is no etcd.
+    pub fn start_member(&mut self, member: &str, is_again: bool) -> Result<(), Failure> {
+        let url = |name: &str, port: u16| format!("http://{}:{port}", self.network.address(name));
+        let all = MEMBERS.map(|name| format!("{name}={}", url(name, 2380)));
+        let mut command = self.network.command(member, "etcd");
+        command.arg("--data-dir").arg(self.folder.join(member).join("data")).args(["--name", member]);
+        command.args([
+            "--listen-client-urls",
+            &url(member, 2379),
+            "--advertise-client-urls",
+            &url(member, 2379),
+        ]);
+        command.args([
+            "--listen-peer-urls",
+            &url(member, 2380),
+            "--initial-advertise-peer-urls",
+            &url(member, 2380),
+        ]);
+        command.args(["--initial-cluster", &all.join(","), "--log-level", "error"]);
+        command.args(["--initial-cluster-state", if is_again { "existing" } else { "new" }]);
+        self.spawn(member, &mut command)
+    }
+
+    /// Kills members of etcd in one moment, and waits until they are gone.
+    ///
+    /// # Errors
+    /// When the machine does not let this.
+    pub fn kill_members(&mut self, members: &[&str]) -> Result<(), Failure> {
+        for member in members {
+            let Some(child) = self.children.get_mut(*member) else { continue };
+            child.kill().map_err(Failure::machine(format!("kill {member}")))?;
+        }
+        for member in members {
+            let Some(mut child) = self.children.remove(*member) else { continue };
+            child.wait().map_err(Failure::machine(format!("wait for {member}")))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the data of all members aside: they start with none.
+    ///
+    /// # Errors
+    /// When files cannot be moved.
+    pub fn set_data_aside(&self) -> Result<(), Failure> {
+        MEMBERS.iter().try_for_each(|member| {
+            let data = self.folder.join(member).join("data");
+            fs::rename(&data, data.with_extension("kept")).map_err(Failure::machine("put etcd's data aside"))
+        })
+    }
+
+    /// Brings the data back that was put aside; what came in its place is removed.
+    ///
+    /// # Errors
+    /// When files cannot be moved.
+    pub fn bring_data_back(&self) -> Result<(), Failure> {
+        MEMBERS.iter().try_for_each(|member| {
+            let data = self.folder.join(member).join("data");
+            let kept = data.with_extension("kept");
+            let moved = fs::remove_dir_all(&data).and_then(|()| fs::rename(kept, &data));
+            moved.map_err(Failure::machine("bring etcd's data back"))
+        })
+    }
+
+    fn spawn(&mut self, machine: &str, command: &mut Command) -> Result<(), Failure> {
+        if let Some(mut former) = self.children.remove(machine) {
+            former.wait().map_err(Failure::machine(format!("wait for {machine}")))?;
+        }
+        let own = self.folder.join(machine);
+        fs::create_dir_all(&own).map_err(Failure::machine(format!("make {}", own.display())))?;
+        let log = File::options().create(true).append(true).open(own.join("log"));
+        let log = log.map_err(Failure::machine(format!("open the log of {machine}")))?;
+        let out = log.try_clone().map_err(Failure::machine("copy a descriptor"))?;
+        command.stdin(Stdio::null()).stdout(out).stderr(log);
+        let child = end_with_parent(command).spawn();
+        self.children
+            .insert(machine.to_owned(), child.map_err(Failure::machine(format!("start {machine}")))?);
+        Ok(())
+    }
+
+    fn write_config(&self, host: &str) -> Result<(), Failure> {
+        let own = self.folder.join(host);
+        fs::create_dir_all(&own).map_err(Failure::machine(format!("make {}", own.display())))?;
+        let address = self.network.address(host);
+        let endpoints = MEMBERS.map(|name| format!("\"http://{}:2379\"", self.network.address(name)));
+        let text = format!(
+            "name = {host:?}\n\
+             data_dir = \"d\"\n\
+             [listen]\n\
+             nbd = [\"unix:nbd.sock\", \"{address}:10809\"]\n\
+             http = [\"unix:api.sock\", \"{address}:7443\"]\n\
+             [cluster]\n\
+             directory = \"etcd\"\n\
+             peers = \"{address}:7400\"\n\
+             [cluster.etcd]\n\
+             endpoints = [{}]\n\
+             prefix = \"/drystone/trial/\"\n\
+             [memory]\n\
+             buffers = \"256MiB\"\n\
+             tables = \"128MiB\"\n\
+             [[group]]\n\
+             log = \"log.img\"\n\
+             capacity = [\"capacity.img\"]\n\
+             log_size = \"512MiB\"\n\
+             file_size = \"8GiB\"\n\
+             create = \"if-blank\"\n",
+            endpoints.join(", ")
+        );
+        let path = own.join("host.toml");
+        fs::write(&path, text).map_err(Failure::machine(format!("write {}", path.display())))
+    }
+}
