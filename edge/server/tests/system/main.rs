@@ -17,6 +17,7 @@ mod file_systems;
 mod host;
 mod lab;
 mod limits;
+mod monitoring;
 mod nbd;
 mod repair;
 mod shards;
