@@ -2,6 +2,7 @@
 //!
 //! Relies on cargo alone. Must never be part of the product and never change a file but where a command says so.
 
+mod package;
 mod rules;
 mod tidy;
 
@@ -16,6 +17,7 @@ cargo xtask <command>
   sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
   model [--each-rule]         check the replication protocol state by state; `model --help` tells the sizes
   trials [SCENARIO ...]       try real hosts with real faults under a load that verifies; `trials --help` tells more
+  package --program FILE --out FOLDER   make the Debian package of a program that was built
   help                        this text
 ";
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Some("ci") => ci(&root),
         Some("sim") => tool(&root, "sim", &arguments[1..]),
         Some("model") => tool(&root, "model", &arguments[1..]),
+        Some("package") => package::run(&root, &arguments[1..]),
         Some("trials") => trials(&root, &arguments[1..]),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

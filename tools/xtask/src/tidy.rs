@@ -80,7 +80,8 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-fn metadata(root: &Path) -> Result<serde_json::Value, String> {
+/// What cargo says of our own crates.
+pub fn metadata(root: &Path) -> Result<serde_json::Value, String> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps"])
         .current_dir(root)

@@ -1,9 +1,12 @@
-//! `/metrics` in the text format of Prometheus: counters of disks, gauges of devices and groups.
+//! `/metrics` in the text format of Prometheus: counters of disks, gauges of devices, groups and hosts, findings.
 //!
-//! Made anew for every scrape from the engine's own cumulative figures: no second set of counters is kept.
+//! Made anew for every scrape from the engine's own cumulative figures: no second set of counters is kept. The dashboard and
+//! the alerts of `packaging/` rely on the names; `tests/system/monitoring.rs` holds them together.
 
+use super::types::{HealthView, HostSummary, HostView};
 use crate::control::{Control, NamedLocal};
 use crate::failure::Failure;
+use ::cluster::Code;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -114,11 +117,8 @@ impl Collector for Snapshot {
 async fn collect(control: &Control) -> Result<Snapshot, Failure> {
     let mut snapshot = Snapshot::default();
     let host = control.host_view().await?;
-    snapshot.add("uptime_seconds", "Time since the engine started", &[], Value::Gauge(host.uptime_seconds));
-    snapshot.add("buffer_bytes", "Memory in block buffers", &[], Value::Gauge(host.buffer_bytes as f64));
-    snapshot.add("disks", "Virtual disks", &[], Value::Gauge(host.disk_count as f64));
-    let unavailable = host.unavailable.len() as f64;
-    snapshot.add("disks_unavailable", "Virtual disks that cannot be used", &[], Value::Gauge(unavailable));
+    add_host(&mut snapshot, &host);
+    add_health(&mut snapshot, &control.health().await?);
     for group in &host.groups {
         add_group(&mut snapshot, group);
     }
@@ -129,6 +129,58 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
         add_cluster(&mut snapshot, &named);
     }
     Ok(snapshot)
+}
+
+/// This host, and what it knows of the others.
+fn add_host(snapshot: &mut Snapshot, host: &HostView) {
+    let build = [("host", host.name.as_str()), ("version", host.version.as_str())];
+    snapshot.add("build_info", "The host's name and release; always 1", &build, Value::Gauge(1.0));
+    for (name, help, value) in [
+        ("uptime_seconds", "Time since the engine started", host.uptime_seconds),
+        ("buffer_bytes", "Memory in block buffers", host.buffer_bytes as f64),
+        ("buffer_bytes_max", "Most memory that block buffers may take", host.buffer_bytes_max as f64),
+        ("warnings", "What went wrong at the start and was left out", host.warnings.len() as f64),
+        ("disks", "Virtual disks", host.disk_count as f64),
+        ("disks_unavailable", "Virtual disks that cannot be used", host.unavailable.len() as f64),
+        (
+            "disks_not_whole",
+            "Virtual disks in use of which a copy does not count",
+            host.not_whole.len() as f64,
+        ),
+    ] {
+        snapshot.add(name, help, &[], Value::Gauge(value));
+    }
+    for other in &host.hosts {
+        add_member(snapshot, other);
+    }
+}
+
+/// A host of the cluster, as its record says.
+fn add_member(snapshot: &mut Snapshot, host: &HostSummary) {
+    let flag = |is: bool| f64::from(u8::from(is));
+    for (name, help, value) in [
+        ("host_alive", "Whether the host tells that it is there", flag(host.liveness == "alive")),
+        ("host_in_maintenance", "Whether the host is being serviced", flag(host.maintenance.is_some())),
+        ("host_capacity_bytes", "Bytes that the host's extents can take", host.capacity_bytes as f64),
+        ("host_free_bytes", "Bytes of the host that none has taken", host.free_bytes as f64),
+    ] {
+        snapshot.add(name, help, &[("host", &host.name)], Value::Gauge(value));
+    }
+}
+
+/// How many findings there are of each kind, those of which there are none too, so that an alert has a series to end on.
+fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
+    let count = |is: &dyn Fn(&super::types::FindingView) -> bool| {
+        Value::Gauge(health.findings.iter().filter(|finding| is(finding)).count() as f64)
+    };
+    for severity in ["critical", "warning", "notice"] {
+        let found = count(&|finding| finding.severity == severity);
+        snapshot.add("health_findings", "What is wrong, by severity", &[("severity", severity)], found);
+    }
+    for code in Code::ALL.map(Code::as_str) {
+        let found = count(&|finding| finding.code == code);
+        snapshot.add("health_findings_by_code", "What is wrong, by kind", &[("code", code)], found);
+    }
 }
 
 /// Other hosts, the directory, and the disks that this host owns.
@@ -197,6 +249,8 @@ fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {
             ("device_capacity_bytes", "Bytes that extents can take", device.capacity_bytes as f64),
             ("device_used_bytes", "Bytes in extents that are taken", device.used_bytes as f64),
             ("device_reserved_bytes", "Bytes promised to reservations", device.reserved_bytes as f64),
+            ("device_components", "Components that stand on the device", f64::from(device.component_count)),
+            ("device_components_max", "Components that it can hold", f64::from(device.component_count_max)),
         ] {
             snapshot.add(name, help, &labels, Value::Gauge(value));
         }

@@ -18,6 +18,7 @@ mod host;
 mod lab;
 mod limits;
 mod members;
+mod monitoring;
 mod nbd;
 mod repair;
 mod shards;
