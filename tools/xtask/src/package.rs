@@ -23,6 +23,7 @@ const FILES: &[(&str, &str)] = &[
     ("packaging/debian/lintian-overrides", "usr/share/lintian/overrides/drystone"),
     ("docs/guide/installing.md", "usr/share/doc/drystone/installing.md"),
     ("docs/guide/getting-started.md", "usr/share/doc/drystone/getting-started.md"),
+    ("docs/guide/cluster.md", "usr/share/doc/drystone/cluster.md"),
     ("docs/guide/monitoring.md", "usr/share/doc/drystone/monitoring.md"),
     ("packaging/grafana/drystone.json", "usr/share/drystone/grafana/drystone.json"),
     ("packaging/prometheus/drystone.rules.yml", "usr/share/drystone/prometheus/drystone.rules.yml"),

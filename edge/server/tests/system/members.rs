@@ -37,9 +37,12 @@ pub fn config(site: &Site) -> PathBuf {
     path
 }
 
-/// `cluster init` on the first host.
+/// `cluster init` on the first host, once etcd answers.
 pub fn init(site: &Site) -> Output {
-    output(command(PROGRAM).args(["cluster", "init", "--config"]).arg(config(site)))
+    wait_for("etcd answers", SECONDS, || {
+        let done = output(command(PROGRAM).args(["cluster", "init", "--config"]).arg(config(site)));
+        (done.status.code() != Some(6)).then_some(done)
+    })
 }
 
 fn join(site: &Site, token: &str) -> Output {

@@ -49,7 +49,7 @@ fn once(bench: &mut Bench, what: &str, port: u16) -> Result<(), Failure> {
     bench.cluster.wait_for_owner(DISK, &user)?;
     sleep(WARM_UP);
     let seconds = bench.settings.seconds.unwrap_or(SECONDS);
-    let seed = bench.random.bits() as u64;
+    let seed = bench.random.bits();
     let own = std::env::current_exe().map_err(Failure::machine("find this program"))?;
     let before = bench.cluster.apart()?.process(&victim);
     let name = format!("garbage: {what}");

@@ -55,7 +55,7 @@ async fn done(shared: &Shared, changes: Vec<Change>) -> u64 {
 
 fn keys(changes: &Changes) -> Vec<&str> {
     let keys = changes.entries.iter().map(|entry| entry.key.as_str());
-    keys.filter(|key| *key != record::CLUSTER).collect()
+    keys.filter(|key| ![record::CLUSTER, record::AUTHORITIES].contains(key)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
