@@ -446,3 +446,6 @@ fn source(bytes: &[u8]) -> IoVec {
 fn target(bytes: &mut [u8]) -> IoVec {
     IoVec { base: bytes.as_mut_ptr(), len: bytes.len() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,13 +115,9 @@ impl Secure {
         self.end = n;
     }
 
-    /// Gives the next bytes of the protocol to `take`, which says how many of the space that it has it filled from the
-    /// reader; it may be called several times. Says how many there were.
-    pub(super) fn read(
-        &mut self,
-        mut take: impl FnMut(&mut dyn Read) -> usize,
-    ) -> Result<usize, SecureError> {
-        let mut moved = 0;
+    /// Gives the next bytes of the protocol to `take`, which says how many it took; zero: it has no space now. Says how many
+    /// there were. Called once for each look at the bytes: what was taken may change where the next ones go.
+    pub(super) fn read(&mut self, take: impl FnOnce(&mut dyn Read) -> usize) -> Result<usize, SecureError> {
         loop {
             let mut ciphertext = &self.incoming[self.start..self.end];
             // It takes nothing while much plaintext waits.
@@ -132,10 +128,11 @@ impl Secure {
             self.start += taken;
             // What a handshake, or a failure, has to say goes out with the next send.
             let waiting = self.session.process_new_packets()?.plaintext_bytes_to_read();
-            let part = if waiting > 0 { take(&mut self.session.reader()) } else { 0 };
-            moved += part;
-            if taken == 0 && part == 0 || part < waiting {
-                return Ok(moved);
+            if waiting > 0 {
+                return Ok(take(&mut self.session.reader()));
+            }
+            if taken == 0 {
+                return Ok(0);
             }
         }
     }
