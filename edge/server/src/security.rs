@@ -181,7 +181,27 @@ pub fn save_new(
     Trust::new(credentials.clone(), anchors.clone()).map_err(|error| failed(what, &error))?;
     store.save_anchors(&anchors).map_err(|error| failed(what, &error))?;
     store.save_credentials(&credentials).map_err(|error| failed(what, &error))?;
+    name_for_others(store.folder())?;
     Ok(identity)
+}
+
+/// The same files under the names by which QEMU, libvirt and libnbd look for them (those of GnuTLS's examples).
+fn name_for_others(folder: &Path) -> Result<(), Failure> {
+    let names = [
+        ("ca-cert.pem", "authorities.pem"),
+        ("client-cert.pem", "certificate.pem"),
+        ("client-key.pem", "key.pem"),
+    ];
+    for (name, ours) in names {
+        let link = folder.join(name);
+        match std::os::unix::fs::symlink(ours, &link) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(Failure::failed(format!("make {}", link.display()), error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// A certificate for a host.

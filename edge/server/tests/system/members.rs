@@ -20,9 +20,14 @@ pub fn free_port() -> u16 {
 /// A host with devices of its own, its directory in etcd, and its API at a port.
 pub fn site(etcd: &Members, name: &str, port: u16) -> Site {
     let mut site = Site::new(&Shape::Two { size_mib: 512 });
-    let listening = site
-        .config()
-        .replace("[listen]\n", &format!("[listen]\nhttp = [\"unix:api.sock\", \"127.0.0.1:{port}\"]\n"));
+    let listening = site.config().replace(
+        "[listen]\nnbd = [\"unix:nbd.sock\"]\n",
+        &format!(
+            "[listen]\nhttp = [\"unix:api.sock\", \"127.0.0.1:{port}\"]\nnbd = [\"unix:nbd.sock\", \"127.0.0.1:{}\"]\n",
+            free_port()
+        ),
+    );
+    assert!(listening.contains("api.sock"), "{listening}");
     site.set_config(&format!(
         "name = \"{name}\"\n{listening}\n[cluster]\ndirectory = \"etcd\"\n[cluster.etcd]\nendpoints = [\"{}\"]\n",
         etcd.url(0)
@@ -161,6 +166,17 @@ fn people_may_do_what_their_role_says_and_nobody_else_anything() {
     expect(&ask("operator", &["cluster", "set", "repair-delay", "30m"]), 7, "role `admin`");
     expect(&ask("operator", &["person", "token", "eve", "--role", "admin"]), 7, "role `admin`");
     assert!(ask("admin", &["cluster", "set", "repair-delay", "30m"]).status.success());
+    // The same rights at a disk's data, wherever a certificate is shown.
+    let hosts = sites[1].json(&["host", "list"]);
+    let nbd = hosts[1]["nbd"][1].as_str().expect("an address").to_owned();
+    let info = |who: &Path| {
+        let uri = format!("nbds://{nbd}/web?tls-certificates={}", text(who));
+        output(command("nbdinfo").arg(&uri))
+    };
+    let attached = info(&at("operator"));
+    assert!(attached.status.success(), "{}", said(&attached));
+    assert!(!info(&at("viewer")).status.success(), "a viewer attaches to nothing");
+    assert!(info(&sites[2].path("d/identity")).status.success(), "another host's guest may");
     // The certificate of a host is good to see, and for no change.
     let host = sites[2].path("d/identity");
     assert!(remote(port, &host, &["status"]).status.success());
