@@ -342,6 +342,8 @@ impl Cluster {
             return Err(Failure::new(Code::NotFound, format!("there is no authority {fingerprint}"))
                 .hint("see `drystone cluster authority list`"));
         }
+        // As the directory has it now: who took another certificate, or another host's.
+        self.catch_up().await?;
         let view = self.view();
         let shows = |host: &&Arc<ClusterHost>| {
             host.certificate.as_ref().is_some_and(|told| told.authority == fingerprint)
