@@ -142,6 +142,7 @@ pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Fa
             certificate: authority.certificate_pem(),
             keeper: own.host.to_string(),
             created_ns: trust::nanoseconds(SystemTime::now()),
+            signs: true,
         }],
         renew_before_ns: 0,
     };

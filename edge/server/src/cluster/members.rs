@@ -289,10 +289,19 @@ impl Cluster {
             certificate: made.certificate_pem(),
             keeper: self.me.to_string(),
             created_ns: trust::nanoseconds(now),
+            signs: false,
         });
         self.change(vec![record.change(version)?]).await?;
         match self.wait_until_believed(&fingerprint).await {
-            Ok(()) => security.keep_authority(&made).map(|()| fingerprint),
+            Ok(()) => {
+                security.keep_authority(&made)?;
+                // Only now: who asks for a certificate of it gets one.
+                let (version, mut record) = self.authorities().await?;
+                let certificate = made.certificate_pem();
+                let own = record.authorities.iter_mut().filter(|one| one.certificate == certificate);
+                own.for_each(|one| one.signs = true);
+                self.change(vec![record.change(version)?]).await.map(|()| fingerprint)
+            }
             Err(failure) => {
                 let (version, mut record) = self.authorities().await?;
                 record.authorities.retain(|one| one.certificate != made.certificate_pem());
@@ -403,7 +412,7 @@ impl Cluster {
         let shown = security.trust.certificate();
         let view = self.view();
         let Some((_, record)) = &view.believed.authorities else { return false };
-        let newest = record.authorities.last().and_then(fingerprint_of);
+        let newest = record.signing().and_then(fingerprint_of);
         let is_of_older = newest.is_some_and(|newest| newest != security.trust.signer().to_string());
         // Certificates tell their second only, so one made in the second of the order is of before it.
         shown.needs_renewal(SystemTime::now())
@@ -422,7 +431,7 @@ impl Cluster {
         let view = self.view();
         let Some((_, record)) = &view.believed.authorities else { return Ok(()) };
         let mut last = Failure::new(Code::Unreachable, "no host is known that has an authority's key");
-        for authority in record.authorities.iter().rev() {
+        for authority in record.authorities.iter().rev().filter(|one| one.signs) {
             let Ok(keeper) = authority.keeper.parse::<HostId>() else { continue };
             let answer = match keeper == self.me {
                 true => self.renew(self.me, &body.request, &body.addresses),

@@ -79,7 +79,7 @@ impl Control {
         };
         let record = view.believed.authorities.as_ref().map(|(_, record)| record);
         let all = record.map_or(&[][..], |record| record.authorities.as_slice());
-        let authority = |(index, one): (usize, &AuthorityRecord)| {
+        let authority = |one: &AuthorityRecord| {
             let fingerprint = fingerprint_of(one).unwrap_or_default();
             let keeper = one.keeper.parse().map_or_else(|_| one.keeper.clone(), |id| view.host_name(id));
             let expires = Certificate::from_pem(&one.certificate)
@@ -88,7 +88,13 @@ impl Control {
                 .filter(|(_, told)| told.authority == fingerprint)
                 .map(|(name, _)| name.clone())
                 .collect();
-            AuthorityView { fingerprint, keeper, expires, signs: index + 1 == all.len(), hosts }
+            AuthorityView {
+                fingerprint,
+                keeper,
+                expires,
+                signs: record.and_then(|record| record.signing()) == Some(one),
+                hosts,
+            }
         };
         let host = |(name, told): (&String, &crate::directory::shared::record::HostCertificate)| {
             HostCertificateView {
@@ -103,7 +109,7 @@ impl Control {
             false => format!("person {}", record.who),
         });
         Ok(CertificatesView {
-            authorities: all.iter().enumerate().map(authority).collect(),
+            authorities: all.iter().map(authority).collect(),
             hosts: told().map(host).collect(),
             revoked: revoked.collect(),
         })

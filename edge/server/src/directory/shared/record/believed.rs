@@ -16,7 +16,7 @@ pub const TOKENS: &str = "tokens/";
 /// Where the records begin of hosts and people whose certificates count no more.
 pub const REVOKED: &str = "revoked/";
 
-/// The authorities of a cluster, oldest first; the last one signs.
+/// The authorities of a cluster, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authorities {
     /// Them.
@@ -35,12 +35,19 @@ pub struct AuthorityRecord {
     pub keeper: String,
     /// When it was made, in nanoseconds since 1970.
     pub created_ns: u64,
+    /// Whether it signs already: all hosts that were there believed it, and its keeper has its key.
+    pub signs: bool,
 }
 
 impl Authorities {
     /// Their certificates as PEM, one after the other.
     pub fn pem(&self) -> String {
         self.authorities.iter().map(|one| one.certificate.as_str()).collect()
+    }
+
+    /// The one whose certificates hosts want: the newest that signs.
+    pub fn signing(&self) -> Option<&AuthorityRecord> {
+        self.authorities.iter().rev().find(|one| one.signs)
     }
 
     /// The change that makes this the record, if it has version `expected` still.
