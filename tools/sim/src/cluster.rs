@@ -14,6 +14,7 @@ mod network;
 mod plan;
 mod register;
 mod scenes;
+mod stand_ins;
 mod traffic;
 mod world;
 
@@ -35,6 +36,20 @@ pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
             Err(format!("assertion: {}", text.unwrap_or_else(|| "unknown".to_owned())))
         }
+    }
+}
+
+/// Runs one seed without any fault but this: a component is lost, and when another stands in for it, all others of its
+/// place.
+///
+/// # Errors
+/// What was found; that no guest was answered while the others were away, too.
+pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
+    let plan = Plan::double_loss(copies);
+    let summary = World::with_plan(plan, base::Random::new(seed), None).run()?;
+    match summary.restored > 0 && summary.answered_without > 0 {
+        true => Ok(summary),
+        false => Err(format!("nobody was answered while all active components were away: {summary}")),
     }
 }
 

@@ -20,4 +20,5 @@ mod limits;
 mod nbd;
 mod repair;
 mod shards;
+mod stand_in;
 mod tools;
