@@ -43,14 +43,10 @@ pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
 /// place.
 ///
 /// # Errors
-/// What was found; that no guest was answered while the others were away, too.
+/// What was found. That guests were answered while the others were away is told by the summary.
 pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
     let plan = Plan::double_loss(copies);
-    let summary = World::with_plan(plan, base::Random::new(seed), None).run()?;
-    match summary.restored > 0 && summary.answered_without > 0 {
-        true => Ok(summary),
-        false => Err(format!("nobody was answered while all active components were away: {summary}")),
-    }
+    World::with_plan(plan, base::Random::new(seed), None).run()
 }
 
 /// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.

@@ -22,9 +22,13 @@ fn seeds_of_several_hosts_pass() {
 /// active components return, and nothing that was acknowledged is missing.
 #[test]
 fn a_disk_whose_last_active_component_is_lost_goes_on_with_what_came_back_and_its_stand_in() {
-    for (seed, copies) in (1..=20).map(|seed| (seed, 2 + seed % 2)) {
-        cluster::run_double_loss(seed, copies).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    }
+    let run = |seed| {
+        let run = cluster::run_double_loss(seed, 2 + seed % 2);
+        run.unwrap_or_else(|why| panic!("seed {seed}: {why}"))
+    };
+    let is_served = |one: &cluster::Summary| one.restored > 0 && one.answered_without > 0;
+    // Chance may keep the loss away from a seed.
+    assert!((1..=12).map(run).filter(is_served).count() >= 10);
 }
 
 /// Each of these once found a fault; what it was stands beside it.

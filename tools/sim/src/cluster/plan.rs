@@ -74,6 +74,9 @@ pub struct Plan {
     pub stand_ins: u64,
     /// Whether a component is lost, and all others of its place once it has a stand-in (`stand_ins`).
     pub double_losses: bool,
+    /// Whether that is played without its variants, and nothing takes the seat of what it stands in for: then what came back
+    /// and its stand-in always make the disk.
+    pub is_plain: bool,
 }
 
 impl Plan {
@@ -158,6 +161,7 @@ impl Plan {
             tend_ns: 300 * MS,
             stand_ins: 1000,
             double_losses: true,
+            is_plain: true,
             ..Plan::default()
         }
     }

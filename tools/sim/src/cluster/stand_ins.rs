@@ -103,6 +103,7 @@ impl World {
             if self.is_faulty
                 && is_in
                 && matches!(one.role, Role::StandIn { .. })
+                && !self.plan.is_plain
                 && self.random.chance(1, 60)
             {
                 return self.inherit(disk, version, roster.clone(), id);
@@ -160,7 +161,15 @@ impl World {
         if active.len() < 2 {
             return;
         }
-        let owner = roster.owner.map(|owner| owner.node).filter(|_| self.random.chance(1, 2));
+        let owner = roster.owner.map(|owner| owner.node);
+        let is_plain = self.plan.is_plain;
+        // The owner's own component may have changes that nobody else has.
+        let active: Vec<&Member> =
+            active.into_iter().filter(|one| !is_plain || Some(one.node) != owner).collect();
+        if active.is_empty() {
+            return;
+        }
+        let owner = owner.filter(|_| !is_plain && self.random.chance(1, 2));
         let drawn = active[self.random.below(active.len() as u64) as usize];
         let chosen = active.into_iter().find(|one| Some(one.node) == owner).unwrap_or(drawn);
         let (absent, host) = (chosen.component, self.index_of(chosen.node));
@@ -191,7 +200,7 @@ impl World {
         // By now everybody knows of requests whose hosts were lost: who reads decides whether they happened.
         let delay = self.random.below(1500 * MS);
         self.later(delay, Event::StandIn(StandInEvent::Read { disk }));
-        let event = match self.random.chance(1, 3) {
+        let event = match !self.plan.is_plain && self.random.chance(1, 3) {
             true => StandInEvent::Return { disk, absent },
             false => StandInEvent::Strike { disk, absent },
         };
@@ -257,7 +266,7 @@ impl World {
             return;
         }
         let until = self.now + 4000 * MS + self.random.below(3000 * MS);
-        let cuts = self.random.chance(1, 2);
+        let cuts = !self.plan.is_plain && self.random.chance(1, 2);
         for host in lost {
             match cuts {
                 true => self.isolate(host, until),
