@@ -14,6 +14,7 @@ mod life;
 mod replace;
 mod resize;
 mod rules;
+mod stand_in;
 
 use base::{ComponentId, DeviceId, DiskId, NodeId};
 use layout::{Component, Invalid, Layout};
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
 pub use life::NewDisk;
+pub use stand_in::StandIn;
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;
@@ -96,10 +98,12 @@ pub struct DiskRecord {
     pub read_only: bool,
     /// How far it has come.
     pub state: DiskState,
-    /// Who owns it, and which components count: those of the layout and the incoming ones, by place.
+    /// Who owns it, and which components count: those of the layout, the incoming ones and the stand-ins, by place.
     pub roster: Roster,
     /// Components on their way in.
     pub incoming: Vec<Incoming>,
+    /// Components that stand in for absent ones.
+    pub stand_ins: Vec<StandIn>,
     /// The size that it is getting.
     pub growth: Option<Growth>,
     /// The size that it had: what stands between its end and there is still to be given back.
@@ -193,6 +197,9 @@ pub enum Disagreement {
     /// A component on its way in has no seat to take, or not the size of its place.
     #[error("component {0} is on its way in and does not fit its place")]
     Incoming(ComponentId),
+    /// What stands in for another does not fit to it, or is not recorded as what it is.
+    #[error("what stands in for another component does not fit to it")]
+    StandIn,
     /// Two components of one place share a device.
     #[error("two components of place {0} stand on one device")]
     SharedDevice(usize),
@@ -226,7 +233,7 @@ impl DiskRecord {
         }
     }
 
-    /// A component that stands in the layout or is on its way in, with its place.
+    /// A component that stands in the layout, is on its way in or stands in for another, with its place.
     pub fn component(&self, id: ComponentId) -> Option<(usize, Component)> {
         self.all_components().find(|(_, component)| component.id == id)
     }
@@ -259,7 +266,7 @@ impl DiskRecord {
         self.components().into_iter().map(|(node, component)| (node, component.id)).collect()
     }
 
-    /// Whether all that the layout promises is there, and nothing is on its way.
+    /// Whether all that the layout promises is there, and nothing is on its way or stands in.
     pub fn is_whole(&self) -> bool {
         self.incoming.is_empty() && self.roster.members.iter().all(|one| one.standing == Standing::Active)
     }
@@ -277,6 +284,9 @@ impl DiskRecord {
         self.check_incoming()?;
         self.layout_to_come().validate()?;
         self.check_members()?;
+        if !self.has_fitting_roles() {
+            return Err(Disagreement::StandIn);
+        }
         if let Some(growth) = &self.growth {
             growth.layout.validate()?;
             if growth.layout.size() < growth.size {
@@ -333,12 +343,18 @@ impl DiskRecord {
         self.roster.member(component).is_some_and(|member| member.standing == Standing::Active)
     }
 
-    /// The components of the layout and those on their way in, with their places.
+    /// The components of the layout, those on their way in and those that stand in for others, with their places.
     fn all_components(&self) -> impl Iterator<Item = (usize, Component)> {
         let standing = self.layout.places();
         let standing = standing.flat_map(|(place, copies)| copies.iter().map(move |copy| (place, *copy)));
         let incoming = self.incoming.iter().map(|one| (usize::from(one.place), one.component));
-        standing.chain(incoming)
+        let stand_ins = self.stand_ins.iter().map(|one| (usize::from(one.place), one.component));
+        standing.chain(incoming).chain(stand_ins)
+    }
+
+    /// The components of a place, whatever they are there for.
+    pub(crate) fn place_components(&self, place: usize) -> impl Iterator<Item = Component> {
+        self.all_components().filter(move |(at, _)| *at == place).map(|(_, one)| one)
     }
 
     fn node(&self, component: ComponentId) -> NodeId {

@@ -1,7 +1,7 @@
 //! The cluster's records, and the decisions that follow from them: who is alive, what is to be repaired, what is wrong.
 //!
 //! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and what nodes
-//! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`assess`] what
+//! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`StandIns`] what stands in for what is missing, [`assess`] what
 //! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong. All are pure
 //! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
 //! and `replication`. Must never perform a transaction or read a clock.
@@ -16,6 +16,7 @@ mod liveness;
 mod maintenance;
 mod orphans;
 mod repair;
+mod stand_ins;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -24,7 +25,7 @@ mod view;
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState};
 pub use disk::{
-    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason,
+    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
 pub use health::{Code, Directory, Finding, Severity, Subject, Surroundings, findings};
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
@@ -32,5 +33,6 @@ pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
 pub use orphans::{Listed, Orphans, orphans};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
+pub use stand_ins::StandIns;
 pub use status::{Condition, condition, explain_disk};
 pub use view::{Ground, View};

@@ -6,6 +6,16 @@ use std::time::Duration;
 /// host that restarts or is serviced comes back within it, and a delta is far less work than a whole copy.
 pub const REPAIR_DELAY: Duration = Duration::from_secs(60 * 60);
 
+/// How long a component is missing before another stands in for it: a process that restarts is back sooner, and most of what
+/// is written until then is written again soon. What was written meanwhile is copied.
+pub const STAND_IN_AFTER: Duration = Duration::from_secs(2);
+
+/// Stand-ins that begin in one decision, over all disks: each is a transaction.
+pub const STAND_INS_BEGUN_MAX: usize = 32;
+
+/// How long a component is left without a stand-in when one failed, or there is no place for it.
+pub const STAND_IN_RETRY: Duration = Duration::from_secs(30);
+
 /// Components of the whole cluster that are filled at once, unless a setting says otherwise.
 pub const REPLACEMENTS_MAX: usize = 16;
 

@@ -6,15 +6,15 @@
 //! the same. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
 //! what has nothing to be filled from, and never end what the last copy depends on.
 
-use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason};
+use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason, StandIn};
 use crate::host::{Maintenance, Mode};
 use crate::limits::{REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
 use crate::view::{Ground, View};
 use base::{ComponentId, DiskId, HostId, Instant, NodeId};
 use layout::Component;
 use placement::{Cause, DeviceSpace, Stripes, add_copies, repair};
-use replication::Standing;
 use replication::owner::{LeftBecause, MemberState};
+use replication::{Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -68,8 +68,10 @@ pub enum Because {
     Lost,
     /// Its host is to be serviced.
     Leaving,
-    /// What it was to replace is whole again.
+    /// What it was to replace, or stands in for, is whole again.
     Returned,
+    /// Nothing is to stand in for anything.
+    Unwanted,
 }
 
 /// A component that is to come.
@@ -94,6 +96,12 @@ pub enum Step {
     Finish(ComponentId),
     /// To call a component off.
     Cancel(ComponentId, Because),
+    /// To let components stand in for absent ones.
+    StandIn(Vec<(NodeId, StandIn)>),
+    /// To let a component take the seat of the one that it stands in for.
+    Inherit(ComponentId),
+    /// To let a component stand in no more.
+    Dismiss(ComponentId, Because),
 }
 
 impl Step {
@@ -110,6 +118,9 @@ impl Step {
             }
             Step::Finish(component) => disk.finish_incoming(*component).map(Some),
             Step::Cancel(component, _) => disk.cancel_incoming(*component).map(Some),
+            Step::StandIn(coming) => disk.begin_stand_ins(coming).map(Some),
+            Step::Inherit(component) => disk.inherit(*component).map(Some),
+            Step::Dismiss(component, _) => disk.end_stand_in(*component).map(Some),
         }
     }
 }
@@ -209,6 +220,11 @@ impl Repairs {
         self.missing.get(&(disk, component)).map(|since| *since + self.settings.delay)
     }
 
+    /// Since when a component is missing.
+    pub(crate) fn missing_since(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
+        self.missing.get(&(disk, component)).copied()
+    }
+
     /// Since when nothing has been copied to a component that is there and not active.
     pub(crate) fn unmoved_since(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
         self.unmoved.get(&(disk, component)).map(|(_, since)| *since)
@@ -237,7 +253,11 @@ impl Repairs {
                 }
                 Acting::Claims(_) => {}
                 Acting::Owner(actor) => {
-                    let ends = self.ends(now, view, disk);
+                    let mut ends = self.ends(now, view, disk);
+                    // What stands in for a component takes its seat; until it counts, that is waited for.
+                    let has_heir = |due: &Due| matches!(due.slot, Slot::Component(id) if disk.stand_in_for(id).is_some());
+                    let (inherited, due): (Vec<Due>, Vec<Due>) = due.into_iter().partition(has_heir);
+                    ends.extend(heir(disk, &inherited).map(Step::Inherit));
                     if ends.is_empty() && !due.is_empty() {
                         jobs.push(Job { disk, actor, due });
                     }
@@ -271,8 +291,9 @@ impl Repairs {
                 let key = (disk.id, member.component);
                 let (_, component) =
                     disk.component(member.component).expect("the roster names what is there");
-                let is_incoming = disk.incoming.iter().any(|one| one.component.id == member.component);
-                let is_behind = !is_incoming && member.standing != Standing::Active;
+                let comes = disk.incoming.iter().any(|one| one.component.id == member.component)
+                    || member.stands_in_for().is_some();
+                let is_behind = !comes && member.standing != Standing::Active;
                 let before = self.missing.get(&key).copied();
                 let since = match view.ground(component.device) {
                     Ground::HostAway(since) | Ground::DeviceAway(since) => Some(since.min(now)),
@@ -301,7 +322,8 @@ impl Repairs {
     fn note_unmoved(&mut self, now: Instant, view: &View) {
         let mut unmoved = BTreeMap::new();
         for disk in view.disks.values() {
-            for member in disk.roster.members.iter().filter(|one| one.standing != Standing::Active) {
+            let is_filled = |one: &&replication::Member| !one.standing.counts() && one.role == Role::Copy;
+            for member in disk.roster.members.iter().filter(is_filled) {
                 let key = (disk.id, member.component);
                 let device = disk.component(member.component).map(|(_, found)| found.device);
                 let Some(told) = told(view, disk.id, member.component) else { continue };
@@ -497,8 +519,17 @@ impl Budget {
     }
 }
 
+/// A component that stands in for one that is to be replaced, and counts.
+fn heir(disk: &DiskRecord, due: &[Due]) -> Option<ComponentId> {
+    let of = |due: &Due| match due.slot {
+        Slot::Component(id) => disk.roster.stand_in_of(id).map(|one| one.component),
+        Slot::Copy(_) => None,
+    };
+    due.iter().find_map(of)
+}
+
 /// Who works on a disk.
-enum Acting {
+pub(crate) enum Acting {
     /// Its owner.
     Owner(NodeId),
     /// The node that is to own it.
@@ -508,7 +539,7 @@ enum Acting {
 }
 
 /// The owner, or else the node with the most sound components, if none of the disk is out of reach.
-fn acting(view: &View, disk: &DiskRecord) -> Acting {
+pub(crate) fn acting(view: &View, disk: &DiskRecord) -> Acting {
     if let Some(owner) = disk.roster.owner {
         let record = view.hosts.get(&owner.node.host);
         let node = record.and_then(|host| host.nodes.iter().find(|node| node.id == owner.node));
@@ -518,7 +549,7 @@ fn acting(view: &View, disk: &DiskRecord) -> Acting {
             return Acting::Owner(owner.node);
         }
     }
-    if (0..disk.layout.place_count()).any(|place| view.sound(disk, place).is_empty()) {
+    if (0..disk.layout.place_count()).any(|place| !view.is_served(disk, place)) {
         return Acting::Nobody;
     }
     let mut sound: BTreeMap<NodeId, usize> = BTreeMap::new();
@@ -532,12 +563,12 @@ fn acting(view: &View, disk: &DiskRecord) -> Acting {
     best.map_or(Acting::Nobody, |(node, _)| Acting::Claims(node))
 }
 
-fn told(view: &View, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
+pub(crate) fn told(view: &View, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
     view.owners.get(&disk)?.members.iter().find(|one| one.component == component)
 }
 
 /// How the host of a component is being serviced.
-fn mode_of(view: &View, component: Component) -> Option<Mode> {
+pub(crate) fn mode_of(view: &View, component: Component) -> Option<Mode> {
     view.device(component.device).and_then(|(host, _)| host.maintenance.mode())
 }
 

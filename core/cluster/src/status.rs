@@ -26,11 +26,10 @@ pub enum Condition {
 /// How a disk is. What stands on a suspect host counts as there.
 pub fn condition(view: &View, disk: &DiskRecord) -> Condition {
     let cut = |place: usize| {
-        !disk
-            .roster
-            .members
-            .iter()
-            .any(|one| usize::from(one.place) == place && serves(view, disk, one.component))
+        let of_place = |one: &replication::Member| usize::from(one.place) == place;
+        let mut members = disk.roster.members.iter();
+        !members.any(|one| of_place(one) && serves(view, disk, one.component))
+            && view.pair(disk, place).is_none()
     };
     if (0..disk.layout.place_count()).any(cut) {
         return Condition::Inaccessible;
@@ -182,7 +181,7 @@ fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant
         Ground::Unsure | Ground::Here => match disk.roster.member(component.id).map(|member| member.standing)
         {
             Some(Standing::Stale) => format!("the component on {device} lost data"),
-            Some(Standing::Active | Standing::Absent) | None => {
+            Some(Standing::Active | Standing::Absent | Standing::StandIn) | None => {
                 format!("the component on {device} is behind")
             }
         },

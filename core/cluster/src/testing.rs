@@ -144,6 +144,7 @@ pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)])
         node: member.node,
         place: member.place,
         standing: member.standing,
+        role: member.role,
         is_open: true,
         resync: filled
             .iter()

@@ -100,6 +100,24 @@ impl View {
         of_place.map(|one| one.component).filter(|id| self.is_sound(disk, *id)).collect()
     }
 
+    /// A component of a place that is not active, and its stand-in, that can both be reached: together they have all that
+    /// was acknowledged.
+    pub fn pair(&self, disk: &DiskRecord, place: usize) -> Option<(ComponentId, ComponentId)> {
+        let is_there = |id: ComponentId| {
+            let device = disk.component(id).map(|(_, found)| found.device);
+            device.is_some_and(|device| self.ground(device) == Ground::Here)
+        };
+        let of_place = disk.roster.members.iter().filter(|one| usize::from(one.place) == place);
+        let absent = of_place.filter(|one| one.standing == Standing::Absent).map(|one| one.component);
+        let mut pairs = absent.filter_map(|id| Some((id, disk.roster.stand_in_of(id)?.component)));
+        pairs.find(|(id, stand_in)| is_there(*id) && is_there(*stand_in))
+    }
+
+    /// Whether a place can be used: something of it is sound, or can be put together.
+    pub fn is_served(&self, disk: &DiskRecord, place: usize) -> bool {
+        !self.sound(disk, place).is_empty() || self.pair(disk, place).is_some()
+    }
+
     /// Bytes of data in a place, as far as they are known.
     pub fn used(&self, disk: DiskId) -> &[u64] {
         self.used_bytes.get(&disk).map_or(&[], Vec::as_slice)

@@ -42,11 +42,31 @@ pub enum Mutant {
     AskOpeningGroup,
     /// A change that has happened is done again when its request is submitted again.
     ApplyTwice,
+    /// Acknowledgements do not wait for a stand-in (design 0013).
+    AcknowledgeWithoutStandIn,
+    /// A stand-in is recorded before what was changed until then is on it.
+    StandInBeforeDelta,
+    /// The delta of a stand-in begins at the watermark of now, not at that of the absent component's leaving.
+    StandInDeltaFromNow,
+    /// A disk without an active component is restored from an absent one without its stand-in.
+    RestoreWithoutStandIn,
+    /// A disk without an active component is restored from a stand-in alone.
+    RestoreFromStandInAlone,
+    /// A stand-in that missed a change is not taken out of the record.
+    KeepFailedStandIn,
+    /// A stand-in takes a trim as a hole: it reads as if nothing had been changed there.
+    TrimStandIn,
+    /// Reads ask for no lease of stand-ins.
+    ReadWithoutStandInLease,
+    /// What an absent component has of changes that were decided without it counts when a disk is restored.
+    RestoreOverVoid,
+    /// A resync lets the component forget which of its changes may be void before they are undone.
+    ForgetVoid,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 19] = [
+    pub const ALL: [Mutant; 29] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -66,6 +86,16 @@ impl Mutant {
         Mutant::TrustUnchangedRecord,
         Mutant::AskOpeningGroup,
         Mutant::ApplyTwice,
+        Mutant::AcknowledgeWithoutStandIn,
+        Mutant::StandInBeforeDelta,
+        Mutant::StandInDeltaFromNow,
+        Mutant::RestoreWithoutStandIn,
+        Mutant::RestoreFromStandInAlone,
+        Mutant::KeepFailedStandIn,
+        Mutant::TrimStandIn,
+        Mutant::ReadWithoutStandInLease,
+        Mutant::RestoreOverVoid,
+        Mutant::ForgetVoid,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

@@ -10,6 +10,7 @@ mod happened;
 mod opening;
 mod read;
 mod record;
+mod restore;
 mod resync;
 mod state;
 mod status;
@@ -19,7 +20,8 @@ use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{OwnedBy, Roster};
 use base::request::{Buffers, Pieces, StatusRun};
-use base::{ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
+use base::units::BLOCK_SIZE;
+use base::{Buffer, ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
 use happened::{Happened, Known};
 use record::Recording;
 use rustc_hash::FxHashMap;
@@ -82,10 +84,25 @@ pub enum Payload {
 /// What an owner is run with.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// A MiB of zeroes: what a stand-in gets for a trim.
+    pub zeroes: Buffer,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<Mutant>,
+}
+
+impl Settings {
+    fn is(&self, mutant: Mutant) -> bool {
+        Mutant::is(self.mutant, mutant)
+    }
+
+    /// So many blocks of zeroes, 1..=256, with their checksums.
+    fn zero_blocks(&self, count: u16) -> (Buffers, SmallVec<[u32; 2]>) {
+        let zeroes = self.zeroes.slice(0, usize::from(count) * BLOCK_SIZE as usize);
+        let checksum = base::checksum::crc32c(&zeroes[..BLOCK_SIZE as usize]);
+        (smallvec::smallvec![zeroes], smallvec::smallvec![checksum; usize::from(count)])
+    }
 }
 
 /// How a link to another node changed.
@@ -270,6 +287,9 @@ pub enum End {
     Deleted,
     /// The record has places that it had not before: the disk is to be opened anew.
     Reshaped,
+    /// No active component of a place can be reached any more, and one that was absent is there again, with its stand-in: the
+    /// disk is to be opened anew.
+    Restoring,
 }
 
 /// Something that people, or the node, should know.
@@ -299,6 +319,24 @@ pub enum Event {
         copied_bytes: u64,
         /// When its resync began.
         began: Instant,
+    },
+    /// A component stands in for another: together they have all that was acknowledged.
+    StandsIn {
+        /// Which.
+        component: ComponentId,
+        /// For which.
+        of: ComponentId,
+        /// Bytes that were copied for it.
+        copied_bytes: u64,
+        /// When that began.
+        began: Instant,
+    },
+    /// No active component of a place can be reached: what is left is put together from a component and its stand-in.
+    RestoreBegan {
+        /// The component that becomes active.
+        component: ComponentId,
+        /// Its stand-in.
+        stand_in: ComponentId,
     },
     /// A component is being brought up to date.
     ResyncBegan {
@@ -388,6 +426,11 @@ pub(crate) enum Asked {
         attempt: u32,
         of_target: bool,
     },
+    /// Whether the stand-in of that member has what the member may have got wrong.
+    Doubtful {
+        at: At,
+        attempt: u32,
+    },
     CopyRead {
         work: u32,
         at: At,
@@ -405,7 +448,7 @@ impl Asked {
             Asked::Open(at) | Asked::Change { at, .. } => Some(*at),
             Asked::Read { at, .. } | Asked::Status { at, .. } => Some(*at),
             Asked::FirstSettle { at, .. } | Asked::Roll { at, .. } | Asked::Changed { at, .. } => Some(*at),
-            Asked::CopyRead { at, .. } => Some(*at),
+            Asked::CopyRead { at, .. } | Asked::Doubtful { at, .. } => Some(*at),
             // A write of a copy is found by its work.
             Asked::CopyWrite { .. } | Asked::Settle | Asked::Close => None,
         }
@@ -417,6 +460,7 @@ impl Asked {
             (_, Answer::Refused(_)) => true,
             (Asked::Open(_), Answer::Opened { .. }) => true,
             (Asked::Read { .. } | Asked::CopyRead { .. }, Answer::Data { .. }) => true,
+            (Asked::Doubtful { .. }, Answer::Data { .. }) => true,
             (Asked::Status { .. }, Answer::Allocation(_)) => true,
             (Asked::Roll { is_read, .. }, Answer::Data { .. }) => *is_read,
             (Asked::Roll { is_read, .. }, Answer::Done { .. }) => !is_read,
@@ -539,6 +583,7 @@ impl Owner {
             }
             self.advance_members();
             self.advance_opening();
+            self.advance_restores();
             self.advance_resyncs();
             self.advance_settling();
             self.advance_record();
@@ -585,7 +630,7 @@ impl Owner {
     }
 
     pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
-        Mutant::is(self.settings.mutant, mutant)
+        self.settings.is(mutant)
     }
 
     pub(crate) fn send(&mut self, node: NodeId, asked: Asked, request: Request) {
@@ -644,6 +689,7 @@ impl Owner {
             Asked::Settle => {}
             Asked::Roll { at, attempt, roll, is_read } => self.rolled(at, attempt, roll, is_read, answer),
             Asked::Changed { at, attempt, of_target } => self.listed(at, attempt, of_target, answer),
+            Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, answer),
             Asked::CopyRead { work, at } => self.copy_read(work, at, answer),
             Asked::CopyWrite { work } => self.copy_written(work, answer),
             Asked::Close => self.closes -= 1,

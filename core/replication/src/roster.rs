@@ -11,6 +11,46 @@ pub enum Standing {
     Absent,
     /// It lost what it had acknowledged: nothing that it says of itself is relied on.
     Stale,
+    /// It has all that was changed since the component that it stands in for was last active: every acknowledgement waits
+    /// for it as for an active one, and nobody reads from it (docs/design/0013).
+    StandIn,
+}
+
+impl Standing {
+    /// Whether every acknowledgement waits for it.
+    pub fn counts(self) -> bool {
+        match self {
+            Standing::Active | Standing::StandIn => true,
+            Standing::Absent | Standing::Stale => false,
+        }
+    }
+}
+
+/// What a component is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// To be a copy of its place.
+    Copy,
+    /// To take what is changed while another component of its place is absent.
+    StandIn {
+        /// That one.
+        of: ComponentId,
+    },
+    /// To replace the component that it stood in for until now: it goes on with that until it is active.
+    Heir {
+        /// That one.
+        of: ComponentId,
+    },
+}
+
+impl Role {
+    /// The component that it stands in for, unless it is a copy like others.
+    pub fn of(self) -> Option<ComponentId> {
+        match self {
+            Role::Copy => None,
+            Role::StandIn { of } | Role::Heir { of } => Some(of),
+        }
+    }
 }
 
 /// One component in the record.
@@ -24,8 +64,18 @@ pub struct Member {
     pub place: u16,
     /// Whether it counts.
     pub standing: Standing,
-    /// When it was last made active: everything up to this id is on it, whatever its own watermark says yet.
+    /// Everything up to this id is on it, whatever its own watermark says: the watermark of its place when it was last made
+    /// active, or when it was last taken out of the active set.
     pub base: WriteId,
+    /// What it is there for.
+    pub role: Role,
+}
+
+impl Member {
+    /// The component that it stands in for. One that is active is a copy, whatever it was before.
+    pub fn stands_in_for(&self) -> Option<ComponentId> {
+        if self.standing == Standing::Active { None } else { self.role.of() }
+    }
 }
 
 /// Who owns a disk.
@@ -57,6 +107,13 @@ impl Roster {
     /// A member, by its component.
     pub fn member(&self, component: ComponentId) -> Option<&Member> {
         self.members.iter().find(|member| member.component == component)
+    }
+
+    /// The component that has what was changed while `component` was not active: with that one together, it has all that
+    /// was acknowledged.
+    pub fn stand_in_of(&self, component: ComponentId) -> Option<&Member> {
+        let is_it = |one: &&Member| one.standing == Standing::StandIn && one.role.of() == Some(component);
+        self.members.iter().find(is_it)
     }
 
     /// The nodes that hold components, each once, in order.

@@ -14,6 +14,7 @@ mod network;
 mod plan;
 mod register;
 mod scenes;
+mod stand_ins;
 mod traffic;
 mod world;
 
@@ -36,6 +37,16 @@ pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
             Err(format!("assertion: {}", text.unwrap_or_else(|| "unknown".to_owned())))
         }
     }
+}
+
+/// Runs one seed without any fault but this: a component is lost, and when another stands in for it, all others of its
+/// place.
+///
+/// # Errors
+/// What was found. That guests were answered while the others were away is told by the summary.
+pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
+    let plan = Plan::double_loss(copies);
+    World::with_plan(plan, base::Random::new(seed), None).run()
 }
 
 /// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.

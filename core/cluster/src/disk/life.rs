@@ -3,7 +3,7 @@
 use super::{Change, DiskRecord, DiskState, Nodes, Objection, node_of};
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};
-use replication::{Member, Roster, Standing};
+use replication::{Member, Role, Roster, Standing};
 use wire::NewComponent;
 
 /// What a new disk shall be.
@@ -32,7 +32,8 @@ impl DiskRecord {
             for copy in copies {
                 let node = node_of(nodes, copy.device)?;
                 let (place, base) = (place as u16, WriteId::default());
-                members.push(Member { component: copy.id, node, place, standing: Standing::Active, base });
+                let (standing, role) = (Standing::Active, Role::Copy);
+                members.push(Member { component: copy.id, node, place, standing, base, role });
             }
         }
         let record = DiskRecord {
@@ -47,6 +48,7 @@ impl DiskRecord {
             state: DiskState::Creating,
             roster: Roster { epoch: 0, owner: None, members },
             incoming: Vec::new(),
+            stand_ins: Vec::new(),
             growth: None,
             surplus: None,
             debts: plan.debts.clone(),
@@ -119,7 +121,7 @@ impl DiskRecord {
     /// component.
     pub fn with_roster(&self, roster: &Roster) -> Result<Change, Objection> {
         let of = |roster: &Roster| -> Vec<_> {
-            roster.members.iter().map(|one| (one.place, one.component, one.node)).collect()
+            roster.members.iter().map(|one| (one.place, one.component, one.node, one.role)).collect()
         };
         if of(roster) != of(&self.roster) {
             return Err(Objection::Roster("it names other components"));
@@ -131,7 +133,8 @@ impl DiskRecord {
         if (0..self.layout.place_count()).any(|place| next.active_count(place) == 0) {
             return Err(Objection::Roster("a place has no active component"));
         }
-        let joins = |new: &NewComponent| next.is_active(new.id) && !self.is_active(new.id);
+        let counts = |disk: &DiskRecord, id| disk.roster.member(id).is_some_and(|one| one.standing.counts());
+        let joins = |new: &NewComponent| counts(&next, new.id) && !counts(self, new.id);
         let mut update =
             if next.roster.members == self.roster.members { Vec::new() } else { self.components() };
         update.retain(|(_, new)| joins(new));

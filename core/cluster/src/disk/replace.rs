@@ -3,7 +3,7 @@
 use super::{Change, DiskRecord, Incoming, Objection, seated};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
-use replication::{Member, Standing};
+use replication::{Member, Role, Standing};
 
 impl DiskRecord {
     /// Components begin to come, all of them or none. Each is absent until its owner has filled it; what it replaces
@@ -24,6 +24,7 @@ impl DiskRecord {
                 place: one.place,
                 standing: Standing::Absent,
                 base: WriteId::default(),
+                role: Role::Copy,
             };
             let behind = next.roster.members.partition_point(|other| other.place <= one.place);
             next.roster.members.insert(behind, member);
@@ -47,10 +48,11 @@ impl DiskRecord {
         if let Some(growth) = &mut next.growth {
             growth.layout = seated(&growth.layout, &one);
         }
-        let gone = one.replaces.map(|lost| (self.node(lost), lost));
-        next.roster.members.retain(|member| Some(member.component) != one.replaces);
+        let seat = one.replaces.and_then(|lost| self.stand_in_for(lost)).map(|one| one.component.id);
+        let gone = one.replaces.into_iter().chain(seat).map(|id| (self.node(id), id)).collect();
+        next.drop_stand_ins();
         let change = self.changed(next);
-        Ok(Change { update: change.record.components(), delete: gone.into_iter().collect(), ..change })
+        Ok(Change { update: change.record.components(), delete: gone, ..change })
     }
 
     /// The component does not come after all.

@@ -9,7 +9,7 @@ use base::units::SECTOR_SIZE;
 use base::{ComponentId, WriteId};
 use layout::Component;
 use placement::DeviceSpace;
-use replication::{Member, Standing};
+use replication::{Member, Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl DiskRecord {
@@ -74,6 +74,7 @@ impl DiskRecord {
                     place: place as u16,
                     standing: Standing::Active,
                     base: WriteId::default(),
+                    role: Role::Copy,
                 });
             }
         }
@@ -134,10 +135,14 @@ impl DiskRecord {
         }
     }
 
-    /// Gives what is on its way in the size of its place.
+    /// Gives what is on its way in, or stands in, the size of its place.
     fn fit_incoming(&mut self) {
         for one in &mut self.incoming {
             let seats = self.layout.place(usize::from(one.place)).expect("what comes has a place");
+            one.component = Component { size: seats[0].size, ..one.component };
+        }
+        for one in &mut self.stand_ins {
+            let seats = self.layout.place(usize::from(one.place)).expect("what stands in has a place");
             one.component = Component { size: seats[0].size, ..one.component };
         }
     }

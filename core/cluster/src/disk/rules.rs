@@ -140,7 +140,7 @@ impl DiskRecord {
             let kept = copies.into_iter().filter(|copy| !dropped.contains(&copy.id)).collect();
             self.layout = self.layout.with_place(place, kept);
         }
-        self.drop_members();
+        self.drop_stand_ins();
     }
 
     /// How much a copy is worth keeping. One that counts, of which there always is one, stands in the layout and is worth

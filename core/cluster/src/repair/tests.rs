@@ -46,6 +46,7 @@ fn begun(decisions: &Decisions) -> Vec<Why> {
     let of = |action: &Action| match &action.step {
         Step::Begin(coming) => coming.iter().map(|one| one.why).collect(),
         Step::Claim | Step::Finish(_) | Step::Cancel(..) => Vec::new(),
+        Step::StandIn(_) | Step::Inherit(_) | Step::Dismiss(..) => Vec::new(),
     };
     decisions.actions.iter().flat_map(of).collect()
 }

@@ -60,7 +60,8 @@ impl Node {
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
-        let settings = owner::Settings { prefers_local, mutant: fabric.settings.mutant };
+        let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
+        let settings = owner::Settings { zeroes, prefers_local, mutant };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
@@ -111,7 +112,8 @@ impl Node {
                 out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
             }
             Event::Serving { .. } => self.serve_held(disk, out),
-            Event::Left { .. } | Event::Joined { .. } => {}
+            Event::Left { .. } | Event::Joined { .. } | Event::StandsIn { .. } => {}
+            Event::RestoreBegan { .. } => {}
             Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
         }
         out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));

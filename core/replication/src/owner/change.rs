@@ -1,6 +1,7 @@
 //! Changes: locked, numbered, sent to all that count, acknowledged when all of them have it.
 
 use super::happened::Known;
+use super::resync::Resync;
 use super::state::At;
 use super::work::Work;
 use super::{Asked, Failure, Input, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
@@ -121,13 +122,15 @@ impl Owner {
             return self.end_work(key, Ok(Reply::Changed));
         }
         let counts_resync = !self.is_mutant(Mutant::AcknowledgeWithoutResync);
+        let counts_stand_ins = !self.is_mutant(Mutant::AcknowledgeWithoutStandIn);
         let state = &mut self.places[place as usize];
         state.sequence += 1;
         let sequence = state.sequence;
         state.in_flight_bytes += payload.bytes();
         let mut waiting = 0;
         for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.is_in()) {
-            if one.is_active() || counts_resync {
+            let is_waited_for = if one.stands_in_for().is_some() { counts_stand_ins } else { counts_resync };
+            if one.is_active() || is_waited_for {
                 waiting |= 1 << member;
             }
         }
@@ -151,8 +154,11 @@ impl Owner {
         let id = WriteId { epoch, sequence };
         let place = &mut self.places[at.place as usize];
         let member = &mut place.members[at.member as usize];
-        // A component that is about to join keeps its window from the base on that the record will name.
-        let watermark = if member.is_joining() { WriteId::default() } else { watermark };
+        // A component that is about to join keeps its window from the base on that the record will name; one that returns
+        // keeps what may be void until that is undone.
+        let keeps_window = member.is_joining() || member.resync.as_ref().is_some_and(Resync::keeps_window);
+        let watermark = if keeps_window { WriteId::default() } else { watermark };
+        let takes_holes = member.stands_in_for().is_none() || self.settings.is(Mutant::TrimStandIn);
         member.told = watermark.max(member.told);
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[&sequence];
@@ -170,6 +176,11 @@ impl Owner {
                 data: data.clone(),
                 checksums: checksums.clone(),
             },
+            // What a stand-in holds are the blocks that were changed, so it must not take a hole for a change.
+            Payload::Trim { count } if *count > 0 && !takes_holes => {
+                let (data, checksums) = self.settings.zero_blocks(*count);
+                Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
+            }
             Payload::Trim { count } => {
                 Request::Trim { component, epoch, id, watermark, kind, part, block, count: *count }
             }
@@ -184,14 +195,14 @@ impl Owner {
         let sequences: Vec<u64> = self.places[at.place as usize].in_flight.keys().copied().collect();
         for sequence in sequences {
             let id = WriteId { epoch, sequence };
-            let is_active = self.member(at).is_active();
+            let counts = self.member(at).counts();
             let place = &mut self.places[at.place as usize];
             let Some(in_flight) = place.in_flight.get_mut(&sequence) else { continue };
             let bit = 1 << at.member;
             if held.iter().any(|entry| entry.id == id) {
                 in_flight.waiting &= !bit;
                 self.check_change(at.place, sequence);
-            } else if !is_active || in_flight.waiting & bit != 0 {
+            } else if !counts || in_flight.waiting & bit != 0 {
                 in_flight.waiting |= bit;
                 self.send_change(at, sequence);
             }
@@ -223,12 +234,12 @@ impl Owner {
         }
     }
 
-    /// A component cannot do what an active one must: it leaves, or its resync is over.
+    /// A component cannot do what one that counts must: it leaves, or its resync is over.
     fn failed(&mut self, at: At, refusal: Refusal) {
         let why = LeftBecause::Refused(refusal);
         let now = self.now;
         self.member_mut(at).trouble = Some(why);
-        match self.member(at).is_maybe_active() {
+        match self.member(at).may_count() {
             true => self.want_out(at, Standing::Absent, why),
             false => {
                 self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
@@ -260,6 +271,16 @@ impl Owner {
             }
             return;
         }
+        // What a stand-in has then has never been: it must not count when the guest is told so.
+        let with_room = state.counting().filter(has_it).map(|(member, _)| member);
+        let with_room: SmallVec<[u8; 4]> = with_room.collect();
+        if !with_room.is_empty() {
+            let refused = |member| (At { place, member }, LeftBecause::Refused(Refusal::NoSpace));
+            for (at, why) in with_room.into_iter().map(refused) {
+                self.want_out(at, Standing::Absent, why);
+            }
+            return;
+        }
         self.turn_into_mark(place, sequence);
     }
 
@@ -282,8 +303,7 @@ impl Owner {
         let waiting = in_flight.waiting;
         let work = in_flight.work.take();
         // One that is being brought up to date may have had room: what it holds now has never been.
-        let resyncing =
-            (0u8..).zip(&state.members).filter(|(_, one)| one.resync.is_some() && !one.is_active());
+        let resyncing = (0u8..).zip(&state.members).filter(|(_, one)| one.resync.is_some() && !one.counts());
         let has_it: SmallVec<[u8; 4]> =
             resyncing.map(|(member, _)| member).filter(|member| full >> member & 1 == 0).collect();
         for member in has_it {
@@ -367,7 +387,7 @@ impl Owner {
             for at in (0..count).map(|member| At { place: index, member }) {
                 let settles = self.is_mutant(Mutant::SettleDuringResync) && self.member(at).resync.is_some();
                 let member = self.member_mut(at);
-                if (member.is_active() || settles) && member.is_open() && member.told < watermark {
+                if (member.counts() || settles) && member.is_open() && member.told < watermark {
                     member.told = watermark;
                     let (node, component) = (member.node, member.component);
                     let epoch = self.epoch;

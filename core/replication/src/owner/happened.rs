@@ -73,7 +73,7 @@ impl Owner {
         }
     }
 
-    /// The windows are decided: what the active components told of has happened.
+    /// The windows are decided: what the components that count told of has happened.
     pub(crate) fn note_taken_over(&mut self) {
         for (place, state) in (0u16..).zip(&self.places) {
             let decided = decided(state);
@@ -81,7 +81,7 @@ impl Owner {
             let has_happened =
                 |entry: &&Entry| entry.has_happened || entry.id > decided || entry.id.epoch == decided.epoch;
             let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != RequestTag::default();
-            let told = state.active().filter_map(|(_, member)| member.opened.as_ref());
+            let told = state.counting().filter_map(|(_, member)| member.opened.as_ref());
             let entries = told.flat_map(|opened| &opened.entries);
             let entries = entries.filter(is_change).filter(has_happened);
             self.happened.taken_over.extend(entries.map(|entry| Known {

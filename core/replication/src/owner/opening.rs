@@ -1,9 +1,10 @@
 //! Taking over: every active component promises the epoch, then the window of each place is decided.
 //!
 //! Nothing is served before all that is done (invariants 2 and 3). A write that some active components hold and others
-//! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable.
+//! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable. Stand-ins take part in all
+//! that as active components do.
 
-use super::state::{At, Link, Opened, Place};
+use super::state::{At, Link, Member, Opened, Place};
 use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
 use crate::limits;
 use crate::mutant::Mutant;
@@ -15,7 +16,7 @@ use wire::{Answer, Entry, EntryKind, Refusal, Request};
 
 /// A change that a component lacks.
 #[derive(Debug, Clone, Copy)]
-struct Roll {
+pub(crate) struct Roll {
     entry: Entry,
     source: u8,
     target: u8,
@@ -24,12 +25,14 @@ struct Roll {
 /// The window of a place being decided.
 #[derive(Debug)]
 pub(crate) struct Deciding {
-    attempt: u32,
+    pub(crate) attempt: u32,
     rolls: Vec<Roll>,
     /// Rolls that have not ended.
     rolls_left: usize,
     /// Components that have not made the first watermark stable.
     settles_left: u32,
+    /// The member that is restored when all is rolled forward, instead of that.
+    restores: Option<u8>,
 }
 
 impl Owner {
@@ -56,7 +59,7 @@ impl Owner {
                 continue;
             }
             let member = self.member(at);
-            if member.is_active() && member.wanted.is_none() && since + limits::RECONNECT <= self.now {
+            if member.counts() && member.wanted.is_none() && since + limits::RECONNECT <= self.now {
                 let why = member.trouble.unwrap_or(LeftBecause::Unreachable);
                 self.want_out(at, Standing::Absent, why);
             }
@@ -69,7 +72,7 @@ impl Owner {
         let Link::Down { since, retry_at } = member.link else { return None };
         let leaves_at = since + limits::RECONNECT;
         let asks = (self.is_reachable(at) && self.needs(at)).then_some(retry_at);
-        let leaves = (member.is_active() && member.wanted.is_none()).then_some(leaves_at);
+        let leaves = (member.counts() && member.wanted.is_none()).then_some(leaves_at);
         [asks, leaves.filter(|at| *at > self.now)].into_iter().flatten().min()
     }
 
@@ -81,7 +84,15 @@ impl Owner {
     fn needs(&self, at: At) -> bool {
         let starts_alone = self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening;
         let member = self.member(at);
-        !member.is_gone && (member.is_active() || self.phase == Phase::Serving || starts_alone)
+        if member.is_gone || member.counts() {
+            return !member.is_gone;
+        }
+        let Some(of) = member.stands_in_for() else {
+            return self.phase == Phase::Serving || starts_alone || self.may_be_restored(at);
+        };
+        let of = self.places[usize::from(at.place)].find(of);
+        let is_away = of.is_some_and(|(_, one)| one.standing == Standing::Absent && one.resync.is_none());
+        self.phase == Phase::Serving && member.standing != Standing::Stale && is_away
     }
 
     /// Asks the record to count a component out, if others can do without it.
@@ -91,6 +102,11 @@ impl Owner {
             return; // The record has it out already.
         }
         if place.has_other_open(at.member) {
+            let is_stand_in = place.members[usize::from(at.member)].standing == Standing::StandIn;
+            if is_stand_in && self.is_mutant(Mutant::KeepFailedStandIn) {
+                self.member_mut(at).standing = Standing::Absent;
+                return self.excuse(at);
+            }
             self.member_mut(at).wanted = Some((standing, why));
             if self.is_mutant(Mutant::AcknowledgeBeforeShrink) {
                 self.excuse(at);
@@ -147,7 +163,7 @@ impl Owner {
                 let member = self.member_mut(at);
                 member.link = Link::Open;
                 member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
-                match (self.phase, self.member(at).is_active()) {
+                match (self.phase, self.member(at).counts()) {
                     // An owner that is released before it served has decided nothing: it says nothing of a watermark.
                     (Phase::Serving | Phase::Releasing, true)
                         if self.has_served || self.is_mutant(Mutant::SettleUndecided) =>
@@ -169,7 +185,7 @@ impl Owner {
                 let wait = if is_coming { limits::NEW_MEMBER_RETRY } else { limits::RESYNC_RETRY };
                 member.down(now, now + wait);
                 member.trouble = Some(LeftBecause::Refused(refusal));
-                if member.is_active() {
+                if member.counts() {
                     self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
                 }
             }
@@ -177,12 +193,12 @@ impl Owner {
         }
     }
 
-    /// An active component that was away for a moment serves again, in the same epoch: it gets what is in flight.
+    /// A component that counts and was away for a moment serves again, in the same epoch: it gets what is in flight.
     fn rejoined(&mut self, at: At) {
         let watermark = self.watermark(at.place);
         let opened = self.member_mut(at).opened.take().expect("it was just opened");
         // One that was alone kept no window, and what it says is all there is.
-        let is_alone = self.places[at.place as usize].active().count() == 1;
+        let is_alone = self.places[at.place as usize].counting().count() == 1;
         if !is_alone && !is_contiguous(&opened, watermark) {
             let why = LeftBecause::LostWrites;
             self.member_mut(at).trouble = Some(why);
@@ -207,7 +223,7 @@ impl Owner {
         }
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
-            let is_complete = place.active().all(|(_, one)| one.is_open() && one.opened.is_some())
+            let is_complete = place.counting().all(|(_, one)| one.is_open() && one.opened.is_some())
                 && place.active().next().is_some()
                 && place.members.iter().all(|one| one.wanted.is_none());
             if !place.is_ready && place.deciding.is_none() && is_complete {
@@ -219,8 +235,14 @@ impl Owner {
             self.has_served = true;
             self.note_taken_over();
             self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
-            for place in &mut self.places {
-                place.members.iter_mut().for_each(|member| member.opened = None);
+            let now = self.now;
+            for member in self.places.iter_mut().flat_map(|place| &mut place.members) {
+                member.opened = None;
+                // One that was opened for a restore that was not needed.
+                if !member.counts() && member.is_open() {
+                    member.resync = None;
+                    member.down(now, now);
+                }
             }
         }
     }
@@ -229,9 +251,13 @@ impl Owner {
     /// that session, even if it was told in the one before.
     pub(crate) fn decide_anew(&mut self, place: u16) {
         let keeps = self.phase != Phase::Opening || self.is_mutant(Mutant::KeepReadiness);
+        let is_opening = self.phase == Phase::Opening;
         let place = &mut self.places[place as usize];
         place.deciding = None;
         place.is_ready &= keeps;
+        if is_opening {
+            place.end_restore();
+        }
     }
 
     fn begin_deciding(&mut self, index: u16) {
@@ -241,7 +267,7 @@ impl Owner {
             return;
         }
         let decided = decided(place);
-        let liar = place.active().find(|(_, one)| !is_contiguous(opened(one), decided)).map(|(at, _)| at);
+        let liar = place.counting().find(|(_, one)| !is_contiguous(opened(one), decided)).map(|(at, _)| at);
         if let Some(member) = liar.filter(|member| place.has_other_open(*member)) {
             let at = At { place: index, member };
             self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
@@ -249,11 +275,17 @@ impl Owner {
         }
         let rolls = match self.is_mutant(Mutant::ServeUndecided) {
             true => Vec::new(),
-            false => rolls(place, decided),
+            false => rolls(&place.counting().collect::<Vec<_>>(), decided),
         };
+        self.decide(index, rolls, None);
+    }
+
+    /// Rolls changes forward; what comes after that is for all that count to settle, or for one to be restored.
+    pub(crate) fn decide(&mut self, index: u16, rolls: Vec<Roll>, restores: Option<u8>) {
         self.attempts += 1;
         let attempt = self.attempts;
-        let deciding = Deciding { attempt, rolls_left: rolls.len(), rolls: rolls.clone(), settles_left: 0 };
+        let (rolls_left, settles_left) = (rolls.len(), 0);
+        let deciding = Deciding { attempt, rolls_left, rolls: rolls.clone(), settles_left, restores };
         self.places[index as usize].deciding = Some(deciding);
         for (number, roll) in (0u32..).zip(rolls) {
             self.begin_roll(index, attempt, number, roll);
@@ -286,6 +318,8 @@ impl Owner {
         let (node, component) = (self.member(at).node, self.member(at).component);
         let Entry { id, part, block, count, .. } = roll.entry;
         let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Guest(roll.entry.tag));
+        let takes_zeroes = self.member(at).stands_in_for().is_some() && count > 0;
+        let data = data.or_else(|| takes_zeroes.then(|| self.settings.zero_blocks(count)));
         let request = match data {
             Some((data, checksums)) => {
                 Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
@@ -328,6 +362,10 @@ impl Owner {
             }
             Err(Lost) => {} // The link's change starts over.
             Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Ok(Answer::Refused(_)) if deciding.restores.is_some() => {
+                let member = deciding.restores.unwrap_or(at.member);
+                self.not_restored(At { place: at.place, member });
+            }
             Ok(Answer::Refused(refusal)) => {
                 // What it holds it cannot give, or what it lacks it cannot take.
                 let standing = if is_read { Standing::Stale } else { Standing::Absent };
@@ -350,16 +388,19 @@ impl Owner {
         }
     }
 
-    /// When all is rolled forward, the active components make the first watermark of the epoch stable.
+    /// When all is rolled forward, the components that count make the first watermark of the epoch stable.
     fn settle_first(&mut self, index: u16) {
         let place = &self.places[index as usize];
         let Some(deciding) = place.deciding.as_ref().filter(|deciding| deciding.rolls_left == 0) else {
             return;
         };
         let attempt = deciding.attempt;
+        if let Some(member) = deciding.restores {
+            return self.rolled_for_restore(At { place: index, member });
+        }
         let from_epoch = decided(place).epoch;
         let targets: Vec<(u8, base::NodeId, base::ComponentId)> =
-            place.active().map(|(member, one)| (member, one.node, one.component)).collect();
+            place.counting().map(|(member, one)| (member, one.node, one.component)).collect();
         let deciding = self.places[index as usize].deciding.as_mut().expect("just seen");
         deciding.settles_left = targets.len() as u32;
         let watermark = WriteId { epoch: self.epoch, sequence: 0 };
@@ -393,18 +434,18 @@ impl Owner {
     }
 }
 
-fn opened(member: &super::state::Member) -> &Opened {
+pub(super) fn opened(member: &Member) -> &Opened {
     member.opened.as_ref().expect("a window is decided when all have told theirs")
 }
 
-/// The greatest id that any active component knows to be decided.
+/// The greatest id that any component that counts knows to be decided.
 pub(super) fn decided(place: &Place) -> WriteId {
-    place.active().filter_map(|(_, one)| Some(one.opened.as_ref()?.watermark)).max().unwrap_or_default()
+    place.counting().filter_map(|(_, one)| Some(one.opened.as_ref()?.watermark)).max().unwrap_or_default()
 }
 
 /// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch
 /// have no gaps; where the epochs differ, the new owner's first watermark was under way, which came after all.
-fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
+pub(super) fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
     if opened.watermark.epoch != decided.epoch || opened.watermark >= decided {
         return true;
     }
@@ -415,10 +456,10 @@ fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
     ids.len() as u64 == decided.sequence - opened.watermark.sequence
 }
 
-/// What must be rolled forward, by id.
-fn rolls(place: &Place, decided: WriteId) -> Vec<Roll> {
+/// What must be rolled forward among members, all open, by id.
+pub(super) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
     let mut window: BTreeMap<WriteId, (Entry, u8)> = BTreeMap::new();
-    for (member, one) in place.active() {
+    for (member, one) in members {
         for entry in opened(one).entries.iter().filter(|entry| entry.id > decided) {
             window.entry(entry.id).or_insert((*entry, 0)).1 |= 1 << member;
         }
@@ -426,8 +467,8 @@ fn rolls(place: &Place, decided: WriteId) -> Vec<Roll> {
     let mut rolls = Vec::new();
     for (entry, holders) in window.values() {
         let source = holders.trailing_zeros() as u8;
-        let lacking = place.active().filter(|(member, _)| holders >> member & 1 == 0);
-        rolls.extend(lacking.map(|(target, _)| Roll { entry: *entry, source, target }));
+        let lacking = members.iter().map(|(member, _)| *member).filter(|member| holders >> member & 1 == 0);
+        rolls.extend(lacking.map(|target| Roll { entry: *entry, source, target }));
     }
     rolls
 }

@@ -64,10 +64,12 @@ impl Owner {
         true
     }
 
-    /// Whether every component that may be active has granted that no other owner is served (invariant 11). One that is
-    /// about to join counts: the record may say already that it is active.
+    /// Whether every component that may count has granted that no other owner is served (invariant 11): an active one, a
+    /// stand-in, for another owner may be served by it with the one that it stands in for, and one that is about to join.
     pub(crate) fn has_leases(&self, place: u16, leases: &Leases) -> bool {
-        let holders = self.places[place as usize].members.iter().filter(|one| one.is_maybe_active());
+        let skips_stand_ins = self.is_mutant(Mutant::ReadWithoutStandInLease);
+        let counts = |one: &&Member| one.may_count() && !(skips_stand_ins && one.stands_in_for().is_some());
+        let holders = self.places[place as usize].members.iter().filter(counts);
         let is_held =
             |one: &Member| one.is_open() && (one.node == self.me.node || leases.is_live(one.node, self.now));
         let mut holders = holders.peekable();

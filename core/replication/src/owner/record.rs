@@ -3,6 +3,7 @@
 //! The record decides who is active; what this owner wishes counts only once the record says so (invariants 4 and 8). A
 //! transaction whose outcome is unknown is followed by reading the record; nothing is guessed.
 
+use super::opening::decided;
 use super::state::{At, Member, Place};
 use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
@@ -193,13 +194,14 @@ impl Owner {
             let member = self.member_mut(at);
             let (before, after) = (member.standing, recorded.standing);
             member.standing = after;
-            member.base = recorded.base;
-            match (before == Standing::Active, after == Standing::Active) {
+            (member.base, member.role) = (recorded.base, recorded.role);
+            match (before.counts(), after.counts()) {
                 (true, false) => {
                     let why = member.wanted.take().map_or(LeftBecause::Directory, |(_, why)| why);
                     self.member_left(at, why);
                 }
                 (false, true) => self.member_joined(at),
+                (true, true) if before != after => self.member_joined(at),
                 (true, true) | (false, false) => {}
             }
             if !self.recording.is_unsettled {
@@ -207,20 +209,21 @@ impl Owner {
             }
         }
         self.keep_last();
+        self.end_needless();
         self.take_in_new_members();
     }
 
-    /// It is known whether the record counts the member as active. If it does not, one that has failed since, or that cannot
+    /// It is known whether the record counts the member. If it does not, one that has failed since, or that cannot
     /// be reached, need not be waited for any more.
     fn settle_join(&mut self, at: At) {
         let now = self.now;
         let member = self.member_mut(at);
         member.may_join = false;
-        if member.is_active() {
+        if member.counts() {
             return;
         }
         match member.wanted {
-            Some((Standing::Active, _)) if !member.is_open() => {
+            Some((Standing::Active | Standing::StandIn, _)) if !member.is_open() => {
                 member.wanted = None;
                 self.drop_resync(at, LeftBecause::Unreachable);
             }
@@ -231,7 +234,7 @@ impl Owner {
                     self.drop_resync(at, why);
                 }
             }
-            Some((Standing::Active, _)) | None => {}
+            Some((Standing::Active | Standing::StandIn, _)) | None => {}
         }
     }
 
@@ -253,7 +256,7 @@ impl Owner {
         member.is_gone = true;
         member.may_join = false;
         member.resync = None;
-        if member.is_active() {
+        if member.counts() {
             member.standing = Standing::Absent;
             self.member_left(at, LeftBecause::Directory);
         } else {
@@ -331,20 +334,24 @@ impl Owner {
     fn member_joined(&mut self, at: At) {
         let now = self.now;
         let watermark = self.watermark(at.place);
-        let epoch = self.epoch;
+        // Before the windows are decided nobody is told of a watermark.
+        let (epoch, is_decided) = (self.epoch, self.has_served);
         let member = self.member_mut(at);
         member.wanted = None;
         member.trouble = None;
-        let (node, component) = (member.node, member.component);
+        let (node, component, stands_in_for) = (member.node, member.component, member.stands_in_for());
         let resync = member.resync.take();
-        if member.is_open() {
+        if member.is_open() && is_decided {
             member.told = watermark;
             let request =
                 wire::Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
             self.send(node, super::Asked::Settle, request);
         }
         let (copied_bytes, began) = resync.map_or((0, now), |resync| (resync.copied_bytes, resync.began));
-        self.out.push(Output::Event(Event::Joined { component, copied_bytes, began }));
+        self.out.push(Output::Event(match stands_in_for {
+            None => Event::Joined { component, copied_bytes, began },
+            Some(of) => Event::StandsIn { component, of, copied_bytes, began },
+        }));
     }
 
     /// Asks for what members wish, if nothing is under way.
@@ -361,13 +368,16 @@ impl Owner {
         let mut roster = self.recording.roster.clone();
         let (mut has_changed, mut joining) = (self.recording.is_unsettled, Vec::new());
         for at in self.all() {
-            let watermark = self.watermark(at.place);
+            let watermark = self.held_by_all(at.place);
             let member = self.member(at);
             let Some((standing, _)) = member.wanted else { continue };
             let recorded = roster.members.iter_mut().find(|one| one.component == member.component);
             let Some(recorded) = recorded else { continue };
             recorded.standing = standing;
-            if standing == Standing::Active {
+            if standing == Standing::Absent && member.is_active() {
+                recorded.base = watermark.max(recorded.base);
+            }
+            if standing.counts() {
                 joining.push(at);
                 recorded.base = watermark;
                 let mut active = self.places[usize::from(at.place)].active();
@@ -379,9 +389,52 @@ impl Owner {
             }
             has_changed = true;
         }
+        has_changed |= self.dismiss_stand_ins(&mut roster);
         if has_changed {
             joining.into_iter().for_each(|at| self.member_mut(at).may_join = true);
             self.commit(roster);
+        }
+    }
+
+    /// An id up to which every active component of a place holds everything, those that cannot be reached included: what is
+    /// decided now, or what they told before it was.
+    fn held_by_all(&self, place: u16) -> WriteId {
+        match self.has_served {
+            true => self.watermark(place),
+            false => decided(&self.places[usize::from(place)]),
+        }
+    }
+
+    /// Stand-ins for components that are active, or will be with this record, or are named no more, count no more. Says
+    /// whether there were any.
+    fn dismiss_stand_ins(&self, roster: &mut Roster) -> bool {
+        let is_absent = |roster: &Roster, of| {
+            roster.member(of).is_some_and(|one| matches!(one.standing, Standing::Absent | Standing::Stale))
+        };
+        let is_needed = |roster: &Roster, of| is_absent(roster, of) && is_absent(&self.recording.roster, of);
+        let needless: Vec<usize> = (0..roster.members.len())
+            .filter(|&index| roster.members[index].standing == Standing::StandIn)
+            .filter(|&index| roster.members[index].role.of().is_none_or(|of| !is_needed(roster, of)))
+            .collect();
+        needless.iter().for_each(|&index| roster.members[index].standing = Standing::Absent);
+        !needless.is_empty()
+    }
+
+    /// What is brought up to date to stand in for a component that is active again goes on no more. One that the record may
+    /// count already is waited for until that is known.
+    fn end_needless(&mut self) {
+        let now = self.now;
+        for at in self.all() {
+            let member = self.member(at);
+            let is_needless = |of| {
+                let of = self.places[usize::from(at.place)].find(of);
+                of.is_none_or(|(_, one)| one.standing != Standing::Absent)
+            };
+            let is_idle = !member.may_count() && member.stands_in_for().is_some_and(is_needless);
+            if is_idle && member.resync.is_some() {
+                self.member_mut(at).down(now, now);
+                self.drop_resync(at, LeftBecause::Directory);
+            }
         }
     }
 }

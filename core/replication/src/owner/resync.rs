@@ -4,17 +4,20 @@
 //! it (invariant 8). Then the regions that it may lack are copied, each under its range lock: those that were changed
 //! after its watermark on the source or on itself (invariant 9). When the last is stable, the record is asked to count it
 //! as active. If it fails on the way, nothing has happened: its own watermark stands where it stood.
+//!
+//! A component that is to stand in for another gets the regions that were changed since that one left, and only these; one
+//! that is to replace it gets the rest after that (docs/design/0013).
 
-use super::state::At;
-use super::work::Work;
-use super::{Asked, Event, Failure, LeftBecause, Lost, Owner, Phase, Reply};
+use super::state::{At, Member, Place};
+use super::work::{Holes, Work};
+use super::{Asked, End, Event, Failure, LeftBecause, Lost, Owner, Phase, Reply};
 use crate::lanes::{Hold, Range};
 use crate::limits;
 use crate::mutant::Mutant;
-use crate::roster::Standing;
+use crate::roster::{Role, Standing};
 use base::request::{Buffers, Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
-use base::{Instant, WriteId};
+use base::{ComponentId, Instant, WriteId};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use wire::{Answer, EntryKind, PartVersions, Request, Versions};
@@ -34,11 +37,35 @@ struct Run {
     id: WriteId,
 }
 
+/// What is copied, and what for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// All that the component may lack: then it is active.
+    Return,
+    /// All that was changed since the one that it stands in for left: then it stands in.
+    StandIn,
+    /// What a stand-in that is to be a copy has not got yet: then it is active.
+    Fill,
+    /// What its stand-in has, onto a component that is to be the only active one.
+    Restore,
+}
+
+impl Kind {
+    /// Whether all that the source holds is copied, and nothing of what it does not.
+    fn takes_all(self) -> bool {
+        matches!(self, Kind::Fill | Kind::Restore)
+    }
+}
+
 /// A resync under way.
 #[derive(Debug)]
 pub(crate) struct Resync {
-    attempt: u32,
+    pub(crate) attempt: u32,
+    pub(crate) kind: Kind,
     since: WriteId,
+    /// Whether what the component itself has changed last, and may be void, is copied over: until then it must not forget what
+    /// that was.
+    is_clean: bool,
     pub(crate) began: Instant,
     /// The member that is asked what was changed.
     pub(crate) source: u8,
@@ -53,6 +80,29 @@ pub(crate) struct Resync {
 }
 
 impl Resync {
+    fn new(attempt: u32, kind: Kind, since: WriteId, source: u8, began: Instant) -> Resync {
+        Resync {
+            attempt,
+            kind,
+            since,
+            is_clean: true,
+            began,
+            source,
+            of_source: None,
+            of_target: None,
+            is_listing: false,
+            next: Some(0),
+            runs: VecDeque::new(),
+            copies: 0,
+            copied_bytes: 0,
+        }
+    }
+
+    /// Whether the component must not forget what it has changed last: nobody tells it a watermark.
+    pub(crate) fn keeps_window(&self) -> bool {
+        !self.is_clean
+    }
+
     /// Bytes copied, and bytes that are known to be left.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let left: u64 = self.runs.iter().map(|run| u64::from(run.range.count) * BLOCK_SIZE).sum();
@@ -63,27 +113,32 @@ impl Resync {
 impl Owner {
     /// A component that does not count serves this owner: from now on it takes part, and gets what it lacks.
     pub(crate) fn begin_resync(&mut self, at: At, watermark: WriteId) {
+        let place = &self.places[at.place as usize];
+        let now = self.now;
+        let Some((source, _)) = place.active().find(|(_, one)| one.is_open()) else {
+            return match self.can_be_restored(at) {
+                true => self.end(End::Restoring),
+                false => self.member_mut(at).down(now, now + limits::RETRY),
+            };
+        };
         let is_stale = self.member(at).standing == Standing::Stale;
-        let since = if is_stale { WriteId::default() } else { watermark };
+        let (kind, since) = match self.member(at).stands_in_for() {
+            Some(of) => match self.delta_for(place, of) {
+                Some(since) => (Kind::StandIn, since),
+                None => return self.member_mut(at).down(now, now + limits::RETRY),
+            },
+            None if is_stale => (Kind::Return, WriteId::default()),
+            None => (Kind::Return, watermark),
+        };
         self.attempts += 1;
-        let source = self.places[at.place as usize].active().find(|(_, one)| one.is_open());
-        let Some((source, _)) = source else {
-            let now = self.now;
-            return self.member_mut(at).down(now, now + limits::RETRY);
-        };
-        let resync = Resync {
-            attempt: self.attempts,
-            since,
-            began: self.now,
-            source,
-            of_source: None,
-            of_target: None,
-            is_listing: false,
-            next: Some(0),
-            runs: VecDeque::new(),
-            copies: 0,
-            copied_bytes: 0,
-        };
+        let mut resync = Resync::new(self.attempts, kind, since, source, now);
+        if kind == Kind::Return && !is_stale && !self.is_mutant(Mutant::ForgetVoid) {
+            resync.runs = self.may_be_void(at);
+            resync.is_clean = resync.runs.is_empty();
+        }
+        if kind == Kind::StandIn && self.is_mutant(Mutant::StandInBeforeDelta) {
+            resync.next = None;
+        }
         let component = self.member(at).component;
         self.member_mut(at).resync = Some(resync);
         let is_rebuild = since == WriteId::default();
@@ -94,24 +149,73 @@ impl Owner {
         self.places[at.place as usize].settle_at = Some(self.now);
     }
 
+    /// Since when a stand-in of that component needs what was changed: everything up to there is on the component. None if
+    /// it needs no stand-in now.
+    fn delta_for(&self, place: &Place, of: ComponentId) -> Option<WriteId> {
+        let (_, one) = place.find(of).filter(|(_, one)| one.standing == Standing::Absent)?;
+        let is_wrong = self.is_mutant(Mutant::StandInDeltaFromNow);
+        Some(if is_wrong { WriteId { epoch: self.epoch, sequence: place.sequence } } else { one.base })
+    }
+
+    /// The changes that a component that returns had beyond what is known to be on it: each may have been decided without it.
+    /// They are undone first, so that the component need not remember them for a restore to come.
+    fn may_be_void(&mut self, at: At) -> VecDeque<Run> {
+        let member = self.member_mut(at);
+        let base = member.base;
+        let entries = member.opened.take().map_or_else(Vec::new, |opened| opened.entries);
+        let beyond = entries.iter().filter(|one| one.id > base && one.count > 0 && !one.has_happened);
+        let run = |one: &wire::Entry| {
+            let range = Range { part: one.part, block: one.block, count: one.count };
+            Run { range, id: one.id }
+        };
+        beyond.map(run).collect()
+    }
+
+    /// What a stand-in that is to be a copy lacks of that is copied onto it while it goes on to stand in.
+    fn begin_fill(&mut self, at: At) {
+        let place = &self.places[at.place as usize];
+        let Some((source, _)) = place.active().find(|(_, one)| one.is_open()) else { return };
+        self.attempts += 1;
+        let resync = Resync::new(self.attempts, Kind::Fill, WriteId::default(), source, self.now);
+        let member = self.member_mut(at);
+        member.resync = Some(resync);
+        let component = member.component;
+        self.out.push(super::Output::Event(Event::ResyncBegan { component, is_rebuild: true }));
+    }
+
+    /// A component without anything active beside it gets what its stand-in has. Everything else that changes are decided by
+    /// is on both.
+    pub(crate) fn begin_restore(&mut self, at: At, stand_in: u8) {
+        self.attempts += 1;
+        let resync = Resync::new(self.attempts, Kind::Restore, WriteId::default(), stand_in, self.now);
+        self.member_mut(at).resync = Some(resync);
+    }
+
     /// A resync is over before its end: it is as if it had never begun.
     pub(crate) fn drop_resync(&mut self, at: At, why: LeftBecause) {
-        let member = self.member_mut(at);
-        if member.resync.take().is_none() {
-            return;
+        let Some(resync) = self.member_mut(at).resync.take() else { return };
+        if resync.kind == Kind::Restore {
+            self.places[usize::from(at.place)].end_restore();
         }
+        let member = self.member_mut(at);
         member.trouble = Some(why);
-        member.wanted = None;
-        let component = member.component;
+        let (component, counts) = (member.component, member.counts());
         self.out.push(super::Output::Event(Event::ResyncFailed { component, why }));
-        self.excuse(at);
+        if !counts {
+            self.member_mut(at).wanted = None;
+            self.excuse(at);
+        }
     }
 
     /// A resync cannot go on now: it starts over in a while.
     pub(crate) fn abort_resync(&mut self, at: At, why: LeftBecause) {
         let now = self.now;
         if self.member(at).resync.is_some() && !self.member(at).is_joining() {
-            self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
+            let member = self.member_mut(at);
+            match member.counts() {
+                true => member.fill_at = now + limits::RESYNC_RETRY,
+                false => member.down(now, now + limits::RESYNC_RETRY),
+            }
             self.drop_resync(at, why);
         }
     }
@@ -129,24 +233,47 @@ impl Owner {
 
     /// Lists, copies, and at the end asks that the component counts.
     pub(crate) fn advance_resyncs(&mut self) {
-        if self.phase != Phase::Serving {
-            return;
-        }
         for at in self.all() {
             let member = self.member(at);
             if member.is_active() || member.wanted.is_some() || !member.is_open() {
                 continue;
             }
-            let Some(resync) = &member.resync else { continue };
-            let is_empty = resync.runs.is_empty();
-            match (is_empty, resync.next, resync.is_listing) {
-                (false, _, _) => self.begin_copies(at),
-                (true, Some(from), false) => self.begin_listing(at, from),
-                (true, None, false) if resync.copies == 0 => {
-                    self.member_mut(at).wanted = Some((Standing::Active, LeftBecause::Directory));
-                }
-                (true, _, _) => {}
+            let is_heir = matches!(member.role, Role::Heir { .. }) && member.counts();
+            if is_heir
+                && member.resync.is_none()
+                && member.fill_at <= self.now
+                && self.phase == Phase::Serving
+            {
+                self.begin_fill(at);
             }
+            let kind = self.member(at).resync.as_ref().map(|resync| resync.kind);
+            let is_due = match kind {
+                None => false,
+                Some(Kind::Restore) => self.phase == Phase::Opening,
+                Some(Kind::Return | Kind::StandIn | Kind::Fill) => self.phase == Phase::Serving,
+            };
+            if is_due {
+                self.advance_resync(at);
+            }
+        }
+    }
+
+    fn advance_resync(&mut self, at: At) {
+        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let is_empty = resync.runs.is_empty();
+        resync.is_clean |= is_empty && resync.copies == 0;
+        match (is_empty, resync.next, resync.is_listing) {
+            (false, _, _) => self.begin_copies(at),
+            (true, Some(from), false) if resync.is_clean => self.begin_listing(at, from),
+            (true, None, false) if resync.copies == 0 => {
+                let standing = match resync.kind {
+                    Kind::Return | Kind::Fill => Standing::Active,
+                    Kind::StandIn => Standing::StandIn,
+                    Kind::Restore => return self.restored(at),
+                };
+                self.member_mut(at).wanted = Some((standing, LeftBecause::Directory));
+            }
+            (true, _, _) => {}
         }
     }
 
@@ -196,13 +323,14 @@ impl Owner {
         let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
         let mut source = resync.of_source.take().expect("both have told");
         let mut target = resync.of_target.take().expect("both have told");
-        let since = resync.since;
+        let (since, kind) = (resync.since, resync.kind);
         resync.is_listing = false;
         resync.next = [source.next, target.next].into_iter().flatten().min();
         let end = resync.next.unwrap_or(u32::MAX);
         // The GiB whose freeing the target is told of.
         let mut noted: Option<(u32, WriteId)> = None;
         let is_needed = |of_source: WriteId, of_target: WriteId| match mutants {
+            _ if kind.takes_all() => of_source > WriteId::default(),
             (true, _, _) => of_source > since,
             (_, true, _) => of_source != of_target,
             (_, _, true) => of_source > of_target,
@@ -216,7 +344,11 @@ impl Owner {
                 Some(_) | None => None,
             };
             let (of_source, of_target) = (take(&mut source), take(&mut target));
-            let is_hole = matches!(of_source, None | Some(Versions::Hole(_)))
+            if kind.takes_all() && !matches!(of_source, Some(Versions::Regions(_))) {
+                continue;
+            }
+            let is_hole = kind == Kind::Return
+                && matches!(of_source, None | Some(Versions::Hole(_)))
                 && matches!(of_target, None | Some(Versions::Hole(_)));
             // Where both have nothing, nothing differs. A source that names no versions has none that count, but may
             // hold data; so only what both call a hole is passed over.
@@ -258,8 +390,26 @@ impl Owner {
 
     /// Copies a range to a component, under its lock.
     pub(crate) fn copy(&mut self, target: At, range: Range, id: WriteId, attempt: Option<u32>) {
-        let work =
-            Work::Copy { target, range, id, attempt, tried: 0, outstanding: 0, bytes: 0, has_failed: false };
+        let member = self.member(target);
+        let resync = member.resync.as_ref().filter(|resync| Some(resync.attempt) == attempt);
+        let source = resync.filter(|resync| resync.kind == Kind::Restore).map(|resync| resync.source);
+        let holes = match resync.map(|resync| resync.kind) {
+            Some(Kind::Fill | Kind::Restore) => Holes::Skip,
+            Some(Kind::StandIn) if !self.is_mutant(Mutant::TrimStandIn) => Holes::Zero,
+            Some(Kind::StandIn | Kind::Return) | None => Holes::Trim,
+        };
+        let work = Work::Copy {
+            target,
+            range,
+            id,
+            attempt,
+            source,
+            holes,
+            tried: 0,
+            outstanding: 0,
+            bytes: 0,
+            has_failed: false,
+        };
         let key = self.works.insert(work) as u32;
         let is_locked = self.is_mutant(Mutant::CopyWithoutLock)
             || self.places[target.place as usize].lanes.lock(range, Hold::Exclusive, key);
@@ -270,16 +420,20 @@ impl Owner {
 
     /// The range is locked: what stands there is read from an active component.
     pub(crate) fn begin_copy(&mut self, key: u32) {
-        let Work::Copy { target, range, tried, .. } = self.works[key as usize] else {
+        let Work::Copy { target, range, tried, source: only, .. } = self.works[key as usize] else {
             unreachable!("only copies copy")
         };
         if range.count == 0 {
             return self.note_hole(key);
         }
         let place = &self.places[target.place as usize];
-        let source = place
-            .active()
-            .find(|(index, one)| one.is_open() && *index != target.member && tried >> index & 1 == 0);
+        let may_give = |index: u8, one: &Member| match only {
+            Some(only) => index == only && one.counts(),
+            None => one.is_active() && index != target.member,
+        };
+        let source = (0u8..)
+            .zip(&place.members)
+            .find(|(index, one)| may_give(*index, one) && one.is_open() && tried >> index & 1 == 0);
         let Some((member, one)) = source else { return self.end_copy(key, false) };
         let (node, component) = (one.node, one.component);
         let Range { part, block, count } = range;
@@ -319,19 +473,19 @@ impl Owner {
 
     /// Puts what was read where it is missing, whatever stands there.
     fn put(&mut self, key: u32, pieces: Pieces, checksums: &[u32]) {
-        let Work::Copy { target, range, id, .. } = self.works[key as usize] else {
+        let Work::Copy { target, range, id, holes, .. } = self.works[key as usize] else {
             unreachable!("only copies copy")
         };
-        let (node, component) = (self.member(target).node, self.member(target).component);
+        let node = self.member(target).node;
         if !self.member(target).is_open() {
             return self.end_copy(key, false);
         }
-        let (epoch, watermark, kind, part) = (self.epoch, WriteId::default(), EntryKind::Copy, range.part);
         let mut block = range.block;
         let mut sums = checksums;
         let mut requests: SmallVec<[Request; 2]> = SmallVec::new();
         let mut copied = 0;
         for run in runs_of(pieces) {
+            let at = (range.part, block);
             match run {
                 Ok(data) => {
                     let len: usize = data.iter().map(|buffer| buffer.len()).sum();
@@ -340,33 +494,17 @@ impl Owner {
                     sums = rest;
                     copied += len as u64;
                     let checksums = SmallVec::from_slice(mine);
-                    requests.push(Request::Write {
-                        component,
-                        epoch,
-                        id,
-                        watermark,
-                        kind,
-                        part,
-                        block,
-                        data,
-                        checksums,
-                    });
+                    requests.push(self.copy_of_data(target, id, at, data, checksums));
                     block += count;
                 }
                 Err(count) => {
-                    requests.push(Request::Trim {
-                        component,
-                        epoch,
-                        id,
-                        watermark,
-                        kind,
-                        part,
-                        block,
-                        count,
-                    });
+                    requests.extend(self.copy_of_hole(target, id, at, (count, holes)));
                     block += count;
                 }
             }
+        }
+        if requests.is_empty() {
+            return self.end_copy(key, true);
         }
         let Work::Copy { outstanding, bytes, .. } = &mut self.works[key as usize] else {
             unreachable!("only copies copy")
@@ -375,6 +513,38 @@ impl Owner {
         *bytes = copied;
         for request in requests {
             self.send(node, Asked::CopyWrite { work: key }, request);
+        }
+    }
+
+    fn copy_of_data(
+        &self,
+        target: At,
+        id: WriteId,
+        (part, block): (u32, u16),
+        data: Buffers,
+        checksums: SmallVec<[u32; 2]>,
+    ) -> Request {
+        let (component, epoch) = (self.member(target).component, self.epoch);
+        let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
+        Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
+    }
+
+    fn copy_of_hole(
+        &self,
+        target: At,
+        id: WriteId,
+        (part, block): (u32, u16),
+        (count, holes): (u16, Holes),
+    ) -> Option<Request> {
+        let (component, epoch) = (self.member(target).component, self.epoch);
+        let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
+        match holes {
+            Holes::Trim => Some(Request::Trim { component, epoch, id, watermark, kind, part, block, count }),
+            Holes::Zero => {
+                let (data, checksums) = self.settings.zero_blocks(count);
+                Some(self.copy_of_data(target, id, (part, block), data, checksums))
+            }
+            Holes::Skip => None,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::change::InFlight;
 use super::opening::Deciding;
+use super::restore::Restore;
 use super::resync::Resync;
 use super::{LeftBecause, Owner, Phase};
 use crate::lanes::Lanes;
-use crate::roster::Standing;
+use crate::roster::{Role, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 use wire::Entry;
@@ -43,6 +44,7 @@ pub(crate) struct Member {
     /// What the record says, as far as it is known.
     pub(crate) standing: Standing,
     pub(crate) base: WriteId,
+    pub(crate) role: Role,
     /// What the record shall say.
     pub(crate) wanted: Option<(Standing, LeftBecause)>,
     /// Whether a transaction that counts it as active was begun, of which it is not known what came of it.
@@ -50,6 +52,8 @@ pub(crate) struct Member {
     pub(crate) link: Link,
     pub(crate) opened: Option<Opened>,
     pub(crate) resync: Option<Resync>,
+    /// When one that counts may be filled again after that failed.
+    pub(crate) fill_at: Instant,
     /// The greatest watermark that it was told.
     pub(crate) told: WriteId,
     pub(crate) congestion: u8,
@@ -69,11 +73,13 @@ impl Member {
             node: member.node,
             standing: member.standing,
             base: member.base,
+            role: member.role,
             wanted: None,
             may_join: false,
             link: Link::Down { since: now, retry_at: now },
             opened: None,
             resync: None,
+            fill_at: now,
             told: WriteId::default(),
             congestion: 0,
             read_ns: 0,
@@ -82,29 +88,39 @@ impl Member {
         }
     }
 
-    /// Whether the record counts it as active.
+    /// Whether the record counts it as active: it may be read from.
     pub(crate) fn is_active(&self) -> bool {
         self.standing == Standing::Active
     }
 
-    /// Whether the record may count it as active: it does, or was asked to.
-    pub(crate) fn is_maybe_active(&self) -> bool {
-        self.is_active() || self.is_joining()
+    /// Whether the record has it as active or as a stand-in: acknowledgements wait for it.
+    pub(crate) fn counts(&self) -> bool {
+        self.standing.counts()
     }
 
-    /// Whether it is, or was, asked of the record that it counts as active, and the answer is not known.
+    /// Whether the record may count it: it does, or was asked to.
+    pub(crate) fn may_count(&self) -> bool {
+        self.counts() || self.is_joining()
+    }
+
+    /// Whether it is, or was, asked of the record that it counts, and the answer is not known.
     pub(crate) fn is_joining(&self) -> bool {
-        self.may_join || matches!(self.wanted, Some((Standing::Active, _)))
+        self.may_join || self.wanted.is_some_and(|(standing, _)| standing.counts())
     }
 
     /// Whether the record shall count it out.
     pub(crate) fn is_leaving(&self) -> bool {
-        self.wanted.is_some_and(|(standing, _)| standing != Standing::Active)
+        self.wanted.is_some_and(|(standing, _)| !standing.counts())
     }
 
-    /// Whether changes go to it: it is active, or is being brought up to date.
+    /// Whether changes go to it: it counts, or is being brought up to date.
     pub(crate) fn is_in(&self) -> bool {
-        self.is_active() || self.resync.is_some()
+        self.counts() || self.resync.is_some()
+    }
+
+    /// The component that it stands in for, if it is there for that: what it holds are the blocks that were changed.
+    pub(crate) fn stands_in_for(&self) -> Option<ComponentId> {
+        if self.is_active() { None } else { self.role.of() }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -129,6 +145,7 @@ pub(crate) struct Place {
     /// Changes that wait for room in the window.
     pub(crate) waiting: VecDeque<u32>,
     pub(crate) deciding: Option<Deciding>,
+    pub(crate) restore: Option<Restore>,
     pub(crate) is_ready: bool,
     pub(crate) settle_at: Option<Instant>,
 }
@@ -143,6 +160,7 @@ impl Place {
             lanes: Lanes::default(),
             waiting: VecDeque::new(),
             deciding: None,
+            restore: None,
             is_ready: false,
             settle_at: None,
         }
@@ -156,6 +174,21 @@ impl Place {
     /// The members that the record names.
     pub(crate) fn known(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| !member.is_gone)
+    }
+
+    /// The members that acknowledgements wait for: active ones and stand-ins.
+    pub(crate) fn counting(&self) -> impl Iterator<Item = (u8, &Member)> {
+        (0..).zip(&self.members).filter(|(_, member)| member.counts())
+    }
+
+    /// A member that the record names, by its component.
+    pub(crate) fn find(&self, component: ComponentId) -> Option<(u8, &Member)> {
+        (0..).zip(&self.members).find(|(_, one)| one.component == component && !one.is_gone)
+    }
+
+    /// The stand-in of a member that is not active, if the record counts it.
+    pub(crate) fn stand_in_of(&self, component: ComponentId) -> Option<(u8, &Member)> {
+        self.counting().find(|(_, one)| one.stands_in_for() == Some(component))
     }
 
     pub(crate) fn active(&self) -> impl Iterator<Item = (u8, &Member)> {
@@ -179,6 +212,8 @@ pub struct MemberState {
     pub place: u16,
     /// Whether it counts.
     pub standing: Standing,
+    /// What it is there for.
+    pub role: Role,
     /// Whether it serves the owner.
     pub is_open: bool,
     /// Bytes copied so far, and bytes still to be copied as far as they are known, of a resync under way.
@@ -212,6 +247,7 @@ impl Owner {
             node: member.node,
             place,
             standing: member.standing,
+            role: member.role,
             is_open: member.is_open(),
             resync: member.resync.as_ref().map(Resync::progress),
             trouble: member.trouble,

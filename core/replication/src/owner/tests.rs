@@ -1,7 +1,7 @@
 //! Records that others change while a disk is served: members that come, and members that go.
 
 use super::*;
-use crate::roster::{Member, Standing};
+use crate::roster::{Member, Role, Standing};
 use base::HostId;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn node(host: u128) -> NodeId {
 
 fn member(host: u128, standing: Standing) -> Member {
     let component = ComponentId(host as u64);
-    Member { component, node: node(host), place: 0, standing, base: WriteId::default() }
+    Member { component, node: node(host), place: 0, standing, base: WriteId::default(), role: Role::Copy }
 }
 
 /// An owner on node 1 whose components answer at once, but for those that are held back or not made.
@@ -29,17 +29,33 @@ struct Bench {
     done: Vec<(Token, bool)>,
     /// Whether the directory's answers are kept back.
     is_slow: bool,
+    /// What components tell of their windows.
+    windows: BTreeMap<ComponentId, Vec<wire::Entry>>,
+    /// Whether what is read is not allocated.
+    reads_holes: bool,
+    /// Watermarks that came with writes, and to whom.
+    told: Vec<(ComponentId, WriteId)>,
 }
 
 impl Bench {
     fn new(members: Vec<Member>) -> Bench {
+        let mut bench = Bench::claiming(members, None);
+        bench.begin();
+        assert_eq!(bench.owner.phase(), Phase::Serving);
+        bench
+    }
+
+    /// An owner that has only asked for the record.
+    fn claiming(members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
         let roster = Roster { epoch: 0, owner: None, members };
         let me = OwnedBy { node: node(1), incarnation: 1 };
-        let settings = Settings { prefers_local: false, mutant: None };
+        let zeroes = base::Pool::new(1 << 20).take_zeroed(1 << 20).expect("there is room");
+        let settings = Settings { zeroes, prefers_local: false, mutant };
         let (now, mut out) = (Instant(1 << 40), Vec::new());
         let up = (2..100).map(node).collect();
         let owner = Owner::claim(DISK, me, (1, roster), up, settings, now, &mut out);
-        let mut bench = Bench {
+        assert_eq!(out.len(), 1, "it asks for the record");
+        Bench {
             owner,
             now,
             leases: Leases::default(),
@@ -50,10 +66,16 @@ impl Bench {
             asked: BTreeMap::new(),
             done: Vec::new(),
             is_slow: false,
-        };
-        bench.perform(out);
-        assert_eq!(bench.owner.phase(), Phase::Serving);
-        bench
+            windows: BTreeMap::new(),
+            reads_holes: false,
+            told: Vec::new(),
+        }
+    }
+
+    /// The record names the owner: it opens the disk.
+    fn begin(&mut self) {
+        self.version += 1;
+        self.step(Input::Committed(Committed::Done { version: self.version }));
     }
 
     fn perform(&mut self, mut out: Vec<Output>) {
@@ -101,13 +123,30 @@ impl Bench {
             }
             Request::Open { component, .. } => {
                 let watermark = WriteId::default();
-                (component, "open", Answer::Opened { watermark, entries: Vec::new() })
+                let entries = self.windows.get(component).cloned().unwrap_or_default();
+                (component, "open", Answer::Opened { watermark, entries })
+            }
+            Request::Read { component, count, .. } => {
+                let len = usize::from(*count) * BLOCK_SIZE as usize;
+                let data = base::Pool::new(1 << 20).take_zeroed(len).expect("there is room");
+                let checksums = data.chunks(BLOCK_SIZE as usize).map(base::checksum::crc32c).collect();
+                let (hole, data) =
+                    (base::request::Piece::Hole(len as u32), base::request::Piece::Bytes(data));
+                let (piece, checksums) =
+                    if self.reads_holes { (hole, SmallVec::new()) } else { (data, checksums) };
+                (component, "read", Answer::Data { pieces: [piece].into_iter().collect(), checksums })
             }
             Request::Changed { component, .. } => {
                 (component, "changed", Answer::Changed { parts: Vec::new(), next: None })
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
-            Request::Write { component, .. } => (component, "write", Answer::Done { congestion: 0 }),
+            Request::Write { component, watermark, kind, .. } => {
+                if matches!(kind, wire::EntryKind::Guest(_)) {
+                    self.told.push((*component, *watermark));
+                }
+                (component, "write", Answer::Done { congestion: 0 })
+            }
+            Request::Trim { component, .. } => (component, "trim", Answer::Done { congestion: 0 }),
             Request::Allocation { component, count, .. } => {
                 let len = u64::from(*count) << 20;
                 (component, "allocation", Answer::Allocation(vec![StatusRun { len, allocated: false }]))
@@ -394,4 +433,158 @@ fn a_disk_that_has_got_places_is_opened_anew() {
     bench.record(|members| members.push(Member { place: 1, ..member(3, Standing::Active) }));
     assert_eq!(bench.owner.phase(), Phase::Ended);
     assert_eq!(bench.done[1], (Token(2), false), "it is submitted again to the next owner");
+}
+
+/// A place of which component 2 is absent and not there, and component 3 is to stand in for it.
+fn with_stand_in() -> Bench {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    (1..=5).for_each(|token| bench.write(token));
+    bench.missing.insert(ComponentId(2));
+    bench.step(Input::Link { node: node(2), change: LinkChange::Silent });
+    assert_eq!(bench.components(), [(1, Standing::Active), (2, Standing::Absent)]);
+    let role = Role::StandIn { of: ComponentId(2) };
+    bench.record(|members| members.push(Member { role, ..member(3, Standing::Absent) }));
+    bench
+}
+
+#[test]
+fn what_a_component_holds_is_recorded_when_it_leaves() {
+    let bench = with_stand_in();
+    let base = bench.owner.record().1.member(ComponentId(2)).map(|one| one.base);
+    assert_eq!(base, Some(WriteId { epoch: 1, sequence: 5 }));
+}
+
+#[test]
+fn a_stand_in_is_waited_for_and_takes_zeroes_for_a_trim_and_is_not_read_from() {
+    let mut bench = with_stand_in();
+    assert_eq!(bench.components()[2], (3, Standing::StandIn));
+    let (token, tag) = (Token(9), base::RequestTag(9));
+    let payload = Payload::Trim { count: 4 };
+    bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, payload });
+    let counts = |bench: &Bench, host| (bench.count(host, "write"), bench.count(host, "trim"));
+    assert_eq!((counts(&bench, 1), counts(&bench, 3)), ((5, 1), (1, 0)));
+    bench.silent.insert(node(3));
+    bench.write(10);
+    assert_eq!(bench.done.last(), Some(&(token, true)), "the stand-in has not got the write");
+    bench.step(Input::Link { node: node(3), change: LinkChange::Silent });
+    assert_eq!(bench.done.last(), Some(&(Token(10), true)));
+    assert_eq!(bench.components()[2], (3, Standing::Absent), "and that is recorded");
+}
+
+#[test]
+fn one_transaction_has_the_component_back_and_its_stand_in_out() {
+    let mut bench = with_stand_in();
+    bench.missing.clear();
+    let before = bench.version;
+    bench.step(Input::Link { node: node(2), change: LinkChange::Up });
+    let standings = [(1, Standing::Active), (2, Standing::Active), (3, Standing::Absent)];
+    assert_eq!((bench.components(), bench.version - before), (standings.to_vec(), 1));
+    let opened = bench.count(3, "open");
+    bench.wait(limits::RESYNC_RETRY);
+    assert_eq!(bench.count(3, "open"), opened, "it stands in for nothing that is missing");
+}
+
+#[test]
+fn an_heir_is_filled_while_it_stands_in() {
+    let mut bench = with_stand_in();
+    let of = ComponentId(2);
+    bench.record(|members| members[2].role = Role::Heir { of });
+    assert_eq!(bench.components()[2], (3, Standing::Active));
+    bench.write(11);
+    assert_eq!(bench.done.last(), Some(&(Token(11), true)));
+}
+
+#[test]
+fn an_owner_lets_go_of_a_disk_that_it_can_put_together_but_not_serve() {
+    let mut bench = with_stand_in();
+    // The only active component is refused from now on; the absent one is there again.
+    bench.missing.insert(ComponentId(1));
+    bench.step(Input::Link { node: node(1), change: LinkChange::Down });
+    bench.wait(limits::RECONNECT * 2);
+    assert_eq!(bench.owner.phase(), Phase::Serving, "nothing can be done about it");
+    bench.missing.remove(&ComponentId(2));
+    bench.step(Input::Link { node: node(2), change: LinkChange::Up });
+    assert_eq!(bench.owner.phase(), Phase::Ended, "it is opened anew, in the next epoch");
+}
+
+/// A disk whose only active component is lost, with an absent one that had a change beyond its base, and its stand-in.
+fn lost(mutant: Option<Mutant>, stand_in_has_it: bool) -> Bench {
+    let of = ComponentId(2);
+    let base = WriteId { epoch: 1, sequence: 5 };
+    let (id, tag) = (WriteId { epoch: 1, sequence: 7 }, base::RequestTag(7));
+    let stand_in = Member {
+        base: WriteId { epoch: 1, sequence: 9 },
+        role: Role::StandIn { of },
+        ..member(3, Standing::StandIn)
+    };
+    let members = vec![
+        Member { base, ..member(1, Standing::Active) },
+        Member { base, ..member(2, Standing::Absent) },
+        stand_in,
+    ];
+    let mut bench = Bench::claiming(members, mutant);
+    let entry = wire::Entry { id, part: 0, block: 3, count: 1, is_trim: false, has_happened: false, tag };
+    bench.windows.insert(of, vec![entry]);
+    bench.missing.insert(ComponentId(1));
+    bench.reads_holes = !stand_in_has_it;
+    bench.begin();
+    bench.wait(limits::RECONNECT * 2);
+    bench.step(Input::Pace { bytes: 1 << 30 });
+    bench
+}
+
+#[test]
+fn a_component_and_its_stand_in_make_a_disk_whose_last_active_component_is_lost() {
+    let bench = lost(None, true);
+    let standings = [(1, Standing::Absent), (2, Standing::Active), (3, Standing::Absent)];
+    assert_eq!((bench.components(), bench.owner.phase()), (standings.to_vec(), Phase::Serving));
+}
+
+/// What was decided without the component must not come back with it, and what stood there before is nowhere.
+#[test]
+fn a_component_with_a_change_that_its_stand_in_lacks_makes_nothing() {
+    let bench = lost(None, false);
+    assert_eq!((bench.components()[1], bench.owner.phase()), ((2, Standing::Absent), Phase::Opening));
+    if cfg!(feature = "mutants") {
+        assert_eq!(lost(Some(Mutant::RestoreOverVoid), false).owner.phase(), Phase::Serving);
+    }
+}
+
+/// A component in resync forgets what the watermark passes. What it has changed last, and may be void, is copied over before.
+#[test]
+fn what_may_be_void_is_undone_before_the_component_may_forget_it() {
+    assert_eq!(told_in_resync(None), [WriteId::default(), WriteId { epoch: 1, sequence: 2 }]);
+    if cfg!(feature = "mutants") {
+        assert_ne!(told_in_resync(Some(Mutant::ForgetVoid))[0], WriteId::default());
+    }
+}
+
+/// The watermarks that come with changes to a component that returns: before anything could be copied to it, and after.
+fn told_in_resync(mutant: Option<Mutant>) -> Vec<WriteId> {
+    let mut bench = Bench::claiming(vec![member(1, Standing::Active), member(2, Standing::Absent)], mutant);
+    let (id, tag) = (WriteId { epoch: 1, sequence: 7 }, base::RequestTag(7));
+    let entry = wire::Entry { id, part: 9, block: 3, count: 1, is_trim: false, has_happened: false, tag };
+    bench.windows.insert(ComponentId(2), vec![entry]);
+    // What could be copied is not written before the bytes for it are granted; nor is it recorded after.
+    bench.begin();
+    let mut told = Vec::new();
+    for token in 1..=3 {
+        if token == 3 {
+            bench.silent.insert(node(2));
+            bench.step(Input::Pace { bytes: 1 << 20 });
+            for (ask, answer) in std::mem::take(&mut bench.late) {
+                bench.owner.step(
+                    bench.now,
+                    Input::Answered { ask, answer: Ok(answer) },
+                    &bench.leases,
+                    &mut Vec::new(),
+                );
+            }
+            bench.wait(std::time::Duration::ZERO);
+        }
+        let before = bench.told.len();
+        bench.write(token);
+        told.extend(bench.told[before..].iter().filter(|(to, _)| *to == ComponentId(2)).map(|(_, id)| *id));
+    }
+    told.split_off(1)
 }

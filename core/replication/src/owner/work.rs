@@ -5,6 +5,17 @@ use super::{Payload, Token};
 use crate::lanes::Range;
 use base::{Instant, RequestTag, WriteId};
 
+/// What a copy makes of blocks that are not allocated where it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holes {
+    /// They are not allocated at the target either.
+    Trim,
+    /// They are zeroes at the target, for it holds what was changed, and a hole would say "not changed".
+    Zero,
+    /// Nothing: the target keeps what it has.
+    Skip,
+}
+
 /// One of them.
 #[derive(Debug)]
 pub(crate) enum Work {
@@ -41,6 +52,10 @@ pub(crate) enum Work {
         id: WriteId,
         /// The attempt of the resync that it is part of; none if it mends damage.
         attempt: Option<u32>,
+        /// The only member that may give it; any active one if none.
+        source: Option<u8>,
+        /// What becomes of what is not allocated there.
+        holes: Holes,
         /// Members that cannot give it.
         tried: u8,
         /// Writes under way.
@@ -66,7 +81,9 @@ impl Work {
         match self {
             Work::Change { .. } | Work::Status { .. } => false,
             Work::Read { place, damaged, .. } => *place == at.place && has(*damaged),
-            Work::Copy { target, tried, .. } => *target == at || (target.place == at.place && has(*tried)),
+            Work::Copy { target, tried, source, .. } => {
+                *target == at || (target.place == at.place && (has(*tried) || *source == Some(at.member)))
+            }
         }
     }
 

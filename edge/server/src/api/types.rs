@@ -348,9 +348,12 @@ pub struct ComponentView {
     /// The place that it is a copy of.
     #[serde(default)]
     pub place: usize,
-    /// In a cluster: `active`, `absent` or `stale`.
+    /// In a cluster: `active`, `absent`, `stale` or `stand-in`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<String>,
+    /// The component that it stands in for, or is to stand in for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_in_for: Option<String>,
     /// What is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,

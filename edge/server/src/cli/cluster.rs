@@ -40,6 +40,8 @@ pub enum Setting {
     ReplacementsPerHost,
     /// Which devices are evened out: proactive (nearly full or very uneven ones), reactive (nearly full ones), off.
     Balance,
+    /// Whether components stand in for absent ones, so that what is written meanwhile is kept as often as policies say: on, off.
+    StandIns,
 }
 
 /// Does it.
@@ -86,6 +88,14 @@ fn change_of(setting: Setting, value: &str) -> Result<ChangeSettings, Failure> {
             })?;
             ChangeSettings { balance: Some(mode), ..nothing }
         }
+        Setting::StandIns => {
+            let stand_ins = match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err(Failure::usage(format!("`{value}` is neither on nor off"))),
+            };
+            ChangeSettings { stand_ins: Some(stand_ins), ..nothing }
+        }
     })
 }
 
@@ -99,6 +109,7 @@ fn settings_text(settings: &ClusterSettings) -> String {
         ("replacements", settings.replacements_max.to_string()),
         ("replacements-per-host", settings.replacements_per_host_max.to_string()),
         ("balance", mode_text(settings.balance)),
+        ("stand-ins", if settings.stand_ins { "on" } else { "off" }.to_owned()),
     ])
 }
 

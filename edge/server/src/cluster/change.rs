@@ -15,7 +15,7 @@ use crate::limits::{BEAT_PERIOD, GROWTH_PATIENCE, GROWTH_WAIT, KEEP_PAUSE, SIZE_
 use ::cluster::{DiskRecord, DiskState, Objection};
 use base::{DiskId, HostId, NodeId};
 use replication::owner::Phase;
-use replication::{Roster, Standing};
+use replication::{Member, Roster};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -219,7 +219,7 @@ impl Cluster {
             let is_new = growth.nodes.contains_key(&new.id);
             let is_missing = matches!(done, Err(OrderFailure::Refused(Refusal::NoComponent)));
             let member = record.roster.member(new.id);
-            let counts = is_new || member.is_some_and(|one| one.standing == Standing::Active);
+            let counts = is_new || member.is_some_and(|one| one.standing.counts());
             if is_new && is_missing {
                 done = self.order(node, Order::Create(new)).await?;
             }
@@ -260,7 +260,11 @@ impl Cluster {
             return Ok((base.with(change.record), true));
         }
         let mut roster = asked;
-        for member in roster.members.iter_mut().filter(|member| late.contains(&member.component)) {
+        // What stands in for one that is late goes on to.
+        let stays = |member: &Member| {
+            late.contains(&member.component) || member.role.of().is_some_and(|of| late.contains(&of))
+        };
+        for member in roster.members.iter_mut().filter(|member| stays(member)) {
             let before = base.record.roster.member(member.component);
             (member.standing, member.base) =
                 before.map_or((member.standing, member.base), |one| (one.standing, one.base));

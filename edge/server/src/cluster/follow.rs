@@ -209,6 +209,9 @@ impl Cluster {
             Event::Ended(End::Superseded) => "another host owns it now".to_owned(),
             Event::Ended(End::Deleted) => "deleted".to_owned(),
             Event::Ended(End::Reshaped) => "has got more places: opened anew".to_owned(),
+            Event::Ended(End::Restoring) => {
+                "nothing active of it is left, but what it can be put together from: opened anew".to_owned()
+            }
             Event::Left { component, .. } if !is_named(*component) => {
                 "a copy that was replaced is let go of".to_owned()
             }
@@ -218,6 +221,17 @@ impl Cluster {
                 whose(*component),
                 base::units::format_bytes(*copied_bytes),
                 at.saturating_sub(Duration::from_nanos(began.0)).as_secs_f64()
+            ),
+            Event::StandsIn { component, of, copied_bytes, .. } => format!(
+                "{} stands in for {}; {} copied",
+                whose(*component),
+                whose(*of),
+                base::units::format_bytes(*copied_bytes)
+            ),
+            Event::RestoreBegan { component, stand_in } => format!(
+                "nothing active of a place is left: {} gets what {} has",
+                whose(*component),
+                whose(*stand_in)
             ),
             Event::ResyncBegan { component, is_rebuild: true } => {
                 format!("{} is being rebuilt", whose(*component))
@@ -233,7 +247,10 @@ impl Cluster {
             }
         };
         match event {
-            Event::Left { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {
+            Event::Left { .. }
+            | Event::ResyncFailed { .. }
+            | Event::RestoreBegan { .. }
+            | Event::Repaired { .. } => {
                 tracing::warn!("disk {disk}: {text}");
             }
             _ => tracing::info!("disk {disk}: {text}"),

@@ -147,6 +147,7 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
             node: recorded.node,
             place: recorded.place,
             standing: recorded.standing,
+            role: recorded.role,
             is_open: told.is_open,
             resync: told.resync.as_ref().map(|resync| (resync.copied_bytes, resync.remaining_bytes)),
             trouble: told.trouble.as_deref().and_then(trouble),

@@ -177,8 +177,9 @@ fn without_host(disk: &ClusterDisk, host: HostId) -> Result<Option<ClusterDisk>,
     }
     let mut record = disk.record.clone();
     let coming: Vec<ComponentId> = record.incoming.iter().map(|one| one.component.id).collect();
-    for component in coming.into_iter().filter(|id| here.contains(id)) {
-        record = record.cancel_incoming(component)?.record;
+    let stand_ins: Vec<ComponentId> = record.stand_ins.iter().map(|one| one.component.id).collect();
+    for component in coming.into_iter().chain(stand_ins).filter(|id| here.contains(id)) {
+        record = record.call_off(component)?.record;
     }
     let mut roster: Roster = record.roster.clone();
     for member in roster.members.iter_mut().filter(|member| here.contains(&member.component)) {

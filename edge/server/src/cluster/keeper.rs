@@ -12,7 +12,7 @@ use crate::engine::ClusterState;
 use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
-    Action, Attendance, Balancer, DiskRecord, LinkReport, Liveness, Maintenance, Repairs, progress,
+    Action, Attendance, Balancer, DiskRecord, LinkReport, Liveness, Maintenance, Repairs, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
 use placement::Balance;
@@ -36,6 +36,8 @@ pub struct Keeper {
     pub(super) facts: ::cluster::View,
     /// What was decided about repairs.
     pub(super) repairs: Repairs,
+    /// What was decided about components that stand in for others.
+    stand_ins: StandIns,
     /// What was decided about evening out.
     pub(super) balancer: Balancer,
     balanced: Option<Instant>,
@@ -150,6 +152,9 @@ impl Keeper {
         self.repairs.set(view.settings.of_repairs());
         let decisions = self.repairs.step(now, &self.facts, &mut ids, seed);
         let mut actions = decisions.actions;
+        let (facts, is_wanted) = (&self.facts, view.settings.stand_ins);
+        let decisions = self.stand_ins.step(now, facts, &self.repairs, is_wanted, &mut ids, seed);
+        actions.extend(decisions.actions);
         actions.retain(|action| action.actor.host == me);
         if self.coordinator() == Some(me) && self.balance_is_due() {
             self.balanced = Some(Instant::now());

@@ -117,7 +117,7 @@ impl Cluster {
         }
         tracing::warn!("disk {}: host {host} did not make a component: {why}", self.disk_name(disk));
         let component = new.id;
-        let cancelled = self.view().disks.get(&disk).map(|disk| disk.record.cancel_incoming(component));
+        let cancelled = self.view().disks.get(&disk).map(|disk| disk.record.call_off(component));
         if let (Some(Ok(change)), Some(known)) = (cancelled, self.view().disks.get(&disk)) {
             self.commit_disk(known.with(change.record), known.record.version).await?;
         }
@@ -228,12 +228,25 @@ impl Cluster {
             Step::Begin(coming) => coming.iter().for_each(|one| self.log(id, self.coming_text(one))),
             Step::Finish(_) => self.log(id, "the new copy has its place from now on".to_owned()),
             Step::Cancel(_, because) => {
-                let why = match because {
-                    Because::Lost => "it is lost itself, or its device has no room",
-                    Because::Leaving => "its host is to be serviced",
-                    Because::Returned => "what it was to replace is whole again",
-                };
-                self.log(id, format!("a copy does not come after all: {why}"));
+                self.log(id, format!("a copy does not come after all: {}", because_text(*because)));
+            }
+            Step::StandIn(coming) => {
+                for (node, _) in coming {
+                    let host = self.keeper().facts.host_name(node.host);
+                    self.log(
+                        id,
+                        format!("what is changed while a copy is missing is kept on host {host} too"),
+                    );
+                }
+            }
+            Step::Inherit(_) => {
+                self.log(
+                    id,
+                    "what stands in for a missing copy takes its seat, and gets the rest".to_owned(),
+                );
+            }
+            Step::Dismiss(_, because) => {
+                self.log(id, format!("nothing stands in for a copy any more: {}", because_text(*because)));
             }
         }
     }
@@ -256,6 +269,15 @@ impl Cluster {
     }
 }
 
+fn because_text(because: Because) -> &'static str {
+    match because {
+        Because::Lost => "it is lost itself, or its device has no room",
+        Because::Leaving => "its host is to be serviced",
+        Because::Returned => "what it was for is whole again",
+        Because::Unwanted => "a setting says so",
+    }
+}
+
 /// Whether a record names a component of a node.
 fn names(record: &DiskRecord, node: NodeId, id: ComponentId) -> bool {
     let grows = record.growth.as_ref().and_then(|growth| growth.nodes.get(&id));
@@ -272,9 +294,11 @@ fn missing_here(
     let comes = |id: ComponentId| {
         let member = record.roster.member(id).filter(|member| member.node.host == host)?;
         let is_incoming = record.incoming.iter().any(|one| one.component.id == id);
-        (is_incoming && member.standing == Standing::Absent).then_some(member.node)
+        // One that stands in, and does not count, is put right from nothing whenever it is needed.
+        let stands_in = record.stand_ins.iter().any(|one| one.component.id == id);
+        ((is_incoming || stands_in) && member.standing == Standing::Absent).then_some(member.node)
     };
-    if record.incoming.is_empty() {
+    if record.incoming.is_empty() && record.stand_ins.is_empty() {
         return Vec::new();
     }
     let components = record.components().into_iter().map(|(_, new)| new);

@@ -37,6 +37,7 @@ impl Control {
                         .replacements_per_host_max
                         .unwrap_or(before.replacements_per_host_max),
                     balance: change.balance.unwrap_or(before.balance),
+                    stand_ins: change.stand_ins.unwrap_or(before.stand_ins),
                 };
                 check_settings(&settings).map(|()| settings)
             })

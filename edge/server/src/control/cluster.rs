@@ -114,6 +114,12 @@ impl Gathered {
         self.view.disks.get(&id)
     }
 
+    /// Components that stand in for others of a disk.
+    pub(super) fn stand_ins(&self, id: DiskId) -> Vec<layout::Component> {
+        let disk = self.disk(id);
+        disk.map_or_else(Vec::new, |disk| disk.record.stand_ins.iter().map(|one| one.component).collect())
+    }
+
     /// What the owner of a disk says of it, if it could be asked.
     fn owner(&self, id: DiskId) -> Option<&ReplicationView> {
         let owner = self.disk(id)?.record.roster.owner?;
@@ -141,6 +147,7 @@ impl Gathered {
             host: self.view.host_name(member.node.host),
             place: usize::from(member.place),
             standing: standing_text(member.standing).to_owned(),
+            stands_in_for: member.stands_in_for().map(|of| of.to_string()),
             trouble: self.trouble(member, told),
             resync: told.and_then(|told| told.resync.clone()),
             used_bytes: used.copied(),
@@ -168,6 +175,7 @@ impl Gathered {
         let disk = self.disk(id)?;
         let places = 0..disk.record.roster.place_count() as u16;
         let lost = places
+            .filter(|place| !self.has_pair(disk, *place))
             .map(|place| self.active_of(disk, place))
             .find(|active| !active.iter().any(|member| self.is_up(member.node)))?;
         let mut hosts: Vec<String> =
@@ -175,6 +183,18 @@ impl Gathered {
         hosts.sort();
         hosts.dedup();
         Some(format!("it waits for host {}, which has the last current copy", hosts.join(" or ")))
+    }
+
+    /// Whether an absent component of a place and its stand-in can both be reached: together they have all.
+    fn has_pair(&self, disk: &ClusterDisk, place: u16) -> bool {
+        let roster = &disk.record.roster;
+        let is_pair = |member: &Member| {
+            let stand_in = roster.stand_in_of(member.component);
+            member.standing == Standing::Absent
+                && self.is_up(member.node)
+                && stand_in.is_some_and(|stand_in| self.is_up(stand_in.node))
+        };
+        roster.members.iter().any(|member| member.place == place && is_pair(member))
     }
 
     fn active_of<'a>(&self, disk: &'a ClusterDisk, place: u16) -> Vec<&'a Member> {
@@ -207,6 +227,8 @@ pub(super) struct ComponentStanding {
     pub(super) host: String,
     pub(super) place: usize,
     pub(super) standing: String,
+    /// The component that it stands in for, or is to.
+    pub(super) stands_in_for: Option<String>,
     pub(super) trouble: Option<String>,
     pub(super) resync: Option<ResyncView>,
     pub(super) used_bytes: Option<u64>,
@@ -218,7 +240,8 @@ impl ComponentStanding {
         let trouble = self.trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
         let resync =
             self.resync.as_ref().map_or_else(String::new, |one| format!(", resync {}", resync_text(one)));
-        format!("{}{trouble}{resync}", self.standing)
+        let of = self.stands_in_for.as_ref().map_or_else(String::new, |of| format!(", for {of}"));
+        format!("{}{of}{trouble}{resync}", self.standing)
     }
 }
 
@@ -238,6 +261,7 @@ fn standing_text(standing: Standing) -> &'static str {
         Standing::Active => "active",
         Standing::Absent => "absent",
         Standing::Stale => "stale",
+        Standing::StandIn => "stand-in",
     }
 }
 

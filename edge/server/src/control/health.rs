@@ -10,7 +10,7 @@ use ::cluster::{
     Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, View, findings,
 };
 use base::{Instant, NodeId, WriteId};
-use replication::{Member, OwnedBy, Roster, Standing};
+use replication::{Member, OwnedBy, Role, Roster, Standing};
 
 impl Control {
     /// All that is wrong here, each with the name of what it is about.
@@ -97,6 +97,7 @@ fn disk_record(me: NodeId, entry: &DiskEntry) -> DiskRecord {
         place: place as u16,
         standing: Standing::Active,
         base: WriteId::default(),
+        role: Role::Copy,
     };
     let places = record.layout.places();
     let members = places.flat_map(|(place, copies)| copies.iter().map(move |copy| member(place, copy.id)));
@@ -120,6 +121,7 @@ fn disk_record(me: NodeId, entry: &DiskEntry) -> DiskRecord {
             members: members.collect(),
         },
         incoming: Vec::new(),
+        stand_ins: Vec::new(),
         growth: None,
         surplus: None,
         debts: Vec::new(),

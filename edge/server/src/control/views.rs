@@ -151,9 +151,11 @@ impl Control {
         let now = gathered.and_then(|gathered| gathered.disk(id)).map(|disk| disk.entry());
         let entry = now.map_or(entry, Arc::new);
         let record = &entry.record;
-        let component = |(index, component): (usize, &layout::Component)| {
-            component_view(index, component, record.id, &spaces, gathered)
-        };
+        // What stands in for another is in no layout, and comes behind all that is.
+        let stand_ins = gathered.map_or_else(Vec::new, |gathered| gathered.stand_ins(id));
+        let all = record.layout.components().map(|(index, component)| (index, *component));
+        let all = all.chain((record.layout.component_count()..).zip(stand_ins));
+        let component = |(index, component)| component_view(index, &component, record.id, &spaces, gathered);
         let tls = self.config.tls.as_ref().is_some_and(|tls| tls.required);
         Ok(DiskView {
             summary: self.summary(&entry, state, &spaces, gathered),
@@ -164,7 +166,7 @@ impl Control {
             addresses: self.config.nbd.iter().map(|listen| nbd_address(listen, tls, &record.name)).collect(),
             layout: describe(record, &spaces, gathered),
             why: placement::explain(&record.placed(), &spaces),
-            components: record.layout.components().map(component).collect(),
+            components: all.map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry),
         })
@@ -269,6 +271,7 @@ fn component_view(
         host: standing.map(|standing| standing.host.clone()),
         place: standing.map_or(index, |standing| standing.place),
         standing: standing.map(|standing| standing.standing.clone()),
+        stands_in_for: standing.and_then(|standing| standing.stands_in_for.clone()),
         trouble: standing.and_then(|standing| standing.trouble.clone()),
         resync: standing.and_then(|standing| standing.resync.clone()),
         used_bytes: standing.and_then(|standing| standing.used_bytes),
@@ -294,6 +297,13 @@ fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: Option<&Gathe
         if let Some(standing) = standing {
             *line += &format!(": {}", standing.text());
         }
+    }
+    for component in gathered.map_or_else(Vec::new, |gathered| gathered.stand_ins(record.id)) {
+        let path =
+            path_of(component.device, spaces).map_or_else(|| component.device.to_string(), str::to_owned);
+        let standing = gathered.and_then(|gathered| gathered.component(record.id, component.id));
+        let text = standing.map_or_else(String::new, |standing| format!(": {}", standing.text()));
+        lines.push(format!("beside the layout, component {} on {path}{text}", component.id));
     }
     lines
 }

@@ -22,4 +22,5 @@ mod monitoring;
 mod nbd;
 mod repair;
 mod shards;
+mod stand_in;
 mod tools;

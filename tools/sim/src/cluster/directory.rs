@@ -3,8 +3,8 @@
 use super::plan::MS;
 use super::world::{Event, World};
 use base::{DiskId, NodeId};
+use replication::Roster;
 use replication::owner::Committed;
-use replication::{Roster, Standing};
 use std::collections::BTreeMap;
 
 /// The incarnation of transactions that take effect late: nobody waits for their answers any more.
@@ -126,12 +126,12 @@ impl World {
         self.at(at, Event::Commit { host, incarnation: NOBODY, disk, number, expected, roster });
     }
 
-    /// The node of a component that a transaction is to make active.
+    /// The node of a component that a transaction is to make count.
     fn joining(&self, disk: DiskId, roster: &Roster) -> Option<NodeId> {
         let (_, before) = self.directory.get(disk)?;
         let is_active =
-            |roster: &Roster, id| roster.member(id).is_some_and(|member| member.standing == Standing::Active);
-        let mut joining = roster.members.iter().filter(|one| one.standing == Standing::Active);
+            |roster: &Roster, id| roster.member(id).is_some_and(|member| member.standing.counts());
+        let mut joining = roster.members.iter().filter(|one| one.standing.counts());
         joining.find(|one| !is_active(&before, one.component)).map(|one| one.node)
     }
 

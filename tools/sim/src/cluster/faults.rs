@@ -59,7 +59,7 @@ impl World {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());
         }
-        if plan.comings > 0 {
+        if plan.comings > 0 || plan.stand_ins > 0 {
             self.repair(repairs);
         }
         if rot {
@@ -89,15 +89,8 @@ impl World {
 
     fn partition(&mut self, host: usize) {
         let until = self.now + self.random.below(6000 * MS);
-        let alone = self.hosts[host].id;
-        let others: Vec<NodeId> = self.hosts.iter().map(|one| one.id).filter(|id| *id != alone).collect();
         let one_way = self.random.chance(1, 4);
-        for other in others {
-            self.network.cut(alone, other, until);
-            if !one_way {
-                self.network.cut(other, alone, until);
-            }
-        }
+        self.cut_off(host, until, one_way);
         if self.random.chance(1, 2) {
             self.hosts[host].cut_off_until = until;
         }
@@ -106,6 +99,33 @@ impl World {
         if until > self.now + RESTART_AFTER && self.random.chance(2, 3) {
             self.later(RESTART_AFTER, Event::Restart { host });
         }
+    }
+
+    fn cut_off(&mut self, host: usize, until: u64, one_way: bool) {
+        let alone = self.hosts[host].id;
+        let others: Vec<NodeId> = self.hosts.iter().map(|one| one.id).filter(|id| *id != alone).collect();
+        for other in others {
+            self.network.cut(alone, other, until);
+            if !one_way {
+                self.network.cut(other, alone, until);
+            }
+        }
+    }
+
+    /// Nobody hears of a host, which hears all.
+    pub(crate) fn silence(&mut self, host: usize, until: u64) {
+        let alone = self.hosts[host].id;
+        for other in 0..self.hosts.len() {
+            self.network.cut(alone, self.hosts[other].id, until);
+        }
+    }
+
+    /// A host reaches nobody, nor the directory, and goes on; its guests are started elsewhere soon.
+    pub(crate) fn isolate(&mut self, host: usize, until: u64) {
+        self.cut_off(host, until, false);
+        self.hosts[host].cut_off_until = until;
+        self.say(|| format!("host {host} is isolated until {}", until / MS));
+        self.later(RESTART_AFTER / 3, Event::Restart { host });
     }
 
     fn reset_connection(&mut self) {

@@ -27,6 +27,8 @@ pub struct Host {
     clock_drift: i64,
     /// Until when it stands still.
     pub paused_until: u64,
+    /// Until when its process is not started.
+    pub down_until: u64,
     /// Until when it does not reach the directory.
     pub cut_off_until: u64,
     /// Until when its devices are slow.
@@ -58,6 +60,7 @@ impl Host {
             clock_offset: random.below(1000 * MS),
             clock_drift: drift,
             paused_until: 0,
+            down_until: 0,
             cut_off_until: 0,
             slow_until: 0,
             is_damaged: false,

@@ -9,12 +9,12 @@ use super::world::{Event, World};
 use base::{ComponentId, DiskId, NodeId, WriteId};
 use node::Token;
 use replication::owner::Committed;
-use replication::{Member, Roster, Standing};
+use replication::{Member, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Answer, NewComponent, Request};
 
 /// As many components answer for a place at most.
-const PLACE_MEMBERS_MAX: usize = 8;
+pub(crate) const PLACE_MEMBERS_MAX: usize = 8;
 
 /// Tokens of what nodes are asked for, apart from those of inspections.
 const FIRST_TOKEN: u64 = 1 << 32;
@@ -101,24 +101,51 @@ impl World {
             let comer = self.members.came.iter().find(|(_, replaced)| **replaced == Some(id));
             comer.is_some_and(|(comer, _)| roster.member(*comer).is_some())
         };
-        let seats: Vec<ComponentId> =
-            here.iter().map(|one| one.component).filter(|id| !is_replaced(*id)).collect();
+        let seats: Vec<ComponentId> = seats_of(&here).into_iter().filter(|id| !is_replaced(*id)).collect();
         let seat = self.random.below(seats.len() as u64 + 1) as usize;
         let replaced = seats.get(seat).copied();
-        let component = ComponentId(FIRST_COMER + self.members.came.len() as u64);
+        let component = self.next_comer();
         let node = self.hosts[host].id;
-        let member = Member { component, node, place, standing: Standing::Absent, base: WriteId::default() };
-        let behind = roster.members.partition_point(|other| other.place <= place);
-        roster.members.insert(behind, member);
-        self.members.came.insert(component, replaced);
+        roster = self.with_comer(roster, (component, node, place), replaced, Role::Copy);
         self.say(|| {
             format!("{component:?} comes to host {host} for {replaced:?} of place {place} of {disk:?}")
         });
         self.change(disk, version, roster, Some(component));
     }
 
+    /// The record with one component more, which is absent.
+    pub(crate) fn with_comer(
+        &mut self,
+        mut roster: Roster,
+        (component, node, place): (ComponentId, NodeId, u16),
+        replaced: Option<ComponentId>,
+        role: Role,
+    ) -> Roster {
+        let base = WriteId::default();
+        let member = Member { component, node, place, standing: Standing::Absent, base, role };
+        let behind = roster.members.partition_point(|other| other.place <= place);
+        roster.members.insert(behind, member);
+        self.members.came.insert(component, replaced);
+        roster
+    }
+
+    /// The identity of the next component that comes.
+    pub(crate) fn next_comer(&self) -> ComponentId {
+        ComponentId(FIRST_COMER + self.members.came.len() as u64)
+    }
+
+    /// A component that came takes the seat of another from now on.
+    pub(crate) fn seat_comer(&mut self, component: ComponentId, seat: ComponentId) {
+        self.members.came.insert(component, Some(seat));
+    }
+
+    /// Whether a component came, and was not there from the beginning.
+    pub(crate) fn is_comer(&self, component: ComponentId) -> bool {
+        self.members.came.contains_key(&component)
+    }
+
     /// Whether a host that runs has slots and extents for one more component.
-    fn has_room(&self, host: usize) -> bool {
+    pub(crate) fn has_room(&self, host: usize) -> bool {
         let most = if self.plan.extents > 20 { 8 } else { 4 };
         let most = most.min(self.hosts[host].component_slots() as usize);
         let there: BTreeSet<ComponentId> = self.named(self.hosts[host].id);
@@ -149,8 +176,10 @@ impl World {
     }
 
     /// The record names a component no more, if something that counts is left of its place.
-    fn remove(&mut self, disk: DiskId, version: u64, mut roster: Roster, gone: ComponentId) {
+    pub(crate) fn remove(&mut self, disk: DiskId, version: u64, mut roster: Roster, gone: ComponentId) {
         roster.members.retain(|one| one.component != gone);
+        let is_heir = |one: &&mut Member| one.standing == Standing::Active && one.role.of() == Some(gone);
+        roster.members.iter_mut().filter(is_heir).for_each(|one| one.role = Role::Copy);
         let places = roster.members.iter().map(|one| one.place).collect::<BTreeSet<u16>>();
         let is_served = |place: &u16| {
             roster.members.iter().any(|one| one.place == *place && one.standing == Standing::Active)
@@ -177,7 +206,7 @@ impl World {
     }
 
     /// Asks the directory for a change from a version that may be out of date when it arrives.
-    fn change(&mut self, disk: DiskId, expected: u64, roster: Roster, make: Option<ComponentId>) {
+    pub(crate) fn change(&mut self, disk: DiskId, expected: u64, roster: Roster, make: Option<ComponentId>) {
         let delay = 1 + self.random.below(2 * self.plan.directory_ns);
         self.later(delay, Event::Member(MemberEvent::Change { disk, expected, roster, make }));
     }
@@ -274,7 +303,7 @@ impl World {
 
     /// A node tends what it holds, in a while.
     pub(crate) fn tend_later(&mut self, host: usize) {
-        if self.plan.comings == 0 && self.plan.goings == 0 {
+        if self.plan.comings == 0 && self.plan.goings == 0 && self.plan.stand_ins == 0 {
             return;
         }
         let incarnation = self.hosts[host].incarnation;
@@ -359,4 +388,10 @@ impl World {
         };
         (0..self.hosts.len()).all(is_tidy)
     }
+}
+
+/// The components of a place whose seats others may take.
+fn seats_of(members: &[Member]) -> Vec<ComponentId> {
+    let seated = members.iter().filter(|one| one.stands_in_for().is_none());
+    seated.map(|one| one.component).collect()
 }

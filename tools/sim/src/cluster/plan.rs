@@ -70,6 +70,13 @@ pub struct Plan {
     pub late_joins: bool,
     /// Whether connections break while disks are opened (`scenes`).
     pub shaky_openings: bool,
+    /// Components that begin to stand in for absent ones, in thousandths of the chances to do so; 0: none ever.
+    pub stand_ins: u64,
+    /// Whether a component is lost, and all others of its place once it has a stand-in (`stand_ins`).
+    pub double_losses: bool,
+    /// Whether that is played without its variants, and nothing takes the seat of what it stands in for: then what came back
+    /// and its stand-in always make the disk.
+    pub is_plain: bool,
 }
 
 impl Plan {
@@ -120,6 +127,43 @@ impl Plan {
             plan.dead_devices = 60;
         }
         plan
+    }
+
+    /// Draws whether components stand in for others, and what is played around that.
+    pub fn stand_in(&mut self, random: &mut Random) {
+        if !random.chance(2, 5) {
+            return;
+        }
+        self.stand_ins = [20, 200, 1000][random.below(3) as usize];
+        self.hosts = self.hosts.max(self.copies + 1);
+        self.tend_ns = self.tend_ns.max(300 * MS);
+        if random.chance(5, 6) {
+            self.double_losses = true;
+            self.stand_ins = 1000;
+            self.faulty_ns = self.faulty_ns.max(8000 * MS);
+        }
+    }
+
+    /// One disk, no fault but that a component is lost, and all others of its place once it has a stand-in.
+    pub fn double_loss(copies: u64) -> Plan {
+        Plan {
+            hosts: copies + 1,
+            copies,
+            places: 1,
+            disks: 1,
+            extents: 48,
+            faulty_ns: 12_000 * MS,
+            network_ns: MS / 4,
+            device_ns: MS / 2,
+            directory_ns: 5 * MS,
+            think_ns: 5 * MS,
+            depth: 4,
+            tend_ns: 300 * MS,
+            stand_ins: 1000,
+            double_losses: true,
+            is_plain: true,
+            ..Plan::default()
+        }
     }
 
     /// Draws whether one of the scenes is played: each in some seeds only, in most of them none.

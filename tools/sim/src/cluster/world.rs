@@ -7,6 +7,7 @@ use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
 use super::scenes::SceneEvent;
+use super::stand_ins::{StandInEvent, StandIns};
 use crate::device::joined;
 use base::checksum::crc32c;
 use base::request::Outcome;
@@ -24,6 +25,10 @@ const EVENTS_MAX: u64 = 3_000_000;
 /// Scenes come of a stream of their own, so that seeds without one are as they were before there were scenes; of such streams
 /// one in which the seeds that once found a fault have none.
 const SCENES: u64 = 0x5ce7_e000_00a5_0000;
+
+/// In the same way, whether components stand in for others: in none of the seeds that once found a fault, nor in those that
+/// notice the mutants that were there before.
+const STAND_INS: u64 = 0x57a4_d145_001d_8b70;
 
 /// When every node has noticed that a host is silent: after `SILENCE`, and the heartbeats before and after it.
 pub(crate) const NOTICED_AFTER: u64 = 1600 * MS;
@@ -53,6 +58,12 @@ pub struct Summary {
     pub came: u64,
     /// Components that they name no more.
     pub went: u64,
+    /// Components that stood in for others.
+    pub stood_in: u64,
+    /// Places that were put together from a component and its stand-in.
+    pub restored: u64,
+    /// The most answers that guests got while all components that had been active in a place were away.
+    pub answered_without: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
     pub longest_ns: u64,
 }
@@ -70,6 +81,9 @@ impl Summary {
         self.repaired += other.repaired;
         self.came += other.came;
         self.went += other.went;
+        self.stood_in += other.stood_in;
+        self.restored += other.restored;
+        self.answered_without = self.answered_without.max(other.answered_without);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
@@ -79,7 +93,7 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left and {} joined \
-             ({} MiB copied), {} came and {} went, {} ranges repaired",
+             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} ranges repaired",
             self.events,
             self.answered,
             self.take_overs,
@@ -89,6 +103,8 @@ impl std::fmt::Display for Summary {
             self.copied_bytes >> 20,
             self.came,
             self.went,
+            self.stood_in,
+            self.restored,
             self.repaired
         )
     }
@@ -168,6 +184,7 @@ pub(crate) enum Event {
     },
     Member(MemberEvent),
     Scene(SceneEvent),
+    StandIn(StandInEvent),
     Fault,
     Restart {
         host: usize,
@@ -233,6 +250,8 @@ pub struct World {
     pub(crate) inspected: BTreeMap<u64, Answer>,
     /// Members that come and go.
     pub(crate) members: Members,
+    /// Components that stand in for others.
+    pub(crate) stand_ins: StandIns,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -244,6 +263,12 @@ impl World {
         let mut random = Random::new(seed ^ 0x5eed_c105_7e12_0000);
         let mut plan = Plan::draw(&mut random);
         plan.stage(&mut Random::new(seed ^ SCENES));
+        plan.stand_in(&mut Random::new(seed ^ STAND_INS));
+        World::with_plan(plan, random, mutant)
+    }
+
+    /// The world of a plan; what it leaves open is drawn.
+    pub fn with_plan(plan: Plan, mut random: Random, mutant: Option<Mutant>) -> World {
         let mut hosts: Vec<Host> =
             (0..plan.hosts).map(|number| Host::new(number, &plan, &mut random)).collect();
         let mut directory = Directory::default();
@@ -289,6 +314,7 @@ impl World {
             rush_until: 0,
             inspected: BTreeMap::new(),
             members: Members::default(),
+            stand_ins: StandIns::default(),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -314,6 +340,7 @@ impl World {
             self.later(MS, Event::Guest { guest });
         }
         self.later(50 * MS, Event::Fault);
+        self.begin_stand_ins();
         let until = self.now + self.plan.faulty_ns;
         self.run_until(until)?;
         self.summary.longest_ns = self.guests.iter().map(|guest| guest.longest_ns).max().unwrap_or(0);
@@ -402,6 +429,7 @@ impl World {
             Event::Commit { .. }
             | Event::Fetch { .. }
             | Event::Scene(_)
+            | Event::StandIn(_)
             | Event::Fault
             | Event::Start { .. }
             | Event::Restart { .. } => None,
@@ -466,6 +494,7 @@ impl World {
             Event::Guest { guest } => self.guest_turn(guest),
             Event::Member(event) => self.member_event(event),
             Event::Scene(event) => self.scene_event(event),
+            Event::StandIn(event) => self.stand_in_event(event),
             Event::Fault => self.fault_turn(),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
@@ -564,6 +593,8 @@ impl World {
                 self.summary.joined += 1;
                 self.summary.copied_bytes += copied_bytes;
             }
+            OwnerEvent::StandsIn { .. } => self.summary.stood_in += 1,
+            OwnerEvent::RestoreBegan { .. } => self.summary.restored += 1,
             OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
         }
@@ -642,6 +673,9 @@ impl World {
         if self.hosts[host].node.is_some() {
             return;
         }
+        if self.hosts[host].down_until > self.now {
+            return self.at(self.hosts[host].down_until, Event::Start { host });
+        }
         self.say(|| format!("host {host} starts"));
         let peers: Vec<NodeId> = self.hosts.iter().map(|host| host.id).collect();
         let record = |spec: &DiskSpec| self.directory.get(spec.id).expect("every disk has a record");
@@ -708,6 +742,7 @@ fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roste
                 place: place as u16,
                 standing: Standing::Active,
                 base: base::WriteId::default(),
+                role: replication::Role::Copy,
             });
         }
     }

@@ -20,6 +20,9 @@ pub struct ChangeSettings {
     /// Which devices are evened out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<BalanceMode>,
+    /// Whether components stand in for absent ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_ins: Option<bool>,
 }
 
 /// The health of a host alone, or of a cluster.

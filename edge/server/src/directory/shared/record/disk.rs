@@ -6,11 +6,11 @@ use super::super::{Change, Entry};
 use super::{DISKS, NAMES, parsed};
 use crate::engine::DiskRecord as EngineRecord;
 use crate::failure::Failure;
-use ::cluster::{DiskRecord, DiskState, Growth, Incoming, Reason};
+use ::cluster::{DiskRecord, DiskState, Growth, Incoming, Reason, StandIn};
 use base::{ComponentId, DiskId, HostId, NodeId, WriteId};
 use layout::{Component, Layout};
 use placement::{Debt, RULES};
-use replication::{Member, OwnedBy, Roster, Standing};
+use replication::{Member, OwnedBy, Role, Roster, Standing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,8 @@ struct StoredDisk {
     roster: StoredRoster,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     incoming: Vec<StoredIncoming>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stand_ins: Vec<StoredStandIn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     growth: Option<StoredGrowth>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,14 +75,25 @@ struct StoredMember {
     place: u16,
     standing: StoredStanding,
     base: (u32, u64),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<StoredRole>,
+}
+
+/// What a member is there for, other than to be a copy.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredRole {
+    StandInFor(String),
+    HeirOf(String),
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum StoredStanding {
     Active,
     Absent,
     Stale,
+    StandIn,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,6 +105,16 @@ struct StoredIncoming {
     size: u64,
     replaces: Option<String>,
     reason: StoredReason,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredStandIn {
+    place: u16,
+    component: String,
+    device: String,
+    size: u64,
+    of: String,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -175,6 +198,7 @@ impl ClusterDisk {
             maker: (self.maker.0.to_string(), self.maker.1),
             roster: StoredRoster::from(&self.record.roster),
             incoming: self.record.incoming.iter().map(StoredIncoming::from).collect(),
+            stand_ins: self.record.stand_ins.iter().map(StoredStandIn::from).collect(),
             growth: self.record.growth.as_ref().map(StoredGrowth::from),
             surplus: self.record.surplus,
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
@@ -231,6 +255,11 @@ impl StoredDisk {
                     .into_iter()
                     .map(StoredIncoming::incoming)
                     .collect::<Result<_, _>>()?,
+                stand_ins: self
+                    .stand_ins
+                    .into_iter()
+                    .map(StoredStandIn::stand_in)
+                    .collect::<Result<_, _>>()?,
                 growth: self.growth.map(StoredGrowth::growth).transpose()?,
                 surplus: self.surplus,
                 debts: self.debts.into_iter().map(StoredDebt::debt).collect::<Result<_, _>>()?,
@@ -261,8 +290,14 @@ impl From<&Roster> for StoredRoster {
                 Standing::Active => StoredStanding::Active,
                 Standing::Absent => StoredStanding::Absent,
                 Standing::Stale => StoredStanding::Stale,
+                Standing::StandIn => StoredStanding::StandIn,
             },
             base: (member.base.epoch, member.base.sequence),
+            role: match member.role {
+                Role::Copy => None,
+                Role::StandIn { of } => Some(StoredRole::StandInFor(of.to_string())),
+                Role::Heir { of } => Some(StoredRole::HeirOf(of.to_string())),
+            },
         };
         let owner = |owner: OwnedBy| StoredOwner {
             host: owner.node.host.to_string(),
@@ -288,8 +323,14 @@ impl StoredRoster {
                     StoredStanding::Active => Standing::Active,
                     StoredStanding::Absent => Standing::Absent,
                     StoredStanding::Stale => Standing::Stale,
+                    StoredStanding::StandIn => Standing::StandIn,
                 },
                 base: WriteId { epoch: stored.base.0, sequence: stored.base.1 },
+                role: match stored.role {
+                    None => Role::Copy,
+                    Some(StoredRole::StandInFor(of)) => Role::StandIn { of: parsed(&of)? },
+                    Some(StoredRole::HeirOf(of)) => Role::Heir { of: parsed(&of)? },
+                },
             })
         };
         let owner = |stored: StoredOwner| {
@@ -339,6 +380,26 @@ impl StoredIncoming {
                 StoredReason::Policy => Reason::Policy,
             },
         })
+    }
+}
+
+impl From<&StandIn> for StoredStandIn {
+    fn from(one: &StandIn) -> StoredStandIn {
+        StoredStandIn {
+            place: one.place,
+            component: one.component.id.to_string(),
+            device: one.component.device.to_string(),
+            size: one.component.size,
+            of: one.of.to_string(),
+        }
+    }
+}
+
+impl StoredStandIn {
+    fn stand_in(self) -> Result<StandIn, String> {
+        let (id, device) = (parsed(&self.component)?, parsed(&self.device)?);
+        let component = Component { id, device, size: self.size };
+        Ok(StandIn { place: self.place, component, of: parsed(&self.of)? })
     }
 }
 

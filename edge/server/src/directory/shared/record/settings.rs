@@ -33,6 +33,8 @@ pub struct ClusterSettings {
     pub replacements_per_host_max: usize,
     /// Which devices are evened out.
     pub balance: BalanceMode,
+    /// Whether components stand in for absent ones.
+    pub stand_ins: bool,
 }
 
 impl Default for ClusterSettings {
@@ -42,6 +44,7 @@ impl Default for ClusterSettings {
             replacements_max: REPLACEMENTS_MAX,
             replacements_per_host_max: REPLACEMENTS_PER_HOST_MAX,
             balance: BalanceMode::default(),
+            stand_ins: false,
         }
     }
 }

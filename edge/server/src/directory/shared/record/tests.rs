@@ -4,13 +4,13 @@ use super::super::Entry;
 use super::*;
 use ::cluster::{
     DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Maintenance, Mode, NodeRecord,
-    Reason,
+    Reason, StandIn,
 };
 use base::units::GIB;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, WriteId};
 use layout::{Component, Layout};
 use placement::{Debt, Policy};
-use replication::{Member, OwnedBy, Roster, Standing};
+use replication::{Member, OwnedBy, Role, Roster, Standing};
 use std::collections::BTreeSet;
 
 fn node(host: u128) -> NodeId {
@@ -28,6 +28,7 @@ fn member(id: u64, standing: Standing) -> Member {
         place: 0,
         standing,
         base: WriteId { epoch: 3, sequence: id },
+        role: Role::Copy,
     }
 }
 
@@ -57,6 +58,7 @@ fn disk() -> ClusterDisk {
             state: DiskState::Active,
             roster: Roster { epoch: 4, owner, members },
             incoming: vec![incoming],
+            stand_ins: Vec::new(),
             growth: None,
             surplus: None,
             debts: vec![debt],
@@ -79,6 +81,27 @@ fn a_disk_is_read_as_it_was_written() {
     assert_eq!(ClusterDisk::read(&stored(change, 9)), Ok(disk.clone()));
     let shrunk = disk.with(DiskRecord { size: GIB / 2, surplus: Some(GIB), ..disk.record.clone() });
     assert_eq!(ClusterDisk::read(&stored(shrunk.change(8).expect("plain text"), 9)), Ok(shrunk));
+}
+
+#[test]
+fn what_stands_in_is_read_as_it_was_written_and_a_record_without_it_has_none() {
+    let mut disk = disk();
+    let value = disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    assert!(!value.contains("role") && !value.contains("stand"), "as it was before there were any: {value}");
+    disk.record.roster.members[1].standing = Standing::Absent;
+    disk.record.roster.members[2].role = Role::Heir { of: ComponentId(2) };
+    assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
+    disk.record.incoming.clear();
+    let of = ComponentId(2);
+    let member = &mut disk.record.roster.members[2];
+    (member.standing, member.role) = (Standing::StandIn, Role::StandIn { of });
+    let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+    assert!(error.contains("does not name"), "{error}");
+    disk.record.stand_ins.push(StandIn { place: 0, component: component(3), of });
+    assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
+    disk.record.stand_ins[0].of = ComponentId(1);
+    let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+    assert!(error.contains("stands in"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,167 @@
+//! Components that stand in for absent ones, until these return or are given up (docs/design/0013).
+
+use super::{Change, DiskRecord, Incoming, Objection, Reason};
+use crate::limits::PLACE_MEMBERS_MAX;
+use base::{ComponentId, NodeId, WriteId};
+use layout::Component;
+use replication::{Member, Role, Standing};
+
+/// A component that stands in for another, or is about to: it is in no layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandIn {
+    /// The place of both, by its depth-first index.
+    pub place: u16,
+    /// The component, of the size of its place.
+    pub component: Component,
+    /// The component of the layout that it stands in for.
+    pub of: ComponentId,
+}
+
+impl DiskRecord {
+    /// The stand-in of a component, whether it counts yet or not.
+    pub fn stand_in_for(&self, id: ComponentId) -> Option<&StandIn> {
+        self.stand_ins.iter().find(|one| one.of == id)
+    }
+
+    /// Components begin to stand in for others, all of them or none. Each is absent until its owner has put on it what was
+    /// changed since the other one left.
+    ///
+    /// # Errors
+    /// When one of them does not fit beside what is there, or the other one is not absent.
+    pub fn begin_stand_ins(&self, coming: &[(NodeId, StandIn)]) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let (mut create, fitted) = (Vec::new(), self.fitted());
+        for (node, one) in coming {
+            next.check_stand_in(one)?;
+            next.stand_ins.push(one.clone());
+            let member = Member {
+                component: one.component.id,
+                node: *node,
+                place: one.place,
+                standing: Standing::Absent,
+                base: WriteId::default(),
+                role: Role::StandIn { of: one.of },
+            };
+            let behind = next.roster.members.partition_point(|other| other.place <= one.place);
+            next.roster.members.insert(behind, member);
+            create.push((*node, next.new_component(usize::from(one.place), &one.component, &fitted)));
+        }
+        Ok(Change { create, ..self.changed(next) })
+    }
+
+    /// A component stands in for no other any more, and goes. Whether it counted makes no difference: what it holds is on
+    /// every active component of its place.
+    ///
+    /// # Errors
+    /// When it stands in for none.
+    pub fn end_stand_in(&self, component: ComponentId) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        next.take_stand_in(component)?;
+        next.roster.members.retain(|member| member.component != component);
+        Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
+    }
+
+    /// What stands in for a component is to take its seat: it is filled with the rest, and goes on to stand in until it is
+    /// active.
+    ///
+    /// # Errors
+    /// When it does not stand in, or another is on its way to the seat.
+    pub fn inherit(&self, component: ComponentId) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let StandIn { place, component: found, of } = next.take_stand_in(component)?;
+        if self.incoming_for(of).is_some() {
+            return Err(Objection::AlreadyReplaced(of));
+        }
+        next.incoming.push(Incoming { place, component: found, replaces: Some(of), reason: Reason::Repair });
+        let mut members = next.roster.members.iter_mut();
+        let member = members.find(|member| member.component == component);
+        member.expect("the roster names every component").role = Role::Heir { of };
+        Ok(self.changed(next))
+    }
+
+    /// A component that is on its way in, or stands in for another, does not after all.
+    ///
+    /// # Errors
+    /// As for [`cancel_incoming`](DiskRecord::cancel_incoming) and [`end_stand_in`](DiskRecord::end_stand_in).
+    pub fn call_off(&self, component: ComponentId) -> Result<Change, Objection> {
+        match self.stand_ins.iter().any(|one| one.component.id == component) {
+            true => self.end_stand_in(component),
+            false => self.cancel_incoming(component),
+        }
+    }
+
+    fn take_stand_in(&mut self, component: ComponentId) -> Result<StandIn, Objection> {
+        let index = self.stand_ins.iter().position(|one| one.component.id == component);
+        Ok(self.stand_ins.remove(index.ok_or(Objection::NoComponent(component))?))
+    }
+
+    fn check_stand_in(&self, one: &StandIn) -> Result<(), Objection> {
+        let component = one.component;
+        let unfit = |reason| Err(Objection::Unfit { component: component.id, reason });
+        let Some(copies) = self.layout.place(usize::from(one.place)) else {
+            return unfit("the disk has no such place");
+        };
+        if !copies.iter().any(|copy| copy.id == one.of) {
+            return Err(Objection::NoComponent(one.of));
+        }
+        if self.stand_in_for(one.of).is_some() || self.incoming_for(one.of).is_some() {
+            return Err(Objection::AlreadyReplaced(one.of));
+        }
+        if self.roster.member(one.of).is_none_or(|member| member.standing != Standing::Absent) {
+            return unfit("what it is to stand in for is not absent");
+        }
+        let is_grown = |growth: &super::Growth| growth.nodes.contains_key(&component.id);
+        let is_taken = self.component(component.id).is_some() || self.growth.as_ref().is_some_and(is_grown);
+        if component.id == ComponentId(0) || is_taken {
+            return unfit("its id is taken");
+        }
+        if component.size != copies[0].size {
+            return unfit("the copies of a place have one size");
+        }
+        let mut here = self.all_components().filter(|(place, _)| *place == usize::from(one.place));
+        if here.any(|(_, other)| other.device == component.device) {
+            return unfit("another component of its place stands on the device");
+        }
+        let of_place = self.roster.members.iter().filter(|member| member.place == one.place).count();
+        if of_place >= PLACE_MEMBERS_MAX {
+            return unfit("its place has all the components that it can have");
+        }
+        Ok(())
+    }
+
+    /// Forgets stand-ins of components that are not in the layout any more.
+    pub(super) fn drop_stand_ins(&mut self) {
+        let layout = &self.layout;
+        self.stand_ins.retain(|one| layout.components().any(|(_, component)| component.id == one.of));
+        for member in &mut self.roster.members {
+            let is_heir = matches!(member.role, Role::Heir { .. });
+            if is_heir && layout.components().any(|(_, component)| component.id == member.component) {
+                member.role = Role::Copy;
+            }
+        }
+        self.drop_members();
+    }
+
+    /// Whether every stand-in and every heir is recorded as one, and nothing else is; each for a component of its place.
+    pub(super) fn has_fitting_roles(&self) -> bool {
+        let fits = |member: &Member| {
+            let stand_in = self.stand_ins.iter().find(|one| one.component.id == member.component);
+            let incoming = self.incoming.iter().find(|one| one.component.id == member.component);
+            match member.role {
+                Role::Copy => stand_in.is_none() && member.standing != Standing::StandIn,
+                Role::StandIn { of } => {
+                    stand_in.is_some_and(|one| one.of == of) && member.standing != Standing::Active
+                }
+                Role::Heir { of } => incoming.is_some_and(|one| one.replaces == Some(of)),
+            }
+        };
+        let has_seat = |one: &StandIn| {
+            let seats = self.layout.place(usize::from(one.place)).unwrap_or(&[]);
+            seats.iter().any(|seat| seat.id == one.of && seat.size == one.component.size)
+        };
+        self.roster.members.iter().all(fits) && self.stand_ins.iter().all(has_seat)
+    }
+}

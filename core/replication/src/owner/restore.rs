@@ -1,0 +1,217 @@
+//! A place without any active component that can be reached: put together again from an absent one and its stand-in.
+//!
+//! The absent component has all that was acknowledged before it left, its stand-in all that was acknowledged since, so that
+//! nothing is guessed (docs/design/0013; invariant 10 as it is extended there). The order is what keeps data safe: first it
+//! is made sure that the component has nothing that was decided to be void, then the window is decided between the two,
+//! then what the stand-in has is copied onto the component, and only then does the record count it as active. Until that
+//! moment nothing has happened: an active component that comes back ends it.
+
+use super::opening::{decided, is_contiguous, opened, rolls};
+use super::resync::Kind;
+use super::state::{At, Link, Member, Opened, Place};
+use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
+use crate::limits;
+use crate::mutant::Mutant;
+use crate::roster::Standing;
+use base::request::Piece;
+use wire::{Answer, Entry, Refusal, Request};
+
+/// A place that is being put together.
+#[derive(Debug)]
+pub(crate) struct Restore {
+    attempt: u32,
+    /// The component that becomes active.
+    pub(crate) member: u8,
+    /// Its stand-in.
+    pub(crate) stand_in: u8,
+    /// Questions whether the stand-in has what the component may have got wrong.
+    checks_left: u32,
+}
+
+impl Place {
+    /// What was being put together is to be looked at anew.
+    pub(crate) fn end_restore(&mut self) {
+        self.restore = None;
+        for member in &mut self.members {
+            if member.resync.as_ref().is_some_and(|resync| resync.kind == Kind::Restore) {
+                member.resync = None;
+            }
+        }
+    }
+
+    /// Whether no active component has been there for as long as one may take to come back.
+    fn has_lost_all(&self, now: base::Instant) -> bool {
+        let is_lost =
+            |one: &Member| matches!(one.link, Link::Down { since, .. } if since + limits::RECONNECT <= now);
+        self.active().all(|(_, one)| is_lost(one))
+    }
+
+    /// An absent component and its stand-in that both serve this owner.
+    fn pair(&self) -> Option<(u8, u8)> {
+        let is_there = |one: &Member| one.is_open() && one.opened.is_some() && one.resync.is_none();
+        let decided = decided(self);
+        let pair = |(member, one): (u8, &Member)| {
+            let (stand_in, other) = self.stand_in_of(one.component)?;
+            let is_usable = one.standing == Standing::Absent && is_there(one) && is_there(other);
+            (is_usable && is_contiguous(opened(other), decided)).then_some((member, stand_in))
+        };
+        (0..).zip(&self.members).filter(|(_, one)| !one.is_gone).find_map(pair)
+    }
+}
+
+impl Owner {
+    /// Whether an absent component is to be opened although the disk is not served: with its stand-in it may be all that is
+    /// left.
+    pub(crate) fn may_be_restored(&self, at: At) -> bool {
+        let place = &self.places[usize::from(at.place)];
+        let member = self.member(at);
+        self.phase == Phase::Opening
+            && member.standing == Standing::Absent
+            && place.stand_in_of(member.component).is_some()
+            && place.has_lost_all(self.now)
+    }
+
+    /// Whether a disk that was served is to be opened anew, so that a component that is there again can be restored.
+    pub(crate) fn can_be_restored(&self, at: At) -> bool {
+        let place = &self.places[usize::from(at.place)];
+        let member = self.member(at);
+        let stand_in = place.stand_in_of(member.component);
+        self.phase == Phase::Serving
+            && member.standing == Standing::Absent
+            && stand_in.is_some_and(|(_, one)| one.is_open())
+            && place.has_lost_all(self.now)
+    }
+
+    /// Begins to put together the places that need it and can be.
+    pub(crate) fn advance_restores(&mut self) {
+        if self.phase != Phase::Opening {
+            return;
+        }
+        for index in 0..self.places.len() as u16 {
+            let place = &self.places[usize::from(index)];
+            let is_busy = place.is_ready || place.deciding.is_some() || place.restore.is_some();
+            let waits = place.members.iter().any(|one| one.wanted.is_some());
+            if is_busy || waits || !place.has_lost_all(self.now) || self.restores_by_mutant(index) {
+                continue;
+            }
+            if let Some((member, stand_in)) = self.places[usize::from(index)].pair() {
+                self.check_for_restore(At { place: index, member }, stand_in);
+            }
+        }
+    }
+
+    /// Every change that the component had beyond what is known to be on it, and that is decided, must be on its stand-in too:
+    /// else it was decided without the component, and what stood there before is lost with the active components.
+    fn check_for_restore(&mut self, at: At, stand_in: u8) {
+        let place = &self.places[usize::from(at.place)];
+        let decided = decided(place);
+        let member = self.member(at);
+        let is_doubtful =
+            |one: &&Entry| one.id > member.base && one.id <= decided && one.count > 0 && !one.has_happened;
+        let mut doubtful: Vec<Entry> = opened(member).entries.iter().filter(is_doubtful).copied().collect();
+        if self.is_mutant(Mutant::RestoreOverVoid) {
+            doubtful.clear();
+        }
+        let component = member.component;
+        let other = self.member(At { place: at.place, member: stand_in });
+        let (node, other) = (other.node, other.component);
+        self.attempts += 1;
+        let attempt = self.attempts;
+        let checks_left = doubtful.len() as u32;
+        let restore = Restore { attempt, member: at.member, stand_in, checks_left };
+        self.places[usize::from(at.place)].restore = Some(restore);
+        self.out.push(Output::Event(Event::RestoreBegan { component, stand_in: other }));
+        for Entry { part, block, count, .. } in doubtful {
+            let request = Request::Read { component: other, epoch: self.epoch, part, block, count };
+            self.send(node, Asked::Doubtful { at, attempt }, request);
+        }
+        self.roll_for_restore(at.place);
+    }
+
+    /// The stand-in told what it has where the component may be wrong.
+    pub(crate) fn doubt_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+        let restore = self.places[usize::from(at.place)].restore.as_mut();
+        let Some(restore) = restore.filter(|restore| restore.attempt == attempt) else { return };
+        let is_hole = |piece: &Piece| matches!(piece, Piece::Hole(_));
+        match answer {
+            Ok(Answer::Data { pieces, .. }) if !pieces.iter().any(is_hole) => {
+                restore.checks_left -= 1;
+                self.roll_for_restore(at.place);
+            }
+            Err(Lost) => {} // The link's change starts over.
+            Ok(Answer::Refused(Refusal::NotOpen)) => {
+                let member = restore.stand_in;
+                self.lost_session(At { place: at.place, member });
+            }
+            Ok(Answer::Data { .. } | Answer::Refused(_)) => self.not_restored(at),
+            Ok(other) => unreachable!("a read is not answered by {other:?}"),
+        }
+    }
+
+    /// The component cannot be restored now. An active one may come back; this is tried again in a while.
+    pub(crate) fn not_restored(&mut self, at: At) {
+        let now = self.now;
+        let place = &mut self.places[usize::from(at.place)];
+        place.deciding = None;
+        place.end_restore();
+        self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
+    }
+
+    /// Nothing of the component is in doubt: what is not decided is rolled forward between the two, and stand-ins of others.
+    fn roll_for_restore(&mut self, index: u16) {
+        let place = &mut self.places[usize::from(index)];
+        let Some(restore) = place.restore.as_ref().filter(|restore| restore.checks_left == 0) else { return };
+        let member = restore.member;
+        let decided = decided(place);
+        if let Some(opened) = place.members[usize::from(member)].opened.as_mut() {
+            opened.entries.retain(|entry| entry.id > decided);
+        }
+        let takes_part =
+            |(index, one): &(u8, &Member)| *index == member || (one.counts() && one.opened.is_some());
+        let members: Vec<(u8, &Member)> = (0..).zip(&place.members).filter(takes_part).collect();
+        let rolls = rolls(&members, decided);
+        self.decide(index, rolls, Some(member));
+    }
+
+    /// The window is decided: the component gets what its stand-in has.
+    pub(crate) fn rolled_for_restore(&mut self, at: At) {
+        let place = &mut self.places[usize::from(at.place)];
+        place.deciding = None;
+        if let Some(stand_in) = place.restore.as_ref().map(|restore| restore.stand_in) {
+            self.begin_restore(at, stand_in);
+        }
+    }
+
+    /// The component has all that its stand-in has: together that is all that was acknowledged, and it may be active.
+    pub(crate) fn restored(&mut self, at: At) {
+        let place = &mut self.places[usize::from(at.place)];
+        let watermark = decided(place);
+        let is_absent = place.members[usize::from(at.member)].standing == Standing::Absent;
+        let Some(restore) = place.restore.take().filter(|_| is_absent) else { return self.not_restored(at) };
+        let entries = opened(&place.members[usize::from(restore.stand_in)]).entries.clone();
+        let member = &mut place.members[usize::from(at.member)];
+        // What it has now is what its stand-in has, and so is what is known of it.
+        member.opened = Some(Opened { watermark, entries });
+        member.wanted = Some((Standing::Active, LeftBecause::Directory));
+    }
+
+    /// One of the two is taken for both.
+    fn restores_by_mutant(&mut self, index: u16) -> bool {
+        let place = &mut self.places[usize::from(index)];
+        let pairs = |one: &Member| {
+            one.standing == Standing::Absent
+                && place.stand_in_of(one.component).is_some()
+                && Mutant::is(self.settings.mutant, Mutant::RestoreWithoutStandIn)
+        };
+        let stands_in = |one: &Member| {
+            one.standing == Standing::StandIn
+                && Mutant::is(self.settings.mutant, Mutant::RestoreFromStandInAlone)
+        };
+        let is_open = |one: &Member| one.is_open() && one.opened.is_some();
+        let alone = place.members.iter().position(|one| is_open(one) && (pairs(one) || stands_in(one)));
+        if let Some(alone) = alone {
+            place.members[alone].wanted = Some((Standing::Active, LeftBecause::Directory));
+        }
+        alone.is_some()
+    }
+}
