@@ -101,6 +101,7 @@ impl Host {
         let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
         let security = Security::load(&config.data_dir)?;
         security::check_listeners(&config, security.is_some())?;
+        security.as_ref().map_or(Ok(()), |security| security.check_time(&config.name))?;
         let nbd_tls = security.as_ref().map(|security| security.nbd_tls()).transpose()?;
         let settings = Settings { cluster_tls: nbd_tls, ..config.settings(directory.cluster()?) };
         let found = match &config.cluster {

@@ -80,8 +80,12 @@ pub const DELETION_RETRY: Duration = Duration::from_secs(60);
 pub const HOST_ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// How long the command line waits for an answer: a shrink or a deletion of 64 TiB may take a while.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(120);
-/// Connections of clients of the API over TLS at once, with those that do not finish the handshake.
+/// Connections of clients of the API over TLS at once, of those who have shown a certificate.
 pub const API_CONNECTIONS_MAX: usize = 512;
+/// Those of them that are not through the handshake yet.
+pub const API_GREETINGS_MAX: usize = 128;
+/// Those of people and hosts without a certificate, who come to redeem a token: they take no place from others.
+pub const API_STRANGERS_MAX: usize = 32;
 /// How long such a connection may take until it is known whose it is.
 pub const API_GREETING_WAIT: Duration = Duration::from_secs(5);
 /// How long a connection of somebody without a certificate lasts: long enough to redeem a join token.

@@ -72,6 +72,20 @@ impl Security {
         Ok(Some(Arc::new(Security { store, trust })))
     }
 
+    /// Refuses a certificate that is over. A host that has the authority's key gives itself another one.
+    ///
+    /// # Errors
+    /// Says when it ended, and the way out.
+    pub fn check_time(&self, name: &str) -> Result<(), Failure> {
+        let shown = self.trust.certificate();
+        if SystemTime::now() <= shown.not_after || self.store.has_authority() {
+            return Ok(());
+        }
+        Err(Failure::refused(format!("this host's certificate ended at {}", shown.end_text())).hint(format!(
+            "compare the clock; or on another host `drystone host token --again {name}`, and here `drystone host join --replace`"
+        )))
+    }
+
     /// The cluster that the certificate is of.
     pub fn cluster(&self) -> ClusterId {
         self.trust.identity().cluster()

@@ -155,6 +155,8 @@ impl Apart {
             &url(member, 2380),
         ]);
         command.args(["--initial-cluster", &all.join(","), "--log-level", "error"]);
+        // Without it a member that sees only some of the others keeps asking for elections; later releases have it always.
+        command.arg("--pre-vote=true");
         command.args(["--initial-cluster-state", if is_again { "existing" } else { "new" }]);
         self.spawn(member, &mut command)
     }

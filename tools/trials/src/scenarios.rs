@@ -12,6 +12,7 @@ mod mixed;
 mod pause;
 mod rolling;
 mod two;
+mod witness;
 
 use crate::bench::{Bench, Settings};
 use crate::failure::Failure;
@@ -40,6 +41,8 @@ pub enum Scenario {
     Directory,
     /// Every host is restarted in its turn, certificates and authorities change; needs the same.
     Rolling,
+    /// Two hosts and a witness, which is a member of etcd: a site is lost, or the sites lose each other; needs the same.
+    Witness,
     /// Random bytes come to every port of a host, five minutes each; needs the same.
     Garbage,
     /// Kills, pauses, stops and blackouts by chance.
@@ -48,7 +51,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 12] = [
+    pub const ALL: [Scenario; 13] = [
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
@@ -59,6 +62,7 @@ impl Scenario {
         Scenario::Migrate,
         Scenario::Directory,
         Scenario::Rolling,
+        Scenario::Witness,
         Scenario::Garbage,
         Scenario::Mixed,
     ];
@@ -79,6 +83,7 @@ impl Scenario {
             Scenario::Migrate => migrate::run(settings),
             Scenario::Directory => directory::run(settings),
             Scenario::Rolling => rolling::run(settings),
+            Scenario::Witness => witness::run(settings),
             Scenario::Garbage => garbage::run(settings),
             Scenario::Mixed => mixed::run(settings),
         }

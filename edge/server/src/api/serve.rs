@@ -5,7 +5,9 @@
 
 use super::access::Caller;
 use crate::complaints::Complaints;
-use crate::limits::{API_CONNECTIONS_MAX, API_GREETING_WAIT, API_STRANGER_WAIT};
+use crate::limits::{
+    API_CONNECTIONS_MAX, API_GREETING_WAIT, API_GREETINGS_MAX, API_STRANGER_WAIT, API_STRANGERS_MAX,
+};
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use rustls::ServerConfig;
@@ -43,19 +45,33 @@ impl Drop for TlsListener {
     }
 }
 
+/// Room for connections, by how much is known of who made them.
+struct Places {
+    greetings: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
+    known: Arc<Semaphore>,
+}
+
 async fn accept(mut listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::Sender<(Held, Caller)>) {
-    let places = Arc::new(Semaphore::new(API_CONNECTIONS_MAX));
+    let room = |count| Arc::new(Semaphore::new(count));
+    let places = Arc::new(Places {
+        greetings: room(API_GREETINGS_MAX),
+        strangers: room(API_STRANGERS_MAX),
+        known: room(API_CONNECTIONS_MAX),
+    });
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     loop {
         let (stream, from) = Listener::accept(&mut listener).await;
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            let text = format!("connections of the API are refused: {API_CONNECTIONS_MAX} are open");
-            complaints.lock().unwrap_or_else(PoisonError::into_inner).complain(text);
+        let Ok(greeting) = Arc::clone(&places.greetings).try_acquire_owned() else {
+            complain(&complaints, from.ip(), "too many connections are in their handshake");
             continue;
         };
         let (acceptor, ready, complaints) = (acceptor.clone(), ready.clone(), Arc::clone(&complaints));
+        let places = Arc::clone(&places);
         tokio::spawn(async move {
-            match greet(stream, &acceptor, place).await {
+            let greeted = greet(stream, &acceptor, &places).await;
+            drop(greeting);
+            match greeted {
                 Ok(greeted) => drop(ready.send(greeted).await),
                 Err(why) => complain(&complaints, from.ip(), &why),
             }
@@ -64,11 +80,7 @@ async fn accept(mut listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::S
 }
 
 /// The handshake; why somebody is not let in.
-async fn greet(
-    stream: TcpStream,
-    acceptor: &TlsAcceptor,
-    place: OwnedSemaphorePermit,
-) -> Result<(Held, Caller), String> {
+async fn greet(stream: TcpStream, acceptor: &TlsAcceptor, places: &Places) -> Result<(Held, Caller), String> {
     let greeted = tokio::time::timeout(API_GREETING_WAIT, acceptor.accept(stream)).await;
     let stream = greeted.map_err(|_| "it does not finish the handshake".to_owned())?;
     let stream = stream.map_err(|error| match crate::client::refusal_in(&error) {
@@ -84,6 +96,9 @@ async fn greet(
             Caller::Known { identity, issued_ns: certificate.issued_ns() }
         }
     };
+    let room = if caller == Caller::Nobody { &places.strangers } else { &places.known };
+    let place =
+        Arc::clone(room).try_acquire_owned().map_err(|_| "too many connections are open".to_owned())?;
     let until = (caller == Caller::Nobody).then(|| Box::pin(tokio::time::sleep(API_STRANGER_WAIT)));
     Ok((Held { stream, until, _place: place }, caller))
 }

@@ -29,6 +29,9 @@ pub enum HostCommand {
     },
     /// Make a token with which another host becomes one of the cluster: drystone host join TOKEN
     Token {
+        /// For this host of the cluster, which has lost its certificate or let it expire: its name or id.
+        #[arg(long, value_name = "HOST")]
+        again: Option<String>,
         /// How long the token is good.
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = super::seconds)]
         lifetime: u64,
@@ -95,7 +98,7 @@ pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Fail
         HostCommand::List => return list(shell).await,
         HostCommand::Maintenance(options) => return maintenance(shell, options).await,
         HostCommand::Remove { name, yes } => return remove(shell, &name, yes).await,
-        HostCommand::Token { lifetime } => return members::token(shell, None, lifetime).await,
+        HostCommand::Token { again, lifetime } => return members::token(shell, None, again, lifetime).await,
         HostCommand::Join(options) => return members::join(shell, &options).await,
         HostCommand::Start(host) => (Action::Start, host),
         HostCommand::Stop(host) => (Action::Stop, host),

@@ -45,6 +45,9 @@ pub struct JoinOptions {
     config: PathBuf,
     /// The token: one line that `drystone host token` printed on a host of the cluster.
     token: String,
+    /// Replace the certificate that is there, with a token that was made with `--again`.
+    #[arg(long)]
+    replace: bool,
 }
 
 /// Options of `login`.
@@ -193,12 +196,12 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         return Err(Failure::usage(format!("{} has no [cluster] section", options.config.display()))
             .hint("copy it from a host of the cluster, with this machine's address as `peers`"));
     }
-    if own.store.has_identity() {
+    if own.store.has_identity() && !options.replace {
         let credentials = own.store.load_credentials();
         let credentials =
             credentials.map_err(|error| security::failed("read this host's identity", &error))?;
         return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
-            .hint(format!("start it with `drystone host --config {}`", options.config.display())));
+            .hint(format!("start it with `drystone host --config {}`; if its certificate has expired: `--replace` and a token made with `--again`", options.config.display())));
     }
     let host = JoiningHost {
         id: own.host.to_string(),
@@ -284,12 +287,17 @@ async fn redeem(
 ///
 /// # Errors
 /// What the host says.
-pub async fn token(shell: &mut Shell<'_>, person: Option<TokenPerson>, lifetime: u64) -> Result<(), Failure> {
+pub async fn token(
+    shell: &mut Shell<'_>,
+    person: Option<TokenPerson>,
+    again: Option<String>,
+    lifetime: u64,
+) -> Result<(), Failure> {
     let command = match person {
         None => "drystone host join --config FILE",
         Some(_) => "drystone login",
     };
-    let request = MakeToken { person, seconds: Some(lifetime) };
+    let request = MakeToken { person, again, seconds: Some(lifetime) };
     let made: TokenView = shell.client.post("/api/v1/tokens", &request).await?;
     shell.show(&made, |made| {
         // The token alone on the standard output, so that it can be passed on.
@@ -305,7 +313,7 @@ pub async fn token(shell: &mut Shell<'_>, person: Option<TokenPerson>, lifetime:
 pub async fn person(shell: &mut Shell<'_>, command: PersonCommand) -> Result<(), Failure> {
     match command {
         PersonCommand::Token { name, role, lifetime } => {
-            token(shell, Some(TokenPerson { name, role }), lifetime).await
+            token(shell, Some(TokenPerson { name, role }), None, lifetime).await
         }
         PersonCommand::Remove { name, yes } => {
             shell.consent(yes, &format!("the certificates that {name} has got so far will count no more"))?;

@@ -181,10 +181,15 @@ impl Cluster {
                 let grant = Grant { identity, addresses: Vec::new(), lifetime: trust::PERSON_LIFETIME };
                 security::issue(&authority, &request.request, &grant)?
             }
+            (Purpose::Again { host: known }, Some(host)) => {
+                self.certificate_again(&authority, &request.request, *known, host)?
+            }
             (Purpose::Host, Some(host)) => {
                 self.certificate_of_new_host(&authority, &request.request, host)?
             }
-            (Purpose::Host, None) => unreachable!("a token for a host was checked to be redeemed as one"),
+            (Purpose::Host | Purpose::Again { .. }, None) => {
+                unreachable!("a token for a host was checked to be redeemed as one")
+            }
         };
         let (_, authorities) = self.authorities().await?;
         record.mark_used(now);
@@ -208,7 +213,7 @@ impl Cluster {
         let view = self.view();
         let taken = |what: &str| {
             Failure::new(Code::Conflict, format!("there is a host {what} in this cluster already"))
-                .hint("give this one another `name`; one that is gone for good is taken out with `drystone host remove`")
+                .hint("give this one another `name`; if it is that host and has lost its certificate: `drystone host token --again NAME`")
         };
         if view.host(id).is_some() || id == self.me {
             return Err(taken(&format!("with the id {id}")));
@@ -217,6 +222,28 @@ impl Cluster {
             return Err(taken(&format!("`{}`", host.name)));
         }
         security::issue_for_host(authority, request, (id, &host.name), &host.addresses)
+    }
+
+    /// A host of the cluster whose certificate does not count any more gets another.
+    fn certificate_again(
+        &self,
+        authority: &Authority,
+        request: &str,
+        known: HostId,
+        host: &JoiningHost,
+    ) -> Result<String, Failure> {
+        let id: HostId = host.id.parse().map_err(|_| Failure::usage("the host's id is none"))?;
+        let view = self.view();
+        let found = view.host(known).filter(|_| id == known).ok_or_else(|| {
+            Failure::new(
+                Code::Denied,
+                format!("the token is for host {}, and host {id} came with it", view.host_name(known)),
+            )
+            .hint(
+                "have one made for this host; with a new data_dir it is another host: `drystone host token`",
+            )
+        })?;
+        security::issue_for_host(authority, request, (id, &found.record.name), &host.addresses)
     }
 
     /// The authority whose key is here.

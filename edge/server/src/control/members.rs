@@ -25,9 +25,14 @@ impl Control {
     /// # Errors
     /// When nobody could redeem it, or something of it makes no sense.
     pub async fn make_token(&self, request: MakeToken) -> Result<TokenView, Failure> {
-        let (purpose, text) = match request.person {
-            None => (Purpose::Host, "a host".to_owned()),
-            Some(person) => {
+        let (purpose, text) = match (request.person, request.again) {
+            (None, None) => (Purpose::Host, "a host".to_owned()),
+            (None, Some(again)) => {
+                let host = self.cluster()?.find_host(&again)?;
+                (Purpose::Again { host: host.record.id }, format!("host {} again", host.record.name))
+            }
+            (Some(_), Some(_)) => return Err(Failure::usage("a token is for a host or for a person")),
+            (Some(person), None) => {
                 let role: Role = person
                     .role
                     .parse()

@@ -8,7 +8,7 @@ use crate::api::types::{
     HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
 };
 use crate::directory::{DiskEntry, State};
-use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState};
+use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use crate::failure::Failure;
 use crate::limits::SAMPLES_KEPT;
 use iostats::{Operations, Statistics};
@@ -156,20 +156,30 @@ impl Control {
         let all = record.layout.components().map(|(index, component)| (index, *component));
         let all = all.chain((record.layout.component_count()..).zip(stand_ins));
         let component = |(index, component)| component_view(index, &component, record.id, &spaces, gathered);
-        let tls = self.config.tls.as_ref().is_some_and(|tls| tls.required);
+        let address = |listen| nbd_address(listen, self.must_encrypt(listen), &record.name);
         Ok(DiskView {
             summary: self.summary(&entry, state, &spaces, gathered),
             owner: gathered.and_then(|gathered| gathered.owner_name(record.id)),
             rules: rules_of(&record.policy),
             created: entry.created,
             epoch: record.epoch,
-            addresses: self.config.nbd.iter().map(|listen| nbd_address(listen, tls, &record.name)).collect(),
+            addresses: self.config.nbd.iter().map(address).collect(),
             layout: describe(record, &spaces, gathered),
             why: placement::explain(&record.placed(), &spaces),
             components: all.map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry),
         })
+    }
+
+    /// Whether NBD clients that come there must encrypt: as the configuration says, or with the cluster's certificates if
+    /// they come from elsewhere.
+    fn must_encrypt(&self, listen: &Listen) -> bool {
+        match (&self.config.tls, listen) {
+            (Some(tls), _) => tls.required,
+            (None, Listen::Tcp(address)) => self.security.is_some() && !address.ip().is_loopback(),
+            (None, Listen::Unix(_)) => false,
+        }
     }
 
     fn figures(&self, entry: &DiskEntry) -> FiguresView {

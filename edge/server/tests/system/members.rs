@@ -143,6 +143,21 @@ fn a_host_gets_in_with_a_token_that_is_good_once_and_with_nothing_else() {
     expect(&join(&sites[1], &first), 3, "already");
     let third = site(&etcd, "c", other);
     expect(&join(&third, &first), 7, "good once");
+    // Who has lost its certificate gets another, as who it was, and nobody else does as it.
+    let server = sites[1].start();
+    wait_until_all_reach(&sites);
+    server.stop();
+    std::fs::remove_dir_all(sites[1].path("d/identity")).expect("it was there");
+    let (code, why) = sites[1].refused(&[]);
+    assert!(code == 3 && why.contains("drystone host join"), "{why}");
+    expect(&join(&sites[1], &token(&sites[0])), 5, "--again");
+    let again = sites[0].ask(&["host", "token", "--again", "b"]);
+    expect(&join(&third, again.trim()), 7, "is for host b");
+    let joined = join(&sites[1], again.trim());
+    assert!(joined.status.success(), "{}", said(&joined));
+    let server = sites[1].start();
+    wait_until_all_reach(&sites);
+    server.stop();
     let short = sites[0].ask(&["host", "token", "--for", "1s"]);
     std::thread::sleep(Duration::from_millis(1100));
     expect(&join(&third, short.trim()), 7, "expired");

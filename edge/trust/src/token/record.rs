@@ -10,6 +10,7 @@ use crate::limits::TOKEN_LIFETIME_MAX;
 use crate::name::Name;
 use crate::rights::Role;
 use crate::time;
+use base::HostId;
 use ring::hmac;
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -20,6 +21,12 @@ use std::time::{Duration, SystemTime};
 pub enum Purpose {
     /// A host that is not there yet; it says itself what it is called.
     Host,
+    /// This host, which is one already and has no certificate that counts: it expired, or its files were lost.
+    Again {
+        /// Which one.
+        #[serde(with = "host_text")]
+        host: HostId,
+    },
     /// This person, with this role.
     Person {
         /// What they are called.
@@ -27,6 +34,21 @@ pub enum Purpose {
         /// What they may do.
         role: Role,
     },
+}
+
+/// The id of a host as it stands in records: 32 hexadecimal digits.
+mod host_text {
+    use base::HostId;
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(host: &HostId, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(host)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostId, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|_| de::Error::custom("this is not the id of a host"))
+    }
 }
 
 /// What somebody wants a certificate as.
@@ -41,7 +63,7 @@ pub enum Kind {
 impl Purpose {
     fn kind(&self) -> Kind {
         match self {
-            Purpose::Host => Kind::Host,
+            Purpose::Host | Purpose::Again { .. } => Kind::Host,
             Purpose::Person { .. } => Kind::Person,
         }
     }

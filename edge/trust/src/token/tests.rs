@@ -103,7 +103,8 @@ fn a_token_names_some_endpoints_and_is_good_for_some_time() {
 
 #[test]
 fn the_right_secret_gets_what_the_token_is_for_until_it_expires() {
-    for (purpose, kind) in [(Purpose::Host, Kind::Host), (person(), Kind::Person)] {
+    let again = Purpose::Again { host: base::HostId(7) };
+    for (purpose, kind) in [(Purpose::Host, Kind::Host), (again, Kind::Host), (person(), Kind::Person)] {
         let (token, record) = made(purpose.clone());
         assert_eq!(record.check(&token.secret, kind, now()), Ok(&purpose));
         let end = now() + HOUR;

@@ -7,6 +7,9 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MakeToken {
+    /// For a host that is one of the cluster already and has lost its certificate: its name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
     /// For whom; left out: for a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<TokenPerson>,
