@@ -5,7 +5,7 @@
 use crate::client::Client;
 use crate::config::Config;
 use crate::engine::{Listen, PeerTls};
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use base::{ClusterId, HostId};
 use rustls::ServerConfig;
 use rustls::time_provider::DefaultTimeProvider;
@@ -259,38 +259,49 @@ pub fn addresses_of(config: &Config) -> Vec<String> {
     name.into_iter().chain(all.iter().map(IpAddr::to_string)).take(trust::ADDRESSES_MAX).collect()
 }
 
-/// Refuses a configuration that would listen beyond this machine without a certificate.
+/// Refuses a configuration that would let everybody in from beyond this machine: without a certificate, or by a `[tls]` section
+/// that asks nobody for one.
 ///
 /// # Errors
 /// Says which key, and the way out.
 pub fn check_listeners(config: &Config, has_certificate: bool) -> Result<(), Failure> {
-    if has_certificate {
-        return Ok(());
-    }
-    let remote = |address: &&SocketAddr| !address.ip().is_loopback();
-    let peers = config.cluster.iter().map(|cluster| ("[cluster] peers", &cluster.peers));
-    let tcp = |listen: &'_ Listen| -> Option<SocketAddr> {
-        match listen {
+    let tcp = |all: &[Listen]| -> Vec<SocketAddr> {
+        let address = |listen: &Listen| match listen {
             Listen::Tcp(address) => Some(*address),
             Listen::Unix(_) => None,
+        };
+        all.iter().filter_map(address).collect()
+    };
+    let peers = config.cluster.iter().map(|cluster| cluster.peers).collect();
+    let nbd_asks = match &config.tls {
+        Some(tls) => tls.required && tls.client_authorities.is_some(),
+        None => has_certificate,
+    };
+    let places = [
+        ("[cluster] peers", peers, has_certificate),
+        ("[listen] http", tcp(&config.http), has_certificate),
+        ("[listen] nbd", tcp(&config.nbd), nbd_asks),
+    ];
+    let open = places.iter().filter(|(_, _, asks)| !asks);
+    let mut open = open.flat_map(|(key, addresses, _)| addresses.iter().map(move |address| (*key, address)));
+    let Some((key, address)) = open.find(|(_, address)| !address.ip().is_loopback()) else { return Ok(()) };
+    let why = if has_certificate {
+        "nobody is asked for a certificate there"
+    } else {
+        "this host has no certificate yet"
+    };
+    let hint = match (&config.tls, &config.cluster) {
+        (Some(_), _) if key == "[listen] nbd" => {
+            "set [tls] required = true and client_authorities, or leave [tls] out in a cluster: its own certificates count then"
+        }
+        (_, Some(_)) => {
+            "make the cluster with `drystone cluster init`, or become one of its hosts with `drystone host join`"
+        }
+        (_, None) => {
+            "use a loopback address or a unix socket; NBD may be reached from elsewhere with [tls] required = true and client_authorities"
         }
     };
-    let http: Vec<SocketAddr> = config.http.iter().filter_map(tcp).collect();
-    let nbd: Vec<SocketAddr> = config.nbd.iter().filter_map(tcp).collect();
-    let nbd_is_safe = config.tls.as_ref().is_some_and(|tls| tls.required && tls.client_authorities.is_some());
-    let http = http.iter().map(|address| ("[listen] http", address));
-    let nbd = nbd.iter().filter(|_| !nbd_is_safe).map(|address| ("[listen] nbd", address));
-    match peers.chain(http).chain(nbd).find(|(_, address)| remote(address)) {
-        None => Ok(()),
-        Some((key, address)) => Err(Failure::new(
-            Code::Refused,
-            format!("{key} = \"{address}\" would let everybody in: this host has no certificate yet"),
-        )
-        .hint(match config.cluster {
-            Some(_) => "make the cluster with `drystone cluster init`, or become one of its hosts with `drystone host join`",
-            None => "use a loopback address or a unix socket; NBD may be reached from elsewhere with [tls] required = true and client_authorities",
-        })),
-    }
+    Err(Failure::refused(format!("{key} = \"{address}\" would let everybody in: {why}")).hint(hint))
 }
 
 /// The folder of a person's identity, where nothing else is said.
