@@ -172,7 +172,7 @@ impl Security {
     pub fn show(&self, key: KeyPair, certificate: &str) -> Result<(), Failure> {
         let what = "take the new certificate";
         let credentials = Credentials::new(key, certificate).map_err(|error| failed(what, &error))?;
-        // Written first: what is shown must be what a restart shows.
+        // First, as this refuses what does not belong here: nothing of that is written.
         self.trust.replace_credentials(credentials.clone()).map_err(|error| failed(what, &error))?;
         self.store.save_credentials(&credentials).map_err(|error| failed(what, &error))
     }
