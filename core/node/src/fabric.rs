@@ -154,6 +154,8 @@ pub(crate) struct Fabric {
     pub(crate) leases: Leases,
     pub(crate) links: BTreeMap<NodeId, Link>,
     pub(crate) accepted: BTreeMap<NodeId, Accepted>,
+    /// Nodes whose process is known to have ended, and the last session that it can have had.
+    pub(crate) ended: BTreeMap<NodeId, u64>,
     pub(crate) pending: Slab<Pending>,
     pub(crate) jobs: VecDeque<Job>,
     pub(crate) next_session: u64,
@@ -180,6 +182,7 @@ impl Fabric {
             leases: Leases::default(),
             links: BTreeMap::new(),
             accepted: BTreeMap::new(),
+            ended: BTreeMap::new(),
             pending: Slab::new(),
             jobs: VecDeque::new(),
             next_session: settings.me.incarnation,

@@ -237,6 +237,8 @@ struct Held {
 #[derive(Debug, Default)]
 struct Peer {
     session: Option<u64>,
+    /// The newest session that there ever was.
+    newest: u64,
     granted_until: Instant,
     /// Components that wait for this node to give its grant back: nothing is granted to it meanwhile.
     awaited: BTreeSet<ComponentId>,
@@ -284,7 +286,29 @@ impl Components {
     /// A channel from another node begins; an older one from it is over.
     pub fn session_began(&mut self, caller: Caller) {
         self.session_ended(caller.node);
-        self.peers.entry(caller.node).or_default().session = Some(caller.session);
+        let peer = self.peers.entry(caller.node).or_default();
+        peer.session = Some(caller.session);
+        peer.newest = peer.newest.max(caller.session);
+    }
+
+    /// The process of another node has ended, and with it all its sessions up to `through`: what was granted in them is used
+    /// no more. False if the node has begun a later session since: then nothing changes, for what it was granted may have been
+    /// granted to the process that runs now.
+    pub fn process_ended(&mut self, now: Instant, node: NodeId, through: u64) -> bool {
+        let buries_the_living = Mutant::is(self.mutant, Mutant::BuryTheLiving);
+        let peer = self.peers.entry(node).or_default();
+        if peer.newest > through && !buries_the_living {
+            return false;
+        }
+        peer.granted_until = peer.granted_until.min(now);
+        let awaited = peer.awaited.clone();
+        for component in awaited {
+            let opening = self.held.get_mut(&component).and_then(|held| held.opening.as_mut());
+            if let Some(Opening { stage: Stage::Granted { until }, .. }) = opening {
+                *until = now.min(*until);
+            }
+        }
+        true
     }
 
     /// The channel from another node is over. Its grants last until they run out.

@@ -62,11 +62,13 @@ pub enum Mutant {
     RestoreOverVoid,
     /// A resync lets the component forget which of its changes may be void before they are undone.
     ForgetVoid,
+    /// Word that a node's process has ended counts against the process that was started after it, too.
+    BuryTheLiving,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 29] = [
+    pub const ALL: [Mutant; 30] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -96,6 +98,7 @@ impl Mutant {
         Mutant::ReadWithoutStandInLease,
         Mutant::RestoreOverVoid,
         Mutant::ForgetVoid,
+        Mutant::BuryTheLiving,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

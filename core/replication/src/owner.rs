@@ -114,6 +114,8 @@ pub enum LinkChange {
     Down,
     /// As `Down`, after the node was silent for so long that nothing more is waited for.
     Silent,
+    /// As `Silent`: the process of the node is known to have ended.
+    Ended,
 }
 
 /// The link over which a request went broke before its answer came.

@@ -36,6 +36,9 @@ pub struct Role(pub u8);
 impl Role {
     /// A node of the cluster, on behalf of its owners and frontends.
     pub const NODE: Role = Role(1);
+    /// Not the node itself, but who watches over its process on the same host, and saw it end: all sessions of the node up
+    /// to the one in the hello are over, and what was granted in them is used no more. No frames follow.
+    pub const ENDED: Role = Role(2);
 }
 
 /// The first bytes of a connection, from the node that connects.
@@ -203,7 +206,7 @@ impl Hello {
                 acceptor: own.versions,
             });
         };
-        if self.role != Role::NODE {
+        if !matches!(self.role, Role::NODE | Role::ENDED) {
             return Err(HelloRefusal::UnknownRole { role: self.role });
         }
         Ok(Accepted {

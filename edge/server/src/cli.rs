@@ -65,6 +65,8 @@ pub enum Command {
     Demo(DemoOptions),
     /// Run a storage host until it is told to stop (SIGTERM, Ctrl-C); or list the hosts of a cluster.
     Host(HostOptions),
+    #[command(name = crate::watcher::COMMAND, hide = true)]
+    Watcher(crate::watcher::WatcherOptions),
     /// Devices of the host.
     #[command(subcommand)]
     Device(devices::DeviceCommand),
@@ -272,7 +274,7 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Openapi => shell.show(&crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()
         }),
-        Command::Demo(_) | Command::Host(_) | Command::Lab(_) | Command::Lens(_) => {
+        Command::Demo(_) | Command::Host(_) | Command::Watcher(_) | Command::Lab(_) | Command::Lens(_) => {
             unreachable!("these are no clients of the API")
         }
     }

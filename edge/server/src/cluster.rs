@@ -16,6 +16,7 @@ mod repair;
 mod settings;
 mod status;
 mod view;
+mod watched;
 
 pub use events::EventLog;
 pub use gather::{Locals, used_bytes_of};
@@ -48,6 +49,8 @@ use tokio::sync::watch;
 
 /// The cluster as one of its hosts knows it.
 pub struct Cluster {
+    /// The cluster.
+    id: ClusterId,
     /// This host.
     pub me: HostId,
     /// This start of it.
@@ -159,8 +162,9 @@ impl Cluster {
     ) -> Result<(Arc<Cluster>, UnboundedReceiver<Notice>), Failure> {
         let me = own.host;
         let incarnation = own.next_incarnation()?;
+        let id = cluster_of(&found.changes)?;
         let fabric = Fabric {
-            cluster: cluster_of(&found.changes)?,
+            cluster: id,
             node: NodeId { host: me, shard: 0 },
             incarnation,
             listen: settings.peers,
@@ -173,6 +177,7 @@ impl Cluster {
         let join = |answer| Command::cluster(ClusterCommand::Join { fabric, notices, answer });
         let peers = engine.call(join).await??;
         let cluster = Arc::new(Cluster {
+            id,
             me,
             incarnation,
             peers,
@@ -227,6 +232,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).keep());
         tokio::spawn(Arc::clone(self).keep_sizes());
         tokio::spawn(Arc::clone(self).keep_certificate());
+        tokio::spawn(Arc::clone(self).be_watched());
         Ok(())
     }
 

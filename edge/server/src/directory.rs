@@ -34,7 +34,7 @@ const KEY_CLUSTER: &str = "cluster";
 const KEY_INCARNATION: &str = "incarnation";
 /// Sessions that one start may begin before they would reach those of the next, whose clock stood still: an hour of one a
 /// nanosecond.
-const INCARNATION_STEP: u128 = 3_600_000_000_000;
+pub const INCARNATION_STEP: u64 = 3_600_000_000_000;
 
 /// The records as they are now.
 #[derive(Debug, Clone, Default)]
@@ -147,7 +147,7 @@ impl Directory {
             let mut table = transaction.open_table(META).map_err(broke)?;
             let last = table.get(KEY_INCARNATION).map_err(broke)?.map_or(0, |value| value.value());
             // Sessions count on from it, far more slowly than a nanosecond each.
-            let next = clock.max(last + INCARNATION_STEP);
+            let next = clock.max(last + u128::from(INCARNATION_STEP));
             table.insert(KEY_INCARNATION, next).map_err(broke)?;
             u64::try_from(next).map_err(broke)
         })

@@ -19,6 +19,7 @@ mod lock;
 mod name;
 mod sampler;
 mod security;
+mod watcher;
 
 use clap::Parser;
 use failure::Failure;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
             log(tracing::Level::INFO);
             host::run(options)
         }
+        cli::Command::Watcher(options) => watcher::run(options),
         cli::Command::Demo(options) if options.command.is_none() => {
             log(tracing::Level::WARN);
             demo::run(options, json)

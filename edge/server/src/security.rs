@@ -91,6 +91,17 @@ impl Security {
         self.trust.identity().cluster()
     }
 
+    /// One connection with another host, for who has no engine.
+    ///
+    /// # Errors
+    /// When the certificate is not a host's.
+    pub fn peer_session(&self, host: HostId) -> Result<rustls::ClientConnection, Failure> {
+        let config = trust::client_config(&self.trust, trust::Expected::Host(host), clock())
+            .map_err(|error| failed("connect to another host", &error))?;
+        rustls::ClientConnection::new(Arc::new(config), trust::server_name())
+            .map_err(|error| failed("connect to another host", &error))
+    }
+
     /// Encryption of connections with other hosts.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod register;
 mod scenes;
 mod stand_ins;
 mod traffic;
+mod watchers;
 mod world;
 
 pub use plan::Plan;
@@ -47,6 +48,17 @@ pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
 pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
     let plan = Plan::double_loss(copies);
     World::with_plan(plan, base::Random::new(seed), None).run()
+}
+
+/// Runs one seed without any fault but this: processes are killed, and word of it reaches the other hosts when a later process
+/// of the same host is isolated.
+///
+/// # Errors
+/// What was found.
+pub fn run_late_words(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    let mut world = World::with_plan(Plan::late_words(), base::Random::new(seed), mutant);
+    world.watchers = watchers::Watchers::late(seed);
+    world.run()
 }
 
 /// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.

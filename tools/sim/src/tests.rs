@@ -101,11 +101,24 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
 const MUTANTS_NOTICED_ELSEWHERE: &[replication::Mutant] =
     &[replication::Mutant::RestoreOverVoid, replication::Mutant::ForgetVoid];
 
+/// Word that a process ended says nothing of the one that was started after it.
+#[test]
+fn a_late_word_buries_nobody_who_lives() {
+    for seed in 1..=20 {
+        let run = cluster::run_late_words(seed, None);
+        assert!(run.is_ok(), "seed {seed}: {run:?}");
+    }
+    let mutant = Some(replication::Mutant::BuryTheLiving);
+    let is_noticed = (1..=40).any(|seed| cluster::run_late_words(seed, mutant).is_err());
+    assert!(is_noticed, "a former owner that lives reads what is old");
+}
+
 #[test]
 fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
         MUTANTS_NOTICED.iter().any(|(listed, _)| *listed == mutant)
             || MUTANTS_NOTICED_ELSEWHERE.contains(&mutant)
+            || mutant == replication::Mutant::BuryTheLiving // `a_late_word_buries_nobody_who_lives`
     };
     assert!(replication::Mutant::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for (mutant, first) in MUTANTS_NOTICED {

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub const DISK: &str = "trial";
 /// How long clients run before a fault.
 pub const WARM_UP: Duration = Duration::from_millis(700);
-/// A component's process is killed: writes go on within this (docs/design/0006, "times to meet").
+/// A process is killed: others go on within this (docs/design/0006, "times to meet"; 0015).
 pub const KILL_LIMIT_MS: f64 = 500.0;
 /// A component's host falls silent: the same.
 pub const SILENCE_LIMIT_MS: f64 = 2000.0;
-/// An owner is gone: its disk is served elsewhere within about three seconds of suspicion, which takes one.
+/// An owner falls silent: its disk is served elsewhere within about three seconds of suspicion, which takes one.
 pub const OWNER_LIMIT_MS: f64 = 4000.0;
 
 /// What the command line sets for all scenarios.

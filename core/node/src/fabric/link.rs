@@ -171,6 +171,34 @@ impl Node {
         self.pump(out);
     }
 
+    /// Whoever watches over the process of another node saw it end: all its sessions up to `through` are over. Nothing is
+    /// waited for then that only it could have given: its grants, an answer, a new connection of the same process.
+    pub fn process_ended(&mut self, now: Instant, peer: NodeId, through: u64, out: &mut Vec<Output>) {
+        self.now = now;
+        let fabric = self.fabric();
+        if !fabric.components.process_ended(now, peer, through) {
+            return;
+        }
+        fabric.ended.insert(peer, through);
+        let accepted = fabric.accepted.get(&peer).map(|one| one.session);
+        if let Some(session) = accepted.filter(|session| *session <= through) {
+            self.drop_accepted(peer, session, out);
+            out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
+        }
+        let link = self.fabric().links.get(&peer).map(|link| (link.is_up(), link.session));
+        match link {
+            Some((true, session)) => {
+                out.push(Output::Fabric(FabricOutput::Disconnect { peer, session }));
+                self.end_link(peer, LinkChange::Ended, out);
+            }
+            Some((false, _)) => {
+                self.fabric().jobs.push_back(Job::LinkChanged { node: peer, change: LinkChange::Ended });
+            }
+            None => {}
+        }
+        self.pump(out);
+    }
+
     fn drop_accepted(&mut self, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         let fabric = self.fabric();
         if fabric.accepted.get(&peer).is_some_and(|one| one.session == session) {

@@ -17,6 +17,7 @@ use replication::owner::{Input, Lost, OwnerState, Phase};
 use replication::{Owner, Roster, Standing};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::time::Duration;
 use wire::{Answer, Refusal, Request};
 
 /// The cluster's half of a disk.
@@ -207,6 +208,10 @@ impl Node {
             cluster.losses = 0;
             return Next::Forward { to, wants_it: cluster.is_used };
         }
+        let ended = owner.and_then(|node| self.fabric.as_ref()?.ended.get(&node).copied());
+        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let has_ended =
+            cluster.roster.owner.is_some_and(|one| ended.is_some_and(|last| one.incarnation <= last));
         let is_mine = owner == Some(me.node);
         if (owner.is_none() || is_mine) && wants_it {
             return Next::Claim;
@@ -226,7 +231,8 @@ impl Node {
             _ if wants_it => {
                 let losses = cluster.losses.min(limits::TAKE_OVER_LOSSES_MAX);
                 let share = (me.node.host.0 % 8) as u32 + 1;
-                limits::TAKE_OVER_AFTER + limits::TAKE_OVER_AFTER * losses * share / 4
+                let first = if has_ended { Duration::ZERO } else { limits::TAKE_OVER_AFTER };
+                first + limits::TAKE_OVER_AFTER * losses * share / 4
             }
             // An owner that is gone leaves writes undecided: that is seen to as well.
             Some(rank) if owner.is_some() || !is_whole => {

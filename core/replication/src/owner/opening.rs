@@ -129,7 +129,8 @@ impl Owner {
         };
         let now = self.now;
         let silent = base::Instant(now.0.saturating_sub(limits::RECONNECT.as_nanos() as u64));
-        let since = if change == super::LinkChange::Silent { silent } else { now };
+        let is_final = matches!(change, super::LinkChange::Silent | super::LinkChange::Ended);
+        let since = if is_final { silent } else { now };
         for at in self.all() {
             let member = self.member_mut(at);
             if member.node != node {
@@ -141,7 +142,10 @@ impl Owner {
                     let retry_at = if waits { retry_at } else { now };
                     member.link = Link::Down { since, retry_at };
                 }
-                Link::Down { .. } => {}
+                // It broke before it was known why.
+                Link::Down { since: before, retry_at } => {
+                    member.link = Link::Down { since: since.min(before), retry_at };
+                }
                 Link::Open | Link::Opening => {
                     member.down(since, now);
                     self.decide_anew(at.place);

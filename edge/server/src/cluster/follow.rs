@@ -9,9 +9,10 @@ use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
 use crate::failure::Failure;
 use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
 use ::cluster::{DiskState, NodeRecord};
-use base::DiskId;
+use base::{DiskId, NodeId};
 use replication::Roster;
 use replication::owner::{Committed, End, Event};
+use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -67,10 +68,7 @@ impl Cluster {
 
     /// Tells the engine which nodes there are.
     pub(super) fn tell_nodes(&self, view: &View) -> Result<(), EngineError> {
-        let address = |node: &NodeRecord| Some((node.id, node.peer_addresses.first()?.parse().ok()?));
-        let nodes =
-            view.hosts.values().flat_map(|known| &known.host.record.nodes).filter_map(address).collect();
-        self.engine.tell(Command::cluster(ClusterCommand::Nodes { nodes }))
+        self.engine.tell(Command::cluster(ClusterCommand::Nodes { nodes: nodes_of(view) }))
     }
 
     /// Tells the engine what a disk's record says.
@@ -336,4 +334,10 @@ impl Cluster {
             }
         }
     }
+}
+
+/// The nodes of all hosts, and where they listen.
+pub(super) fn nodes_of(view: &View) -> Vec<(NodeId, SocketAddr)> {
+    let address = |node: &NodeRecord| Some((node.id, node.peer_addresses.first()?.parse().ok()?));
+    view.hosts.values().flat_map(|known| &known.host.record.nodes).filter_map(address).collect()
 }

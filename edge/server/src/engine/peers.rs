@@ -308,6 +308,11 @@ impl Engine {
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
         connection.greet(hello.answer(&peers.me, &result));
         match result {
+            Ok(accepted) if hello.role == Role::ENDED => {
+                peers.end(key);
+                tracing::info!("the process of host {} has ended: its watcher says so", accepted.peer.host);
+                self.node.process_ended(now, accepted.peer, accepted.session, &mut self.outputs);
+            }
             Ok(accepted) => {
                 let (peer, session) = (accepted.peer, accepted.session);
                 let channel = Channel { side: Side::Acceptor, peer, session };

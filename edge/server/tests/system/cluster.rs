@@ -368,6 +368,28 @@ fn hosts_that_do_not_belong_here_are_refused_with_the_reason() {
 }
 
 #[test]
+fn the_end_of_a_process_is_told_by_its_watcher_and_a_pause_is_not() {
+    let cluster = Cluster::start(3);
+    let words = |host: &str| {
+        let log = std::fs::read_to_string(cluster.path(host).join("log")).expect("it logs");
+        log.matches("has ended: its watcher says so").count()
+    };
+    let is_silent = |host: &str| {
+        let hosts = cluster.json("a", &["host", "list"]);
+        let hosts = hosts.as_array().expect("hosts").iter();
+        hosts.clone().any(|one| one["name"] == host && one["is_reachable"] == false).then_some(())
+    };
+    cluster.order("pause", "c");
+    wait_for("host c is silent", SECONDS, || is_silent("c"));
+    cluster.order("kill", "b");
+    wait_for("host a hears of it", SECONDS, || (words("a") == 1).then_some(()));
+    cluster.order("go-on", "c");
+    // What was said while it stood still, it hears when it goes on.
+    wait_for("host c hears of it", SECONDS, || (words("c") == 1).then_some(()));
+    assert_eq!(words("a"), 1, "host c has not ended");
+}
+
+#[test]
 fn a_policy_that_the_hosts_cannot_meet_is_refused_with_the_way_out() {
     let cluster = Cluster::start(2);
     let refused =

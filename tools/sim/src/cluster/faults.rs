@@ -8,7 +8,7 @@ use base::NodeId;
 const TURNS: u64 = 40;
 
 /// How long a manager waits before it starts a guest elsewhere whose host it cannot reach.
-const RESTART_AFTER: u64 = 3000 * MS;
+pub(crate) const RESTART_AFTER: u64 = 3000 * MS;
 
 impl World {
     /// Draws the faults of one turn.
@@ -91,6 +91,7 @@ impl World {
         let until = self.now + self.random.below(6000 * MS);
         let one_way = self.random.chance(1, 4);
         self.cut_off(host, until, one_way);
+        self.late_words_arrive(host);
         if self.random.chance(1, 2) {
             self.hosts[host].cut_off_until = until;
         }
@@ -120,12 +121,13 @@ impl World {
         }
     }
 
-    /// A host reaches nobody, nor the directory, and goes on; its guests are started elsewhere soon.
-    pub(crate) fn isolate(&mut self, host: usize, until: u64) {
+    /// A host reaches nobody, nor the directory, and goes on; its guests are started elsewhere after a while.
+    pub(crate) fn isolate(&mut self, host: usize, until: u64, guests_leave_after: u64) {
         self.cut_off(host, until, false);
+        self.late_words_arrive(host);
         self.hosts[host].cut_off_until = until;
         self.say(|| format!("host {host} is isolated until {}", until / MS));
-        self.later(RESTART_AFTER / 3, Event::Restart { host });
+        self.later(guests_leave_after, Event::Restart { host });
     }
 
     fn reset_connection(&mut self) {
@@ -144,6 +146,11 @@ impl World {
     fn move_guest(&mut self) {
         let guest = self.random.below(self.guests.len() as u64) as usize;
         let to = self.random.below(self.hosts.len() as u64) as usize;
+        self.move_guest_to(guest, to);
+    }
+
+    /// A guest moves, unless it does already or its host is not there.
+    pub(crate) fn move_guest_to(&mut self, guest: usize, to: usize) {
         if to == self.guests[guest].host
             || self.hosts[to].node.is_none()
             || self.guests[guest].moving_to.is_some()

@@ -166,6 +166,25 @@ impl Plan {
         }
     }
 
+    /// One disk, no fault but that processes are killed; for the scene of the late word.
+    pub fn late_words() -> Plan {
+        Plan {
+            hosts: 3,
+            copies: 2,
+            places: 1,
+            disks: 1,
+            extents: 48,
+            faulty_ns: 20_000 * MS,
+            network_ns: MS / 4,
+            device_ns: MS / 2,
+            directory_ns: 5 * MS,
+            think_ns: 2 * MS,
+            depth: 4,
+            kills: 300,
+            ..Plan::default()
+        }
+    }
+
     /// Draws whether one of the scenes is played: each in some seeds only, in most of them none.
     pub fn stage(&mut self, random: &mut Random) {
         match random.below(8) {

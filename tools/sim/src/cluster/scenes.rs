@@ -11,6 +11,9 @@
 //!   another is not, a component of the ready place begins a new session. If it is not told the first watermark in it, it
 //!   takes no watermark of that session for its own, but forgets what they cover; after more changes than it remembers
 //!   besides, with no pause between, it looks like one that has lost them when its next session begins.
+//! - *A late word* (what is said of a process that ended counts for that process alone). A host's process was killed and is
+//!   back, and owns disks. The host is isolated, and goes on reading by what it was granted, when the others hear that its
+//!   former process has ended, and its guests are started elsewhere (`watchers`).
 
 use super::plan::MS;
 use super::world::{Event, World};
@@ -22,6 +25,9 @@ use std::collections::BTreeMap;
 /// How often an owner that opens its disk is looked at.
 const LOOK_EVERY: u64 = 5 * MS;
 
+/// How long a host is isolated: longer than what it was granted lasts.
+const ISOLATED_NS: u64 = 3000 * MS;
+
 /// What happens in a scene.
 #[derive(Debug)]
 pub(crate) enum SceneEvent {
@@ -31,6 +37,8 @@ pub(crate) enum SceneEvent {
     Break { one: NodeId, other: NodeId },
     /// The process of a host is killed, if it is still the same.
     Kill { host: usize, incarnation: u64 },
+    /// A host is isolated, if its process is still the same.
+    Isolate { host: usize, incarnation: u64 },
 }
 
 impl World {
@@ -47,7 +55,10 @@ impl World {
                 let with_power = self.random.chance(1, 2);
                 self.kill(host, with_power);
             }
-            SceneEvent::Kill { .. } => {}
+            SceneEvent::Isolate { host, incarnation } if self.hosts[host].incarnation == incarnation => {
+                self.isolate(host, self.now + ISOLATED_NS, 600 * MS);
+            }
+            SceneEvent::Kill { .. } | SceneEvent::Isolate { .. } => {}
         }
     }
 

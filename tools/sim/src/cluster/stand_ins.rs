@@ -6,6 +6,7 @@
 //! are decided to be void by a read of everything; it comes back for a moment and begins to be brought up to date before;
 //! the others are not dead but isolated, and their owner goes on to read.
 
+use super::faults::RESTART_AFTER;
 use super::members::PLACE_MEMBERS_MAX;
 use super::plan::MS;
 use super::world::{Event, World};
@@ -269,7 +270,7 @@ impl World {
         let cuts = !self.plan.is_plain && self.random.chance(1, 2);
         for host in lost {
             match cuts {
-                true => self.isolate(host, until),
+                true => self.isolate(host, until, RESTART_AFTER / 3),
                 false => self.take_down(host, until),
             }
         }

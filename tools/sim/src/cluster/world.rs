@@ -8,6 +8,7 @@ use super::network::Network;
 use super::plan::{MS, Plan};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
+use super::watchers::{LastWord, Watchers};
 use crate::device::joined;
 use base::checksum::crc32c;
 use base::request::Outcome;
@@ -185,6 +186,7 @@ pub(crate) enum Event {
     Member(MemberEvent),
     Scene(SceneEvent),
     StandIn(StandInEvent),
+    Word(LastWord),
     Fault,
     Restart {
         host: usize,
@@ -252,6 +254,8 @@ pub struct World {
     pub(crate) members: Members,
     /// Components that stand in for others.
     pub(crate) stand_ins: StandIns,
+    /// Who says that a process has ended.
+    pub(crate) watchers: Watchers,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -264,7 +268,9 @@ impl World {
         let mut plan = Plan::draw(&mut random);
         plan.stage(&mut Random::new(seed ^ SCENES));
         plan.stand_in(&mut Random::new(seed ^ STAND_INS));
-        World::with_plan(plan, random, mutant)
+        let mut world = World::with_plan(plan, random, mutant);
+        world.watchers = Watchers::draw(seed);
+        world
     }
 
     /// The world of a plan; what it leaves open is drawn.
@@ -315,6 +321,7 @@ impl World {
             inspected: BTreeMap::new(),
             members: Members::default(),
             stand_ins: StandIns::default(),
+            watchers: Watchers::default(),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -425,6 +432,7 @@ impl World {
                 Some(self.index_of(if *at_acceptor { *to } else { *from }))
             }
             Event::Guest { guest } => Some(self.guests[*guest].host),
+            Event::Word(word) => Some(self.index_of(word.to)),
             Event::Member(event) => event.host(),
             Event::Commit { .. }
             | Event::Fetch { .. }
@@ -496,6 +504,7 @@ impl World {
             Event::Scene(event) => self.scene_event(event),
             Event::StandIn(event) => self.stand_in_event(event),
             Event::Fault => self.fault_turn(),
+            Event::Word(word) => self.word_arrives(word),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
         }
@@ -684,6 +693,7 @@ impl World {
         let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);
+        self.isolate_after_word(host);
         for guest in 0..self.guests.len() {
             if self.guests[guest].host == host && self.has_load {
                 self.use_disk(guest, true);
@@ -696,6 +706,9 @@ impl World {
     pub(crate) fn kill(&mut self, host: usize, with_power: bool) {
         if self.hosts[host].node.take().is_none() {
             return;
+        }
+        if !with_power {
+            self.watcher_sees_end(host);
         }
         self.say(|| format!("host {host} {}", if with_power { "loses power" } else { "is killed" }));
         let id = self.hosts[host].id;

@@ -1,7 +1,7 @@
 //! `kill`: the process of a host dies and is started again, under load.
 
 use super::owned_elsewhere;
-use crate::bench::{Bench, DISK, Fault, KILL_LIMIT_MS, OWNER_LIMIT_MS, Plan, Settings, WARM_UP};
+use crate::bench::{Bench, DISK, Fault, KILL_LIMIT_MS, Plan, Settings, WARM_UP};
 use crate::failure::Failure;
 use crate::fio::Fio;
 use crate::report::Report;
@@ -49,7 +49,7 @@ fn owner(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     let load = bench.attach_load(&user)?;
     sleep(WARM_UP);
     anchor.may_break();
-    kill_one(bench, "kill owner", &owner, (OWNER_LIMIT_MS, OWNER_GONE), &load)?;
+    kill_one(bench, "kill owner", &owner, (KILL_LIMIT_MS, OWNER_GONE), &load)?;
     bench.abandon(anchor);
     bench.stop(load)?;
     bench.read_back(&owner)
