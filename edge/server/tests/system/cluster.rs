@@ -383,7 +383,7 @@ fn the_end_of_a_process_is_told_by_its_watcher_and_a_pause_is_not() {
     wait_for("host c is silent", SECONDS, || is_silent("c"));
     cluster.order("kill", "b");
     wait_for("host a hears of it", SECONDS, || (words("a") == 1).then_some(()));
-    cluster.order("go-on", "c");
+    cluster.order("start", "c");
     // What was said while it stood still, it hears when it goes on.
     wait_for("host c hears of it", SECONDS, || (words("c") == 1).then_some(()));
     assert_eq!(words("a"), 1, "host c has not ended");

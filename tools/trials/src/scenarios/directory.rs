@@ -4,6 +4,7 @@ use crate::apart::MEMBERS;
 use crate::bench::{Bench, DISK, Fault, Plan, Settings, WARM_UP};
 use crate::cluster::wait_for;
 use crate::failure::Failure;
+use crate::fio::Fio;
 use crate::report::Report;
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,6 +13,12 @@ use std::time::Duration;
 const UNFELT_LIMIT_MS: f64 = 250.0;
 /// How long it is away, if nothing else was asked for: longer than leases and watches last.
 const AWAY: Duration = Duration::from_secs(15);
+/// Between the end of the directory and that of a component's host: all have noticed the one.
+const MISSED: Duration = Duration::from_secs(3);
+/// Bytes of a disk that a victim does not hold.
+const SPARED_BYTES: u64 = 64 << 20;
+/// Disks that are made to find one.
+const SPARED_TRIES: usize = 8;
 /// How long after its return nothing may be felt either.
 const AFTER: Duration = Duration::from_secs(3);
 
@@ -25,7 +32,9 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
         (0..bench.rounds("member killed", 20)).try_for_each(|round| member(bench, round))?;
         (0..bench.rounds("all members killed", 5)).try_for_each(|_| all(bench))?;
         (0..bench.rounds("cut off from all members", 5)).try_for_each(|_| parted(bench))?;
-        (0..bench.rounds("wiped, and brought back", 5)).try_for_each(|_| wiped(bench))
+        (0..bench.rounds("wiped, and brought back", 5)).try_for_each(|_| wiped(bench))?;
+        let rounds = bench.rounds("component dies meanwhile", 5);
+        if rounds > 0 { component(bench, rounds) } else { Ok(()) }
     }))
 }
 
@@ -112,7 +121,71 @@ fn wiped(bench: &mut Bench) -> Result<(), Failure> {
     unfelt(bench, "wiped, and brought back", strike, start_all)
 }
 
+/// A component's host dies while nobody can record that. The disks that it holds wait, and their hosts say why; others go on;
+/// when the directory is back all do, still without that host.
+fn component(bench: &mut Bench, rounds: usize) -> Result<(), Failure> {
+    let (user, victim) = (bench.disk.holders()[0].clone(), bench.disk.holders()[1].clone());
+    let spared = spared_disk(bench, &victim)?;
+    let pause = away(bench);
+    for _ in 0..rounds {
+        let load = bench.attach_load(&user)?;
+        bench.cluster.wait_for_owner(DISK, &user)?;
+        let fio =
+            Fio::start(&bench.cluster.uri(&user, &spared), SPARED_BYTES, (WARM_UP + pause).as_secs() + 2)?;
+        sleep(WARM_UP);
+        let strike = |bench: &mut Bench| {
+            bench.cluster.apart()?.kill_members(&MEMBERS)?;
+            sleep(MISSED);
+            bench.cluster.kill(std::slice::from_ref(&victim))?;
+            sleep(pause);
+            let said = bench.cluster.directory_trouble(&user)?;
+            bench.report.notes.push(format!("host {user} said: {said}"));
+            start_all(bench)?;
+            load.catch_up()
+        };
+        let fault =
+            Fault { name: "component dies meanwhile", hosts: std::slice::from_ref(&victim), limit_ms: None };
+        let mend = |bench: &mut Bench| {
+            bench.cluster.start_host(&victim)?;
+            bench.cluster.wait_for_directory()
+        };
+        bench.round(&fault, &[&load], strike, mend)?;
+        bench.stop(load)?;
+        bench.read_back(&user)?;
+        let seen = fio.finish()?;
+        bench.report.notes.push(format!(
+            "a disk that it does not hold: {} writes and {} reads verified by fio, longest {:.0} ms",
+            seen.writes, seen.reads, seen.longest_ms
+        ));
+        if seen.longest_ms > UNFELT_LIMIT_MS {
+            return Err(Failure::Refused(format!(
+                "a disk that host {victim} does not hold stood still for {:.0} ms",
+                seen.longest_ms
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A disk of which a host holds nothing.
+fn spared_disk(bench: &mut Bench, victim: &String) -> Result<String, Failure> {
+    for number in 0..SPARED_TRIES {
+        let name = format!("spared-{number}");
+        let disk = bench.cluster.create_disk(&name, SPARED_BYTES, "default,stripes=1")?;
+        if !disk.holders().contains(victim) {
+            return Ok(name);
+        }
+    }
+    Err(Failure::Refused(format!("each of {SPARED_TRIES} disks has a copy on host {victim}")))
+}
+
 impl crate::cluster::Cluster {
+    /// What a host says of the directory that it cannot reach.
+    fn directory_trouble(&self, host: &str) -> Result<String, Failure> {
+        let away = self.local(host)?.directory_away;
+        away.ok_or_else(|| Failure::Refused(format!("host {host} does not say that the directory is away")))
+    }
+
     /// Waits until all hosts say that the directory answers.
     fn wait_for_directory(&self) -> Result<(), Failure> {
         wait_for("the directory answers all hosts", || {
