@@ -131,7 +131,9 @@ fn component(bench: &mut Bench, rounds: usize) -> Result<(), Failure> {
         let load = bench.attach_load(&user)?;
         bench.cluster.wait_for_owner(DISK, &user)?;
         let fio =
-            Fio::start(&bench.cluster.uri(&user, &spared), SPARED_BYTES, (WARM_UP + pause).as_secs() + 2)?;
+            Fio::start(&bench.cluster.uri(&user, &spared), SPARED_BYTES, (MISSED + pause).as_secs() + 3)?;
+        // Who owns a disk is recorded: until then it waits for the directory, too.
+        bench.cluster.wait_for_owner(&spared, &user)?;
         sleep(WARM_UP);
         let strike = |bench: &mut Bench| {
             bench.cluster.apart()?.kill_members(&MEMBERS)?;
