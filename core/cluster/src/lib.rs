@@ -27,7 +27,10 @@ pub use device::{DeviceRecord, DeviceState};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
-pub use health::{Code, Directory, Finding, Severity, Subject, Surroundings, findings};
+pub use health::{
+    Code, Directory, Finding, Group, Holder, Lifespan, Severity, Silence, Subject, Surroundings, findings,
+    silenced,
+};
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
