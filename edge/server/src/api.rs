@@ -49,6 +49,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::remove_host))
         .routes(routes!(handlers::begin_maintenance, handlers::end_maintenance))
         .routes(routes!(handlers::health))
+        .routes(routes!(handlers::silences, handlers::silence, handlers::unsilence))
         .routes(routes!(handlers::local))
         .routes(routes!(handlers::settings, handlers::change_settings))
         .routes(routes!(handlers::balance))

@@ -7,6 +7,7 @@ mod attach;
 mod cluster;
 mod devices;
 mod disks;
+mod health;
 mod hosts;
 mod measure;
 mod members;
@@ -85,7 +86,7 @@ pub enum Command {
     /// Get your certificate with a token.
     Login(members::LoginOptions),
     /// What is wrong, and what to do about it. Exit code 1 if something needs attention.
-    Health,
+    Health(health::HealthOptions),
     /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
     Status,
     /// What happened to the disks that the host owned.
@@ -261,7 +262,7 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
             let folder = shell.identity.clone();
             members::login(shell, &options, folder).await
         }
-        Command::Health => cluster::health(shell).await,
+        Command::Health(options) => health::run(shell, options).await,
         Command::Status => devices::status(shell).await,
         Command::Events => hosts::events(shell).await,
         Command::Host(HostOptions { command: Some(command), .. }) => hosts::run(shell, command).await,
@@ -328,11 +329,12 @@ fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
-/// For clap: `90`, `60s`, `5m`, `1h` in seconds.
+/// For clap: `90`, `60s`, `5m`, `1h`, `7d` in seconds.
 fn seconds(text: &str) -> Result<u64, String> {
-    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) if text.ends_with('m') => (number, 60),
         Some(number) if text.ends_with('h') => (number, 3600),
+        Some(number) if text.ends_with('d') => (number, 86_400),
         Some(number) => (number, 1),
         None => (text, 1),
     };
@@ -340,5 +342,5 @@ fn seconds(text: &str) -> Result<u64, String> {
     value
         .and_then(|value| value.checked_mul(factor))
         .filter(|value| *value > 0)
-        .ok_or_else(|| format!("`{text}` is not a time: `60s`, `5m` and `1h` are"))
+        .ok_or_else(|| format!("`{text}` is not a time: `60s`, `5m`, `1h` and `7d` are"))
 }

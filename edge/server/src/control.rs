@@ -10,6 +10,7 @@ mod disks;
 mod health;
 mod members;
 mod policies;
+mod silences;
 pub mod start;
 #[cfg(test)]
 mod tests;

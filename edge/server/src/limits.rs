@@ -98,3 +98,9 @@ pub const TOKENS_MAX: usize = 1000;
 pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
 /// How long a join token is good for if nothing else is said.
 pub const TOKEN_LIFETIME: Duration = Duration::from_secs(3600);
+/// Silences of findings that are set at once; another is refused. More would hide what goes on.
+pub const SILENCES_MAX: usize = 256;
+/// How long findings can be silenced: long enough to wait for a spare part.
+pub const SILENCE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Longest text that people give as a reason, or as the name of what something is about: a few lines.
+pub const REASON_LENGTH_MAX: usize = 1024;

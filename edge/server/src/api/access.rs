@@ -28,6 +28,27 @@ pub enum Caller {
     },
 }
 
+tokio::task_local! {
+    /// Who asks for what this task does.
+    static WHO: String;
+}
+
+/// Who asks for what is being done, for records and events: `operator ann`; the host itself where nobody asked.
+pub fn who_asks() -> String {
+    WHO.try_with(Clone::clone).unwrap_or_else(|_| "the host itself".to_owned())
+}
+
+impl Caller {
+    fn text(&self) -> String {
+        match self {
+            Caller::Local => "somebody on the host".to_owned(),
+            Caller::Nobody => "somebody without a certificate".to_owned(),
+            Caller::Known { identity: Identity::Host { name, .. }, .. } => format!("host {name}"),
+            Caller::Known { identity: Identity::Person { name, role, .. }, .. } => format!("{role} {name}"),
+        }
+    }
+}
+
 /// What a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -45,7 +66,10 @@ pub fn need(method: &Method, path: &str) -> Need {
         return Need::Token;
     }
     Need::Right(match *method {
+        _ if is_below("/api/v1/support") => Action::Operate,
         Method::GET | Method::HEAD => Action::See,
+        _ if path == "/api/v1/what-if" => Action::See,
+        _ if is_below("/api/v1/health/silences") => Action::Operate,
         _ if is_below("/api/v1/disks") || is_below("/api/v1/policies") => Action::ChangeDisk,
         _ if path == "/api/v1/certificates/host" => Action::ActAsHost,
         _ if ["/api/v1/tokens", "/api/v1/people", "/api/v1/authorities", "/api/v1/certificates"]
@@ -67,8 +91,9 @@ pub async fn admit(
 ) -> Response {
     match check(&control, &caller, need(request.method(), request.uri().path())) {
         Ok(()) => {
+            let who = caller.text();
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            WHO.scope(who, next.run(request)).await
         }
         Err(failure) => failure.into_response(),
     }
@@ -107,6 +132,7 @@ mod tests {
             "/metrics",
             "/api/v1/openapi.json",
             "/api/v1/tokens",
+            "/api/v1/health/silences",
             "/anything",
         ];
         for path in see {
@@ -118,6 +144,12 @@ mod tests {
             (Method::PATCH, "/api/v1/disks/a", Action::ChangeDisk),
             (Method::POST, "/api/v1/policies", Action::ChangeDisk),
             (Method::POST, "/api/v1/diskset", Action::ChangeCluster),
+            (Method::POST, "/api/v1/what-if", Action::See),
+            (Method::POST, "/api/v1/health/silences", Action::Operate),
+            (Method::DELETE, "/api/v1/health/silences", Action::Operate),
+            (Method::GET, "/api/v1/support", Action::Operate),
+            (Method::GET, "/api/v1/support/hosts/a", Action::Operate),
+            (Method::GET, "/api/v1/supporters", Action::See),
             (Method::POST, "/api/v1/devices", Action::ChangeCluster),
             (Method::DELETE, "/api/v1/hosts/a", Action::ChangeCluster),
             (Method::PATCH, "/api/v1/cluster/settings", Action::ChangeCluster),

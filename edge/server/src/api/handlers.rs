@@ -5,8 +5,8 @@ use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
     CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
     DiskSummary, DiskView, EventView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer,
-    JoinRequest, LocalView, MaintenanceView, MakeToken, PolicyView, RemovedDevice, RemovedHost, Since,
-    TokenView, TopView,
+    JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView, RemovedDevice,
+    RemovedHost, SilenceView, Since, TokenView, TopView,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -64,6 +64,28 @@ pub async fn balance(State(control): Shared) -> Answer<BalanceView> {
 #[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = HealthView), (status = "default", body = Failure)))]
 pub async fn health(State(control): Shared) -> Answer<HealthView> {
     control.health().await.map(Json)
+}
+
+/// What people do not want to be told again for a while.
+#[utoipa::path(get, path = "/api/v1/health/silences", responses((status = 200, body = Vec<SilenceView>), (status = "default", body = Failure)))]
+pub async fn silences(State(control): Shared) -> Answer<Vec<SilenceView>> {
+    Ok(Json(control.silences()))
+}
+
+/// Silences findings for a while: they are told apart, and do not count.
+#[utoipa::path(post, path = "/api/v1/health/silences", request_body = MakeSilence, responses((status = 201, body = SilenceView), (status = "default", body = Failure)))]
+pub async fn silence(State(control): Shared, Input(request): Input<MakeSilence>) -> Created<SilenceView> {
+    Ok((StatusCode::CREATED, Json(control.silence(request).await?)))
+}
+
+/// Ends a silence.
+#[utoipa::path(delete, path = "/api/v1/health/silences", params(NamedSilence), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn unsilence(
+    State(control): Shared,
+    Options(named): Options<NamedSilence>,
+) -> Result<StatusCode, Failure> {
+    control.unsilence(&named).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Begins to service a host, or tells what that would do.

@@ -4,12 +4,14 @@
 //! later versions; requests refuse fields that they do not know.
 
 mod care;
+mod health;
 mod members;
 
 pub use care::{
-    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FindingView, FullnessView,
-    HealthView, MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
+    MaintenanceView, RemovedHost, TouchedView,
 };
+pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
     JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,

@@ -181,13 +181,18 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
 
 /// Where a disk is in the API.
 pub fn path(name: &str) -> String {
+    format!("/api/v1/disks/{}", escaped(name))
+}
+
+/// A name as it stands in an address.
+pub fn escaped(name: &str) -> String {
     // Names and ids need no escapes; anything else is refused by the host, which must be able to read it.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let escaped = name.bytes().map(|byte| match plain(byte) {
         true => char::from(byte).to_string(),
         false => format!("%{byte:02X}"),
     });
-    format!("/api/v1/disks/{}", escaped.collect::<String>())
+    escaped.collect()
 }
 
 async fn resize(

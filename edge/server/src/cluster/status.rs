@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Condition, Directory, DiskRecord, Finding, Liveness, Maintenance, Reason, Subject, Surroundings,
-    condition, explain_disk, findings, progress,
+    Absence, Condition, Directory, DiskRecord, Finding, Holder, Lifespan, Liveness, Maintenance, Reason,
+    Subject, Surroundings, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -98,6 +98,7 @@ impl Cluster {
     pub async fn findings(&self, state: &ClusterState) -> Vec<(Finding, String)> {
         self.refresh(state);
         self.refresh_sizes(state, false).await;
+        let certificates = self.lifespans();
         let keeper = self.keeper();
         let directory = match keeper.away_since {
             None => Directory::Reachable,
@@ -108,6 +109,7 @@ impl Cluster {
             directory,
             repairs: &keeper.repairs,
             balancer: &keeper.balancer,
+            certificates: &certificates,
         };
         let found = findings(&keeper.facts, &around);
         let named = found.into_iter().map(|one| {
@@ -115,6 +117,31 @@ impl Cluster {
             (one, name)
         });
         named.collect()
+    }
+}
+
+impl Cluster {
+    /// The certificates of hosts and authorities, as records tell of them.
+    pub fn lifespans(&self) -> Vec<Lifespan> {
+        let view = self.view();
+        let hosts = view.hosts.values().filter_map(|known| {
+            let told = known.host.certificate.as_ref()?;
+            Some(Lifespan {
+                holder: Holder::Host(known.host.record.id),
+                issued: base::Instant(told.issued_ns),
+                ends: base::Instant(told.expires_ns),
+            })
+        });
+        let authorities = view.believed.authorities.iter().flat_map(|(_, record)| &record.authorities);
+        let authorities = authorities.filter_map(|one| {
+            let read = trust::Certificate::from_pem(&one.certificate).ok()?;
+            Some(Lifespan {
+                holder: Holder::Authority(read.fingerprint().to_string()),
+                issued: base::Instant(read.issued_ns()),
+                ends: base::Instant(trust::nanoseconds(read.not_after)),
+            })
+        });
+        hosts.chain(authorities).collect()
     }
 }
 

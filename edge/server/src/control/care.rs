@@ -2,13 +2,13 @@
 
 use super::Control;
 use crate::api::types::{
-    BalanceView, BeginMaintenance, ChangeSettings, FateView, FindingView, FullnessView, HealthView,
-    MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, FateView, FullnessView, MaintenanceMode, MaintenanceView,
+    RemovedHost, TouchedView,
 };
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::failure::Failure;
 use ::cluster::limits::REPLACEMENTS_MAX;
-use ::cluster::{Assessment, Fate, Finding, Maintenance, Mode, Severity};
+use ::cluster::{Assessment, Fate, Maintenance, Mode};
 
 /// Longest repair delay: a year. Whoever wants no repairs says so by placing no copies.
 const REPAIR_DELAY_SECONDS_MAX: u64 = 365 * 24 * 3600;
@@ -42,20 +42,6 @@ impl Control {
                 check_settings(&settings).map(|()| settings)
             })
             .await
-    }
-
-    /// What is wrong with the cluster, or with this host if it stands alone.
-    ///
-    /// # Errors
-    /// When the engine is gone.
-    pub async fn health(&self) -> Result<HealthView, Failure> {
-        let found = match &self.cluster {
-            Some(cluster) => cluster.findings(&cluster.state().await?).await,
-            None => self.findings_alone().await?,
-        };
-        let is_well = found.iter().all(|(finding, _)| finding.severity == Severity::Notice);
-        let findings = found.into_iter().map(|(finding, subject)| finding_view(finding, subject));
-        Ok(HealthView { is_well, findings: findings.collect() })
     }
 
     /// Begins to service a host, or tells what that would do.
@@ -162,21 +148,6 @@ fn mode_of(mode: MaintenanceMode) -> Mode {
         MaintenanceMode::EnsureAccessibility => Mode::EnsureAccessibility,
         MaintenanceMode::FullEvacuation => Mode::FullEvacuation,
         MaintenanceMode::None => Mode::NoAction,
-    }
-}
-
-fn finding_view(finding: Finding, subject: String) -> FindingView {
-    FindingView {
-        code: finding.code.as_str().to_owned(),
-        severity: match finding.severity {
-            Severity::Critical => "critical",
-            Severity::Warning => "warning",
-            Severity::Notice => "notice",
-        }
-        .to_owned(),
-        subject,
-        cause: finding.cause,
-        remedy: finding.remedy,
     }
 }
 

@@ -29,6 +29,7 @@ impl Control {
             directory: Directory::Reachable,
             repairs: &Repairs::default(),
             balancer: &Balancer::default(),
+            certificates: &[],
         };
         let mut found = findings(&view, &around);
         for entry in records.disks.values().filter(|entry| entry.state == State::Active) {
