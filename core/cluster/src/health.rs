@@ -8,6 +8,7 @@ mod code;
 mod disks;
 mod hosts;
 mod silence;
+mod watch;
 
 use crate::balance::Balancer;
 use crate::limits::CLOCK_SKEW_MAX;
@@ -20,7 +21,8 @@ use std::time::Duration;
 
 pub use certificates::{Holder, Lifespan};
 pub use code::{Code, Group};
-pub use silence::{Silence, silenced};
+pub use silence::{Silence, is_about, silenced};
+pub use watch::{Turn, Watch};
 
 /// How bad a finding is; the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -73,6 +73,9 @@ pub const AUTHORITY_CRITICAL: u32 = 3;
 /// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
 pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
 
+/// Rounds of decisions that a forecast goes through. A loss takes four; evening devices out takes one for each set of moves.
+pub const FORECAST_ROUNDS_MAX: usize = 1000;
+
 /// Things that one sentence names before it says how many more there are.
 pub const NAMED_MAX: usize = 4;
 

@@ -35,7 +35,7 @@ pub fn silenced(
 
 /// Whether people mean the subject `name` by `about`: `disk web`, or `web` alone; of `device /dev/sdb of host a` also
 /// `/dev/sdb`.
-fn is_about(name: &str, about: &str) -> bool {
+pub fn is_about(name: &str, about: &str) -> bool {
     let bare = name.split_once(' ').map_or(name, |(_, bare)| bare);
     let own = bare.split_once(" of host ").map_or(bare, |(own, _)| own);
     [name, bare, own].contains(&about)
