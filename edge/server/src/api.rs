@@ -54,6 +54,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::settings, handlers::change_settings))
         .routes(routes!(handlers::balance))
         .routes(routes!(handlers::events))
+        .routes(routes!(handlers::all_events))
         .routes(routes!(handlers::devices, handlers::add_devices))
         .routes(routes!(handlers::remove_device))
         .routes(routes!(handlers::disks, handlers::create_disk))

@@ -7,6 +7,7 @@ mod attach;
 mod cluster;
 mod devices;
 mod disks;
+mod events;
 mod health;
 mod hosts;
 mod measure;
@@ -20,7 +21,7 @@ mod transfer;
 
 pub use measure::measure;
 
-pub use disks::{histograms_text, path as disks_path};
+pub use disks::{escaped, histograms_text, path as disks_path};
 pub use text::table;
 pub use transfer::import_image;
 
@@ -89,8 +90,8 @@ pub enum Command {
     Health(health::HealthOptions),
     /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
     Status,
-    /// What happened to the disks that the host owned.
-    Events,
+    /// What happened, on all hosts: when, of which kind, to what, and why.
+    Events(events::EventOptions),
     /// What every disk does now.
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.
@@ -172,11 +173,25 @@ impl Shell<'_> {
     /// When the output is closed.
     pub fn show<T: Serialize>(&mut self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
         let shown = match self.json {
-            true => {
-                serde_json::to_string_pretty(answer).map_err(|error| Failure::failed("write JSON", error))?
-            }
-            false => text(answer),
+            true => serde_json::to_string_pretty(answer),
+            false => Ok(text(answer)),
         };
+        self.print(&shown.map_err(|error| Failure::failed("write JSON", error))?)
+    }
+
+    /// Shows one of many: as JSON on a line of its own, or as `text` makes it.
+    ///
+    /// # Errors
+    /// When the output is closed.
+    pub fn line<T: Serialize>(&mut self, one: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        let shown = match self.json {
+            true => serde_json::to_string(one),
+            false => Ok(text(one)),
+        };
+        self.print(&shown.map_err(|error| Failure::failed("write JSON", error))?)
+    }
+
+    fn print(&mut self, shown: &str) -> Result<(), Failure> {
         match writeln!(self.out, "{}", shown.trim_end()) {
             // The reader has seen enough, as `head` does.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -264,7 +279,7 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         }
         Command::Health(options) => health::run(shell, options).await,
         Command::Status => devices::status(shell).await,
-        Command::Events => hosts::events(shell).await,
+        Command::Events(options) => events::run(shell, options).await,
         Command::Host(HostOptions { command: Some(command), .. }) => hosts::run(shell, command).await,
         Command::Demo(DemoOptions { command: Some(DemoCommand::Host(options)), .. }) => {
             hosts::order(shell, &options).await

@@ -5,7 +5,6 @@
 
 mod change;
 mod disks;
-mod events;
 mod follow;
 mod gather;
 mod hosts;
@@ -17,7 +16,6 @@ mod settings;
 mod status;
 mod view;
 
-pub use events::EventLog;
 pub use gather::{Locals, used_bytes_of};
 pub use status::{HostCondition, subject_name};
 pub use view::View;
@@ -31,6 +29,7 @@ use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
 };
+use crate::events::EventLog;
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::security::Security;
@@ -54,8 +53,8 @@ pub struct Cluster {
     pub incarnation: u64,
     /// Where other hosts connect to this one's nodes.
     pub peers: Vec<SocketAddr>,
-    /// What happened to the disks that this host owned.
-    pub events: EventLog,
+    /// What happened here.
+    pub events: Arc<EventLog>,
     directory: Shared,
     /// This host's certificate; nothing in a cluster whose hosts have none.
     security: Option<Arc<Security>>,
@@ -156,6 +155,7 @@ impl Cluster {
         settings: &ClusterConfig,
         own: &Directory,
         engine: EngineHandle,
+        events: Arc<EventLog>,
     ) -> Result<(Arc<Cluster>, UnboundedReceiver<Notice>), Failure> {
         let me = own.host;
         let incarnation = own.next_incarnation()?;
@@ -176,7 +176,7 @@ impl Cluster {
             me,
             incarnation,
             peers,
-            events: EventLog::default(),
+            events,
             directory: found.directory,
             security: found.security,
             engine,

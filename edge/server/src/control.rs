@@ -7,6 +7,7 @@ mod care;
 mod cluster;
 mod devices;
 mod disks;
+mod events;
 mod health;
 mod members;
 mod policies;
@@ -20,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::directory::{Directory, Records};
 use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
+use crate::events::{EventLog, Kind};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
 use crate::security::Security;
@@ -40,6 +42,8 @@ pub struct Control {
     directory: Directory,
     /// On a host among others.
     pub cluster: Option<Arc<Cluster>>,
+    /// What happened here.
+    pub events: Arc<EventLog>,
     /// This host's certificate, if it has one.
     pub security: Option<Arc<Security>>,
     sampler: Arc<Sampler>,
@@ -110,6 +114,7 @@ impl Control {
 
     /// Stops the engine: no new requests, those under way are finished, the devices are left clean.
     pub async fn stop(&self) {
+        self.events.here(Kind::HostStopping, "it was told to end");
         if self.engine.call(|answer| Command::Stop { answer }).await.is_err() {
             tracing::warn!("the storage engine had stopped before it was asked to");
         }

@@ -68,8 +68,14 @@ pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
 pub const SIZE_POLL: Duration = Duration::from_millis(100);
 /// How long what hosts told of their components' sizes counts.
 pub const SIZES_LIFE: Duration = Duration::from_secs(10);
-/// Events of disks that a host keeps; the oldest go first.
-pub const EVENTS_KEPT: usize = 1000;
+/// Events that a host has in memory; the oldest go first. Some megabytes, and weeks of a cluster that is well.
+pub const EVENTS_KEPT: usize = 10_000;
+/// Events of one answer where no other number is asked for.
+pub const EVENTS_ANSWERED: usize = 1000;
+/// Bytes of each of the two files that a host keeps its events in: some ten thousand of them.
+pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
+/// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
+pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 /// How long the deletion of a disk waits for the other hosts; they finish it all the same.
 pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long a change waits that another one came before.

@@ -4,6 +4,7 @@
 //! rights of roles and hosts are `trust`'s.
 
 use crate::control::Control;
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::Method;
@@ -33,9 +34,9 @@ tokio::task_local! {
     static WHO: String;
 }
 
-/// Who asks for what is being done, for records and events: `operator ann`; the host itself where nobody asked.
-pub fn who_asks() -> String {
-    WHO.try_with(Clone::clone).unwrap_or_else(|_| "the host itself".to_owned())
+/// Who asked for what is being done, for records and events: `operator ann`; nothing where the host does it by itself.
+pub fn asked_by() -> Option<String> {
+    WHO.try_with(Clone::clone).ok()
 }
 
 impl Caller {
@@ -89,11 +90,20 @@ pub async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match check(&control, &caller, need(request.method(), request.uri().path())) {
+    let needed = need(request.method(), request.uri().path());
+    match check(&control, &caller, needed) {
         Ok(()) => {
             let who = caller.text();
+            let asked = format!("{} {}", request.method(), request.uri().path());
             request.extensions_mut().insert(caller);
-            WHO.scope(who, next.run(request)).await
+            WHO.scope(who, async {
+                let answer = next.run(request).await;
+                if needed == Need::Right(Action::GiveCertificates) && answer.status().is_success() {
+                    control.events.other(Kind::CertificatesChanged, "cluster", asked);
+                }
+                answer
+            })
+            .await
         }
         Err(failure) => failure.into_response(),
     }

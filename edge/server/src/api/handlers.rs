@@ -4,9 +4,9 @@ use super::access::Caller;
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
     CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
-    DiskSummary, DiskView, EventView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer,
-    JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView, RemovedDevice,
-    RemovedHost, SilenceView, Since, TokenView, TopView,
+    DiskSummary, DiskView, EventQuery, EventView, EventsView, HealthView, HistogramsView, HostSummary,
+    HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence,
+    PolicyView, RemovedDevice, RemovedHost, SilenceView, Since, TokenView, TopView,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -118,10 +118,16 @@ pub async fn remove_host(
     control.remove_host(&name, confirm.confirm.as_deref()).await.map(Json)
 }
 
-/// What happened to the disks that this host owned, oldest first.
-#[utoipa::path(get, path = "/api/v1/events", responses((status = 200, body = Vec<EventView>), (status = "default", body = Failure)))]
-pub async fn events(State(control): Shared) -> Answer<Vec<EventView>> {
-    control.events().map(Json)
+/// What happened on this host, and to the disks that it owned, oldest first.
+#[utoipa::path(get, path = "/api/v1/events", params(EventQuery), responses((status = 200, body = Vec<EventView>), (status = "default", body = Failure)))]
+pub async fn events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<Vec<EventView>> {
+    control.events(&query).map(Json)
+}
+
+/// What happened on all hosts that answer, oldest first.
+#[utoipa::path(get, path = "/api/v1/cluster/events", params(EventQuery), responses((status = 200, body = EventsView), (status = "default", body = Failure)))]
+pub async fn all_events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<EventsView> {
+    control.all_events(&query).await.map(Json)
 }
 
 /// All devices.

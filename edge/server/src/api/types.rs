@@ -4,6 +4,7 @@
 //! later versions; requests refuse fields that they do not know.
 
 mod care;
+mod events;
 mod health;
 mod members;
 
@@ -11,6 +12,7 @@ pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
     MaintenanceView, RemovedHost, TouchedView,
 };
+pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
@@ -171,17 +173,6 @@ pub struct ResyncView {
     pub bytes_per_second: Option<f64>,
     /// When it will end at that pace.
     pub seconds_left: Option<f64>,
-}
-
-/// Something that happened to a disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct EventView {
-    /// When, in seconds since 1970.
-    pub time: u64,
-    /// Name of the disk.
-    pub disk: String,
-    /// What.
-    pub text: String,
 }
 
 /// A disk group.

@@ -3,6 +3,7 @@
 use super::Cluster;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::directory::shared::{Change, Outcome};
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use ::cluster::{Assessment, DiskState, Liveness, Maintenance, Mode, Objection, assess};
 use base::{ComponentId, HostId};
@@ -62,7 +63,8 @@ impl Cluster {
         let Some((version, mut found)) = self.fetch_host(host).await? else { return Ok(()) };
         let Maintenance::Entering { mode, .. } = found.record.maintenance else { return Ok(()) };
         found.record.maintenance = Maintenance::On { mode, since: self.directory_now() };
-        tracing::info!("host {} is in maintenance ({mode})", found.record.name);
+        let text = format!("it is in maintenance ({mode}): it may go");
+        self.events.host(Kind::MaintenanceReached, &found.record.name, text);
         self.commit_host(version, found).await.map(drop)
     }
 

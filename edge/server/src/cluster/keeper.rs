@@ -208,6 +208,11 @@ impl Cluster {
         }
     }
 
+    /// Whether this host decides what needs no owner.
+    pub fn decides(&self) -> bool {
+        self.keeper().coordinator() == Some(self.me)
+    }
+
     async fn keep_once(&self, state: &ClusterState) -> Result<(), Failure> {
         self.refresh(state);
         if self.keeper().away_since.is_some() {

@@ -4,7 +4,7 @@
 //! with little patience: an answer without it is better than none.
 
 use super::Control;
-use crate::api::types::{EventView, HostSummary, LocalView, MemberView, ReplicationView, ResyncView};
+use crate::api::types::{HostSummary, LocalView, MemberView, ReplicationView, ResyncView};
 use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
@@ -97,14 +97,6 @@ impl Control {
             hosts: hosts.collect(),
             certificates: certificates.collect(),
         }))
-    }
-
-    /// What happened to the disks that this host owned.
-    ///
-    /// # Errors
-    /// When it stands alone.
-    pub fn events(&self) -> Result<Vec<EventView>, Failure> {
-        Ok(self.cluster()?.events.all())
     }
 
     /// Asks all hosts that can be reached; nothing on a host alone.

@@ -4,13 +4,17 @@ use super::Control;
 use crate::cluster::subject_name;
 use crate::directory::{DiskEntry, State};
 use crate::engine::HostState;
+use crate::events::Kind;
 use crate::failure::Failure;
+use crate::limits::HEALTH_PERIOD;
 use ::cluster::{
     Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord,
-    Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, View, findings,
+    Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, Turn, View, Watch, findings,
 };
 use base::{Instant, NodeId, WriteId};
 use replication::{Member, OwnedBy, Role, Roster, Standing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Weak;
 
 impl Control {
     /// All that is wrong here, each with the name of what it is about.
@@ -86,6 +90,38 @@ impl Control {
             clock_ahead_ns: 0,
             heard: Instant(0),
         }
+    }
+}
+
+/// Tells of what has become wrong, and of what is well again, until the engine is gone: on a host alone, or on the one that
+/// decides for the cluster.
+pub(super) async fn watch_health(control: Weak<Control>) {
+    let mut watch = Watch::default();
+    let mut names: BTreeMap<Subject, String> = BTreeMap::new();
+    loop {
+        tokio::time::sleep(HEALTH_PERIOD).await;
+        let Some(control) = control.upgrade() else { return };
+        if control.cluster.as_ref().is_some_and(|cluster| !cluster.decides()) {
+            watch = Watch::default();
+            continue;
+        }
+        let Ok(found) = control.all_findings().await else { return };
+        names.extend(found.iter().map(|(finding, name)| (finding.subject, name.clone())));
+        let findings: Vec<Finding> = found.into_iter().map(|(finding, _)| finding).collect();
+        for turn in watch.step(&findings) {
+            let (kind, finding) = match turn {
+                Turn::Found(finding) => (Kind::HealthFound, finding),
+                Turn::Ended(finding) => (Kind::HealthEnded, finding),
+            };
+            let name = names.get(&finding.subject).cloned().unwrap_or_default();
+            let text = match kind {
+                Kind::HealthEnded => format!("{}: it is so no more: {}", finding.code, finding.cause),
+                _ => format!("{}: {}", finding.code, finding.cause),
+            };
+            control.events.other(kind, name, text);
+        }
+        let stays: BTreeSet<Subject> = findings.iter().map(|finding| finding.subject).collect();
+        names.retain(|subject, _| stays.contains(subject) || watch.knows(*subject));
     }
 }
 

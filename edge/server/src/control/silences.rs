@@ -1,10 +1,11 @@
 //! Health as the API shows it: findings by group, without those that people silenced; and the silences themselves.
 
 use super::{Control, blocking};
-use crate::api::access::who_asks;
+use crate::api::access::asked_by;
 use crate::api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 use crate::directory::shared::now_ns;
 use crate::directory::shared::record::{Silences, StoredSilence};
+use crate::events::Kind;
 use crate::failure::{Code as FailureCode, Failure};
 use crate::limits::{REASON_LENGTH_MAX, SILENCE_MAX, SILENCES_MAX};
 use ::cluster::{Code, Finding, Group, Severity, Silence, silenced};
@@ -67,7 +68,7 @@ impl Control {
             about: request.about,
             since_ns,
             until_ns: since_ns + request.seconds * 1_000_000_000,
-            who: who_asks(),
+            who: asked_by().unwrap_or_else(|| "the host itself".to_owned()),
             reason: request.reason,
         };
         self.change_silences(|before| {
@@ -81,6 +82,13 @@ impl Control {
             Ok(Silences { silences })
         })
         .await?;
+        let to = trust::text_of_nanoseconds(made.until_ns);
+        let because = made.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+        self.events.other(
+            Kind::HealthSilenced,
+            made.about.clone().unwrap_or_else(|| "cluster".to_owned()),
+            format!("{} is silenced to {to}{because}", made.code),
+        );
         Ok(silence_view(&made))
     }
 
@@ -104,7 +112,13 @@ impl Control {
             }
             Ok(Silences { silences })
         })
-        .await
+        .await?;
+        self.events.other(
+            Kind::HealthUnsilenced,
+            named.about.clone().unwrap_or_else(|| "cluster".to_owned()),
+            format!("{} is silenced no more", named.code),
+        );
+        Ok(())
     }
 
     async fn change_silences(

@@ -1,9 +1,11 @@
 //! What people need who look after hosts: silences, events, forecasts, what is sent to supporters, what disks wait for.
 
 use super::cluster::{Cluster, SECONDS};
-use super::host::{Shape, Site};
-use super::tools::{run, said, text, wait_for};
+use super::host::{PROGRAM, Shape, Site};
+use super::tools::{command, run, said, text, wait_for};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 
 /// `/metrics` of a host.
 fn metrics(cluster: &Cluster, host: &str) -> String {
@@ -90,4 +92,76 @@ fn a_silence_of_a_host_alone_outlives_its_process_and_ends_by_itself() {
         let left = site.json(&["health", "silences"]);
         (codes(&left) == ["space.low"]).then_some(())
     });
+}
+
+/// The events that a host gathers, from JSON lines; and what is said beside them.
+fn events(cluster: &Cluster, host: &str, options: &[&str]) -> (Vec<Value>, String) {
+    let done = cluster.cli(host, &[&["--json", "events"], options].concat());
+    assert!(done.status.success(), "{}", said(&done));
+    let lines = String::from_utf8(done.stdout).expect("text");
+    let events = lines.lines().map(|line| serde_json::from_str(line).expect("one event a line"));
+    (events.collect(), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
+/// A process that is ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn events_of_all_hosts_are_one_story_that_outlives_their_processes() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.mirrored("web", "64MiB");
+    let (user, gone) = (holders[0].as_str(), holders[1].as_str());
+    let api = format!("unix:{}", text(&cluster.path(user).join("d/api.sock")));
+    let follower = command(PROGRAM)
+        .args(["--api", &api, "--json", "events", "--follow", "--kind", "copy.left"])
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut follower = Ended(follower.expect("the program is there"));
+    let followed = BufReader::new(follower.0.stdout.take().expect("it is piped"));
+    let mut client = cluster.attach(user, "web");
+    client.write(0, &[1; 4096]).expect("it writes");
+    cluster.wait_for_owner("web", user);
+    let (created, _) = events(&cluster, user, &["--kind", "disk.created", "--about", "web"]);
+    assert_eq!(created.len(), 1, "{created:?}");
+    assert_eq!(created[0]["who"], "somebody on the host", "{created:?}");
+    cluster.order("kill", gone);
+    client.write(4096, &[2; 4096]).expect("one copy is enough");
+    let line = followed.lines().next().expect("it follows").expect("text");
+    let left: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(
+        (&left["kind"], &left["disk"], &left["host"]),
+        (&"copy.left".into(), &"web".into(), &user.into())
+    );
+    let (_, beside) = events(&cluster, user, &["--limit", "1"]);
+    assert!(beside.contains(&format!("host {gone} does not answer")), "{beside}");
+    wait_for("what is wrong is an event too", SECONDS, || {
+        let (found, _) = events(&cluster, user, &["--kind", "health.found", "--about", gone]);
+        found
+            .iter()
+            .any(|one| one["text"].as_str().is_some_and(|text| text.starts_with("host.away")))
+            .then_some(())
+    });
+    cluster.order("start", gone);
+    cluster.wait_until_whole(user, "web");
+    // Its events of before are still known, and stand before those of now.
+    let (starts, _) = wait_for("it tells again", SECONDS, || {
+        let found = events(&cluster, user, &["--kind", "host.started", "--about", gone]);
+        (found.0.len() == 2).then_some(found)
+    });
+    assert!(starts[0]["number"].as_u64() < starts[1]["number"].as_u64(), "{starts:?}");
+    let (all, _) = events(&cluster, user, &["--since", "1h"]);
+    let times: Vec<u64> = all.iter().map(|one| one["time_ms"].as_u64().expect("a time")).collect();
+    assert!(times.is_sorted(), "{all:?}");
+    let unknown = cluster.cli(user, &["events", "--kind", "nonsense"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
+    let log = std::fs::read_to_string(cluster.path(user).join("log")).expect("it logs");
+    assert!(log.contains("kind=\"copy.left\""), "the log has them too: {log}");
 }
