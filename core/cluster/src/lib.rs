@@ -16,6 +16,7 @@ mod liveness;
 mod maintenance;
 mod orphans;
 mod repair;
+mod resync;
 mod stand_ins;
 mod status;
 #[cfg(test)]
@@ -37,7 +38,8 @@ pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
 pub use orphans::{Listed, Orphans, orphans};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
+pub use resync::{Motive, Resync, resyncs};
 pub use stand_ins::StandIns;
-pub use status::{Condition, condition, explain_disk};
+pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View};
 pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, what_if};

@@ -96,6 +96,8 @@ pub struct Forecast {
     pub bytes_to_copy: u64,
     /// Bytes that are copied to even devices out.
     pub bytes_to_even: u64,
+    /// Bytes that are given back where copies go.
+    pub bytes_freed: u64,
     /// What people call the devices that something is copied to.
     pub device_names: BTreeMap<DeviceId, String>,
     /// All of it in one sentence.
@@ -162,6 +164,7 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
         disks: outlooks,
         bytes_to_copy: future.bytes_to_copy,
         bytes_to_even: future.bytes_to_even,
+        bytes_freed: future.bytes_freed,
         device_names,
         verdict: String::new(),
     };

@@ -13,15 +13,18 @@ mod hosts;
 mod measure;
 mod members;
 mod policies;
+mod resync;
+mod support;
 #[cfg(test)]
 mod tests;
 mod text;
 mod top;
 mod transfer;
+mod what_if;
 
 pub use measure::measure;
 
-pub use disks::{escaped, histograms_text, path as disks_path};
+pub use disks::{histograms_text, path as disks_path};
 pub use text::table;
 pub use transfer::import_image;
 
@@ -92,6 +95,13 @@ pub enum Command {
     Status,
     /// What happened, on all hosts: when, of which kind, to what, and why.
     Events(events::EventOptions),
+    /// What would become of the cluster: space, disks, what is copied. Nothing is changed.
+    #[command(subcommand, name = "what-if")]
+    WhatIf(what_if::WhatIfCommand),
+    /// What is copied for disks, how much is left, and what waits for what.
+    Resync,
+    /// Write what supporters ask for into one file: configuration, status, events, metrics, logs; without secrets.
+    SupportBundle(support::SupportOptions),
     /// What every disk does now.
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.
@@ -284,6 +294,9 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Demo(DemoOptions { command: Some(DemoCommand::Host(options)), .. }) => {
             hosts::order(shell, &options).await
         }
+        Command::WhatIf(command) => what_if::run(shell, command).await,
+        Command::Resync => resync::run(shell).await,
+        Command::SupportBundle(options) => support::run(shell, options).await,
         Command::Top(options) => top::run(shell, options).await,
         Command::Openapi => shell.show(&crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()

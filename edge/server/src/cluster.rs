@@ -12,6 +12,7 @@ mod keeper;
 pub mod members;
 mod progress;
 mod repair;
+mod resync;
 mod settings;
 mod status;
 mod view;

@@ -13,9 +13,11 @@ mod members;
 mod policies;
 mod silences;
 pub mod start;
+mod support;
 #[cfg(test)]
 mod tests;
 mod views;
+mod what_if;
 
 use crate::cluster::Cluster;
 use crate::config::Config;

@@ -110,3 +110,19 @@ pub const SILENCES_MAX: usize = 256;
 pub const SILENCE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest text that people give as a reason, or as the name of what something is about: a few lines.
 pub const REASON_LENGTH_MAX: usize = 1024;
+/// Capacity devices of a host that is asked about and is not there: seven groups of seven.
+pub const NEW_DEVICES_MAX: usize = 49;
+/// Bytes of a file of a support bundle; of a longer one the end is taken.
+pub const SUPPORT_FILE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of all files of a host together: half of what the command line reads in one answer, as JSON makes them longer.
+pub const SUPPORT_BYTES_MAX: usize = 32 << 20;
+/// Disks of which a support bundle has all there is: those with trouble, and the busiest.
+pub const SUPPORT_DISKS_MAX: usize = 200;
+/// Disks of which it has the histograms, some 40 KiB each: the busiest.
+pub const SUPPORT_HISTOGRAMS_MAX: usize = 50;
+/// How long a host may take to gather what is asked of it.
+pub const SUPPORT_WAIT: Duration = Duration::from_secs(60);
+/// Lines of the journal that a support bundle has.
+pub const JOURNAL_LINES: usize = 10_000;
+/// How long `journalctl` may take.
+pub const JOURNAL_WAIT: Duration = Duration::from_secs(20);

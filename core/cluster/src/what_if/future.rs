@@ -32,6 +32,7 @@ pub(super) struct Future {
     pub(super) moved: BTreeMap<DiskId, Moved>,
     pub(super) bytes_to_copy: u64,
     pub(super) bytes_to_even: u64,
+    pub(super) bytes_freed: u64,
     repairs: Repairs,
     balancer: Balancer,
     now: Instant,
@@ -52,6 +53,7 @@ impl Future {
             moved: BTreeMap::new(),
             bytes_to_copy: 0,
             bytes_to_even: 0,
+            bytes_freed: 0,
             repairs: Repairs::new(at_once),
             balancer: Balancer::default(),
             now,
@@ -156,6 +158,9 @@ impl Future {
         for (_, id) in &change.delete {
             let Some((_, component)) = before.component(*id) else { continue };
             let footprint = self.footprint(before, *id);
+            if self.view.ground(component.device) == Ground::Here {
+                self.bytes_freed += footprint.data_bytes;
+            }
             self.on_device(component.device, |device| {
                 device.component_count = device.component_count.saturating_sub(1);
                 device.free_bytes = (device.free_bytes + footprint.data_bytes).min(device.capacity_bytes);

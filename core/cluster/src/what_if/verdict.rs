@@ -103,21 +103,23 @@ fn added(host: &str, forecast: &Forecast) -> String {
 
 fn changed(policy: &str, forecast: &Forecast) -> String {
     let refused: Vec<&Outlook> = forecast.disks.iter().filter(|one| !one.lacks.is_empty()).collect();
-    let used = |space: &[HostSpace]| space.iter().map(|one| one.used_bytes).sum::<u64>();
-    let (before, after) = (used(&forecast.before), used(&forecast.after));
-    let difference = match after >= before {
-        true => format!("{} more are used in the end", format_bytes(after - before)),
-        false => format!("{} are given back", format_bytes(before - after)),
+    let (copied, freed) = (forecast.bytes_to_copy, forecast.bytes_freed);
+    let cost = match (copied, freed) {
+        (0, 0) => "nothing is copied".to_owned(),
+        (copied, 0) => format!("{} are copied", format_bytes(copied)),
+        (0, freed) => format!("{} are given back", format_bytes(freed)),
+        (copied, freed) => {
+            format!("{} are copied, {} are given back", format_bytes(copied), format_bytes(freed))
+        }
     };
-    let copied = format_bytes(forecast.bytes_to_copy);
     let granted = forecast.disks.len() - refused.len();
     match refused.first() {
-        None => format!("{} can have {policy}: {copied} are copied, {difference}", count(granted)),
+        None => format!("{} can have {policy}: {cost}", count(granted)),
         Some(first) => {
             let names = listed(&names(refused.iter().copied()));
             let rest = match granted {
                 0 => String::new(),
-                granted => format!("; {granted} more can: {copied} are copied, {difference}"),
+                granted => format!("; {granted} more can: {cost}"),
             };
             format!(
                 "{} cannot have {policy} as it is, {names}: {}{rest}",

@@ -4,9 +4,10 @@ use super::access::Caller;
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
     CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
-    DiskSummary, DiskView, EventQuery, EventView, EventsView, HealthView, HistogramsView, HostSummary,
-    HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence,
-    PolicyView, RemovedDevice, RemovedHost, SilenceView, Since, TokenView, TopView,
+    DiskSummary, DiskView, EventQuery, EventView, EventsView, ForecastView, HealthView, HistogramsView,
+    HostSummary, HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken,
+    NamedSilence, PolicyView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
+    TokenView, TopView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -128,6 +129,30 @@ pub async fn events(State(control): Shared, Options(query): Options<EventQuery>)
 #[utoipa::path(get, path = "/api/v1/cluster/events", params(EventQuery), responses((status = 200, body = EventsView), (status = "default", body = Failure)))]
 pub async fn all_events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<EventsView> {
     control.all_events(&query).await.map(Json)
+}
+
+/// What would become of the cluster; nothing is changed by asking.
+#[utoipa::path(post, path = "/api/v1/what-if", request_body = WhatIf, responses((status = 200, body = ForecastView), (status = "default", body = Failure)))]
+pub async fn what_if(State(control): Shared, Input(request): Input<WhatIf>) -> Answer<ForecastView> {
+    control.what_if(request).await.map(Json)
+}
+
+/// What is copied for disks, how much is left, and what waits for what.
+#[utoipa::path(get, path = "/api/v1/resync", responses((status = 200, body = ResyncsView), (status = "default", body = Failure)))]
+pub async fn resync(State(control): Shared) -> Answer<ResyncsView> {
+    control.resync().await.map(Json)
+}
+
+/// What supporters need of this host, without secrets.
+#[utoipa::path(get, path = "/api/v1/support", responses((status = 200, body = SupportView), (status = "default", body = Failure)))]
+pub async fn support(State(control): Shared) -> Answer<SupportView> {
+    control.support().await.map(Json)
+}
+
+/// What supporters need of a host of the cluster, without secrets.
+#[utoipa::path(get, path = "/api/v1/support/hosts/{name}", params(("name" = String, Path)), responses((status = 200, body = SupportView), (status = "default", body = Failure)))]
+pub async fn support_of(State(control): Shared, Path(name): Path<String>) -> Answer<SupportView> {
+    control.support_of(&name).await.map(Json)
 }
 
 /// All devices.

@@ -28,11 +28,19 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 /// # Errors
 /// When the engine is gone.
 pub async fn metrics(State(control): State<Arc<Control>>) -> Result<Response, Failure> {
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text(&control).await?).into_response())
+}
+
+/// What a scrape gets.
+///
+/// # Errors
+/// When the engine is gone.
+pub async fn text(control: &Control) -> Result<String, Failure> {
     let mut registry = Registry::with_prefix("drystone");
-    registry.register_collector(Box::new(collect(&control).await?));
+    registry.register_collector(Box::new(collect(control).await?));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| Failure::failed("write metrics", error))?;
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+    Ok(text)
 }
 
 /// One series: its labels and its value.

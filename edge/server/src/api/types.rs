@@ -7,6 +7,9 @@ mod care;
 mod events;
 mod health;
 mod members;
+mod resync;
+mod support;
+mod what_if;
 
 pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
@@ -18,6 +21,9 @@ pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
     JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,
 };
+pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
+pub use support::{SupportFile, SupportView};
+pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -291,6 +297,9 @@ pub struct DiskSummary {
     /// What goes on with it although it is whole: what is copied to where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way: Option<String>,
+    /// All that is wrong with it, and what it waits for, in one line; nothing when nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// All of one disk.

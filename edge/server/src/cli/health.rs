@@ -1,8 +1,8 @@
 //! `health`: what is wrong, by group, and what nobody wants to be told again for a while.
 
-use super::{Shell, disks, seconds, text};
+use super::{Shell, seconds, text};
 use crate::api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, SilenceView};
-use crate::client::Client;
+use crate::client::{Client, escaped};
 use crate::failure::{Code, Failure};
 use clap::{Args, Subcommand};
 use std::time::SystemTime;
@@ -72,9 +72,9 @@ pub async fn run(shell: &mut Shell<'_>, options: HealthOptions) -> Result<(), Fa
             })
         }
         Some(HealthCommand::Unsilence { code, about }) => {
-            let mut path = format!("/api/v1/health/silences?code={}", disks::escaped(&code));
+            let mut path = format!("/api/v1/health/silences?code={}", escaped(&code));
             if let Some(about) = &about {
-                path += &format!("&about={}", disks::escaped(about));
+                path += &format!("&about={}", escaped(about));
             }
             let () = shell.client.delete(&path).await?;
             shell.show(&serde_json::json!({ "ended": code, "about": about }), |_| {

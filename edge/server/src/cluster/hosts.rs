@@ -37,6 +37,17 @@ impl Cluster {
         Ok(assess(&self.keeper().facts, host, mode, crate::control::blocking_seed()?))
     }
 
+    /// All that decisions are made from, with the sizes of components as hosts tell them now.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn facts(&self) -> Result<::cluster::View, Failure> {
+        let state = self.state().await?;
+        self.refresh(&state);
+        self.refresh_sizes(&state, true).await;
+        Ok(self.keeper().facts.clone())
+    }
+
     /// Begins to service a host, ends it, or does it otherwise.
     ///
     /// # Errors

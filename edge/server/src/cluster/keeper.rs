@@ -4,7 +4,7 @@
 //! compare-and-set of one record. Nothing is concluded while the directory does not answer. Must hold no rule of its own.
 
 use super::gather::owner_state;
-use super::{Cluster, View};
+use super::{Cluster, Locals, View};
 use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::record::BalanceMode;
 use crate::directory::shared::{Attendees, Beat, now_ns};
@@ -12,7 +12,8 @@ use crate::engine::ClusterState;
 use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
-    Action, Attendance, Balancer, DiskRecord, LinkReport, Liveness, Maintenance, Repairs, StandIns, progress,
+    Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Liveness, Maintenance, Repairs,
+    StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
 use placement::Balance;
@@ -55,6 +56,15 @@ impl Keeper {
             Some(last) => base::Instant(last.attendees.now_ns) + last.came.elapsed(),
             None => base::Instant(now_ns()),
         }
+    }
+
+    /// What is known beside the facts.
+    pub(super) fn known(&self) -> Known<'_> {
+        let directory = match self.away_since {
+            None => Directory::Reachable,
+            Some(since) => Directory::Unreachable { since },
+        };
+        Known { now: self.now(), directory, repairs: &self.repairs }
     }
 
     /// Takes over what the records say, and who is there.
@@ -248,12 +258,16 @@ impl Cluster {
             always || (is_old && keeper.needs_sizes(self.me))
         };
         if is_due {
-            let locals = self.locals(state).await;
-            let sizes = super::gather::used_bytes(&self.view(), &locals);
-            let mut keeper = self.keeper();
-            keeper.facts.used_bytes = sizes;
-            keeper.sized = Some(Instant::now());
+            self.refresh_sizes_of(&self.locals(state).await);
         }
+    }
+
+    /// Takes over how much data components have, as hosts tell it.
+    pub fn refresh_sizes_of(&self, locals: &Locals) {
+        let sizes = super::gather::used_bytes(&self.view(), locals);
+        let mut keeper = self.keeper();
+        keeper.facts.used_bytes = sizes;
+        keeper.sized = Some(Instant::now());
     }
 
     /// Tells the directory that this host is there, and hears who else is.

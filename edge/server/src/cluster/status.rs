@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Condition, Directory, DiskRecord, Finding, Holder, Lifespan, Liveness, Maintenance, Reason,
-    Subject, Surroundings, condition, explain_disk, findings, progress,
+    Absence, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason, Subject,
+    Surroundings, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -26,10 +26,10 @@ impl Cluster {
     pub fn explain(&self, state: &ClusterState, locals: &Locals) -> BTreeMap<DiskId, (Condition, String)> {
         self.refresh(state);
         let keeper = self.keeper();
-        let (facts, now) = (&keeper.facts, keeper.now());
+        let (facts, known) = (&keeper.facts, keeper.known());
         let line = |(id, disk): (&DiskId, &DiskRecord)| {
             let pace = pace_of(*id, disk, locals);
-            let line = explain_disk(facts, disk, &keeper.repairs, pace, now)?;
+            let line = explain_disk(facts, disk, &known, pace)?;
             Some((*id, (condition(facts, disk), line)))
         };
         facts.disks.iter().filter_map(line).collect()
@@ -100,17 +100,9 @@ impl Cluster {
         self.refresh_sizes(state, false).await;
         let certificates = self.lifespans();
         let keeper = self.keeper();
-        let directory = match keeper.away_since {
-            None => Directory::Reachable,
-            Some(since) => Directory::Unreachable { since },
-        };
-        let around = Surroundings {
-            now: keeper.now(),
-            directory,
-            repairs: &keeper.repairs,
-            balancer: &keeper.balancer,
-            certificates: &certificates,
-        };
+        let Known { now, directory, repairs } = keeper.known();
+        let around =
+            Surroundings { now, directory, repairs, balancer: &keeper.balancer, certificates: &certificates };
         let found = findings(&keeper.facts, &around);
         let named = found.into_iter().map(|one| {
             let name = subject_name(&keeper.facts, one.subject);
@@ -162,7 +154,7 @@ pub fn subject_name(facts: &::cluster::View, subject: Subject) -> String {
 }
 
 /// Bytes per second at which the owner of a disk copies.
-fn pace_of(id: DiskId, disk: &DiskRecord, locals: &Locals) -> Option<u64> {
+pub(super) fn pace_of(id: DiskId, disk: &DiskRecord, locals: &Locals) -> Option<u64> {
     let owner = disk.roster.owner?;
     let text = id.to_string();
     let told = locals.get(&owner.node.host)?.owned.iter().find(|told| told.disk == text)?;

@@ -4,7 +4,7 @@
 //! with little patience: an answer without it is better than none.
 
 use super::Control;
-use crate::api::types::{HostSummary, LocalView, MemberView, ReplicationView, ResyncView};
+use crate::api::types::{HostSummary, LocalView, MemberView, ReplicationView, ResyncView, ResyncsView};
 use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
@@ -97,6 +97,18 @@ impl Control {
             hosts: hosts.collect(),
             certificates: certificates.collect(),
         }))
+    }
+
+    /// What is copied for disks, and what that waits for; on a host alone never anything.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn resync(&self) -> Result<ResyncsView, Failure> {
+        let Some(cluster) = &self.cluster else { return Ok(ResyncsView::default()) };
+        let state = cluster.state().await?;
+        let locals = cluster.locals(&state).await;
+        cluster.refresh_sizes_of(&locals);
+        Ok(cluster.resyncs(&state, &locals))
     }
 
     /// Asks all hosts that can be reached; nothing on a host alone.

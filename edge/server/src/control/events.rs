@@ -4,7 +4,6 @@ use super::Control;
 use crate::api::types::{EventQuery, EventView, EventsView};
 use crate::events::{check, merged};
 use crate::failure::Failure;
-use std::fmt::Write;
 
 impl Control {
     /// What happened on this host, and to the disks that it owned; oldest first.
@@ -28,24 +27,5 @@ impl Control {
         let (others, silent) = cluster.ask_others::<Vec<EventView>>(&cluster.state().await?, &path).await;
         let all = own.into_iter().chain(others.into_values().flatten()).collect();
         Ok(EventsView { events: merged(all, query.limit), silent })
-    }
-}
-
-impl EventQuery {
-    /// As it stands in an address.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        let mut add = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                let sign = if text.is_empty() { '?' } else { '&' };
-                // Writing to a text cannot fail.
-                let _ = write!(text, "{sign}{name}={}", crate::cli::escaped(&value));
-            }
-        };
-        add("since", self.since.map(|seconds| seconds.to_string()));
-        add("about", self.about.clone());
-        add("kind", self.kind.clone());
-        add("limit", self.limit.map(|limit| limit.to_string()));
-        text
     }
 }

@@ -19,15 +19,9 @@ use std::sync::Weak;
 impl Control {
     /// All that is wrong here, each with the name of what it is about.
     pub(super) async fn findings_alone(&self) -> Result<Vec<(Finding, String)>, Failure> {
-        let host = self.host_state().await?;
+        let view = self.view_alone().await?;
         let states = self.disk_states(None).await?;
-        let me = NodeId { host: self.directory.host, shard: 0 };
-        let mut view = View::default();
-        view.hosts.insert(me.host, self.host_record(me, &host));
-        view.liveness.insert(me.host, Liveness::Alive);
         let records = self.records();
-        let disks = records.disks.values().map(|entry| (entry.record.id, disk_record(me, entry)));
-        view.disks = disks.collect();
         let around = Surroundings {
             now: Instant(0),
             directory: Directory::Reachable,
@@ -59,6 +53,25 @@ impl Control {
             (one, name)
         });
         Ok(named.collect())
+    }
+
+    /// This host as a cluster of one.
+    pub(super) async fn view_alone(&self) -> Result<View, Failure> {
+        let host = self.host_state().await?;
+        let states = self.disk_states(None).await?;
+        let me = NodeId { host: self.directory.host, shard: 0 };
+        let mut view = View::default();
+        view.hosts.insert(me.host, self.host_record(me, &host));
+        view.liveness.insert(me.host, Liveness::Alive);
+        for entry in self.records().disks.values() {
+            let id = entry.record.id;
+            // The engine tells what a disk takes, not where: stripes make it about even.
+            let places = entry.record.layout.place_count();
+            let bytes = states.get(&id).map_or(0, |state| state.allocated_bytes);
+            view.used_bytes.insert(id, vec![bytes.div_ceil(places.max(1) as u64); places]);
+            view.disks.insert(id, disk_record(me, entry));
+        }
+        Ok(view)
     }
 
     fn host_record(&self, me: NodeId, host: &HostState) -> HostRecord {
@@ -110,6 +123,7 @@ pub(super) async fn watch_health(control: Weak<Control>) {
         let findings: Vec<Finding> = found.into_iter().map(|(finding, _)| finding).collect();
         for turn in watch.step(&findings) {
             let (kind, finding) = match turn {
+                Turn::Found(finding) if finding.severity == Severity::Notice => (Kind::HealthNoted, finding),
                 Turn::Found(finding) => (Kind::HealthFound, finding),
                 Turn::Ended(finding) => (Kind::HealthEnded, finding),
             };

@@ -63,7 +63,9 @@ pub enum Kind {
     DirectoryBack,
     /// Something is wrong that was not.
     HealthFound,
-    /// It is so no more.
+    /// Something is to be known that was not so.
+    HealthNoted,
+    /// What was wrong, or to be known, is so no more.
     HealthEnded,
     /// Somebody silenced findings.
     HealthSilenced,
@@ -73,7 +75,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 32] = [
+    pub const ALL: [Kind; 33] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -103,6 +105,7 @@ impl Kind {
         Kind::DirectoryAway,
         Kind::DirectoryBack,
         Kind::HealthFound,
+        Kind::HealthNoted,
         Kind::HealthEnded,
         Kind::HealthSilenced,
         Kind::HealthUnsilenced,
@@ -140,6 +143,7 @@ impl Kind {
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",
             Kind::HealthFound => "health.found",
+            Kind::HealthNoted => "health.noted",
             Kind::HealthEnded => "health.ended",
             Kind::HealthSilenced => "health.silenced",
             Kind::HealthUnsilenced => "health.unsilenced",

@@ -2,9 +2,12 @@
 
 use super::cluster::{Cluster, SECONDS};
 use super::host::{PROGRAM, Shape, Site};
-use super::tools::{command, run, said, text, wait_for};
-use serde_json::Value;
+use super::members;
+use super::tools::{command, output, run, said, text, wait_for};
+use ::etcd::testing::Members;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 /// `/metrics` of a host.
@@ -164,4 +167,219 @@ fn events_of_all_hosts_are_one_story_that_outlives_their_processes() {
     assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
     let log = std::fs::read_to_string(cluster.path(user).join("log")).expect("it logs");
     assert!(log.contains("kind=\"copy.left\""), "the log has them too: {log}");
+}
+
+#[test]
+fn what_would_become_of_the_cluster_is_told_before_it_happens() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.mirrored("web", "64MiB");
+    let other = super::repair::third(&holders);
+    let mut client = cluster.attach("a", "web");
+    let content: Vec<u8> = (0..256).flat_map(super::repair::stamped).collect();
+    for part in 0..8 {
+        client.write(part << 20, &content).expect("it writes");
+    }
+    let of = |forecast: &Value, disk: &str| {
+        let disks = forecast["disks"].as_array().expect("disks").clone();
+        disks.into_iter().find(|one| one["disk"] == disk)
+    };
+    let lost = wait_for("the data has its place on the devices", SECONDS, || {
+        let lost = cluster.json("a", &["what-if", "lose-host", &holders[0]]);
+        (lost["bytes_to_copy"].as_u64() >= Some(8 << 20)).then_some(lost)
+    });
+    let web = of(&lost, "web").expect("it loses a copy");
+    assert_eq!((&web["at_once"], &web["then"]), (&"reduced".into(), &"whole".into()), "{lost}");
+    let target = web["targets"].as_object().expect("targets").keys().next().expect("one").clone();
+    assert!(target.ends_with(&format!("of {other}")), "{lost}");
+    assert_eq!((&lost["is_harmless"], lost["after"].as_array().map(Vec::len)), (&Value::Bool(true), Some(2)));
+    let both = cluster.json("a", &["what-if", "lose-host", &holders[0], &holders[1]]);
+    assert_eq!(of(&both, "web").expect("it is lost")["then"], "inaccessible", "{both}");
+    assert_eq!(both["is_harmless"], false);
+    assert_eq!(of(&cluster.json("a", &["what-if", "lose-host", other]), "web"), None);
+    let single = cluster.json("a", &["what-if", "set-policy", "web", "single,stripes=1"]);
+    assert!(single["verdict"].as_str().is_some_and(|text| text.contains("are given back")), "{single}");
+    let added = cluster.json("a", &["what-if", "add-host", "--like", "b"]);
+    assert_eq!(added["after"].as_array().map(Vec::len), Some(4), "{added}");
+    let shown = said(
+        &cluster.cli("a", &["what-if", "set-policy", "--all", "default,failures_to_tolerate=2,stripes=1"]),
+    );
+    assert!(shown.contains("1 disk can have") && shown.contains("USED THEN"), "{shown}");
+    // Asking has changed nothing.
+    assert_eq!(cluster.json("a", &["host", "list"]).as_array().map(Vec::len), Some(3));
+    assert_eq!(cluster.holders("a", "web"), {
+        let mut sorted = holders.clone();
+        sorted.sort();
+        sorted
+    });
+    for (arguments, code) in [
+        (&["what-if", "lose-host", "nobody"][..], 4),
+        (&["what-if", "set-policy", "nothing", "single"], 4),
+        (&["what-if", "set-policy", "web", "nonsense=1"], 2),
+        (&["what-if", "add-host", "--like", "nobody"], 4),
+    ] {
+        let done = cluster.cli("a", arguments);
+        assert_eq!(done.status.code(), Some(code), "{arguments:?}: {}", said(&done));
+    }
+}
+
+#[test]
+fn a_disk_says_in_one_line_what_it_waits_for_and_resync_how_much_is_left() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.mirrored("web", "64MiB");
+    let (user, gone) = (holders[0].as_str(), holders[1].as_str());
+    let mut client = cluster.attach(user, "web");
+    client.write(0, &[1; 4096]).expect("it writes");
+    wait_for("nothing is copied", SECONDS, || {
+        let idle = cluster.json(user, &["resync"]);
+        idle["disks"].as_array().expect("disks").is_empty().then_some(())
+    });
+    cluster.order("kill", gone);
+    client.write(4096, &[2; 4096]).expect("one copy is enough");
+    let waiting = wait_for("it says what comes next", SECONDS, || {
+        let resync = cluster.json(user, &["resync"]);
+        let component = resync["disks"][0]["components"][0].clone();
+        let text = component["waits_for"].as_str()?.to_owned();
+        text.contains("another is made in 60 min unless it comes back").then_some(component)
+    });
+    assert_eq!(waiting["cause"], "return", "{waiting}");
+    assert!(
+        waiting["device"].as_str().is_some_and(|text| text.ends_with(&format!("of host {gone}"))),
+        "{waiting}"
+    );
+    for host in [user, super::repair::third(&holders)] {
+        wait_for("the list says why", SECONDS, || {
+            let list = said(&cluster.cli(host, &["disk", "list"]));
+            list.contains(&format!("not whole: 1 of 2 components missing: {gone} is away for")).then_some(())
+        });
+        let shown = cluster.json(host, &["disk", "show", "web"]);
+        assert!(
+            shown["trouble"].as_str().is_some_and(|text| text.contains("1 of 2 components missing")),
+            "{shown}"
+        );
+    }
+    cluster.order("start", gone);
+    cluster.wait_until_whole(user, "web");
+    wait_for("nothing is left to do", SECONDS, || {
+        let idle = cluster.json(user, &["resync"]);
+        idle["disks"].as_array().expect("disks").is_empty().then_some(())
+    });
+    assert!(cluster.json(user, &["disk", "show", "web"])["trouble"].is_null());
+}
+
+/// Unpacks a bundle, checks its sums, and gives its files with what they say.
+fn unpacked(bundle: &Path, into: &Path) -> Vec<(PathBuf, String)> {
+    std::fs::create_dir(into).expect("room for a folder");
+    run("tar", &["--zstd", "--extract", "--file", text(bundle), "--directory", text(into)]);
+    let folder = into.join("drystone-support");
+    let checked = output(command("sha256sum").args(["--check", "--strict", "MANIFEST"]).current_dir(&folder));
+    assert!(checked.status.success(), "{}", said(&checked));
+    let mut files = Vec::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(one) = folders.pop() {
+        for entry in std::fs::read_dir(&one).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let said = std::fs::read_to_string(&path).expect("text");
+                    files.push((path.strip_prefix(&folder).expect("it is in it").to_owned(), said));
+                }
+            }
+        }
+    }
+    let listed = std::fs::read_to_string(folder.join("MANIFEST")).expect("it is there");
+    assert_eq!(listed.lines().count() + 1, files.len(), "every file but the manifest has its sum");
+    files
+}
+
+#[test]
+fn a_support_bundle_has_what_supporters_ask_for_and_no_secret() {
+    let etcd = Members::spawn(1);
+    let ports = [members::free_port(), members::free_port()];
+    let sites = [members::site(&etcd, "a", ports[0]), members::site(&etcd, "b", ports[1])];
+    assert!(members::init(&sites[0]).status.success());
+    let servers = members::join_all(&sites);
+    sites[0].ask(&["disk", "create", "web", "64MiB"]);
+    sites[0].attach("web").write(0, &[1; 4096]).expect("it writes");
+    let token = sites[0].ask(&["host", "token"]).trim().to_owned();
+    // Somebody was careless: it stands where it should not.
+    sites[0].ask(&[
+        "health",
+        "silence",
+        "host.away",
+        "--for",
+        "1h",
+        "--reason",
+        &format!("wait for {token}"),
+    ]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let shown = sites[0].json(&["support-bundle", "--cluster", "--out", text(&at("all.tar.zst"))]);
+    assert_eq!((&shown["hosts"], &shown["silent"]), (&json!(["a", "b"]), &json!([])), "{shown}");
+    let files = unpacked(&at("all.tar.zst"), &at("all"));
+    let named = |host: &str, name: &str| files.iter().find(|(path, _)| *path == Path::new(host).join(name));
+    for host in ["a", "b"] {
+        for name in [
+            "configuration.json",
+            "status.json",
+            "health.json",
+            "hosts.json",
+            "disks.json",
+            "disks/web.json",
+            "histograms/web.json",
+            "events.jsonl",
+            "metrics.txt",
+            "resync.json",
+            "certificates.json",
+            "log.txt",
+            "machine/kernel.txt",
+            "machine/block-devices.txt",
+            "process/limits.txt",
+        ] {
+            assert!(named(host, name).is_some_and(|(_, said)| !said.is_empty()), "{host}/{name}: {shown}");
+        }
+        let (_, log) = named(host, "log.txt").expect("it is there");
+        assert!(log.contains(&format!("host {host} serves")), "{log}");
+    }
+    let (_, health) = named("a", "events.jsonl").expect("it is there");
+    assert!(health.contains("wait for [removed]"), "it was in there: {health}");
+    // Nothing of it is a private key, by its form or word for word, and no token.
+    let mut secrets = vec![token.clone(), token.rsplit('/').next().expect("its secret").to_owned()];
+    for site in &sites {
+        for entry in std::fs::read_dir(site.path("d/identity")).expect("a folder") {
+            let said = std::fs::read_to_string(entry.expect("an entry").path()).expect("text");
+            if said.contains("PRIVATE KEY") {
+                secrets.extend(said.lines().filter(|line| !line.starts_with('-')).map(str::to_owned));
+            }
+        }
+    }
+    assert!(secrets.len() >= 2 + 3 * 3, "two keys of hosts and one of an authority: {}", secrets.len());
+    for (path, said) in &files {
+        assert!(!said.contains("PRIVATE KEY"), "{}", path.display());
+        for secret in &secrets {
+            assert!(!said.contains(secret.as_str()), "{} has a secret", path.display());
+        }
+    }
+    // A viewer gets none; and a host that is gone is named.
+    let viewer = at("viewer");
+    members::login(&sites[0], &viewer, "ann", "viewer");
+    let api = format!("https://127.0.0.1:{}", ports[0]);
+    let refused = output(
+        command(PROGRAM)
+            .args(["--api", &api, "--identity", text(&viewer), "support-bundle"])
+            .current_dir(folder.path()),
+    );
+    assert!(said(&refused).contains("may not look after the cluster"), "{}", said(&refused));
+    let told = sites[0].metrics();
+    for name in super::monitoring::WITH_CERTIFICATES {
+        assert!(told.contains(name), "{name} is not in {told}");
+    }
+    let mut servers = servers.into_iter();
+    let first = servers.next().expect("two hosts");
+    servers.next().expect("two hosts").stop();
+    let shown = sites[0].json(&["support-bundle", "--cluster", "--out", text(&at("one.tar.zst"))]);
+    assert_eq!((&shown["hosts"], &shown["silent"][0]["host"]), (&json!(["a"]), &json!("b")), "{shown}");
+    let again = sites[0].cli(&["support-bundle", "--out", text(&at("one.tar.zst"))]);
+    assert!(said(&again).contains("exists"), "nothing is written over: {}", said(&again));
+    first.stop();
 }

@@ -1,6 +1,8 @@
 //! Bodies about what happened.
 
+use crate::client::escaped;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 use utoipa::{IntoParams, ToSchema};
 
 /// Something that happened.
@@ -52,4 +54,23 @@ pub struct EventQuery {
     /// At most so many, the newest; left out: 1,000.
     #[serde(default)]
     pub limit: Option<usize>,
+}
+
+impl EventQuery {
+    /// As it stands in an address.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                let sign = if text.is_empty() { '?' } else { '&' };
+                // Writing to a text cannot fail.
+                let _ = write!(text, "{sign}{name}={}", escaped(&value));
+            }
+        };
+        add("since", self.since.map(|seconds| seconds.to_string()));
+        add("about", self.about.clone());
+        add("kind", self.kind.clone());
+        add("limit", self.limit.map(|limit| limit.to_string()));
+        text
+    }
 }
