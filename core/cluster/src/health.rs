@@ -7,6 +7,7 @@ mod certificates;
 mod code;
 mod disks;
 mod hosts;
+mod links;
 mod silence;
 mod watch;
 
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 pub use certificates::{Holder, Lifespan};
 pub use code::{Code, Group};
+pub use links::Links;
 pub use silence::{Silence, is_about, silenced};
 pub use watch::{Turn, Watch};
 
@@ -86,6 +88,8 @@ pub struct Surroundings<'a> {
     pub repairs: &'a Repairs,
     /// What was decided about evening out.
     pub balancer: &'a Balancer,
+    /// Which hosts do not reach each other.
+    pub links: &'a Links,
     /// The certificates that are known, by the same clock.
     pub certificates: &'a [Lifespan],
 }
@@ -98,6 +102,7 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     directory(around, &mut found);
     clocks(view, &mut found);
     releases(view, &mut found);
+    links::find(view, around, &mut found);
     certificates::find(view, around, &mut found);
     found.sort_by_key(|one| (one.severity, one.code, one.subject));
     found

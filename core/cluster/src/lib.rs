@@ -30,8 +30,8 @@ pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
 pub use health::{
-    Code, Directory, Finding, Group, Holder, Lifespan, Severity, Silence, Subject, Surroundings, Turn, Watch,
-    findings, is_about, silenced,
+    Code, Directory, Finding, Group, Holder, Lifespan, Links, Severity, Silence, Subject, Surroundings, Turn,
+    Watch, findings, is_about, silenced,
 };
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};

@@ -35,6 +35,10 @@ pub const HEARTBEAT_SILENCE: Duration = Duration::from_secs(10);
 /// How long what a host reports of a link counts.
 pub const LINK_REPORT_LIFE: Duration = Duration::from_secs(10);
 
+/// How long two hosts that are there may not reach each other before that is told: a process that restarts, or one that ends,
+/// is known as such by then.
+pub const LINK_DOWN_AFTER: Duration = Duration::from_secs(45);
+
 /// How long a host may be without a sign of life before it is away: a process that restarts is back sooner.
 pub const AWAY_AFTER: Duration = Duration::from_secs(30);
 
@@ -83,6 +87,7 @@ const _: () = assert!(PLACE_MEMBERS_MAX == 2 * layout::limits::COPIES_MAX);
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < AWAY_AFTER.as_millis());
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < STEADY_AFTER.as_millis());
 const _: () = assert!(REPLACEMENTS_PER_HOST_MAX <= REPLACEMENTS_MAX);
+const _: () = assert!(AWAY_AFTER.as_millis() < LINK_DOWN_AFTER.as_millis());
 const _: () = assert!(SPACE_LOW < SPACE_CRITICAL);
 const _: () = assert!(CERTIFICATE_CRITICAL < CERTIFICATE_RENEWED_AT);
 const _: () = assert!(AUTHORITY_CRITICAL < AUTHORITY_LOW);

@@ -23,6 +23,8 @@ pub enum Code {
     HostAway,
     /// A host may not be there.
     HostSuspect,
+    /// Hosts that are there do not reach each other.
+    LinkDown,
     /// A host is being serviced.
     HostMaintenance,
     /// A device failed.
@@ -94,7 +96,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 22] = [
+    pub const ALL: [Code; 23] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -104,6 +106,7 @@ impl Code {
         Code::PlacementDebt,
         Code::HostAway,
         Code::HostSuspect,
+        Code::LinkDown,
         Code::HostMaintenance,
         Code::DeviceFailed,
         Code::DeviceAway,
@@ -131,6 +134,7 @@ impl Code {
             Code::PlacementDebt => "placement.debt",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
+            Code::LinkDown => "link.down",
             Code::HostMaintenance => "host.maintenance",
             Code::DeviceFailed => "device.failed",
             Code::DeviceAway => "device.away",
@@ -162,7 +166,7 @@ impl Code {
             | Code::ResyncStuck
             | Code::RepairBlocked
             | Code::PlacementDebt => Group::Data,
-            Code::HostAway | Code::HostSuspect => Group::Network,
+            Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance | Code::DirectoryUnreachable | Code::ClockSkew | Code::VersionsMixed => {
                 Group::Cluster
             }

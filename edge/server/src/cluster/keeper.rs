@@ -12,8 +12,8 @@ use crate::engine::ClusterState;
 use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
-    Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Liveness, Maintenance, Repairs,
-    StandIns, progress,
+    Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Links, Liveness, Maintenance,
+    Repairs, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
 use placement::Balance;
@@ -33,6 +33,8 @@ struct LastBeat {
 pub struct Keeper {
     last_beat: Option<LastBeat>,
     attendance: Attendance,
+    /// Which hosts that are there do not reach each other.
+    pub(super) links: Links,
     /// All that decisions are made from.
     pub(super) facts: ::cluster::View,
     /// What was decided about repairs.
@@ -98,23 +100,30 @@ impl Keeper {
 
     /// Hosts' last heartbeats, and what they say of their links.
     fn note_beats(&mut self) {
+        let now = self.now();
         let Some(last) = &self.last_beat else { return };
+        let mut reports = Vec::new();
+        let mut heard_at = BTreeMap::new();
         for host in self.facts.hosts.values_mut() {
             host.heard = base::Instant(last.attendees.since_ns);
         }
         for heard in &last.attendees.heard {
             let Ok(id) = heard.beat.host.parse::<HostId>() else { continue };
             let at = base::Instant(heard.at_ns);
+            heard_at.insert(id, at);
             if let Some(host) = self.facts.hosts.get_mut(&id) {
                 host.heard = at;
                 host.clock_ahead_ns = heard.beat.clock_ahead_ns;
             }
             for (about, is_up) in &heard.beat.links {
                 if let Ok(about) = about.parse() {
-                    self.attendance.reported(LinkReport { reporter: id, about, is_up: *is_up, at });
+                    let report = LinkReport { reporter: id, about, is_up: *is_up, at };
+                    self.attendance.reported(report);
+                    reports.push(report);
                 }
             }
         }
+        self.links.step(now, &reports, &heard_at);
     }
 
     /// Most records are as they were: only those that changed are taken over.

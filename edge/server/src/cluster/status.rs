@@ -101,8 +101,14 @@ impl Cluster {
         let certificates = self.lifespans();
         let keeper = self.keeper();
         let Known { now, directory, repairs } = keeper.known();
-        let around =
-            Surroundings { now, directory, repairs, balancer: &keeper.balancer, certificates: &certificates };
+        let around = Surroundings {
+            now,
+            directory,
+            repairs,
+            balancer: &keeper.balancer,
+            links: &keeper.links,
+            certificates: &certificates,
+        };
         let found = findings(&keeper.facts, &around);
         let named = found.into_iter().map(|one| {
             let name = subject_name(&keeper.facts, one.subject);

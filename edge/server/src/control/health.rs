@@ -8,7 +8,7 @@ use crate::events::Kind;
 use crate::failure::Failure;
 use crate::limits::HEALTH_PERIOD;
 use ::cluster::{
-    Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord,
+    Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord, Links,
     Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, Turn, View, Watch, findings,
 };
 use base::{Instant, NodeId, WriteId};
@@ -27,6 +27,7 @@ impl Control {
             directory: Directory::Reachable,
             repairs: &Repairs::default(),
             balancer: &Balancer::default(),
+            links: &Links::default(),
             certificates: &[],
         };
         let mut found = findings(&view, &around);
