@@ -89,19 +89,22 @@ mod tests {
     fn what_lasts_is_told_once_and_what_comes_and_goes_is_not() {
         let mut watch = Watch::default();
         let (first, second) = (finding(1), finding(2));
-        let table: [(&[Finding], &[Turn]); 9] = [
-            (&[first.clone()], &[]),
-            (&[first.clone(), second.clone()], &[Turn::Found(first.clone())]),
-            (&[first.clone()], &[]),
-            (&[], &[]),
-            (&[first.clone(), second.clone()], &[]),
-            (&[second.clone()], &[Turn::Found(second.clone())]),
-            (&[second.clone()], &[Turn::Ended(first.clone())]),
-            (&[], &[]),
-            (&[], &[Turn::Ended(second.clone())]),
+        let (found, ended) =
+            (|one: &Finding| Turn::Found(one.clone()), |one: &Finding| Turn::Ended(one.clone()));
+        let table: [(Vec<&Finding>, Vec<Turn>); 9] = [
+            (vec![&first], vec![]),
+            (vec![&first, &second], vec![found(&first)]),
+            (vec![&first], vec![]),
+            (vec![], vec![]),
+            (vec![&first, &second], vec![]),
+            (vec![&second], vec![found(&second)]),
+            (vec![&second], vec![ended(&first)]),
+            (vec![], vec![]),
+            (vec![], vec![ended(&second)]),
         ];
-        for (step, (found, expected)) in table.into_iter().enumerate() {
-            assert_eq!(watch.step(found), expected, "step {step}");
+        for (step, (seen, expected)) in table.into_iter().enumerate() {
+            let seen: Vec<Finding> = seen.into_iter().cloned().collect();
+            assert_eq!(watch.step(&seen), expected, "step {step}");
         }
     }
 }
