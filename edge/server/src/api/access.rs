@@ -29,6 +29,9 @@ pub enum Caller {
     },
 }
 
+/// Who asks at a socket of the host itself.
+pub const ON_HOST: &str = "somebody on the host";
+
 tokio::task_local! {
     /// Who asks for what this task does.
     static WHO: String;
@@ -42,7 +45,7 @@ pub fn asked_by() -> Option<String> {
 impl Caller {
     fn text(&self) -> String {
         match self {
-            Caller::Local => "somebody on the host".to_owned(),
+            Caller::Local => ON_HOST.to_owned(),
             Caller::Nobody => "somebody without a certificate".to_owned(),
             Caller::Known { identity: Identity::Host { name, .. }, .. } => format!("host {name}"),
             Caller::Known { identity: Identity::Person { name, role, .. }, .. } => format!("{role} {name}"),

@@ -2,10 +2,10 @@
 
 use super::{Shell, seconds};
 use crate::api::types::{EventQuery, EventView, EventsView};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use clap::Args;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often `--follow` asks.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
@@ -47,10 +47,20 @@ pub async fn run(shell: &mut Shell<'_>, options: EventOptions) -> Result<(), Fai
     if !follow {
         return Ok(());
     }
-    let query = EventQuery { since: Some(FOLLOW_SECONDS), limit: None, ..query };
+    let mut answered = Instant::now();
     loop {
         tokio::time::sleep(FOLLOW_PAUSE).await;
-        let more = ask(shell, &query).await?;
+        let since = Some(FOLLOW_SECONDS + answered.elapsed().as_secs());
+        let query = EventQuery { since, limit: None, ..query.clone() };
+        let more = match ask(shell, &query).await {
+            // It may be restarting; what happens meanwhile is told when it is back.
+            Err(failure) if failure.code == Code::Unreachable => {
+                tell_silent(&[shell.client.to_string()], &mut silent);
+                continue;
+            }
+            answer => answer?,
+        };
+        answered = Instant::now();
         tell_silent(&more.silent, &mut silent);
         // What is asked for no more need not be remembered.
         let asked: BTreeSet<(String, u64)> = more.events.iter().map(key).collect();

@@ -1,7 +1,7 @@
 //! Health as the API shows it: findings by group, without those that people silenced; and the silences themselves.
 
 use super::{Control, blocking};
-use crate::api::access::asked_by;
+use crate::api::access::{ON_HOST, asked_by};
 use crate::api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 use crate::directory::shared::now_ns;
 use crate::directory::shared::record::{Silences, StoredSilence};
@@ -68,7 +68,7 @@ impl Control {
             about: request.about,
             since_ns,
             until_ns: since_ns + request.seconds * 1_000_000_000,
-            who: asked_by().unwrap_or_else(|| "the host itself".to_owned()),
+            who: self.who_silences(),
             reason: request.reason,
         };
         self.change_silences(|before| {
@@ -90,6 +90,14 @@ impl Control {
             format!("{} is silenced to {to}{because}", made.code),
         );
         Ok(silence_view(&made))
+    }
+
+    /// Who asks, as other hosts understand it.
+    fn who_silences(&self) -> String {
+        match asked_by() {
+            Some(who) if who != ON_HOST => who,
+            Some(_) | None => format!("somebody on host {}", self.config.name),
+        }
     }
 
     /// Ends a silence.

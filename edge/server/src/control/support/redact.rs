@@ -11,7 +11,9 @@ const REMOVED: &str = "[removed]";
 /// What a join token begins with.
 const TOKEN: &str = "drystone-join-";
 /// Shorter lines of a key are the ends of its text, and too common to be looked for.
-const SECRET_LENGTH_MIN: usize = 8;
+const LINE_LENGTH_MIN: usize = 8;
+/// Shorter passwords would take every text apart.
+const PASSWORD_LENGTH_MIN: usize = 3;
 /// Words behind which, and a sign of equality, something secret stands.
 const WORDS: [&str; 5] = ["password", "passwd", "passphrase", "secret", "token"];
 
@@ -31,16 +33,17 @@ impl Redactor {
         {
             let own = options.tls.as_ref().and_then(|tls| tls.own.as_ref());
             files.extend(own.map(|(_, key)| key.clone()));
-            known.extend(options.user.as_ref().map(|(_, password)| password.clone()));
+            let password = options.user.as_ref().map(|(_, password)| password);
+            known.extend(password.filter(|password| password.len() >= PASSWORD_LENGTH_MIN).cloned());
         }
         for text in files.iter().filter_map(|path| std::fs::read_to_string(path).ok()) {
-            known.extend(private_lines(&text).map(str::to_owned));
+            known
+                .extend(private_lines(&text).filter(|line| line.len() >= LINE_LENGTH_MIN).map(str::to_owned));
         }
         Redactor::with(known)
     }
 
     fn with(mut known: Vec<String>) -> Redactor {
-        known.retain(|secret| secret.len() >= SECRET_LENGTH_MIN);
         known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Redactor { known }
     }
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let redactor = Redactor::with(vec!["hunter2hunter2".to_owned(), "short".to_owned()]);
+        let redactor = Redactor::with(vec!["hunter2".to_owned(), "hunter2hunter2".to_owned()]);
         assert_eq!(redactor.redact(text), expected);
     }
 
@@ -210,7 +213,7 @@ mod tests {
             "\"password_file\": \"/etc/x\", \"token\": null",
             "\"password_file\": \"/etc/x\", \"token\": null",
         );
-        check("it says hunter2hunter2 and short", "it says [removed] and short");
+        check("it says hunter2hunter2 and hunter2", "it says [removed] and [removed]");
         check("POST /api/v1/tokens: a join token was made", "POST /api/v1/tokens: a join token was made");
     }
 
