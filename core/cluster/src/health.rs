@@ -3,8 +3,13 @@
 //! Every finding has a code that stays the same between releases, what it is about, its cause and what to do about it,
 //! each in one sentence with names and numbers. Must never find anything in a cluster that is well.
 
+mod certificates;
+mod code;
 mod disks;
 mod hosts;
+mod links;
+mod silence;
+mod watch;
 
 use crate::balance::Balancer;
 use crate::limits::CLOCK_SKEW_MAX;
@@ -13,8 +18,13 @@ use crate::status::{ago, duration, listed};
 use crate::view::View;
 use base::{DeviceId, DiskId, HostId, Instant};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
+
+pub use certificates::{Holder, Lifespan};
+pub use code::{Code, Group};
+pub use links::Links;
+pub use silence::{Silence, is_about, silenced};
+pub use watch::{Turn, Watch};
 
 /// How bad a finding is; the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,109 +48,6 @@ pub enum Subject {
     Device(DeviceId),
     /// A virtual disk.
     Disk(DiskId),
-}
-
-/// What kind of finding it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
-    /// A place of the disk has no copy that can be used.
-    DiskInaccessible,
-    /// Copies of the disk are missing.
-    DiskReduced,
-    /// The disk is being deleted, and hosts with its components are not there.
-    DiskDeleting,
-    /// A component lost what it had acknowledged.
-    ComponentStale,
-    /// A component is not brought up to date although it is there.
-    ResyncStuck,
-    /// There is no place for a replacement.
-    RepairBlocked,
-    /// The disk has less than its policy asks for.
-    PlacementDebt,
-    /// A host is not there.
-    HostAway,
-    /// A host may not be there.
-    HostSuspect,
-    /// A host is being serviced.
-    HostMaintenance,
-    /// A device failed.
-    DeviceFailed,
-    /// A device is not there.
-    DeviceAway,
-    /// A device is nearly full.
-    SpaceLow,
-    /// What the fullest host holds would find no room on the others.
-    SpaceAfterFailure,
-    /// Devices are uneven and cannot be evened out.
-    SpaceUneven,
-    /// A device can take few more components.
-    ComponentsLow,
-    /// There are too few fault domains for a policy in use, or for a repair.
-    DomainsTooFew,
-    /// The directory does not answer.
-    DirectoryUnreachable,
-    /// A host's clock is off.
-    ClockSkew,
-    /// Hosts run different releases.
-    VersionsMixed,
-}
-
-impl Code {
-    /// All codes.
-    pub const ALL: [Code; 20] = [
-        Code::DiskInaccessible,
-        Code::DiskReduced,
-        Code::DiskDeleting,
-        Code::ComponentStale,
-        Code::ResyncStuck,
-        Code::RepairBlocked,
-        Code::PlacementDebt,
-        Code::HostAway,
-        Code::HostSuspect,
-        Code::HostMaintenance,
-        Code::DeviceFailed,
-        Code::DeviceAway,
-        Code::SpaceLow,
-        Code::SpaceAfterFailure,
-        Code::SpaceUneven,
-        Code::ComponentsLow,
-        Code::DomainsTooFew,
-        Code::DirectoryUnreachable,
-        Code::ClockSkew,
-        Code::VersionsMixed,
-    ];
-
-    /// The text that programs rely on.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Code::DiskInaccessible => "disk.inaccessible",
-            Code::DiskReduced => "disk.reduced",
-            Code::DiskDeleting => "disk.deleting",
-            Code::ComponentStale => "component.stale",
-            Code::ResyncStuck => "resync.stuck",
-            Code::RepairBlocked => "repair.blocked",
-            Code::PlacementDebt => "placement.debt",
-            Code::HostAway => "host.away",
-            Code::HostSuspect => "host.suspect",
-            Code::HostMaintenance => "host.maintenance",
-            Code::DeviceFailed => "device.failed",
-            Code::DeviceAway => "device.away",
-            Code::SpaceLow => "space.low",
-            Code::SpaceAfterFailure => "space.after_failure",
-            Code::SpaceUneven => "space.uneven",
-            Code::ComponentsLow => "components.low",
-            Code::DomainsTooFew => "domains.too_few",
-            Code::DirectoryUnreachable => "directory.unreachable",
-            Code::ClockSkew => "clock.skew",
-            Code::VersionsMixed => "versions.mixed",
-        }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Something that is wrong.
@@ -181,6 +88,10 @@ pub struct Surroundings<'a> {
     pub repairs: &'a Repairs,
     /// What was decided about evening out.
     pub balancer: &'a Balancer,
+    /// Which hosts do not reach each other.
+    pub links: &'a Links,
+    /// The certificates that are known, by the same clock.
+    pub certificates: &'a [Lifespan],
 }
 
 /// All that is wrong, the worst first; of the same severity by code and subject.
@@ -191,6 +102,8 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     directory(around, &mut found);
     clocks(view, &mut found);
     releases(view, &mut found);
+    links::find(view, around, &mut found);
+    certificates::find(view, around, &mut found);
     found.sort_by_key(|one| (one.severity, one.code, one.subject));
     found
 }

@@ -2,7 +2,7 @@
 //!
 //! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and what nodes
 //! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`StandIns`] what stands in for what is missing, [`assess`] what
-//! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong. All are pure
+//! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong, [`what_if`] what would become of it. All are pure
 //! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
 //! and `replication`. Must never perform a transaction or read a clock.
 
@@ -16,23 +16,30 @@ mod liveness;
 mod maintenance;
 mod orphans;
 mod repair;
+mod resync;
 mod stand_ins;
 mod status;
 #[cfg(test)]
 mod testing;
 mod view;
+mod what_if;
 
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
-pub use health::{Code, Directory, Finding, Severity, Subject, Surroundings, findings};
+pub use health::{
+    Code, Directory, Finding, Group, Holder, Lifespan, Links, Severity, Silence, Subject, Surroundings, Turn,
+    Watch, findings, is_about, silenced,
+};
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
 pub use orphans::{Listed, Orphans, orphans};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
+pub use resync::{Motive, Resync, resyncs};
 pub use stand_ins::StandIns;
-pub use status::{Condition, condition, explain_disk};
+pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View};
+pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, what_if};

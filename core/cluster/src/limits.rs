@@ -35,6 +35,10 @@ pub const HEARTBEAT_SILENCE: Duration = Duration::from_secs(10);
 /// How long what a host reports of a link counts.
 pub const LINK_REPORT_LIFE: Duration = Duration::from_secs(10);
 
+/// How long two hosts that are there may not reach each other before that is told: a process that restarts, or one that ends,
+/// is known as such by then.
+pub const LINK_DOWN_AFTER: Duration = Duration::from_secs(45);
+
 /// How long a host may be without a sign of life before it is away: a process that restarts is back sooner.
 pub const AWAY_AFTER: Duration = Duration::from_secs(30);
 
@@ -54,8 +58,27 @@ pub const COMPONENTS_LOW: u64 = 90;
 /// How far a host's clock may be off. Clocks carry no promise, but times in logs and samples are compared between hosts.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 
+/// Hundredths of a certificate's life that are left when its host asks for the next one: what `trust` does, rounded down.
+pub const CERTIFICATE_RENEWED_AT: u32 = 33;
+
+/// Hundredths of its life from which on a certificate that is not renewed is urgent: nine days of a host's 90.
+pub const CERTIFICATE_CRITICAL: u32 = 10;
+
+/// How long a renewal may take: hosts try it every few seconds, and the host with the authority's key may be restarting.
+pub const RENEWAL_PATIENCE: Duration = Duration::from_secs(60 * 60);
+
+/// Hundredths of its life from which on an authority is to be followed by another: a year of ten, as long as the
+/// certificates that it gives to people.
+pub const AUTHORITY_LOW: u32 = 10;
+
+/// Hundredths of its life from which on that is urgent: about the 90 days of a host's certificate.
+pub const AUTHORITY_CRITICAL: u32 = 3;
+
 /// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
 pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// Rounds of decisions that a forecast goes through. A loss takes four; evening devices out takes one for each set of moves.
+pub const FORECAST_ROUNDS_MAX: usize = 1000;
 
 /// Things that one sentence names before it says how many more there are.
 pub const NAMED_MAX: usize = 4;
@@ -64,4 +87,7 @@ const _: () = assert!(PLACE_MEMBERS_MAX == 2 * layout::limits::COPIES_MAX);
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < AWAY_AFTER.as_millis());
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < STEADY_AFTER.as_millis());
 const _: () = assert!(REPLACEMENTS_PER_HOST_MAX <= REPLACEMENTS_MAX);
+const _: () = assert!(AWAY_AFTER.as_millis() < LINK_DOWN_AFTER.as_millis());
 const _: () = assert!(SPACE_LOW < SPACE_CRITICAL);
+const _: () = assert!(CERTIFICATE_CRITICAL < CERTIFICATE_RENEWED_AT);
+const _: () = assert!(AUTHORITY_CRITICAL < AUTHORITY_LOW);

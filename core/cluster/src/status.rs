@@ -1,12 +1,15 @@
 //! One line for each disk: why it is not whole or not reachable, what is waited for, and when it will be whole.
 
 use crate::disk::{DiskRecord, DiskState};
+use crate::health::Directory;
 use crate::limits::NAMED_MAX;
+use crate::liveness::{Absence, Liveness};
 use crate::repair::{Repairs, Slot};
 use crate::view::{Ground, View};
-use base::units::format_bytes;
+use base::units::{EXTENT_SIZE, format_bytes};
 use base::{ComponentId, DeviceId, Instant};
-use layout::Component;
+use layout::{Component, Layout};
+use placement::DeviceSpace;
 use replication::Standing;
 use replication::owner::Phase;
 use std::collections::BTreeSet;
@@ -40,22 +43,31 @@ pub fn condition(view: &View, disk: &DiskRecord) -> Condition {
     }
 }
 
+/// What is known beside the view.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Now, by the directory's clock.
+    pub now: Instant,
+    /// Whether the directory answers.
+    pub directory: Directory,
+    /// What was decided about repairs.
+    pub repairs: &'a Repairs,
+}
+
 /// What there is to say of a disk; nothing of one that is whole and stays where it is. `pace` is the bytes per second at
 /// which its owner copies.
-pub fn explain_disk(
-    view: &View,
-    disk: &DiskRecord,
-    repairs: &Repairs,
-    pace: Option<u64>,
-    now: Instant,
-) -> Option<String> {
+pub fn explain_disk(view: &View, disk: &DiskRecord, known: &Known<'_>, pace: Option<u64>) -> Option<String> {
+    let Known { now, repairs, .. } = *known;
     match disk.state {
         DiskState::Creating => return Some("being made".to_owned()),
         DiskState::Deleting => return Some("being deleted".to_owned()),
         DiskState::Active => {}
     }
     match condition(view, disk) {
-        Condition::Inaccessible => Some(format!("cannot be used: {}", waits_for(view, disk, now))),
+        Condition::Inaccessible => {
+            let directory = without_directory(known);
+            Some(format!("cannot be used: {}{directory}", waits_for(view, disk, now)))
+        }
         Condition::Whole => opening(view, disk).or_else(|| {
             let filled = filled(view, disk, pace)?;
             Some(format!("whole; {filled}"))
@@ -65,11 +77,38 @@ pub fn explain_disk(
             let count = disk.layout.component_count();
             let grounds = missing.iter().map(|one| ground_of(view, disk, one, now));
             let grounds = listed(&grounds.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
-            let next = filled(view, disk, pace).or_else(|| next_step(disk, repairs, &missing, now));
+            let directory = without_directory(known);
+            // What would come next does not, as long as the directory is away.
+            let step = || next_step(disk, repairs, &missing, now).filter(|_| directory.is_empty());
+            let next = filled(view, disk, pace).or_else(step);
             let next = next.map_or_else(String::new, |next| format!("; {next}"));
-            Some(format!("{} of {count} components missing: {grounds}{next}", missing.len()))
+            Some(format!("{} of {count} components missing: {grounds}{next}{directory}", missing.len()))
         }
     }
+}
+
+/// What a directory that is away means for a disk that lacks something.
+fn without_directory(known: &Known<'_>) -> String {
+    match known.directory {
+        Directory::Reachable => String::new(),
+        Directory::Unreachable { since } => {
+            format!(
+                "; the directory is away for {}: nothing is replaced until it answers",
+                ago(known.now, since)
+            )
+        }
+    }
+}
+
+/// Why a disk cannot take more data although it can be used: the devices of its that are full; nothing when none is.
+pub fn without_room(layout: &Layout, spaces: &[DeviceSpace]) -> Option<String> {
+    let stands_on: BTreeSet<DeviceId> = layout.components().map(|(_, one)| one.device).collect();
+    let is_full = |space: &&DeviceSpace| {
+        stands_on.contains(&space.id) && space.capacity_bytes > 0 && space.free_bytes < EXTENT_SIZE
+    };
+    let full: Vec<String> = spaces.iter().filter(is_full).map(|space| space.name.clone()).collect();
+    (!full.is_empty())
+        .then(|| format!("no room is left on {}: writes to places without data fail", listed(&full)))
 }
 
 /// Components of the layout that do not count, or cannot be reached.
@@ -117,7 +156,7 @@ fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
 }
 
 /// Bytes that were copied for a component, and that are left, if its owner is at that.
-fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
+pub(crate) fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
     view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?.resync
 }
 
@@ -168,11 +207,18 @@ fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: I
 }
 
 /// What is wrong with what a component stands on.
-fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant) -> String {
+pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant) -> String {
     let device = device_name(view, component.device);
     let host = view.device(component.device).map_or_else(String::new, |(host, _)| host.name.clone());
     match view.ground(component.device) {
-        Ground::HostAway(since) => format!("{host} is away for {}", ago(now, since)),
+        Ground::HostAway(since) => {
+            let id = view.device(component.device).map(|(host, _)| host.id);
+            let is_serviced = id.is_some_and(|id| {
+                matches!(view.liveness(id), Liveness::Away { why: Absence::Maintenance, .. })
+            });
+            let why = if is_serviced { ", in maintenance" } else { "" };
+            format!("{host} is away for {}{why}", ago(now, since))
+        }
         Ground::DeviceAway(since) => format!("{device} is away for {}", ago(now, since)),
         Ground::DeviceFailed => format!("{device} failed"),
         Ground::Unknown => format!("no host has {device}"),
@@ -231,7 +277,8 @@ mod tests {
     use base::units::{GIB, MIB};
 
     fn check(view: &View, repairs: &Repairs, pace: Option<u64>, second: u64, expected: Option<&str>) {
-        let found = explain_disk(view, view.disk(1), repairs, pace, at(second));
+        let known = Known { now: at(second), directory: Directory::Reachable, repairs };
+        let found = explain_disk(view, view.disk(1), &known, pace);
         assert_eq!(found.as_deref(), expected);
     }
 
@@ -299,7 +346,11 @@ mod tests {
         };
         view.liveness.insert(host, crate::Liveness::Suspect { since: at(0) });
         view.disks.get_mut(&DiskId(1)).unwrap().roster.members[1].standing = Standing::Absent;
-        let found = |view: &View| explain_disk(view, view.disk(1), &Repairs::default(), None, at(1)).unwrap();
+        let found = |view: &View| {
+            let repairs = Repairs::default();
+            let known = Known { now: at(1), directory: Directory::Reachable, repairs: &repairs };
+            explain_disk(view, view.disk(1), &known, None).unwrap()
+        };
         assert!(found(&view).contains("is suspect"), "{}", found(&view));
         view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(component, 0, MIB)]));
         assert!(found(&view).contains("is behind; 1 MiB left to copy"), "{}", found(&view));
@@ -338,5 +389,36 @@ mod tests {
             ),
         );
         assert_eq!(view.disk(1).size, 10 * GIB);
+    }
+
+    #[test]
+    fn what_waits_for_maintenance_the_directory_or_room_says_so() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "default,stripes=1");
+        let host = view.disk(1).roster.members[1].node.host.0;
+        let maintenance = crate::Maintenance::On { mode: crate::Mode::EnsureAccessibility, since: at(0) };
+        view.host_mut(host).maintenance = maintenance;
+        view.lose_host(host, 0);
+        let mut repairs = Repairs::default();
+        repairs.step(at(60), &view, &mut counting_from(900), 1);
+        let line = format!("1 of 2 components missing: h{host} is away for 60 s, in maintenance");
+        check(&view, &repairs, None, 60, Some(&format!("{line}; replaced in 59 min unless it comes back")));
+        let directory = Directory::Unreachable { since: at(30) };
+        let known = Known { now: at(60), directory, repairs: &repairs };
+        let found = explain_disk(&view, view.disk(1), &known, None);
+        let expected =
+            format!("{line}; the directory is away for 30 s: nothing is replaced until it answers");
+        assert_eq!(found.as_deref(), Some(expected.as_str()));
+
+        let layout = &view.disk(1).layout;
+        let mut spaces = view.spaces();
+        assert_eq!(without_room(layout, &spaces), None);
+        let device = layout.components().next().expect("it has one").1.device;
+        for space in &mut spaces {
+            space.free_bytes = if space.id == device { EXTENT_SIZE - 1 } else { GIB };
+        }
+        let name = format!("/dev/sd{}", device.0);
+        let expected = format!("no room is left on {name}: writes to places without data fail");
+        assert_eq!(without_room(layout, &spaces).as_deref(), Some(expected.as_str()));
     }
 }

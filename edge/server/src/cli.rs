@@ -7,15 +7,20 @@ mod attach;
 mod cluster;
 mod devices;
 mod disks;
+mod events;
+mod health;
 mod hosts;
 mod measure;
 mod members;
 mod policies;
+mod resync;
+mod support;
 #[cfg(test)]
 mod tests;
 mod text;
 mod top;
 mod transfer;
+mod what_if;
 
 pub use measure::measure;
 
@@ -87,11 +92,18 @@ pub enum Command {
     /// Get your certificate with a token.
     Login(members::LoginOptions),
     /// What is wrong, and what to do about it. Exit code 1 if something needs attention.
-    Health,
+    Health(health::HealthOptions),
     /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
     Status,
-    /// What happened to the disks that the host owned.
-    Events,
+    /// What happened, on all hosts: when, of which kind, to what, and why.
+    Events(events::EventOptions),
+    /// What would become of the cluster: space, disks, what is copied. Nothing is changed.
+    #[command(subcommand, name = "what-if")]
+    WhatIf(what_if::WhatIfCommand),
+    /// What is copied for disks, how much is left, and what waits for what.
+    Resync,
+    /// Write what supporters ask for into one file: configuration, status, events, metrics, logs; without secrets.
+    SupportBundle(support::SupportOptions),
     /// What every disk does now.
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.
@@ -173,11 +185,25 @@ impl Shell<'_> {
     /// When the output is closed.
     pub fn show<T: Serialize>(&mut self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
         let shown = match self.json {
-            true => {
-                serde_json::to_string_pretty(answer).map_err(|error| Failure::failed("write JSON", error))?
-            }
-            false => text(answer),
+            true => serde_json::to_string_pretty(answer),
+            false => Ok(text(answer)),
         };
+        self.print(&shown.map_err(|error| Failure::failed("write JSON", error))?)
+    }
+
+    /// Shows one of many: as JSON on a line of its own, or as `text` makes it.
+    ///
+    /// # Errors
+    /// When the output is closed.
+    pub fn line<T: Serialize>(&mut self, one: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        let shown = match self.json {
+            true => serde_json::to_string(one),
+            false => Ok(text(one)),
+        };
+        self.print(&shown.map_err(|error| Failure::failed("write JSON", error))?)
+    }
+
+    fn print(&mut self, shown: &str) -> Result<(), Failure> {
         match writeln!(self.out, "{}", shown.trim_end()) {
             // The reader has seen enough, as `head` does.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -263,13 +289,16 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
             let folder = shell.identity.clone();
             members::login(shell, &options, folder).await
         }
-        Command::Health => cluster::health(shell).await,
+        Command::Health(options) => health::run(shell, options).await,
         Command::Status => devices::status(shell).await,
-        Command::Events => hosts::events(shell).await,
+        Command::Events(options) => events::run(shell, options).await,
         Command::Host(HostOptions { command: Some(command), .. }) => hosts::run(shell, command).await,
         Command::Demo(DemoOptions { command: Some(DemoCommand::Host(options)), .. }) => {
             hosts::order(shell, &options).await
         }
+        Command::WhatIf(command) => what_if::run(shell, command).await,
+        Command::Resync => resync::run(shell).await,
+        Command::SupportBundle(options) => support::run(shell, options).await,
         Command::Top(options) => top::run(shell, options).await,
         Command::Openapi => shell.show(&crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()
@@ -330,11 +359,12 @@ fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
-/// For clap: `90`, `60s`, `5m`, `1h` in seconds.
+/// For clap: `90`, `60s`, `5m`, `1h`, `7d` in seconds.
 fn seconds(text: &str) -> Result<u64, String> {
-    let (number, factor) = match text.strip_suffix(['s', 'm', 'h']) {
+    let (number, factor) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) if text.ends_with('m') => (number, 60),
         Some(number) if text.ends_with('h') => (number, 3600),
+        Some(number) if text.ends_with('d') => (number, 86_400),
         Some(number) => (number, 1),
         None => (text, 1),
     };
@@ -342,5 +372,5 @@ fn seconds(text: &str) -> Result<u64, String> {
     value
         .and_then(|value| value.checked_mul(factor))
         .filter(|value| *value > 0)
-        .ok_or_else(|| format!("`{text}` is not a time: `60s`, `5m` and `1h` are"))
+        .ok_or_else(|| format!("`{text}` is not a time: `60s`, `5m`, `1h` and `7d` are"))
 }

@@ -200,6 +200,17 @@ impl Client {
     }
 }
 
+/// A name as it stands in an address.
+pub fn escaped(name: &str) -> String {
+    // Names and ids need no escapes; the host must be able to read whatever else somebody names.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let escaped = name.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
+
 /// Why one side refused the other, if an error tells of that.
 pub fn refusal_in(error: &io::Error) -> Option<Refusal> {
     Refusal::of(error.get_ref()?.downcast_ref::<rustls::Error>()?)

@@ -5,7 +5,6 @@
 
 mod change;
 mod disks;
-mod events;
 mod follow;
 mod gather;
 mod hosts;
@@ -13,12 +12,12 @@ mod keeper;
 pub mod members;
 mod progress;
 mod repair;
+mod resync;
 mod settings;
 mod status;
 mod view;
 mod watched;
 
-pub use events::EventLog;
 pub use gather::{Locals, used_bytes_of};
 pub use status::{HostCondition, subject_name};
 pub use view::View;
@@ -32,6 +31,7 @@ use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
 };
+use crate::events::EventLog;
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::security::Security;
@@ -57,8 +57,8 @@ pub struct Cluster {
     pub incarnation: u64,
     /// Where other hosts connect to this one's nodes.
     pub peers: Vec<SocketAddr>,
-    /// What happened to the disks that this host owned.
-    pub events: EventLog,
+    /// What happened here.
+    pub events: Arc<EventLog>,
     directory: Shared,
     /// This host's certificate; nothing in a cluster whose hosts have none.
     security: Option<Arc<Security>>,
@@ -159,6 +159,7 @@ impl Cluster {
         settings: &ClusterConfig,
         own: &Directory,
         engine: EngineHandle,
+        events: Arc<EventLog>,
     ) -> Result<(Arc<Cluster>, UnboundedReceiver<Notice>), Failure> {
         let me = own.host;
         let incarnation = own.next_incarnation()?;
@@ -181,7 +182,7 @@ impl Cluster {
             me,
             incarnation,
             peers,
-            events: EventLog::default(),
+            events,
             directory: found.directory,
             security: found.security,
             engine,

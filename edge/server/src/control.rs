@@ -7,18 +7,23 @@ mod care;
 mod cluster;
 mod devices;
 mod disks;
+mod events;
 mod health;
 mod members;
 mod policies;
+mod silences;
 pub mod start;
+mod support;
 #[cfg(test)]
 mod tests;
 mod views;
+mod what_if;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::directory::{Directory, Records};
 use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
+use crate::events::{EventLog, Kind};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
 use crate::security::Security;
@@ -39,6 +44,8 @@ pub struct Control {
     directory: Directory,
     /// On a host among others.
     pub cluster: Option<Arc<Cluster>>,
+    /// What happened here.
+    pub events: Arc<EventLog>,
     /// This host's certificate, if it has one.
     pub security: Option<Arc<Security>>,
     sampler: Arc<Sampler>,
@@ -109,6 +116,7 @@ impl Control {
 
     /// Stops the engine: no new requests, those under way are finished, the devices are left clean.
     pub async fn stop(&self) {
+        self.events.here(Kind::HostStopping, "it was told to end");
         if self.engine.call(|answer| Command::Stop { answer }).await.is_err() {
             tracing::warn!("the storage engine had stopped before it was asked to");
         }

@@ -15,6 +15,7 @@ use record::{StoredDisk, StoredGroup, StoredPolicy};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use shared::record::Silences;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -27,6 +28,9 @@ const META: TableDefinition<&str, u128> = TableDefinition::new("meta");
 const DISKS: TableDefinition<u128, &[u8]> = TableDefinition::new("disks");
 const GROUPS: TableDefinition<u128, &[u8]> = TableDefinition::new("groups");
 const POLICIES: TableDefinition<&str, &[u8]> = TableDefinition::new("policies");
+/// Single records by their names.
+const SINGLE: TableDefinition<&str, &[u8]> = TableDefinition::new("single");
+const KEY_SILENCES: &str = "silences";
 
 const KEY_FORMAT: &str = "format";
 const KEY_HOST: &str = "host";
@@ -47,6 +51,8 @@ pub struct Records {
     pub groups: BTreeMap<GroupId, GroupEntry>,
     /// Policies that people made, by name.
     pub policies: BTreeMap<String, PolicyEntry>,
+    /// What people do not want to be told again for a while.
+    pub silences: Silences,
 }
 
 impl Records {
@@ -259,6 +265,24 @@ impl Directory {
         })
     }
 
+    /// Replaces what people do not want to be told again by what `change` makes of it.
+    ///
+    /// # Errors
+    /// What `change` says, or when the store fails.
+    pub fn change_silences(
+        &self,
+        change: impl FnOnce(Silences) -> Result<Silences, Failure>,
+    ) -> Result<(), Failure> {
+        self.change(|transaction, records| {
+            let silences = change(records.silences.clone())?;
+            let bytes = encode(&silences)?;
+            let mut table = transaction.open_table(SINGLE).map_err(broke)?;
+            table.insert(KEY_SILENCES, bytes.as_slice()).map_err(broke)?;
+            records.silences = silences;
+            Ok(())
+        })
+    }
+
     /// Adds or replaces a group.
     ///
     /// # Errors
@@ -360,7 +384,9 @@ fn prepare(transaction: &WriteTransaction, what: &str, fresh_host: HostId) -> Re
     for table in [DISKS, GROUPS] {
         transaction.open_table(table).map_err(broke)?;
     }
-    transaction.open_table(POLICIES).map_err(broke)?;
+    for table in [POLICIES, SINGLE] {
+        transaction.open_table(table).map_err(broke)?;
+    }
     let host = meta.get(KEY_HOST).map_err(broke)?.map(|value| HostId(value.value()));
     host.ok_or_else(|| Failure::failed(what, "it does not say which host it belongs to"))
 }
@@ -393,6 +419,10 @@ fn load(database: &Database) -> Result<Records, String> {
         let (_, bytes) = row.map_err(|error| text(&error))?;
         let policy = PolicyEntry::try_from(decode::<StoredPolicy>(bytes.value())?)?;
         records.policies.insert(policy.name.clone(), policy);
+    }
+    let single = transaction.open_table(SINGLE).map_err(|error| text(&error))?;
+    if let Some(bytes) = single.get(KEY_SILENCES).map_err(|error| text(&error))? {
+        records.silences = decode(bytes.value())?;
     }
     Ok(records)
 }

@@ -68,8 +68,14 @@ pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
 pub const SIZE_POLL: Duration = Duration::from_millis(100);
 /// How long what hosts told of their components' sizes counts.
 pub const SIZES_LIFE: Duration = Duration::from_secs(10);
-/// Events of disks that a host keeps; the oldest go first.
-pub const EVENTS_KEPT: usize = 1000;
+/// Events that a host has in memory; the oldest go first. Some megabytes, and weeks of a cluster that is well.
+pub const EVENTS_KEPT: usize = 10_000;
+/// Events of one answer where no other number is asked for.
+pub const EVENTS_ANSWERED: usize = 1000;
+/// Bytes of each of the two files that a host keeps its events in: some ten thousand of them.
+pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
+/// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
+pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 /// How long the deletion of a disk waits for the other hosts; they finish it all the same.
 pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long a change waits that another one came before.
@@ -98,3 +104,25 @@ pub const TOKENS_MAX: usize = 1000;
 pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
 /// How long a join token is good for if nothing else is said.
 pub const TOKEN_LIFETIME: Duration = Duration::from_secs(3600);
+/// Silences of findings that are set at once; another is refused. More would hide what goes on.
+pub const SILENCES_MAX: usize = 256;
+/// How long findings can be silenced: long enough to wait for a spare part.
+pub const SILENCE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Longest text that people give as a reason, or as the name of what something is about: a few lines.
+pub const REASON_LENGTH_MAX: usize = 1024;
+/// Capacity devices of a host that is asked about and is not there: seven groups of seven.
+pub const NEW_DEVICES_MAX: usize = 49;
+/// Bytes of a file of a support bundle; of a longer one the end is taken.
+pub const SUPPORT_FILE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of all files of a host together: half of what the command line reads in one answer, as JSON makes them longer.
+pub const SUPPORT_BYTES_MAX: usize = 32 << 20;
+/// Disks of which a support bundle has all there is: those with trouble, and the busiest.
+pub const SUPPORT_DISKS_MAX: usize = 200;
+/// Disks of which it has the histograms, some 40 KiB each: the busiest.
+pub const SUPPORT_HISTOGRAMS_MAX: usize = 50;
+/// How long a host may take to gather what is asked of it.
+pub const SUPPORT_WAIT: Duration = Duration::from_secs(60);
+/// Lines of the journal that a support bundle has.
+pub const JOURNAL_LINES: usize = 10_000;
+/// How long `journalctl` may take.
+pub const JOURNAL_WAIT: Duration = Duration::from_secs(20);

@@ -10,6 +10,7 @@ mod control;
 mod demo;
 mod directory;
 mod engine;
+mod events;
 mod failure;
 #[cfg(test)]
 mod fake;

@@ -61,6 +61,8 @@ pub enum Action {
     See,
     /// Make, change or delete a disk, or a policy that disks may have.
     ChangeDisk,
+    /// Look after the cluster without changing it: silence findings, take what supporters need of all hosts.
+    Operate,
     /// Read and write a disk's data.
     AttachDisk,
     /// Change the cluster: its hosts, devices, settings and maintenance.
@@ -85,9 +87,10 @@ pub struct Right {
 
 /// The table, in the order of the actions. A host passes on what people ask for (`ActAsHost`), after it has checked that
 /// they may; of its own it sees, and its guests attach to disks of other hosts when their own host's daemon is away.
-pub const RIGHTS: [Right; 6] = [
+pub const RIGHTS: [Right; 7] = [
     Right { action: Action::See, person: Some(Role::Viewer), host: true },
     Right { action: Action::ChangeDisk, person: Some(Role::Operator), host: false },
+    Right { action: Action::Operate, person: Some(Role::Operator), host: true },
     Right { action: Action::AttachDisk, person: Some(Role::Operator), host: true },
     Right { action: Action::ChangeCluster, person: Some(Role::Admin), host: false },
     Right { action: Action::GiveCertificates, person: Some(Role::Admin), host: false },
@@ -108,6 +111,7 @@ fn what(action: Action) -> &'static str {
     match action {
         Action::See => "see this",
         Action::ChangeDisk => "change disks",
+        Action::Operate => "look after the cluster",
         Action::AttachDisk => "attach disks",
         Action::ChangeCluster => "change the cluster",
         Action::GiveCertificates => "give certificates out",
@@ -162,6 +166,7 @@ mod tests {
         let expected = [
             (Action::See, [yes, yes, yes, yes]),
             (Action::ChangeDisk, [no, yes, yes, no]),
+            (Action::Operate, [no, yes, yes, yes]),
             (Action::AttachDisk, [no, yes, yes, yes]),
             (Action::ChangeCluster, [no, no, yes, no]),
             (Action::GiveCertificates, [no, no, yes, no]),

@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("docs/guide/getting-started.md", "usr/share/doc/drystone/getting-started.md"),
     ("docs/guide/cluster.md", "usr/share/doc/drystone/cluster.md"),
     ("docs/guide/monitoring.md", "usr/share/doc/drystone/monitoring.md"),
+    ("docs/guide/operating.md", "usr/share/doc/drystone/operating.md"),
     ("packaging/grafana/drystone.json", "usr/share/drystone/grafana/drystone.json"),
     ("packaging/prometheus/drystone.rules.yml", "usr/share/drystone/prometheus/drystone.rules.yml"),
 ];

@@ -4,7 +4,9 @@ use super::{Code, Finding, Severity, Subject, Surroundings};
 use crate::disk::{DiskRecord, DiskState};
 use crate::limits::RESYNC_STUCK_AFTER;
 use crate::repair::Slot;
-use crate::status::{Condition, ago, components, condition, device_name, explain_disk, listed, waits_for};
+use crate::status::{
+    Condition, Known, ago, components, condition, device_name, explain_disk, listed, waits_for,
+};
 use crate::view::{Ground, View};
 use base::ComponentId;
 use replication::{Member, Standing};
@@ -38,7 +40,8 @@ fn presence(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &m
             remedy: "bring back one of these; if none can be, restore the disk from a backup".to_owned(),
         }),
         Condition::Reduced => {
-            let line = explain_disk(view, disk, around.repairs, None, around.now).unwrap_or_default();
+            let known = Known { now: around.now, directory: around.directory, repairs: around.repairs };
+            let line = explain_disk(view, disk, &known, None).unwrap_or_default();
             found.push(Finding {
                 code: Code::DiskReduced,
                 severity: Severity::Warning,

@@ -29,7 +29,14 @@ fn find(view: &View, directory: Directory, earlier: &[u64]) -> Vec<Finding> {
         repairs.step(at(*second), view, &mut counting_from(9000), 1);
     }
     balancer.step(view, &mut counting_from(9000), 1);
-    let around = Surroundings { now: at(NOW), directory, repairs: &repairs, balancer: &balancer };
+    let around = Surroundings {
+        now: at(NOW),
+        directory,
+        repairs: &repairs,
+        balancer: &balancer,
+        links: &Links::default(),
+        certificates: &[],
+    };
     let found = findings(view, &around);
     assert!(found.is_sorted_by_key(|one| (one.severity, one.code, one.subject)));
     found
@@ -220,4 +227,97 @@ fn clock_skew_and_mixed_versions() {
         view.host_mut(1).release = "1.1.0".to_owned();
     });
     assert_eq!(node(1).host, HostId(1));
+}
+
+/// What is said of a certificate of 1,000 hours, so many of which are left; what is negative is over.
+fn of_certificate(holder: Holder, hours_left: i64) -> Option<(Severity, String)> {
+    const HOUR: i64 = 3600;
+    let now = 5000 * HOUR;
+    let ends = now + hours_left * HOUR;
+    let second = |seconds: i64| at(seconds as u64);
+    let certificates = [Lifespan { holder, issued: second(ends - 1000 * HOUR), ends: second(ends) }];
+    let around = Surroundings {
+        now: second(now),
+        directory: Directory::Reachable,
+        repairs: &Repairs::default(),
+        balancer: &Balancer::default(),
+        links: &Links::default(),
+        certificates: &certificates,
+    };
+    let found = findings(&well(), &around);
+    assert!(found.len() <= 1, "{found:#?}");
+    found.into_iter().next().map(|one| {
+        assert_eq!(one.code.group(), Group::Certificates);
+        (one.severity, one.cause)
+    })
+}
+
+#[test]
+fn certificate_ending() {
+    for (hours_left, expected) in [
+        (1000, None),
+        (330, None),
+        (329, Some((Severity::Warning, "h1 ends in 14 days: it has been due for renewal for 60 min"))),
+        (101, Some((Severity::Warning, "ends in 5 days"))),
+        (100, Some((Severity::Critical, "ends in 5 days"))),
+        (0, Some((Severity::Critical, "ended 0 s ago"))),
+        (-3, Some((Severity::Critical, "the certificate of h1 ended 3 h ago"))),
+    ] {
+        let found = of_certificate(Holder::Host(HostId(1)), hours_left);
+        assert_eq!(found.as_ref().map(|one| one.0), expected.map(|one| one.0), "{hours_left} h: {found:?}");
+        assert!(found.is_none_or(|one| one.1.contains(expected.expect("it is").1)), "{hours_left} h");
+    }
+}
+
+#[test]
+fn authority_ending() {
+    let print = "0123456789abcdef".repeat(4);
+    for (hours_left, expected) in [
+        (101, None),
+        (100, Some((Severity::Warning, "authority 0123456789ab ends in 5 days"))),
+        (30, Some((Severity::Critical, "ends in 30 h"))),
+        (-1, Some((Severity::Critical, "ended 60 min ago"))),
+    ] {
+        let found = of_certificate(Holder::Authority(print.clone()), hours_left);
+        assert_eq!(found.as_ref().map(|one| one.0), expected.map(|one| one.0), "{hours_left} h: {found:?}");
+        assert!(found.is_none_or(|one| one.1.contains(expected.expect("it is").1)), "{hours_left} h");
+    }
+}
+
+#[test]
+fn link_down() {
+    let view = well();
+    let report = |reporter: u128, about: u128, is_up| crate::LinkReport {
+        reporter: HostId(reporter),
+        about: HostId(about),
+        is_up,
+        at: at(NOW),
+    };
+    let told = |links: &Links| {
+        let around = Surroundings {
+            now: at(NOW),
+            directory: Directory::Reachable,
+            repairs: &Repairs::default(),
+            balancer: &Balancer::default(),
+            links,
+            certificates: &[],
+        };
+        findings(&view, &around).into_iter().map(|one| (one.code, one.cause)).collect::<Vec<_>>()
+    };
+    let reports = [report(1, 2, false), report(1, 3, false), report(2, 1, true), report(4, 3, false)];
+    let heard = |all: u64, third: u64| {
+        BTreeMap::from([1, 2, 3, 4].map(|host| (HostId(host), at(if host == 3 { third } else { all }))))
+    };
+    let mut links = Links::default();
+    for second in [NOW - 60, NOW - 30, NOW] {
+        // Host 3 is silent: that it is not reached is no wonder.
+        links.step(at(second), &reports, &heard(second, second - 20));
+    }
+    let expected = "h1 has not reached h2 for 60 s, though both sides tell the directory that they are there";
+    assert_eq!(told(&links), [(Code::LinkDown, expected.to_owned())]);
+    let mut fresh = Links::default();
+    fresh.step(at(NOW - 44), &reports, &heard(NOW - 44, 0));
+    assert_eq!(told(&fresh), [], "it may be over in a moment");
+    links.step(at(NOW), &[report(1, 2, true)], &heard(NOW, NOW));
+    assert_eq!(told(&links), [], "it is mended");
 }

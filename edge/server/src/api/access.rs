@@ -4,6 +4,7 @@
 //! rights of roles and hosts are `trust`'s.
 
 use crate::control::Control;
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::Method;
@@ -28,6 +29,30 @@ pub enum Caller {
     },
 }
 
+/// Who asks at a socket of the host itself.
+pub const ON_HOST: &str = "somebody on the host";
+
+tokio::task_local! {
+    /// Who asks for what this task does.
+    static WHO: String;
+}
+
+/// Who asked for what is being done, for records and events: `operator ann`; nothing where the host does it by itself.
+pub fn asked_by() -> Option<String> {
+    WHO.try_with(Clone::clone).ok()
+}
+
+impl Caller {
+    fn text(&self) -> String {
+        match self {
+            Caller::Local => ON_HOST.to_owned(),
+            Caller::Nobody => "somebody without a certificate".to_owned(),
+            Caller::Known { identity: Identity::Host { name, .. }, .. } => format!("host {name}"),
+            Caller::Known { identity: Identity::Person { name, role, .. }, .. } => format!("{role} {name}"),
+        }
+    }
+}
+
 /// What a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -45,7 +70,10 @@ pub fn need(method: &Method, path: &str) -> Need {
         return Need::Token;
     }
     Need::Right(match *method {
+        _ if is_below("/api/v1/support") => Action::Operate,
         Method::GET | Method::HEAD => Action::See,
+        _ if path == "/api/v1/what-if" => Action::See,
+        _ if is_below("/api/v1/health/silences") => Action::Operate,
         _ if is_below("/api/v1/disks") || is_below("/api/v1/policies") => Action::ChangeDisk,
         _ if path == "/api/v1/certificates/host" => Action::ActAsHost,
         _ if ["/api/v1/tokens", "/api/v1/people", "/api/v1/authorities", "/api/v1/certificates"]
@@ -65,10 +93,20 @@ pub async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match check(&control, &caller, need(request.method(), request.uri().path())) {
+    let needed = need(request.method(), request.uri().path());
+    match check(&control, &caller, needed) {
         Ok(()) => {
+            let who = caller.text();
+            let asked = format!("{} {}", request.method(), request.uri().path());
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            WHO.scope(who, async {
+                let answer = next.run(request).await;
+                if needed == Need::Right(Action::GiveCertificates) && answer.status().is_success() {
+                    control.events.other(Kind::CertificatesChanged, "cluster", asked);
+                }
+                answer
+            })
+            .await
         }
         Err(failure) => failure.into_response(),
     }
@@ -107,6 +145,7 @@ mod tests {
             "/metrics",
             "/api/v1/openapi.json",
             "/api/v1/tokens",
+            "/api/v1/health/silences",
             "/anything",
         ];
         for path in see {
@@ -118,6 +157,12 @@ mod tests {
             (Method::PATCH, "/api/v1/disks/a", Action::ChangeDisk),
             (Method::POST, "/api/v1/policies", Action::ChangeDisk),
             (Method::POST, "/api/v1/diskset", Action::ChangeCluster),
+            (Method::POST, "/api/v1/what-if", Action::See),
+            (Method::POST, "/api/v1/health/silences", Action::Operate),
+            (Method::DELETE, "/api/v1/health/silences", Action::Operate),
+            (Method::GET, "/api/v1/support", Action::Operate),
+            (Method::GET, "/api/v1/support/hosts/a", Action::Operate),
+            (Method::GET, "/api/v1/supporters", Action::See),
             (Method::POST, "/api/v1/devices", Action::ChangeCluster),
             (Method::DELETE, "/api/v1/hosts/a", Action::ChangeCluster),
             (Method::PATCH, "/api/v1/cluster/settings", Action::ChangeCluster),

@@ -4,9 +4,10 @@ use super::access::Caller;
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
     CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
-    DiskSummary, DiskView, EventView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer,
-    JoinRequest, LocalView, MaintenanceView, MakeToken, PolicyView, RemovedDevice, RemovedHost, Since,
-    TokenView, TopView,
+    DiskSummary, DiskView, EventQuery, EventView, EventsView, ForecastView, HealthView, HistogramsView,
+    HostSummary, HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken,
+    NamedSilence, PolicyView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
+    TokenView, TopView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -66,6 +67,28 @@ pub async fn health(State(control): Shared) -> Answer<HealthView> {
     control.health().await.map(Json)
 }
 
+/// What people do not want to be told again for a while.
+#[utoipa::path(get, path = "/api/v1/health/silences", responses((status = 200, body = Vec<SilenceView>), (status = "default", body = Failure)))]
+pub async fn silences(State(control): Shared) -> Answer<Vec<SilenceView>> {
+    Ok(Json(control.silences()))
+}
+
+/// Silences findings for a while: they are told apart, and do not count.
+#[utoipa::path(post, path = "/api/v1/health/silences", request_body = MakeSilence, responses((status = 201, body = SilenceView), (status = "default", body = Failure)))]
+pub async fn silence(State(control): Shared, Input(request): Input<MakeSilence>) -> Created<SilenceView> {
+    Ok((StatusCode::CREATED, Json(control.silence(request).await?)))
+}
+
+/// Ends a silence.
+#[utoipa::path(delete, path = "/api/v1/health/silences", params(NamedSilence), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn unsilence(
+    State(control): Shared,
+    Options(named): Options<NamedSilence>,
+) -> Result<StatusCode, Failure> {
+    control.unsilence(&named).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Begins to service a host, or tells what that would do.
 #[utoipa::path(post, path = "/api/v1/hosts/{name}/maintenance", params(("name" = String, Path)), request_body = BeginMaintenance, responses((status = 200, body = MaintenanceView), (status = "default", body = Failure)))]
 pub async fn begin_maintenance(
@@ -96,10 +119,40 @@ pub async fn remove_host(
     control.remove_host(&name, confirm.confirm.as_deref()).await.map(Json)
 }
 
-/// What happened to the disks that this host owned, oldest first.
-#[utoipa::path(get, path = "/api/v1/events", responses((status = 200, body = Vec<EventView>), (status = "default", body = Failure)))]
-pub async fn events(State(control): Shared) -> Answer<Vec<EventView>> {
-    control.events().map(Json)
+/// What happened on this host, and to the disks that it owned, oldest first.
+#[utoipa::path(get, path = "/api/v1/events", params(EventQuery), responses((status = 200, body = Vec<EventView>), (status = "default", body = Failure)))]
+pub async fn events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<Vec<EventView>> {
+    control.events(&query).map(Json)
+}
+
+/// What happened on all hosts that answer, oldest first.
+#[utoipa::path(get, path = "/api/v1/cluster/events", params(EventQuery), responses((status = 200, body = EventsView), (status = "default", body = Failure)))]
+pub async fn all_events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<EventsView> {
+    control.all_events(&query).await.map(Json)
+}
+
+/// What would become of the cluster; nothing is changed by asking.
+#[utoipa::path(post, path = "/api/v1/what-if", request_body = WhatIf, responses((status = 200, body = ForecastView), (status = "default", body = Failure)))]
+pub async fn what_if(State(control): Shared, Input(request): Input<WhatIf>) -> Answer<ForecastView> {
+    control.what_if(request).await.map(Json)
+}
+
+/// What is copied for disks, how much is left, and what waits for what.
+#[utoipa::path(get, path = "/api/v1/resync", responses((status = 200, body = ResyncsView), (status = "default", body = Failure)))]
+pub async fn resync(State(control): Shared) -> Answer<ResyncsView> {
+    control.resync().await.map(Json)
+}
+
+/// What supporters need of this host, without secrets.
+#[utoipa::path(get, path = "/api/v1/support", responses((status = 200, body = SupportView), (status = "default", body = Failure)))]
+pub async fn support(State(control): Shared) -> Answer<SupportView> {
+    control.support().await.map(Json)
+}
+
+/// What supporters need of a host of the cluster, without secrets.
+#[utoipa::path(get, path = "/api/v1/support/hosts/{name}", params(("name" = String, Path)), responses((status = 200, body = SupportView), (status = "default", body = Failure)))]
+pub async fn support_of(State(control): Shared, Path(name): Path<String>) -> Answer<SupportView> {
+    control.support_of(&name).await.map(Json)
 }
 
 /// All devices.

@@ -6,7 +6,7 @@
 use super::types::{HealthView, HostSummary, HostView};
 use crate::control::{Control, NamedLocal};
 use crate::failure::Failure;
-use ::cluster::Code;
+use ::cluster::{Code, Holder};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -28,11 +28,19 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 /// # Errors
 /// When the engine is gone.
 pub async fn metrics(State(control): State<Arc<Control>>) -> Result<Response, Failure> {
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text(&control).await?).into_response())
+}
+
+/// What a scrape gets.
+///
+/// # Errors
+/// When the engine is gone.
+pub async fn text(control: &Control) -> Result<String, Failure> {
     let mut registry = Registry::with_prefix("drystone");
-    registry.register_collector(Box::new(collect(&control).await?));
+    registry.register_collector(Box::new(collect(control).await?));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| Failure::failed("write metrics", error))?;
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+    Ok(text)
 }
 
 /// One series: its labels and its value.
@@ -168,7 +176,8 @@ fn add_member(snapshot: &mut Snapshot, host: &HostSummary) {
     }
 }
 
-/// How many findings there are of each kind, those of which there are none too, so that an alert has a series to end on.
+/// How many findings there are of each kind, those of which there are none too, so that an alert has a series to end on. Those
+/// that are silenced count only as such.
 fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
     let count = |is: &dyn Fn(&super::types::FindingView) -> bool| {
         Value::Gauge(health.findings.iter().filter(|finding| is(finding)).count() as f64)
@@ -177,6 +186,8 @@ fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
         let found = count(&|finding| finding.severity == severity);
         snapshot.add("health_findings", "What is wrong, by severity", &[("severity", severity)], found);
     }
+    let silenced = Value::Gauge(health.silenced.len() as f64);
+    snapshot.add("health_findings_silenced", "What is wrong and silenced", &[], silenced);
     for code in Code::ALL.map(Code::as_str) {
         let found = count(&|finding| finding.code == code);
         snapshot.add("health_findings_by_code", "What is wrong, by kind", &[("code", code)], found);
@@ -185,7 +196,8 @@ fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
 
 /// Other hosts, the directory, and the disks that this host owns.
 fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
-    let NamedLocal { local, disks, hosts } = named;
+    let NamedLocal { local, disks, hosts, certificates } = named;
+    add_certificates(snapshot, certificates);
     let peers = &local.peers;
     for (reason, count) in [("refused", peers.refused), ("garbage", peers.garbage), ("slow", peers.slow)] {
         let help = "Connections with other hosts that went wrong";
@@ -215,6 +227,21 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
         ] {
             snapshot.add(name, help, &disk, Value::Counter(value));
         }
+    }
+}
+
+/// When certificates end: an alert compares that with the time.
+fn add_certificates(snapshot: &mut Snapshot, certificates: &[(Holder, String, u64)]) {
+    for (holder, name, ends) in certificates {
+        let (metric, help, label) = match holder {
+            Holder::Host(_) => {
+                ("certificate_expires_timestamp_seconds", "When the host's certificate ends", "host")
+            }
+            Holder::Authority(_) => {
+                ("authority_expires_timestamp_seconds", "When the authority's certificate ends", "authority")
+            }
+        };
+        snapshot.add(metric, help, &[(label, name)], Value::Gauge(*ends as f64));
     }
 }
 

@@ -4,16 +4,26 @@
 //! later versions; requests refuse fields that they do not know.
 
 mod care;
+mod events;
+mod health;
 mod members;
+mod resync;
+mod support;
+mod what_if;
 
 pub use care::{
-    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FindingView, FullnessView,
-    HealthView, MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
+    MaintenanceView, RemovedHost, TouchedView,
 };
+pub use events::{EventQuery, EventView, EventsView};
+pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
     JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,
 };
+pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
+pub use support::{SupportFile, SupportView};
+pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -171,17 +181,6 @@ pub struct ResyncView {
     pub seconds_left: Option<f64>,
 }
 
-/// Something that happened to a disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct EventView {
-    /// When, in seconds since 1970.
-    pub time: u64,
-    /// Name of the disk.
-    pub disk: String,
-    /// What.
-    pub text: String,
-}
-
 /// A disk group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GroupView {
@@ -298,6 +297,9 @@ pub struct DiskSummary {
     /// What goes on with it although it is whole: what is copied to where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way: Option<String>,
+    /// All that is wrong with it, and what it waits for, in one line; nothing when nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 /// All of one disk.

@@ -1,10 +1,10 @@
-//! `cluster` and `health`.
+//! `cluster`.
 
 use super::members::{self, CertificateCommand, InitOptions};
 use super::{Shell, seconds, text};
-use crate::api::types::{BalanceView, ChangeSettings, FindingView, HealthView};
+use crate::api::types::{BalanceView, ChangeSettings};
 use crate::directory::shared::record::{BalanceMode, ClusterSettings};
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use clap::{Subcommand, ValueEnum};
 
 /// What can be done with the cluster as a whole.
@@ -131,31 +131,4 @@ fn balance_text(balance: &BalanceView) -> String {
     };
     let table = text::table(&["device", "used", "state"], &[1], balance.devices.iter().map(row).collect());
     format!("{}\n\n{table}", text::facts(&facts))
-}
-
-/// `health`.
-///
-/// # Errors
-/// What the host says; or that something needs attention, which decides the exit code.
-pub async fn health(shell: &mut Shell<'_>) -> Result<(), Failure> {
-    let health: HealthView = shell.client.get("/api/v1/health").await?;
-    shell.show(&health, health_text)?;
-    if health.is_well {
-        return Ok(());
-    }
-    let bad = health.findings.iter().filter(|finding| finding.severity != "notice").count();
-    Err(Failure::new(Code::Failed, format!("{bad} findings need attention")))
-}
-
-fn health_text(health: &HealthView) -> String {
-    if health.findings.is_empty() {
-        return "all is well".to_owned();
-    }
-    let lines = |finding: &FindingView| {
-        format!(
-            "{} {}: {}\n  {}\n  to do: {}",
-            finding.severity, finding.code, finding.subject, finding.cause, finding.remedy
-        )
-    };
-    health.findings.iter().map(lines).collect::<Vec<_>>().join("\n")
 }

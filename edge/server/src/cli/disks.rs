@@ -5,6 +5,7 @@ use crate::api::types::{
     BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView, HistogramsView, LatencyView,
     RateView,
 };
+use crate::client::escaped;
 use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -181,13 +182,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
 
 /// Where a disk is in the API.
 pub fn path(name: &str) -> String {
-    // Names and ids need no escapes; anything else is refused by the host, which must be able to read it.
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let escaped = name.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    });
-    format!("/api/v1/disks/{}", escaped.collect::<String>())
+    format!("/api/v1/disks/{}", escaped(name))
 }
 
 async fn resize(
@@ -239,11 +234,15 @@ async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(
 
 fn disk_table(disks: &[DiskSummary]) -> String {
     let row = |disk: &DiskSummary| {
-        let state = match (&disk.unavailable, disk.debts.len()) {
-            (Some(reason), _) => format!("unavailable: {reason}"),
+        let short = match (&disk.unavailable, disk.debts.len()) {
+            (Some(_), _) => "unavailable".to_owned(),
             (None, _) if !disk.not_whole.is_empty() => format!("{}, not whole", disk.state),
             (None, 0) => disk.state.clone(),
             (None, _) => format!("{}, owes to its policy", disk.state),
+        };
+        let state = match &disk.trouble {
+            Some(trouble) => format!("{short}: {trouble}"),
+            None => short,
         };
         vec![
             disk.name.clone(),
@@ -291,7 +290,13 @@ fn disk_text(disk: &DiskView) -> String {
             ),
         ),
         ("policy", summary.policy.clone()),
-        ("state", summary.unavailable.clone().unwrap_or_else(|| summary.state.clone())),
+        (
+            "state",
+            match &summary.trouble {
+                Some(trouble) => format!("{}: {trouble}", summary.state),
+                None => summary.state.clone(),
+            },
+        ),
         ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
@@ -301,7 +306,7 @@ fn disk_text(disk: &DiskView) -> String {
         ("attach", disk.addresses.join("\n")),
     ];
     let under_way: Vec<String> = summary.under_way.iter().cloned().collect();
-    let lists = [("debts", &summary.debts), ("not whole", &summary.not_whole), ("under way", &under_way)];
+    let lists = [("debts", &summary.debts), ("under way", &under_way)];
     for (name, lines) in lists {
         if !lines.is_empty() {
             facts.push((name, lines.join("\n")));

@@ -1,10 +1,8 @@
-//! `host list`, maintenance and removal of hosts, `events`, and orders to the hosts of a demo.
+//! `host list`, maintenance and removal of hosts, and orders to the hosts of a demo.
 
 use super::members::{self, JoinOptions};
 use super::{Shell, text};
-use crate::api::types::{
-    BeginMaintenance, EventView, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost,
-};
+use crate::api::types::{BeginMaintenance, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost};
 use crate::client::Client;
 use crate::demo::{self, Action};
 use crate::failure::Failure;
@@ -217,19 +215,4 @@ pub fn host_table(hosts: &[HostSummary]) -> String {
     let headings =
         ["host", "state", "fault domain", "devices", "components", "used", "free", "version", "peers"];
     text::table(&headings, &[3, 4, 5, 6], hosts.iter().map(row).collect())
-}
-
-/// `events`.
-///
-/// # Errors
-/// What the host says.
-pub async fn events(shell: &mut Shell<'_>) -> Result<(), Failure> {
-    let events: Vec<EventView> = shell.client.get("/api/v1/events").await?;
-    shell.show(&events, |events| {
-        let line = |event: &EventView| {
-            let (hours, minutes) = (event.time / 3600 % 24, event.time / 60 % 60);
-            format!("{hours:02}:{minutes:02}:{:02} UTC  disk {}: {}", event.time % 60, event.disk, event.text)
-        };
-        events.iter().map(line).collect::<Vec<_>>().join("\n")
-    })
 }

@@ -41,13 +41,26 @@ async fn every_command_answers_as_text_and_as_json() {
         ("device add /dev/x", "log+capacity"),
         ("device remove /dev/x", "removed /dev/x"),
         ("top --once", "1 disks"),
+        ("health", "all is well"),
+        (
+            "health silence space.low --about /dev/log --for 2d --reason known",
+            "space.low about /dev/log is silenced to",
+        ),
+        ("health silences", "/dev/log"),
+        ("health unsilence space.low --about /dev/log", "silenced no more"),
+        ("health silences", "nothing is silenced"),
+        ("resync", "nothing waits to be"),
+        ("what-if set-policy b single,stripes=1", "1 disk can have single"),
+        ("what-if set-policy --all default", "1 disk cannot have default"),
+        ("events --kind disk --about b", "clients may only read ("),
         ("openapi", "\"/api/v1/disks/{name}\""),
         ("disk resize b 1GiB --confirm b", "is 1 GiB"),
         ("disk delete b --confirm b", "deleted b"),
     ] {
         let text = said(&client, line).await.expect(line);
         assert!(text.contains(expected), "{line} said\n{text}");
-        let changes = ["create", "resize", "rename", "set b", "delete", "add", "remove"];
+        let changes =
+            ["create", "resize", "rename", "set b", "delete", "add", "remove", "silence ", "events"];
         if !changes.iter().any(|change| line.contains(change)) {
             let text = said(&client, &format!("--json {line}")).await.expect(line);
             serde_json::from_str::<serde_json::Value>(&text).expect(&text);

@@ -10,6 +10,7 @@ use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome};
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::{BEAT_PERIOD, GROWTH_PATIENCE, GROWTH_WAIT, KEEP_PAUSE, SIZE_POLL, SURPLUS_WAIT};
 use ::cluster::{DiskRecord, DiskState, Objection};
@@ -236,7 +237,11 @@ impl Cluster {
         let committed = self.commit_disk(next, record.version).await;
         let Some(next) = committed.map_err(|_| unknown(&record.name))? else { return Ok(Progress::Again) };
         self.tell_disk(&next).await?;
-        self.log(record.id, format!("it has {} from now on", base::units::format_bytes(next.record.size)));
+        self.log(
+            record.id,
+            Kind::DiskChanged,
+            format!("it has {} from now on", base::units::format_bytes(next.record.size)),
+        );
         Ok(Progress::Done)
     }
 
@@ -351,7 +356,7 @@ impl Cluster {
             }
             let next = disk.with(record.finish_shrink().map_err(refused)?.record);
             if let Some(next) = self.commit_disk(next, record.version).await? {
-                self.log(id, "what stood beyond its end is given back".to_owned());
+                self.log(id, Kind::DiskChanged, "what stood beyond its end is given back");
                 return Ok(self.tell_disk(&next).await?);
             }
         }

@@ -1,11 +1,10 @@
 //! What goes on in the background: the watch, what the engine wants of the directory, this host's record, deletions.
 
 use super::{Cluster, View};
-use crate::api::types::EventView;
-use crate::control::now_seconds;
 use crate::directory::shared::record::{ClusterDisk, engine_record};
 use crate::directory::shared::{Change, Changes, Outcome};
 use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
+use crate::events::Kind;
 use crate::failure::Failure;
 use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
 use ::cluster::{DiskState, NodeRecord};
@@ -41,8 +40,11 @@ impl Cluster {
     fn set_away(&self, why: Option<String>) {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         match (&why, away.is_some()) {
-            (Some(why), false) => tracing::warn!("{why}; guests' I/O goes on while no host fails"),
-            (None, true) => tracing::info!("the directory answers again"),
+            (Some(why), false) => {
+                let text = format!("{why}; guests' I/O goes on while no host fails");
+                self.events.other(Kind::DirectoryAway, "cluster", text);
+            }
+            (None, true) => self.events.other(Kind::DirectoryBack, "cluster", "the directory answers again"),
             (Some(_), true) | (None, false) => {}
         }
         *away = why;
@@ -244,16 +246,7 @@ impl Cluster {
                 format!("{blocks} damaged blocks of {} were written again", whose(*component))
             }
         };
-        match event {
-            Event::Left { .. }
-            | Event::ResyncFailed { .. }
-            | Event::RestoreBegan { .. }
-            | Event::Repaired { .. } => {
-                tracing::warn!("disk {disk}: {text}");
-            }
-            _ => tracing::info!("disk {disk}: {text}"),
-        }
-        self.events.add(EventView { time: now_seconds(), disk, text });
+        self.events.disk(kind_of(event), &disk, text);
     }
 
     /// Keeps this host's record up to date, and the pace of resyncs.
@@ -340,4 +333,19 @@ impl Cluster {
 pub(super) fn nodes_of(view: &View) -> Vec<(NodeId, SocketAddr)> {
     let address = |node: &NodeRecord| Some((node.id, node.peer_addresses.first()?.parse().ok()?));
     view.hosts.values().flat_map(|known| &known.host.record.nodes).filter_map(address).collect()
+}
+
+fn kind_of(event: &Event) -> Kind {
+    match event {
+        Event::Serving { .. } => Kind::DiskServed,
+        Event::Ended(End::Released | End::Superseded | End::Deleted | End::Reshaped | End::Restoring) => {
+            Kind::DiskReleased
+        }
+        Event::Left { .. } => Kind::CopyLeft,
+        Event::Joined { .. } => Kind::CopyJoined,
+        Event::StandsIn { .. } => Kind::StandIn,
+        Event::RestoreBegan { .. } | Event::ResyncBegan { .. } => Kind::ResyncBegan,
+        Event::ResyncFailed { .. } => Kind::ResyncFailed,
+        Event::Repaired { .. } => Kind::CopyRepaired,
+    }
 }

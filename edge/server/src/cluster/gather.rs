@@ -11,8 +11,10 @@ use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
 use base::{ComponentId, DiskId, HostId};
 use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::Refusal;
 
 /// What hosts know that were asked and answered.
@@ -42,23 +44,55 @@ impl Cluster {
 
     /// Asks all hosts that can be reached, at once.
     pub async fn locals(&self, state: &ClusterState) -> Locals {
+        let (mut locals, _) = self.ask_others(state, "/api/v1/cluster/local").await;
+        locals.insert(self.me, self.local(state));
+        locals
+    }
+
+    /// Asks all other hosts that can be reached for what their API has at a path, at once; with it the names of those from
+    /// which nothing came.
+    pub async fn ask_others<T: DeserializeOwned + Send + 'static>(
+        &self,
+        state: &ClusterState,
+        path: &str,
+    ) -> (BTreeMap<HostId, T>, Vec<String>) {
         let view = self.view();
         let mut asked = Vec::new();
-        let others = view.hosts.values().filter(|known| known.host.record.id != self.me);
-        for known in others.filter(|known| self.reaches(state, &known.host)) {
-            let (host, security) = (Arc::clone(&known.host), self.security.clone());
-            asked.push((
-                host.record.id,
-                tokio::spawn(async move { ask_host(&host, security.as_deref()).await }),
-            ));
+        let (mut answers, mut silent) = (BTreeMap::new(), Vec::new());
+        for known in view.hosts.values().filter(|known| known.host.record.id != self.me) {
+            if !self.reaches(state, &known.host) {
+                silent.push(known.host.record.name.clone());
+                continue;
+            }
+            let (host, security, path) = (Arc::clone(&known.host), self.security.clone(), path.to_owned());
+            let task = tokio::spawn(async move {
+                let answer = ask_host(&host, security.as_deref(), &path, HOST_ANSWER_WAIT).await;
+                (host, answer)
+            });
+            asked.push(task);
         }
-        let mut locals = BTreeMap::from([(self.me, self.local(state))]);
-        for (id, answer) in asked {
-            if let Ok(Ok(local)) = answer.await {
-                locals.insert(id, local);
+        for task in asked {
+            match task.await {
+                Ok((host, Ok(answer))) => drop(answers.insert(host.record.id, answer)),
+                Ok((host, Err(_))) => silent.push(host.record.name.clone()),
+                Err(broken) => tracing::error!("ask another host: {broken}"),
             }
         }
-        locals
+        silent.sort();
+        (answers, silent)
+    }
+
+    /// Asks one other host for what its API has at a path.
+    ///
+    /// # Errors
+    /// What it says, or that it does not answer.
+    pub async fn ask_one<T: DeserializeOwned>(
+        &self,
+        host: &ClusterHost,
+        path: &str,
+        wait: Duration,
+    ) -> Result<T, Failure> {
+        ask_host(host, self.security.as_deref(), path, wait).await
     }
 
     /// What this host says, as its owner, of a disk.
@@ -93,7 +127,12 @@ impl Cluster {
     }
 }
 
-async fn ask_host(host: &ClusterHost, security: Option<&Security>) -> Result<LocalView, Failure> {
+async fn ask_host<T: DeserializeOwned>(
+    host: &ClusterHost,
+    security: Option<&Security>,
+    path: &str,
+    wait: Duration,
+) -> Result<T, Failure> {
     let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
     let client = match (security, api_of(host)) {
         (Some(security), Some(address)) => security.client(address.to_owned(), host.record.id),
@@ -102,7 +141,7 @@ async fn ask_host(host: &ClusterHost, security: Option<&Security>) -> Result<Loc
             Client::parse(address, || Err(silent()))?
         }
     };
-    let answer = tokio::time::timeout(HOST_ANSWER_WAIT, client.get("/api/v1/cluster/local")).await;
+    let answer = tokio::time::timeout(wait, client.get(path)).await;
     answer.map_err(|_| silent())?
 }
 

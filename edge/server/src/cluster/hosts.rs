@@ -3,6 +3,7 @@
 use super::Cluster;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::directory::shared::{Change, Outcome};
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use ::cluster::{Assessment, DiskState, Liveness, Maintenance, Mode, Objection, assess};
 use base::{ComponentId, HostId};
@@ -36,6 +37,17 @@ impl Cluster {
         Ok(assess(&self.keeper().facts, host, mode, crate::control::blocking_seed()?))
     }
 
+    /// All that decisions are made from, with the sizes of components as hosts tell them now.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn facts(&self) -> Result<::cluster::View, Failure> {
+        let state = self.state().await?;
+        self.refresh(&state);
+        self.refresh_sizes(&state, true).await;
+        Ok(self.keeper().facts.clone())
+    }
+
     /// Begins to service a host, ends it, or does it otherwise.
     ///
     /// # Errors
@@ -62,7 +74,8 @@ impl Cluster {
         let Some((version, mut found)) = self.fetch_host(host).await? else { return Ok(()) };
         let Maintenance::Entering { mode, .. } = found.record.maintenance else { return Ok(()) };
         found.record.maintenance = Maintenance::On { mode, since: self.directory_now() };
-        tracing::info!("host {} is in maintenance ({mode})", found.record.name);
+        let text = format!("it is in maintenance ({mode}): it may go");
+        self.events.host(Kind::MaintenanceReached, &found.record.name, text);
         self.commit_host(version, found).await.map(drop)
     }
 

@@ -4,7 +4,7 @@
 //! compare-and-set of one record. Nothing is concluded while the directory does not answer. Must hold no rule of its own.
 
 use super::gather::owner_state;
-use super::{Cluster, View};
+use super::{Cluster, Locals, View};
 use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::record::BalanceMode;
 use crate::directory::shared::{Attendees, Beat, now_ns};
@@ -12,7 +12,8 @@ use crate::engine::ClusterState;
 use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
-    Action, Attendance, Balancer, DiskRecord, LinkReport, Liveness, Maintenance, Repairs, StandIns, progress,
+    Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Links, Liveness, Maintenance,
+    Repairs, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
 use placement::Balance;
@@ -32,6 +33,8 @@ struct LastBeat {
 pub struct Keeper {
     last_beat: Option<LastBeat>,
     attendance: Attendance,
+    /// Which hosts that are there do not reach each other.
+    pub(super) links: Links,
     /// All that decisions are made from.
     pub(super) facts: ::cluster::View,
     /// What was decided about repairs.
@@ -55,6 +58,15 @@ impl Keeper {
             Some(last) => base::Instant(last.attendees.now_ns) + last.came.elapsed(),
             None => base::Instant(now_ns()),
         }
+    }
+
+    /// What is known beside the facts.
+    pub(super) fn known(&self) -> Known<'_> {
+        let directory = match self.away_since {
+            None => Directory::Reachable,
+            Some(since) => Directory::Unreachable { since },
+        };
+        Known { now: self.now(), directory, repairs: &self.repairs }
     }
 
     /// Takes over what the records say, and who is there.
@@ -88,23 +100,30 @@ impl Keeper {
 
     /// Hosts' last heartbeats, and what they say of their links.
     fn note_beats(&mut self) {
+        let now = self.now();
         let Some(last) = &self.last_beat else { return };
+        let mut reports = Vec::new();
+        let mut heard_at = BTreeMap::new();
         for host in self.facts.hosts.values_mut() {
             host.heard = base::Instant(last.attendees.since_ns);
         }
         for heard in &last.attendees.heard {
             let Ok(id) = heard.beat.host.parse::<HostId>() else { continue };
             let at = base::Instant(heard.at_ns);
+            heard_at.insert(id, at);
             if let Some(host) = self.facts.hosts.get_mut(&id) {
                 host.heard = at;
                 host.clock_ahead_ns = heard.beat.clock_ahead_ns;
             }
             for (about, is_up) in &heard.beat.links {
                 if let Ok(about) = about.parse() {
-                    self.attendance.reported(LinkReport { reporter: id, about, is_up: *is_up, at });
+                    let report = LinkReport { reporter: id, about, is_up: *is_up, at };
+                    self.attendance.reported(report);
+                    reports.push(report);
                 }
             }
         }
+        self.links.step(now, &reports, &heard_at);
     }
 
     /// Most records are as they were: only those that changed are taken over.
@@ -208,6 +227,11 @@ impl Cluster {
         }
     }
 
+    /// Whether this host decides what needs no owner.
+    pub fn decides(&self) -> bool {
+        self.keeper().coordinator() == Some(self.me)
+    }
+
     async fn keep_once(&self, state: &ClusterState) -> Result<(), Failure> {
         self.refresh(state);
         if self.keeper().away_since.is_some() {
@@ -243,12 +267,16 @@ impl Cluster {
             always || (is_old && keeper.needs_sizes(self.me))
         };
         if is_due {
-            let locals = self.locals(state).await;
-            let sizes = super::gather::used_bytes(&self.view(), &locals);
-            let mut keeper = self.keeper();
-            keeper.facts.used_bytes = sizes;
-            keeper.sized = Some(Instant::now());
+            self.refresh_sizes_of(&self.locals(state).await);
         }
+    }
+
+    /// Takes over how much data components have, as hosts tell it.
+    pub fn refresh_sizes_of(&self, locals: &Locals) {
+        let sizes = super::gather::used_bytes(&self.view(), locals);
+        let mut keeper = self.keeper();
+        keeper.facts.used_bytes = sizes;
+        keeper.sized = Some(Instant::now());
     }
 
     /// Tells the directory that this host is there, and hears who else is.

@@ -6,11 +6,10 @@
 
 use super::Cluster;
 use super::keeper::Disks;
-use crate::api::types::EventView;
-use crate::control::now_seconds;
 use crate::directory::shared::Outcome;
 use crate::directory::shared::record::ClusterDisk;
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, HeldComponent, Order, OrderFailure};
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::DELETION_RETRY;
 use ::cluster::{Action, Because, Coming, DiskRecord, DiskState, Listed, Objection, Step, Why, orphans};
@@ -193,7 +192,9 @@ impl Cluster {
         }
         for component in found.to_delete {
             match self.order(node, Order::Delete(component)).await? {
-                Ok(()) => self.log(id, "what stood here of it was replaced, and is deleted".to_owned()),
+                Ok(()) => {
+                    self.log(id, Kind::CopyDeleted, "what stood here of it was replaced, and is deleted")
+                }
                 Err(why) => {
                     tracing::warn!(
                         "component {component} of disk {} cannot be deleted: {why}",
@@ -216,37 +217,35 @@ impl Cluster {
     }
 
     /// Notes something that happened to a disk.
-    pub(super) fn log(&self, id: DiskId, text: String) {
-        let disk = self.disk_name(id);
-        tracing::info!("disk {disk}: {text}");
-        self.events.add(EventView { time: now_seconds(), disk, text });
+    pub(super) fn log(&self, id: DiskId, kind: Kind, text: impl Into<String>) {
+        self.events.disk(kind, &self.disk_name(id), text);
     }
 
     fn log_step(&self, id: DiskId, step: &Step) {
         match step {
             Step::Claim => {}
-            Step::Begin(coming) => coming.iter().for_each(|one| self.log(id, self.coming_text(one))),
-            Step::Finish(_) => self.log(id, "the new copy has its place from now on".to_owned()),
+            Step::Begin(coming) => {
+                coming.iter().for_each(|one| self.log(id, Kind::CopyComing, self.coming_text(one)));
+            }
+            Step::Finish(_) => self.log(id, Kind::CopySeated, "the new copy has its place from now on"),
             Step::Cancel(_, because) => {
-                self.log(id, format!("a copy does not come after all: {}", because_text(*because)));
+                let text = format!("a copy does not come after all: {}", because_text(*because));
+                self.log(id, Kind::CopyCalledOff, text);
             }
             Step::StandIn(coming) => {
                 for (node, _) in coming {
                     let host = self.keeper().facts.host_name(node.host);
-                    self.log(
-                        id,
-                        format!("what is changed while a copy is missing is kept on host {host} too"),
-                    );
+                    let text = format!("what is changed while a copy is missing is kept on host {host} too");
+                    self.log(id, Kind::StandIn, text);
                 }
             }
             Step::Inherit(_) => {
-                self.log(
-                    id,
-                    "what stands in for a missing copy takes its seat, and gets the rest".to_owned(),
-                );
+                let text = "what stands in for a missing copy takes its seat, and gets the rest";
+                self.log(id, Kind::StandIn, text);
             }
             Step::Dismiss(_, because) => {
-                self.log(id, format!("nothing stands in for a copy any more: {}", because_text(*because)));
+                let text = format!("nothing stands in for a copy any more: {}", because_text(*because));
+                self.log(id, Kind::StandIn, text);
             }
         }
     }

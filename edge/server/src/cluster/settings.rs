@@ -1,8 +1,8 @@
-//! What people set for the whole cluster.
+//! What people set for the whole cluster, and what they do not want to be told again for a while.
 
 use super::Cluster;
 use crate::directory::shared::Outcome;
-use crate::directory::shared::record::{ClusterSettings, SETTINGS};
+use crate::directory::shared::record::{ClusterSettings, SETTINGS, SILENCES, Silences};
 use crate::failure::{Code, Failure};
 
 /// How often a change is tried again that another one came before.
@@ -40,5 +40,34 @@ impl Cluster {
             }
         }
         Err(Failure::new(Code::Conflict, "the settings change all the time").hint("try again"))
+    }
+
+    /// Replaces the silences by what `change` makes of them.
+    ///
+    /// # Errors
+    /// What `change` says; or when the directory does not answer, or they change all the time.
+    pub async fn change_silences(
+        &self,
+        change: impl Fn(Silences) -> Result<Silences, Failure>,
+    ) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS {
+            let found = self.directory.get(SILENCES).await?;
+            let (expected, before) = match &found {
+                Some(entry) => {
+                    let silences =
+                        Silences::read(entry).map_err(|error| Failure::failed("read the silences", error))?;
+                    (entry.version, silences)
+                }
+                None => (0, Silences::default()),
+            };
+            match self.directory.commit(vec![change(before)?.change(expected)?]).await {
+                Outcome::Done { .. } => return self.catch_up().await,
+                Outcome::Conflict { .. } => {}
+                Outcome::Unknown => {
+                    return Err(Failure::new(Code::Unreachable, "the directory does not answer"));
+                }
+            }
+        }
+        Err(Failure::new(Code::Conflict, "the silences change all the time").hint("try again"))
     }
 }

@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Condition, Directory, DiskRecord, Finding, Liveness, Maintenance, Reason, Subject, Surroundings,
-    condition, explain_disk, findings, progress,
+    Absence, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason, Subject,
+    Surroundings, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -26,10 +26,10 @@ impl Cluster {
     pub fn explain(&self, state: &ClusterState, locals: &Locals) -> BTreeMap<DiskId, (Condition, String)> {
         self.refresh(state);
         let keeper = self.keeper();
-        let (facts, now) = (&keeper.facts, keeper.now());
+        let (facts, known) = (&keeper.facts, keeper.known());
         let line = |(id, disk): (&DiskId, &DiskRecord)| {
             let pace = pace_of(*id, disk, locals);
-            let line = explain_disk(facts, disk, &keeper.repairs, pace, now)?;
+            let line = explain_disk(facts, disk, &known, pace)?;
             Some((*id, (condition(facts, disk), line)))
         };
         facts.disks.iter().filter_map(line).collect()
@@ -98,16 +98,16 @@ impl Cluster {
     pub async fn findings(&self, state: &ClusterState) -> Vec<(Finding, String)> {
         self.refresh(state);
         self.refresh_sizes(state, false).await;
+        let certificates = self.lifespans();
         let keeper = self.keeper();
-        let directory = match keeper.away_since {
-            None => Directory::Reachable,
-            Some(since) => Directory::Unreachable { since },
-        };
+        let Known { now, directory, repairs } = keeper.known();
         let around = Surroundings {
-            now: keeper.now(),
+            now,
             directory,
-            repairs: &keeper.repairs,
+            repairs,
             balancer: &keeper.balancer,
+            links: &keeper.links,
+            certificates: &certificates,
         };
         let found = findings(&keeper.facts, &around);
         let named = found.into_iter().map(|one| {
@@ -115,6 +115,31 @@ impl Cluster {
             (one, name)
         });
         named.collect()
+    }
+}
+
+impl Cluster {
+    /// The certificates of hosts and authorities, as records tell of them.
+    pub fn lifespans(&self) -> Vec<Lifespan> {
+        let view = self.view();
+        let hosts = view.hosts.values().filter_map(|known| {
+            let told = known.host.certificate.as_ref()?;
+            Some(Lifespan {
+                holder: Holder::Host(known.host.record.id),
+                issued: base::Instant(told.issued_ns),
+                ends: base::Instant(told.expires_ns),
+            })
+        });
+        let authorities = view.believed.authorities.iter().flat_map(|(_, record)| &record.authorities);
+        let authorities = authorities.filter_map(|one| {
+            let read = trust::Certificate::from_pem(&one.certificate).ok()?;
+            Some(Lifespan {
+                holder: Holder::Authority(read.fingerprint().to_string()),
+                issued: base::Instant(read.issued_ns()),
+                ends: base::Instant(trust::nanoseconds(read.not_after)),
+            })
+        });
+        hosts.chain(authorities).collect()
     }
 }
 
@@ -135,7 +160,7 @@ pub fn subject_name(facts: &::cluster::View, subject: Subject) -> String {
 }
 
 /// Bytes per second at which the owner of a disk copies.
-fn pace_of(id: DiskId, disk: &DiskRecord, locals: &Locals) -> Option<u64> {
+pub(super) fn pace_of(id: DiskId, disk: &DiskRecord, locals: &Locals) -> Option<u64> {
     let owner = disk.roster.owner?;
     let text = id.to_string();
     let told = locals.get(&owner.node.host)?.owned.iter().find(|told| told.disk == text)?;

@@ -2,7 +2,8 @@
 
 use crate::directory::Records;
 use crate::directory::shared::record::{
-    Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES, SETTINGS, read_policy,
+    Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES, SETTINGS, SILENCES,
+    Silences, read_policy,
 };
 use crate::directory::shared::{Changes, Entry};
 use ::cluster::{DeviceRecord, DeviceState, DiskState};
@@ -109,6 +110,7 @@ impl View {
             }
             let records = Arc::make_mut(&mut self.records);
             records.policies.clear();
+            records.silences = Silences::default();
             self.believed = Believed::default();
             difference.hosts = true;
             difference.believed = true;
@@ -137,6 +139,8 @@ impl View {
             self.note(&disk);
         } else if entry.key == SETTINGS {
             self.settings = ClusterSettings::read(entry)?;
+        } else if entry.key == SILENCES {
+            Arc::make_mut(&mut self.records).silences = Silences::read(entry)?;
         } else if entry.key.starts_with(POLICIES) {
             let policy = read_policy(entry)?;
             let records = Arc::make_mut(&mut self.records);
@@ -179,6 +183,8 @@ impl View {
             difference.hosts = true;
         } else if key == SETTINGS {
             self.settings = ClusterSettings::default();
+        } else if key == SILENCES {
+            Arc::make_mut(&mut self.records).silences = Silences::default();
         } else if let Some(name) = key.strip_prefix(POLICIES) {
             let records = Arc::make_mut(&mut self.records);
             records.policies.remove(name);

@@ -2,13 +2,15 @@
 
 use super::Control;
 use crate::api::types::{
-    BalanceView, BeginMaintenance, ChangeSettings, FateView, FindingView, FullnessView, HealthView,
-    MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, FateView, FullnessView, MaintenanceMode, MaintenanceView,
+    RemovedHost, TouchedView,
 };
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
+use crate::events::Kind;
 use crate::failure::Failure;
 use ::cluster::limits::REPLACEMENTS_MAX;
-use ::cluster::{Assessment, Fate, Finding, Maintenance, Mode, Severity};
+use ::cluster::{Assessment, Fate, Maintenance, Mode};
+use clap::ValueEnum;
 
 /// Longest repair delay: a year. Whoever wants no repairs says so by placing no copies.
 const REPAIR_DELAY_SECONDS_MAX: u64 = 365 * 24 * 3600;
@@ -28,7 +30,8 @@ impl Control {
     /// When one makes no sense, or the directory does not answer.
     pub async fn change_settings(&self, change: ChangeSettings) -> Result<ClusterSettings, Failure> {
         let cluster = self.cluster()?;
-        cluster
+        let before = cluster.view().settings;
+        let settings = cluster
             .change_settings(|before| {
                 let settings = ClusterSettings {
                     repair_delay_seconds: change.repair_delay_seconds.unwrap_or(before.repair_delay_seconds),
@@ -41,21 +44,11 @@ impl Control {
                 };
                 check_settings(&settings).map(|()| settings)
             })
-            .await
-    }
-
-    /// What is wrong with the cluster, or with this host if it stands alone.
-    ///
-    /// # Errors
-    /// When the engine is gone.
-    pub async fn health(&self) -> Result<HealthView, Failure> {
-        let found = match &self.cluster {
-            Some(cluster) => cluster.findings(&cluster.state().await?).await,
-            None => self.findings_alone().await?,
-        };
-        let is_well = found.iter().all(|(finding, _)| finding.severity == Severity::Notice);
-        let findings = found.into_iter().map(|(finding, subject)| finding_view(finding, subject));
-        Ok(HealthView { is_well, findings: findings.collect() })
+            .await?;
+        if settings != before {
+            self.events.other(Kind::SettingsChanged, "cluster", settings_text(&settings));
+        }
+        Ok(settings)
     }
 
     /// Begins to service a host, or tells what that would do.
@@ -97,6 +90,9 @@ impl Control {
         let is_already = host.record.maintenance.mode() == Some(mode);
         if !is_already {
             cluster.set_maintenance(host.record.id, Maintenance::Entering { mode, since }).await?;
+            let bytes = base::units::format_bytes(view.bytes_to_move);
+            let text = format!("it is to be serviced ({mode}); {bytes} are copied elsewhere first");
+            self.events.host(Kind::MaintenanceBegun, &host.record.name, text);
         }
         view.is_begun = true;
         Ok(view)
@@ -109,7 +105,11 @@ impl Control {
     pub async fn end_maintenance(&self, name: &str) -> Result<(), Failure> {
         let cluster = self.cluster()?;
         let host = cluster.find_host(name)?;
-        cluster.set_maintenance(host.record.id, Maintenance::Off).await
+        cluster.set_maintenance(host.record.id, Maintenance::Off).await?;
+        if host.record.maintenance != Maintenance::Off {
+            self.events.host(Kind::MaintenanceEnded, &host.record.name, "it is serviced no more");
+        }
+        Ok(())
     }
 
     /// Takes a host out of the cluster that does not come back; `confirm` must be its name.
@@ -127,6 +127,9 @@ impl Control {
             .hint("add `--yes`"));
         }
         let disks = cluster.remove_host(&host).await?;
+        let text =
+            format!("taken out of the cluster; of {} disks something is made anew elsewhere", disks.len());
+        self.events.host(Kind::HostRemoved, &name, text);
         Ok(RemovedHost { host: name, disks })
     }
 
@@ -141,6 +144,17 @@ impl Control {
         devices.sort_by(|a, b| b.percent.total_cmp(&a.percent).then_with(|| a.device.cmp(&b.device)));
         Ok(BalanceView { devices, ..told })
     }
+}
+
+fn settings_text(settings: &ClusterSettings) -> String {
+    let ClusterSettings { repair_delay_seconds, replacements_max, replacements_per_host_max, .. } = settings;
+    let balance =
+        settings.balance.to_possible_value().map_or_else(String::new, |one| one.get_name().to_owned());
+    format!(
+        "settings are now: repair-delay {repair_delay_seconds}s, replacements {replacements_max}, replacements-per-host \
+         {replacements_per_host_max}, balance {balance}, stand-ins {}",
+        if settings.stand_ins { "on" } else { "off" }
+    )
 }
 
 fn check_settings(settings: &ClusterSettings) -> Result<(), Failure> {
@@ -162,21 +176,6 @@ fn mode_of(mode: MaintenanceMode) -> Mode {
         MaintenanceMode::EnsureAccessibility => Mode::EnsureAccessibility,
         MaintenanceMode::FullEvacuation => Mode::FullEvacuation,
         MaintenanceMode::None => Mode::NoAction,
-    }
-}
-
-fn finding_view(finding: Finding, subject: String) -> FindingView {
-    FindingView {
-        code: finding.code.as_str().to_owned(),
-        severity: match finding.severity {
-            Severity::Critical => "critical",
-            Severity::Warning => "warning",
-            Severity::Notice => "notice",
-        }
-        .to_owned(),
-        subject,
-        cause: finding.cause,
-        remedy: finding.remedy,
     }
 }
 

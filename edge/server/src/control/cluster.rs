@@ -4,12 +4,12 @@
 //! with little patience: an answer without it is better than none.
 
 use super::Control;
-use crate::api::types::{EventView, HostSummary, LocalView, MemberView, ReplicationView, ResyncView};
+use crate::api::types::{HostSummary, LocalView, MemberView, ReplicationView, ResyncView, ResyncsView};
 use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
 use crate::failure::Failure;
-use ::cluster::{Condition, DeviceState};
+use ::cluster::{Condition, DeviceState, Holder};
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
 use replication::{Member, Standing};
@@ -31,6 +31,8 @@ pub struct NamedLocal {
     pub local: LocalView,
     pub disks: BTreeMap<String, String>,
     pub hosts: BTreeMap<String, String>,
+    /// Ends of certificates in seconds since 1970: of hosts by name, of authorities by fingerprint.
+    pub certificates: Vec<(Holder, String, u64)>,
 }
 
 impl Control {
@@ -82,15 +84,31 @@ impl Control {
             let record = &one.host.record;
             (record.id.to_string(), record.name.clone())
         });
-        Ok(Some(NamedLocal { local, disks: disks.collect(), hosts: hosts.collect() }))
+        let certificates = cluster.lifespans().into_iter().map(|one| {
+            let name = match &one.holder {
+                Holder::Host(id) => view.host_name(*id),
+                Holder::Authority(print) => print.clone(),
+            };
+            (one.holder, name, one.ends.0 / 1_000_000_000)
+        });
+        Ok(Some(NamedLocal {
+            local,
+            disks: disks.collect(),
+            hosts: hosts.collect(),
+            certificates: certificates.collect(),
+        }))
     }
 
-    /// What happened to the disks that this host owned.
+    /// What is copied for disks, and what that waits for; on a host alone never anything.
     ///
     /// # Errors
-    /// When it stands alone.
-    pub fn events(&self) -> Result<Vec<EventView>, Failure> {
-        Ok(self.cluster()?.events.all())
+    /// When the engine is gone.
+    pub async fn resync(&self) -> Result<ResyncsView, Failure> {
+        let Some(cluster) = &self.cluster else { return Ok(ResyncsView::default()) };
+        let state = cluster.state().await?;
+        let locals = cluster.locals(&state).await;
+        cluster.refresh_sizes_of(&locals);
+        Ok(cluster.resyncs(&state, &locals))
     }
 
     /// Asks all hosts that can be reached; nothing on a host alone.

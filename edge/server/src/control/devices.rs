@@ -6,6 +6,7 @@ use crate::api::types::{AddDevices, AddedDevices, DeviceView};
 use crate::config::check_group;
 use crate::directory::{DiskEntry, State};
 use crate::engine::{Command, Create, DeviceState, GroupSpec};
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use base::GroupId;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,11 @@ impl Control {
             }
         };
         let devices = self.host_state().await?.devices;
-        let devices = devices.iter().filter(|device| device.group == group).map(device_view).collect();
+        let devices: Vec<DeviceView> =
+            devices.iter().filter(|device| device.group == group).map(device_view).collect();
+        let paths: Vec<&str> = devices.iter().map(|device| device.path.as_str()).collect();
+        let text = format!("group {group} has {} from now on", paths.join(", "));
+        self.events.here(Kind::DeviceAdded, text);
         Ok(AddedDevices { group: group.to_string(), devices })
     }
 
@@ -101,6 +106,8 @@ impl Control {
         self.check_nothing_stands_on(device)?;
         self.engine.call(|answer| Command::RemoveDevice { device: id, answer }).await??;
         self.record_group(device.group).await?;
+        let name = format!("device {} of host {}", device.path.display(), self.config.name);
+        self.events.other(Kind::DeviceRemoved, name, format!("taken out of group {}", device.group));
         let mut configured = self.config.groups.iter().flat_map(crate::config::paths_of);
         Ok(configured.any(|path| *path == device.path).then(|| {
             format!("the configuration file still names {}: remove it there too", device.path.display())

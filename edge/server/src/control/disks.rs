@@ -2,14 +2,15 @@
 
 use super::start::now_seconds;
 use super::{Control, blocking, component_ids, random_bits};
-use crate::api::types::{ChangeDisk, CreateDisk, DiskView};
+use crate::api::types::{ChangeDisk, CreateDisk, DiskSummary, DiskView};
 use crate::directory::{DiskEntry, State};
 use crate::engine::{Command, DiskRecord, EngineError};
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::DISKS_MAX;
 use crate::name::check_name;
 use base::DiskId;
-use base::units::SECTOR_SIZE;
+use base::units::{SECTOR_SIZE, format_bytes};
 use std::sync::{Arc, PoisonError};
 
 impl Control {
@@ -26,6 +27,13 @@ impl Control {
     /// # Errors
     /// When the request makes no sense, or no place fits the policy.
     pub async fn create_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
+        let made = self.make_disk(request).await?;
+        let DiskSummary { name, size, policy, .. } = &made.summary;
+        self.events.disk(Kind::DiskCreated, name, format!("made: {}, policy {policy}", format_bytes(*size)));
+        Ok(made)
+    }
+
+    async fn make_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
         check_name(&request.name)?;
         let policy = self.resolve_policy(request.policy.as_deref())?;
         let _change = self.changes.lock().await;
@@ -71,6 +79,16 @@ impl Control {
     /// # Errors
     /// When the request makes no sense, it is smaller and not confirmed, or there is no space.
     pub async fn change_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
+        let before = self.find(name)?;
+        let changed = self.alter_disk(name, request).await?;
+        let text = change_text(&before.record, &changed.summary);
+        if !text.is_empty() {
+            self.events.disk(Kind::DiskChanged, &before.record.name, text);
+        }
+        Ok(changed)
+    }
+
+    async fn alter_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
         if let Some(cluster) = &self.cluster {
             let entry = self.find(name)?;
             request.name.as_deref().map_or(Ok(()), check_name)?;
@@ -135,6 +153,13 @@ impl Control {
     /// # Errors
     /// When it is not confirmed, or a device fails. The disk is then still there.
     pub async fn delete_disk(&self, name: &str, confirm: Option<&str>) -> Result<(), Failure> {
+        let before = self.find(name)?;
+        self.unmake_disk(name, confirm).await?;
+        self.events.disk(Kind::DiskDeleted, &before.record.name, "deleted, with all that was on it");
+        Ok(())
+    }
+
+    async fn unmake_disk(&self, name: &str, confirm: Option<&str>) -> Result<(), Failure> {
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
         check_confirmed(confirm, &entry.record.name, "deleting it destroys all that is on it")?;
@@ -164,6 +189,23 @@ impl Control {
             }
         }
     }
+}
+
+/// What is other than it was; nothing when nothing is.
+fn change_text(before: &DiskRecord, after: &DiskSummary) -> String {
+    let mut changes = Vec::new();
+    if after.name != before.name {
+        changes.push(format!("its name is {} from now on", after.name));
+    }
+    if after.size != before.size {
+        changes.push(format!("it was {} and is {}", format_bytes(before.size), format_bytes(after.size)));
+    }
+    match (before.read_only, after.read_only) {
+        (false, true) => changes.push("clients may only read".to_owned()),
+        (true, false) => changes.push("clients may write".to_owned()),
+        (true, true) | (false, false) => {}
+    }
+    changes.join("; ")
 }
 
 /// Whether a disk may be asked to have another size; a smaller one must be confirmed.

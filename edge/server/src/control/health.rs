@@ -4,31 +4,31 @@ use super::Control;
 use crate::cluster::subject_name;
 use crate::directory::{DiskEntry, State};
 use crate::engine::HostState;
+use crate::events::Kind;
 use crate::failure::Failure;
+use crate::limits::HEALTH_PERIOD;
 use ::cluster::{
-    Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord,
-    Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, View, findings,
+    Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord, Links,
+    Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, Turn, View, Watch, findings,
 };
 use base::{Instant, NodeId, WriteId};
 use replication::{Member, OwnedBy, Role, Roster, Standing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Weak;
 
 impl Control {
     /// All that is wrong here, each with the name of what it is about.
     pub(super) async fn findings_alone(&self) -> Result<Vec<(Finding, String)>, Failure> {
-        let host = self.host_state().await?;
+        let view = self.view_alone().await?;
         let states = self.disk_states(None).await?;
-        let me = NodeId { host: self.directory.host, shard: 0 };
-        let mut view = View::default();
-        view.hosts.insert(me.host, self.host_record(me, &host));
-        view.liveness.insert(me.host, Liveness::Alive);
         let records = self.records();
-        let disks = records.disks.values().map(|entry| (entry.record.id, disk_record(me, entry)));
-        view.disks = disks.collect();
         let around = Surroundings {
             now: Instant(0),
             directory: Directory::Reachable,
             repairs: &Repairs::default(),
             balancer: &Balancer::default(),
+            links: &Links::default(),
+            certificates: &[],
         };
         let mut found = findings(&view, &around);
         for entry in records.disks.values().filter(|entry| entry.state == State::Active) {
@@ -54,6 +54,25 @@ impl Control {
             (one, name)
         });
         Ok(named.collect())
+    }
+
+    /// This host as a cluster of one.
+    pub(super) async fn view_alone(&self) -> Result<View, Failure> {
+        let host = self.host_state().await?;
+        let states = self.disk_states(None).await?;
+        let me = NodeId { host: self.directory.host, shard: 0 };
+        let mut view = View::default();
+        view.hosts.insert(me.host, self.host_record(me, &host));
+        view.liveness.insert(me.host, Liveness::Alive);
+        for entry in self.records().disks.values() {
+            let id = entry.record.id;
+            // The engine tells what a disk takes, not where: stripes make it about even.
+            let places = entry.record.layout.place_count();
+            let bytes = states.get(&id).map_or(0, |state| state.allocated_bytes);
+            view.used_bytes.insert(id, vec![bytes.div_ceil(places.max(1) as u64); places]);
+            view.disks.insert(id, disk_record(me, entry));
+        }
+        Ok(view)
     }
 
     fn host_record(&self, me: NodeId, host: &HostState) -> HostRecord {
@@ -85,6 +104,39 @@ impl Control {
             clock_ahead_ns: 0,
             heard: Instant(0),
         }
+    }
+}
+
+/// Tells of what has become wrong, and of what is well again, until the engine is gone: on a host alone, or on the one that
+/// decides for the cluster.
+pub(super) async fn watch_health(control: Weak<Control>) {
+    let mut watch = Watch::default();
+    let mut names: BTreeMap<Subject, String> = BTreeMap::new();
+    loop {
+        tokio::time::sleep(HEALTH_PERIOD).await;
+        let Some(control) = control.upgrade() else { return };
+        if control.cluster.as_ref().is_some_and(|cluster| !cluster.decides()) {
+            watch = Watch::default();
+            continue;
+        }
+        let Ok(found) = control.all_findings().await else { return };
+        names.extend(found.iter().map(|(finding, name)| (finding.subject, name.clone())));
+        let findings: Vec<Finding> = found.into_iter().map(|(finding, _)| finding).collect();
+        for turn in watch.step(&findings) {
+            let (kind, finding) = match turn {
+                Turn::Found(finding) if finding.severity == Severity::Notice => (Kind::HealthNoted, finding),
+                Turn::Found(finding) => (Kind::HealthFound, finding),
+                Turn::Ended(finding) => (Kind::HealthEnded, finding),
+            };
+            let name = names.get(&finding.subject).cloned().unwrap_or_default();
+            let text = match kind {
+                Kind::HealthEnded => format!("{}: it is so no more: {}", finding.code, finding.cause),
+                _ => format!("{}: {}", finding.code, finding.cause),
+            };
+            control.events.other(kind, name, text);
+        }
+        let stays: BTreeSet<Subject> = findings.iter().map(|finding| finding.subject).collect();
+        names.retain(|subject, _| stays.contains(subject) || watch.knows(*subject));
     }
 }
 

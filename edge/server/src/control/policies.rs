@@ -3,6 +3,7 @@
 use super::{Control, blocking};
 use crate::api::types::{CreatePolicy, PolicyView};
 use crate::directory::PolicyEntry;
+use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::POLICIES_MAX;
 use crate::name::check_name;
@@ -76,7 +77,10 @@ impl Control {
             Some(cluster) => cluster.add_policy(&entry).await?,
             None => blocking(|| self.directory.add_policy(entry))?,
         }
-        self.policy(&request.name)
+        let made = self.policy(&request.name)?;
+        let text = format!("made: {}", made.short);
+        self.events.other(Kind::PolicyChanged, format!("policy {}", made.name), text);
+        Ok(made)
     }
 
     /// Deletes a policy. Disks keep the rules that they were made with.
@@ -93,7 +97,10 @@ impl Control {
             None => blocking(|| self.directory.remove_policy(name))?,
         };
         match is_removed {
-            true => Ok(()),
+            true => {
+                self.events.other(Kind::PolicyChanged, format!("policy {name}"), "deleted");
+                Ok(())
+            }
             false => Err(Failure::new(Code::NotFound, format!("there is no policy `{name}`"))),
         }
     }

@@ -1,10 +1,12 @@
 //! The start of a host: groups, then disks, then what a crash or a lost directory left open.
 
+use super::health::watch_health;
 use super::{Control, blocking, random_bits};
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, paths_of};
 use crate::directory::{Directory, DiskEntry, GroupEntry, State};
 use crate::engine::{Command, Create, DiskRecord, EngineError, EngineHandle, GroupSpec, HostState};
+use crate::events::{EventLog, Kind};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
 use crate::security::Security;
@@ -37,9 +39,11 @@ impl Control {
         security: Option<Arc<Security>>,
         engine: EngineHandle,
     ) -> Result<Arc<Control>, Failure> {
+        let events = Arc::new(EventLog::open(&config.data_dir, &config.name)?);
         let joined = match (found, config.cluster.clone()) {
             (Some(found), Some(settings)) => {
-                Some(Cluster::join(found, &config, &settings, &directory, engine.clone()).await?)
+                let events = Arc::clone(&events);
+                Some(Cluster::join(found, &config, &settings, &directory, engine.clone(), events).await?)
             }
             _ => None,
         };
@@ -49,6 +53,7 @@ impl Control {
             engine,
             directory,
             cluster,
+            events,
             security,
             sampler: Arc::new(Sampler::default()),
             unavailable: Mutex::default(),
@@ -65,6 +70,11 @@ impl Control {
             }
         }
         tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone()));
+        tokio::spawn(watch_health(Arc::downgrade(&control)));
+        control.events.here(
+            Kind::HostStarted,
+            format!("drystone {} serves {} disks", env!("CARGO_PKG_VERSION"), control.records().disks.len()),
+        );
         Ok(control)
     }
 

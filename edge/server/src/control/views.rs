@@ -11,6 +11,7 @@ use crate::directory::{DiskEntry, State};
 use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use crate::failure::Failure;
 use crate::limits::SAMPLES_KEPT;
+use ::cluster::without_room;
 use iostats::{Operations, Statistics};
 use placement::{Breach, DeviceSpace};
 use std::collections::BTreeMap;
@@ -111,6 +112,15 @@ impl Control {
         gathered: Option<&Gathered>,
     ) -> DiskSummary {
         let record = &entry.record;
+        let unavailable = self.unavailable(entry, state, gathered);
+        let not_whole = gathered.map_or_else(Vec::new, |gathered| gathered.not_whole(record.id));
+        let full = without_room(&record.layout, spaces);
+        let lines: Vec<String> = match &unavailable {
+            // Of one that cannot be used the longer line says more.
+            Some(_) if !not_whole.is_empty() => not_whole.clone(),
+            _ => unavailable.clone().into_iter().chain(not_whole.clone()).chain(full).collect(),
+        };
+        let trouble = (!lines.is_empty()).then(|| lines.join("; "));
         DiskSummary {
             name: record.name.clone(),
             id: record.id.to_string(),
@@ -128,10 +138,11 @@ impl Control {
                 None => state.map_or(0, |state| state.allocated_bytes),
             },
             client_count: state.map_or(0, |state| state.clients.len()),
-            unavailable: self.unavailable(entry, state, gathered),
+            unavailable,
             debts: debts(entry, spaces),
-            not_whole: gathered.map_or_else(Vec::new, |gathered| gathered.not_whole(record.id)),
+            not_whole,
             under_way: gathered.and_then(|gathered| gathered.under_way(record.id)),
+            trouble,
         }
     }
 

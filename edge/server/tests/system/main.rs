@@ -20,6 +20,7 @@ mod limits;
 mod members;
 mod monitoring;
 mod nbd;
+mod operate;
 mod repair;
 mod shards;
 mod stand_in;

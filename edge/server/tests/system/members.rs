@@ -109,7 +109,7 @@ fn remote(port: u16, identity: &Path, arguments: &[&str]) -> Output {
     output(command(PROGRAM).args(["--api", &api, "--identity", text(identity)]).args(arguments))
 }
 
-fn login(site: &Site, identity: &Path, name: &str, role: &str) {
+pub fn login(site: &Site, identity: &Path, name: &str, role: &str) {
     let token = site.ask(&["person", "token", name, "--role", role]);
     let done = output(command(PROGRAM).args(["--identity", text(identity), "login", token.trim()]));
     assert!(done.status.success(), "{}", said(&done));

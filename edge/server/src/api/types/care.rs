@@ -25,30 +25,6 @@ pub struct ChangeSettings {
     pub stand_ins: Option<bool>,
 }
 
-/// The health of a host alone, or of a cluster.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct HealthView {
-    /// Whether nothing needs anybody's attention: no finding is worse than a notice.
-    pub is_well: bool,
-    /// What was found, the worst first.
-    pub findings: Vec<FindingView>,
-}
-
-/// Something that is wrong, or to be known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct FindingView {
-    /// What kind: `disk.reduced`, `host.away`, …. Programs may rely on it.
-    pub code: String,
-    /// `critical`, `warning` or `notice`.
-    pub severity: String,
-    /// What it is about: `disk web`, `host a`, `device /dev/sdb of host a`, `cluster`.
-    pub subject: String,
-    /// What is the case.
-    pub cause: String,
-    /// What to do about it.
-    pub remedy: String,
-}
-
 /// A host is to be serviced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

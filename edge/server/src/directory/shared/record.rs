@@ -1,5 +1,5 @@
-//! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, policies, settings, and who is
-//! believed.
+//! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, policies, settings, silences,
+//! and who is believed.
 //!
 //! JSON as in the directory of one host; `docs/formats/directory.md` has all keys. What a record means, and what it may
 //! become, is the business of the crate `cluster`: here is only its form. A disk's name is a record of its own, so that no
@@ -9,6 +9,7 @@ mod believed;
 mod disk;
 mod host;
 mod settings;
+mod silences;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ pub use believed::{
 pub use disk::{ClusterDisk, engine_record};
 pub use host::{ClusterHost, HostCertificate};
 pub use settings::{BalanceMode, ClusterSettings};
+pub use silences::{SILENCES, Silences, StoredSilence};
 
 use super::super::PolicyEntry;
 use super::super::record::StoredPolicy;

@@ -185,3 +185,25 @@ fn settings_have_defaults_and_unknown_ones_are_refused() {
     assert_eq!(ClusterSettings::read(&stored(settings.change(0).expect("plain text"), 1)), Ok(settings));
     assert!(ClusterSettings::read(&entry(serde_json::json!({ "speed": 1 }))).is_err());
 }
+
+#[test]
+fn silences_are_read_back_and_end_and_codes_of_later_releases_are_left_alone() {
+    let silence = |code: &str, about: Option<&str>, until_ns| StoredSilence {
+        code: code.to_owned(),
+        about: about.map(str::to_owned),
+        since_ns: 1,
+        until_ns,
+        who: "operator ann".to_owned(),
+        reason: None,
+    };
+    let all = Silences {
+        silences: vec![silence("host.away", Some("host b"), 100), silence("host.on_fire", None, 200)],
+    };
+    let change = all.change(3).expect("plain data");
+    assert_eq!((change.key.as_str(), change.expected), (SILENCES, 3));
+    let entry = Entry { key: change.key, version: 4, value: change.value.expect("it is set") };
+    assert_eq!(Silences::read(&entry), Ok(all.clone()));
+    assert_eq!((all.at(99).count(), all.at(100).count(), all.at(200).count()), (2, 1, 0));
+    assert_eq!(all.silences[0].silence().and_then(|one| one.about).as_deref(), Some("host b"));
+    assert_eq!(all.silences[1].silence(), None);
+}

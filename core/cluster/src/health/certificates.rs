@@ -1,0 +1,115 @@
+//! Findings about certificates: those of hosts renew themselves, those of authorities need people.
+
+use super::{Code, Finding, Severity, Subject, Surroundings};
+use crate::limits::{
+    AUTHORITY_CRITICAL, AUTHORITY_LOW, CERTIFICATE_CRITICAL, CERTIFICATE_RENEWED_AT, RENEWAL_PATIENCE,
+};
+use crate::status::{ago, duration};
+use crate::view::View;
+use base::{HostId, Instant};
+use std::time::Duration;
+
+/// Whose certificate it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A host's.
+    Host(HostId),
+    /// An authority's, by the SHA-256 of its certificate.
+    Authority(String),
+}
+
+/// From when to when a certificate is good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lifespan {
+    /// Whose.
+    pub holder: Holder,
+    /// When it was made.
+    pub issued: Instant,
+    /// Its end.
+    pub ends: Instant,
+}
+
+impl Lifespan {
+    fn life(&self) -> Duration {
+        self.ends.since(self.issued)
+    }
+
+    /// When so many hundredths of its life are left.
+    fn with_left(&self, hundredths: u32) -> Instant {
+        self.issued + self.life() / 100 * (100 - hundredths)
+    }
+}
+
+pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    for one in around.certificates {
+        match &one.holder {
+            Holder::Host(host) => found.extend(of_host(view, around.now, *host, one)),
+            Holder::Authority(print) => found.extend(of_authority(around.now, print, one)),
+        }
+    }
+}
+
+/// A host asks for its next certificate when a third of the life is left, every few seconds: whoever has not got it a
+/// while later does not get it.
+fn of_host(view: &View, now: Instant, host: HostId, one: &Lifespan) -> Option<Finding> {
+    let due = one.with_left(CERTIFICATE_RENEWED_AT);
+    let patience = RENEWAL_PATIENCE.min(one.life() / 30);
+    if now < due + patience {
+        return None;
+    }
+    let name = view.host_name(host);
+    let is_critical = now >= one.with_left(CERTIFICATE_CRITICAL);
+    let (cause, remedy) = match now >= one.ends {
+        true => (
+            format!(
+                "the certificate of {name} ended {} ago: other hosts do not let it in",
+                ago(now, one.ends)
+            ),
+            format!(
+                "compare its clock; or on another host `drystone host token --again {name}`, and on {name} `drystone host join --replace`"
+            ),
+        ),
+        false => (
+            format!(
+                "the certificate of {name} ends in {}: it has been due for renewal for {}, and is not renewed",
+                duration(one.ends.since(now)),
+                ago(now, due)
+            ),
+            format!(
+                "see that {name} and the host with the authority's key run and reach each other; the log of {name} says why it gets none"
+            ),
+        ),
+    };
+    Some(Finding {
+        code: Code::CertificateEnding,
+        severity: if is_critical { Severity::Critical } else { Severity::Warning },
+        subject: Subject::Host(host),
+        cause,
+        remedy,
+    })
+}
+
+fn of_authority(now: Instant, print: &str, one: &Lifespan) -> Option<Finding> {
+    if now < one.with_left(AUTHORITY_LOW) {
+        return None;
+    }
+    let is_critical = now >= one.with_left(AUTHORITY_CRITICAL);
+    let short = print.get(..12).unwrap_or(print);
+    let cause = match now >= one.ends {
+        true => {
+            format!("authority {short} ended {} ago: what it signed is believed no more", ago(now, one.ends))
+        }
+        false => format!(
+            "authority {short} ends in {}, and what it signs ends with it",
+            duration(one.ends.since(now))
+        ),
+    };
+    Some(Finding {
+        code: Code::AuthorityEnding,
+        severity: if is_critical { Severity::Critical } else { Severity::Warning },
+        subject: Subject::Cluster,
+        cause,
+        remedy: "make another with `drystone cluster certificates add-authority`, and drop this one when no host shows a certificate of it any more"
+            .to_owned(),
+    })
+}

@@ -1,0 +1,204 @@
+//! The kinds of findings, and the groups in which people look for them.
+
+use std::fmt;
+
+/// What kind of finding it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// A place of the disk has no copy that can be used.
+    DiskInaccessible,
+    /// Copies of the disk are missing.
+    DiskReduced,
+    /// The disk is being deleted, and hosts with its components are not there.
+    DiskDeleting,
+    /// A component lost what it had acknowledged.
+    ComponentStale,
+    /// A component is not brought up to date although it is there.
+    ResyncStuck,
+    /// There is no place for a replacement.
+    RepairBlocked,
+    /// The disk has less than its policy asks for.
+    PlacementDebt,
+    /// A host is not there.
+    HostAway,
+    /// A host may not be there.
+    HostSuspect,
+    /// Hosts that are there do not reach each other.
+    LinkDown,
+    /// A host is being serviced.
+    HostMaintenance,
+    /// A device failed.
+    DeviceFailed,
+    /// A device is not there.
+    DeviceAway,
+    /// A device is nearly full.
+    SpaceLow,
+    /// What the fullest host holds would find no room on the others.
+    SpaceAfterFailure,
+    /// Devices are uneven and cannot be evened out.
+    SpaceUneven,
+    /// A device can take few more components.
+    ComponentsLow,
+    /// There are too few fault domains for a policy in use, or for a repair.
+    DomainsTooFew,
+    /// The directory does not answer.
+    DirectoryUnreachable,
+    /// A host's clock is off.
+    ClockSkew,
+    /// Hosts run different releases.
+    VersionsMixed,
+    /// A host's certificate ends soon, or has ended, and is not renewed.
+    CertificateEnding,
+    /// The certificate of an authority ends soon, or has ended.
+    AuthorityEnding,
+}
+
+/// What a finding has to do with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// The hosts as a whole: their directory, clocks, releases, maintenance.
+    Cluster,
+    /// Whether hosts reach each other.
+    Network,
+    /// Virtual disks and their copies.
+    Data,
+    /// Room, and places for copies.
+    Capacity,
+    /// Devices.
+    Devices,
+    /// Certificates.
+    Certificates,
+}
+
+impl Group {
+    /// All groups, in the order in which they are shown.
+    pub const ALL: [Group; 6] =
+        [Group::Cluster, Group::Network, Group::Data, Group::Capacity, Group::Devices, Group::Certificates];
+
+    /// The text that programs rely on.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Group::Cluster => "cluster",
+            Group::Network => "network",
+            Group::Data => "data",
+            Group::Capacity => "capacity",
+            Group::Devices => "devices",
+            Group::Certificates => "certificates",
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Code {
+    /// All codes.
+    pub const ALL: [Code; 23] = [
+        Code::DiskInaccessible,
+        Code::DiskReduced,
+        Code::DiskDeleting,
+        Code::ComponentStale,
+        Code::ResyncStuck,
+        Code::RepairBlocked,
+        Code::PlacementDebt,
+        Code::HostAway,
+        Code::HostSuspect,
+        Code::LinkDown,
+        Code::HostMaintenance,
+        Code::DeviceFailed,
+        Code::DeviceAway,
+        Code::SpaceLow,
+        Code::SpaceAfterFailure,
+        Code::SpaceUneven,
+        Code::ComponentsLow,
+        Code::DomainsTooFew,
+        Code::DirectoryUnreachable,
+        Code::ClockSkew,
+        Code::VersionsMixed,
+        Code::CertificateEnding,
+        Code::AuthorityEnding,
+    ];
+
+    /// The text that programs rely on.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::DiskInaccessible => "disk.inaccessible",
+            Code::DiskReduced => "disk.reduced",
+            Code::DiskDeleting => "disk.deleting",
+            Code::ComponentStale => "component.stale",
+            Code::ResyncStuck => "resync.stuck",
+            Code::RepairBlocked => "repair.blocked",
+            Code::PlacementDebt => "placement.debt",
+            Code::HostAway => "host.away",
+            Code::HostSuspect => "host.suspect",
+            Code::LinkDown => "link.down",
+            Code::HostMaintenance => "host.maintenance",
+            Code::DeviceFailed => "device.failed",
+            Code::DeviceAway => "device.away",
+            Code::SpaceLow => "space.low",
+            Code::SpaceAfterFailure => "space.after_failure",
+            Code::SpaceUneven => "space.uneven",
+            Code::ComponentsLow => "components.low",
+            Code::DomainsTooFew => "domains.too_few",
+            Code::DirectoryUnreachable => "directory.unreachable",
+            Code::ClockSkew => "clock.skew",
+            Code::VersionsMixed => "versions.mixed",
+            Code::CertificateEnding => "certificate.ending",
+            Code::AuthorityEnding => "authority.ending",
+        }
+    }
+
+    /// The code of a text.
+    pub fn read(text: &str) -> Option<Code> {
+        Code::ALL.into_iter().find(|code| code.as_str() == text)
+    }
+
+    /// The group that it belongs to.
+    pub fn group(self) -> Group {
+        match self {
+            Code::DiskInaccessible
+            | Code::DiskReduced
+            | Code::DiskDeleting
+            | Code::ComponentStale
+            | Code::ResyncStuck
+            | Code::RepairBlocked
+            | Code::PlacementDebt => Group::Data,
+            Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
+            Code::HostMaintenance | Code::DirectoryUnreachable | Code::ClockSkew | Code::VersionsMixed => {
+                Group::Cluster
+            }
+            Code::DeviceFailed | Code::DeviceAway => Group::Devices,
+            Code::SpaceLow
+            | Code::SpaceAfterFailure
+            | Code::SpaceUneven
+            | Code::ComponentsLow
+            | Code::DomainsTooFew => Group::Capacity,
+            Code::CertificateEnding | Code::AuthorityEnding => Group::Certificates,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_read_back_and_every_group_has_some() {
+        for code in Code::ALL {
+            assert_eq!(Code::read(code.as_str()), Some(code));
+        }
+        assert_eq!(Code::read("disk"), None);
+        for group in Group::ALL {
+            assert!(Code::ALL.iter().any(|code| code.group() == group), "{group}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What is copied for disks, what is to be, and what that waits for: one entry for each component that does not count.
+
+use crate::disk::{DiskRecord, DiskState, Reason};
+use crate::repair::{Repairs, Slot, told};
+use crate::status::{ago, duration, ground_of, resync};
+use crate::view::{Ground, View};
+use base::{ComponentId, DeviceId, Instant};
+use layout::Component;
+use replication::{Role, Standing};
+use std::fmt;
+
+/// Why a component is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Motive {
+    /// It was away, or is behind, and gets what it missed.
+    Return,
+    /// Another is lost.
+    Repair,
+    /// A host or device is to be emptied.
+    Evacuation,
+    /// The policy asks for more copies.
+    Policy,
+    /// Devices are evened out.
+    Balance,
+    /// It stands in for one that is missing.
+    StandIn,
+}
+
+impl fmt::Display for Motive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Motive::Return => "return",
+            Motive::Repair => "repair",
+            Motive::Evacuation => "evacuation",
+            Motive::Policy => "policy",
+            Motive::Balance => "balance",
+            Motive::StandIn => "stand-in",
+        })
+    }
+}
+
+/// A component that does not count yet, or no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resync {
+    /// The component.
+    pub component: ComponentId,
+    /// The place that it is a copy of.
+    pub place: usize,
+    /// Its device.
+    pub device: DeviceId,
+    /// Why it is copied, or is to be.
+    pub motive: Motive,
+    /// Bytes that were copied.
+    pub copied_bytes: u64,
+    /// Bytes still to be copied, as far as that is known.
+    pub left_bytes: Option<u64>,
+    /// What it waits for, in a few words; nothing while it is being copied.
+    pub waits_for: Option<String>,
+}
+
+/// All of a disk, by place.
+pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) -> Vec<Resync> {
+    if disk.state != DiskState::Active {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for member in &disk.roster.members {
+        let (place, component) = disk.component(member.component).expect("the roster names what is there");
+        let is_here = matches!(view.ground(component.device), Ground::Here | Ground::Unsure);
+        if member.standing == Standing::Active && is_here {
+            continue;
+        }
+        let told = resync(view, disk, component.id);
+        let incoming = disk.incoming.iter().find(|one| one.component.id == component.id);
+        let motive = match (incoming.map(|one| one.reason), member.role) {
+            (Some(Reason::Repair), _) => Motive::Repair,
+            (Some(Reason::Evacuation), _) => Motive::Evacuation,
+            (Some(Reason::Balance), _) => Motive::Balance,
+            (Some(Reason::Policy), _) => Motive::Policy,
+            (None, Role::Copy) => Motive::Return,
+            (None, _) => Motive::StandIn,
+        };
+        // What stands in for another gets what is changed, and nothing has to be copied to it first.
+        let is_replaced = incoming.is_none() && disk.incoming_for(component.id).is_some();
+        if told.is_none() && (motive == Motive::StandIn || is_replaced) {
+            continue;
+        }
+        let used = incoming.and_then(|_| view.used(disk.id).get(place).copied());
+        found.push(Resync {
+            component: component.id,
+            place,
+            device: component.device,
+            motive,
+            copied_bytes: told.map_or(0, |(copied, _)| copied),
+            left_bytes: told.map(|(_, left)| left).or(used),
+            waits_for: told.is_none().then(|| waits_for(view, disk, repairs, &component, now)),
+        });
+    }
+    found
+}
+
+/// What a component waits for to which nothing is copied.
+fn waits_for(
+    view: &View,
+    disk: &DiskRecord,
+    repairs: &Repairs,
+    component: &Component,
+    now: Instant,
+) -> String {
+    let is_here = view.ground(component.device) == Ground::Here;
+    if is_here && disk.roster.owner.is_none() {
+        return "a host that uses the disk, or takes it".to_owned();
+    }
+    if let Some(why) = told(view, disk.id, component.id).and_then(|told| told.trouble).filter(|_| is_here) {
+        return why.to_string();
+    }
+    let ground = ground_of(view, disk, component, now);
+    if let Some(refused) = repairs.refused().get(&(disk.id, Slot::Component(component.id))) {
+        return format!(
+            "{ground}; no place for another since {}: {}",
+            ago(now, refused.since),
+            refused.cause
+        );
+    }
+    match repairs.due_at(disk.id, component.id) {
+        Some(due) if due > now => {
+            format!("{ground}; another is made in {} unless it comes back", duration(due.since(now)))
+        }
+        Some(_) if !is_here => format!("{ground}; another is made next"),
+        Some(_) | None if is_here => "its turn".to_owned(),
+        Some(_) | None => ground,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, cluster, counting_from, owner_state};
+    use base::DiskId;
+    use base::units::{GIB, MIB};
+
+    /// Of each component that does not count: why, what is left, and what it waits for.
+    fn check(view: &View, repairs: &Repairs, second: u64, expected: &[(Motive, Option<u64>, &str)]) {
+        let found = resyncs(view, view.disk(1), repairs, at(second));
+        let seen: Vec<(Motive, Option<u64>, &str)> = found
+            .iter()
+            .map(|one| (one.motive, one.left_bytes, one.waits_for.as_deref().unwrap_or("copying")))
+            .collect();
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_missing_copy_waits_is_replaced_and_is_copied() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "default,stripes=1");
+        let mut repairs = Repairs::default();
+        check(&view, &repairs, 0, &[]);
+        let (user, gone) = (view.disk(1).roster.members[0].node, view.disk(1).roster.members[1].node.host.0);
+        view.disks.get_mut(&DiskId(1)).unwrap().roster.owner =
+            Some(replication::OwnedBy { node: user, incarnation: 1 });
+        view.lose_host(gone, 0);
+        repairs.step(at(600), &view, &mut counting_from(900), 1);
+        let text = format!("h{gone} is away for 10 min; another is made in 50 min unless it comes back");
+        check(&view, &repairs, 600, &[(Motive::Return, None, &text)]);
+        let decisions = repairs.step(at(3600), &view, &mut counting_from(900), 1);
+        let change = decisions.actions[0].step.apply(view.disk(1)).unwrap().unwrap();
+        let target = change.record.incoming[0].component.id;
+        view.disks.insert(DiskId(1), change.record);
+        check(&view, &repairs, 3600, &[(Motive::Repair, Some(GIB), "its turn")]);
+        view.owners.insert(DiskId(1), owner_state(view.disk(1), &[(target, 24 * MIB, GIB - 24 * MIB)]));
+        check(&view, &repairs, 3600, &[(Motive::Repair, Some(GIB - 24 * MIB), "copying")]);
+        view.disks.get_mut(&DiskId(1)).unwrap().roster.owner = None;
+        view.owners.clear();
+        check(
+            &view,
+            &repairs,
+            3600,
+            &[(Motive::Repair, Some(GIB), "a host that uses the disk, or takes it")],
+        );
+    }
+
+    #[test]
+    fn what_has_no_place_says_why() {
+        let mut view = cluster(2, 1);
+        view.add_disk(1, "default,stripes=1");
+        let failed = crate::DeviceState::Failed { since: at(0), error: "write failed".to_owned() };
+        view.set_device(21, failed);
+        let mut repairs = Repairs::default();
+        repairs.step(at(0), &view, &mut counting_from(900), 1);
+        let text = "/dev/sd21 of h2 failed; no place for another since 60 s: failures_to_tolerate=1 needs 2 hosts with \
+                    devices in service; there is 1: h1";
+        check(&view, &repairs, 60, &[(Motive::Return, None, text)]);
+    }
+}

@@ -1,0 +1,235 @@
+//! A view that goes on by itself: what is decided is done at once, and what is copied arrives.
+
+use super::Evens;
+use crate::balance::Balancer;
+use crate::disk::{Change, DiskRecord, DiskState};
+use crate::limits::{FORECAST_ROUNDS_MAX, REFUSED_RETRY};
+use crate::repair::{Action, Repairs, Settings, Step};
+use crate::view::{Ground, View};
+use base::units::format_bytes;
+use base::{ComponentId, DeviceId, DiskId, Instant};
+use placement::{Balance, Footprint, Policy};
+use replication::{OwnedBy, Role, Standing};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is copied for a disk.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Moved {
+    pub(super) bytes: u64,
+    pub(super) targets: BTreeMap<DeviceId, u64>,
+}
+
+/// What a copy is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Need,
+    Evenness,
+}
+
+pub(super) struct Future {
+    pub(super) view: View,
+    pub(super) moved: BTreeMap<DiskId, Moved>,
+    pub(super) bytes_to_copy: u64,
+    pub(super) bytes_to_even: u64,
+    pub(super) bytes_freed: u64,
+    repairs: Repairs,
+    balancer: Balancer,
+    now: Instant,
+    seed: u64,
+    last_id: u64,
+}
+
+impl Future {
+    pub(super) fn new(view: View, now: Instant, seed: u64) -> Future {
+        // All that is missing is replaced, and nothing waits for its turn: only what comes of it in the end is asked.
+        let at_once = Settings {
+            delay: Duration::ZERO,
+            replacements_max: usize::MAX / 2,
+            replacements_per_host_max: usize::MAX / 2,
+        };
+        Future {
+            view,
+            moved: BTreeMap::new(),
+            bytes_to_copy: 0,
+            bytes_to_even: 0,
+            bytes_freed: 0,
+            repairs: Repairs::new(at_once),
+            balancer: Balancer::default(),
+            now,
+            seed,
+            last_id: u64::MAX,
+        }
+    }
+
+    /// Goes on until nothing is left to be done.
+    pub(super) fn unfold(&mut self, evens: Evens) {
+        for _ in 0..FORECAST_ROUNDS_MAX {
+            self.settle();
+            // What was refused is tried again: room may have been given back.
+            self.now = self.now + REFUSED_RETRY;
+            let (actions, cause) = self.decide(evens);
+            if actions.is_empty() {
+                return;
+            }
+            for action in actions {
+                self.perform(&action, cause);
+            }
+        }
+    }
+
+    fn decide(&mut self, evens: Evens) -> (Vec<Action>, Cause) {
+        let mut ids = ids_below(&mut self.last_id);
+        let actions = self.repairs.step(self.now, &self.view, &mut ids, self.seed).actions;
+        if !actions.is_empty() || evens == Evens::Nothing {
+            return (actions, Cause::Need);
+        }
+        let mut actions = self.balancer.step(&self.view, &mut ids, self.seed);
+        let is_wanted = evens == Evens::Uneven || self.balancer.balance() == Balance::Reactive;
+        actions.retain(|_| is_wanted);
+        (actions, Cause::Evenness)
+    }
+
+    /// Why disks do not get what they lack.
+    pub(super) fn refused(&self) -> Vec<(DiskId, String)> {
+        let mut causes: Vec<(DiskId, String)> =
+            self.repairs.refused().iter().map(|((disk, _), one)| (*disk, one.cause.to_string())).collect();
+        causes.dedup();
+        causes
+    }
+
+    /// A disk has another policy; what it does not get of it.
+    pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Vec<String> {
+        let Some(disk) = self.view.disks.get(&id).cloned() else {
+            return vec!["there is no such disk".to_owned()];
+        };
+        let (spaces, nodes) = (self.view.spaces(), self.view.nodes());
+        let changed = disk.with_policy(policy, &spaces, &nodes, &mut ids_below(&mut self.last_id), self.seed);
+        match changed {
+            Ok(change) => {
+                let mut lacks: Vec<String> = change.record.debts.iter().map(ToString::to_string).collect();
+                // A copy that comes is a debt until it is there.
+                lacks.retain(|_| change.record.incoming.is_empty());
+                lacks.extend(self.without_room(&change));
+                self.adopt(&disk, change, Cause::Need);
+                lacks
+            }
+            Err(objection) => vec![objection.to_string()],
+        }
+    }
+
+    /// A policy is set by what it promises; whether the data that is there has room is told here.
+    fn without_room(&self, change: &Change) -> Vec<String> {
+        let short = |(_, one): &(_, wire::NewComponent)| {
+            let bytes = self.footprint(&change.record, one.id).bytes();
+            let (host, device) = self.view.device(one.device)?;
+            let free = device.free_bytes.saturating_sub(device.reserved_bytes);
+            (bytes > free).then(|| {
+                format!(
+                    "{} of {} has {} free, and a copy takes {}",
+                    device.name,
+                    host.name,
+                    format_bytes(free),
+                    format_bytes(bytes)
+                )
+            })
+        };
+        change.create.iter().filter_map(short).collect()
+    }
+
+    fn perform(&mut self, action: &Action, cause: Cause) {
+        let Some(disk) = self.view.disks.get(&action.disk).cloned() else { return };
+        if action.step == Step::Claim {
+            let host = self.view.hosts.get(&action.actor.host);
+            let node = host.and_then(|host| host.nodes.iter().find(|node| node.id == action.actor));
+            let incarnation = node.map_or(0, |node| node.incarnation);
+            let known = self.view.disks.get_mut(&action.disk).expect("it was there a moment ago");
+            known.roster.owner = Some(OwnedBy { node: action.actor, incarnation });
+            return;
+        }
+        // What does not fit to the record any more is decided anew in the next round.
+        if let Ok(Some(change)) = action.step.apply(&disk) {
+            self.adopt(&disk, change, cause);
+        }
+    }
+
+    /// Takes a changed record over, and counts what comes and goes on devices.
+    fn adopt(&mut self, before: &DiskRecord, change: Change, cause: Cause) {
+        for (_, id) in &change.delete {
+            let Some((_, component)) = before.component(*id) else { continue };
+            let footprint = self.footprint(before, *id);
+            if self.view.ground(component.device) == Ground::Here {
+                self.bytes_freed += footprint.data_bytes;
+            }
+            self.on_device(component.device, |device| {
+                device.component_count = device.component_count.saturating_sub(1);
+                device.free_bytes = (device.free_bytes + footprint.data_bytes).min(device.capacity_bytes);
+                device.reserved_bytes = device.reserved_bytes.saturating_sub(promised(&footprint));
+            });
+        }
+        for (_, new) in &change.create {
+            let footprint = self.footprint(&change.record, new.id);
+            self.on_device(new.device, |device| {
+                device.component_count += 1;
+                device.free_bytes = device.free_bytes.saturating_sub(footprint.data_bytes);
+                device.reserved_bytes += promised(&footprint);
+            });
+            let moved = self.moved.entry(before.id).or_default();
+            moved.bytes += footprint.data_bytes;
+            *moved.targets.entry(new.device).or_default() += footprint.data_bytes;
+            match cause {
+                Cause::Need => self.bytes_to_copy += footprint.data_bytes,
+                Cause::Evenness => self.bytes_to_even += footprint.data_bytes,
+            }
+        }
+        self.view.disks.insert(before.id, change.record);
+    }
+
+    fn footprint(&self, disk: &DiskRecord, id: ComponentId) -> Footprint {
+        let layout = disk.layout_to_come();
+        let place = disk.component(id).map(|(place, _)| place);
+        place.map_or_else(Footprint::default, |place| {
+            disk.placed(&layout, self.view.used(disk.id)).footprint(place)
+        })
+    }
+
+    fn on_device(&mut self, id: DeviceId, change: impl FnOnce(&mut crate::DeviceRecord)) {
+        let mut devices = self.view.hosts.values_mut().flat_map(|host| &mut host.devices);
+        if let Some(device) = devices.find(|device| device.id == id) {
+            change(device);
+        }
+    }
+
+    /// All that can be filled is: whatever is there, is not active, and has something to be filled from.
+    fn settle(&mut self) {
+        let mut filled: Vec<(DiskId, ComponentId)> = Vec::new();
+        for disk in self.view.disks.values().filter(|disk| disk.state == DiskState::Active) {
+            for member in disk.roster.members.iter().filter(|one| one.role == Role::Copy) {
+                let device = disk.component(member.component).map(|(_, found)| found.device);
+                let is_here = device.is_some_and(|device| self.view.ground(device) == Ground::Here);
+                let has_source = !self.view.sound(disk, usize::from(member.place)).is_empty();
+                if member.standing == Standing::Absent && is_here && has_source {
+                    filled.push((disk.id, member.component));
+                }
+            }
+        }
+        for (disk, component) in filled {
+            let disk = self.view.disks.get_mut(&disk).expect("it was there a moment ago");
+            let mut members = disk.roster.members.iter_mut();
+            let member = members.find(|one| one.component == component);
+            member.expect("it was there a moment ago").standing = Standing::Active;
+        }
+    }
+}
+
+fn promised(footprint: &Footprint) -> u64 {
+    footprint.reservation_bytes.saturating_sub(footprint.data_bytes)
+}
+
+/// Fresh ids, from the end of those that there can be.
+fn ids_below(last: &mut u64) -> impl FnMut() -> ComponentId {
+    move || {
+        *last -= 1;
+        ComponentId(*last)
+    }
+}

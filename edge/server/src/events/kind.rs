@@ -1,0 +1,175 @@
+//! What kinds of events there are. Programs rely on their texts.
+
+use std::fmt;
+
+/// What kind of event it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The host serves from now on.
+    HostStarted,
+    /// The host was told to end.
+    HostStopping,
+    /// A host does not come back.
+    HostRemoved,
+    /// A host is to be serviced.
+    MaintenanceBegun,
+    /// All that had to leave a host has left.
+    MaintenanceReached,
+    /// A host is not serviced any more.
+    MaintenanceEnded,
+    /// A disk was made.
+    DiskCreated,
+    /// A disk has another name, size or access.
+    DiskChanged,
+    /// A disk was deleted.
+    DiskDeleted,
+    /// The host owns a disk from now on.
+    DiskServed,
+    /// It owns it no more.
+    DiskReleased,
+    /// A copy does not count any more.
+    CopyLeft,
+    /// A copy counts again.
+    CopyJoined,
+    /// A copy is to come.
+    CopyComing,
+    /// A copy that came has its place.
+    CopySeated,
+    /// A copy does not come after all.
+    CopyCalledOff,
+    /// What stood somewhere and was replaced is deleted.
+    CopyDeleted,
+    /// Damaged blocks of a copy were written again.
+    CopyRepaired,
+    /// A copy is being brought up to date.
+    ResyncBegan,
+    /// It cannot be.
+    ResyncFailed,
+    /// Something stands in for a missing copy, or does so no more.
+    StandIn,
+    /// A policy was made or deleted.
+    PolicyChanged,
+    /// Devices were added.
+    DeviceAdded,
+    /// A device was removed.
+    DeviceRemoved,
+    /// The cluster's settings are others.
+    SettingsChanged,
+    /// Tokens or certificates were given, or count no more.
+    CertificatesChanged,
+    /// The shared directory does not answer.
+    DirectoryAway,
+    /// It answers again.
+    DirectoryBack,
+    /// Something is wrong that was not.
+    HealthFound,
+    /// Something is to be known that was not so.
+    HealthNoted,
+    /// What was wrong, or to be known, is so no more.
+    HealthEnded,
+    /// Somebody silenced findings.
+    HealthSilenced,
+    /// Somebody ended a silence.
+    HealthUnsilenced,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 33] = [
+        Kind::HostStarted,
+        Kind::HostStopping,
+        Kind::HostRemoved,
+        Kind::MaintenanceBegun,
+        Kind::MaintenanceReached,
+        Kind::MaintenanceEnded,
+        Kind::DiskCreated,
+        Kind::DiskChanged,
+        Kind::DiskDeleted,
+        Kind::DiskServed,
+        Kind::DiskReleased,
+        Kind::CopyLeft,
+        Kind::CopyJoined,
+        Kind::CopyComing,
+        Kind::CopySeated,
+        Kind::CopyCalledOff,
+        Kind::CopyDeleted,
+        Kind::CopyRepaired,
+        Kind::ResyncBegan,
+        Kind::ResyncFailed,
+        Kind::StandIn,
+        Kind::PolicyChanged,
+        Kind::DeviceAdded,
+        Kind::DeviceRemoved,
+        Kind::SettingsChanged,
+        Kind::CertificatesChanged,
+        Kind::DirectoryAway,
+        Kind::DirectoryBack,
+        Kind::HealthFound,
+        Kind::HealthNoted,
+        Kind::HealthEnded,
+        Kind::HealthSilenced,
+        Kind::HealthUnsilenced,
+    ];
+
+    /// The text that programs rely on.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::HostStarted => "host.started",
+            Kind::HostStopping => "host.stopping",
+            Kind::HostRemoved => "host.removed",
+            Kind::MaintenanceBegun => "maintenance.begun",
+            Kind::MaintenanceReached => "maintenance.reached",
+            Kind::MaintenanceEnded => "maintenance.ended",
+            Kind::DiskCreated => "disk.created",
+            Kind::DiskChanged => "disk.changed",
+            Kind::DiskDeleted => "disk.deleted",
+            Kind::DiskServed => "disk.served",
+            Kind::DiskReleased => "disk.released",
+            Kind::CopyLeft => "copy.left",
+            Kind::CopyJoined => "copy.joined",
+            Kind::CopyComing => "copy.coming",
+            Kind::CopySeated => "copy.seated",
+            Kind::CopyCalledOff => "copy.called_off",
+            Kind::CopyDeleted => "copy.deleted",
+            Kind::CopyRepaired => "copy.repaired",
+            Kind::ResyncBegan => "resync.began",
+            Kind::ResyncFailed => "resync.failed",
+            Kind::StandIn => "stand_in.changed",
+            Kind::PolicyChanged => "policy.changed",
+            Kind::DeviceAdded => "device.added",
+            Kind::DeviceRemoved => "device.removed",
+            Kind::SettingsChanged => "settings.changed",
+            Kind::CertificatesChanged => "certificates.changed",
+            Kind::DirectoryAway => "directory.away",
+            Kind::DirectoryBack => "directory.back",
+            Kind::HealthFound => "health.found",
+            Kind::HealthNoted => "health.noted",
+            Kind::HealthEnded => "health.ended",
+            Kind::HealthSilenced => "health.silenced",
+            Kind::HealthUnsilenced => "health.unsilenced",
+        }
+    }
+
+    /// Whether somebody may want to look.
+    pub fn is_bad(self) -> bool {
+        matches!(
+            self,
+            Kind::CopyLeft
+                | Kind::CopyRepaired
+                | Kind::ResyncFailed
+                | Kind::DirectoryAway
+                | Kind::HealthFound
+        )
+    }
+
+    /// Whether people mean a kind by `wanted`: its text, or what stands before the dot.
+    pub fn is_meant(kind: &str, wanted: &str) -> bool {
+        kind == wanted || kind.split_once('.').is_some_and(|(group, _)| group == wanted)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
