@@ -34,6 +34,9 @@ struct Arguments {
     /// Several hosts instead of one.
     #[arg(long)]
     cluster: bool,
+    /// With `--cluster`: no fault but that a component of so many is lost, and all others once it has a stand-in.
+    #[arg(long, value_name = "COPIES")]
+    double_loss: Option<u64>,
     /// With `--mutants`: only those whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -136,6 +139,9 @@ fn seeds(arguments: &Arguments) -> bool {
 /// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
 fn several(arguments: &Arguments) -> bool {
     use sim::cluster::{World, hunt, run_seed};
+    if let Some(copies) = arguments.double_loss {
+        return double_losses(arguments, copies);
+    }
     let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
         let mutant = replication::Mutant::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
@@ -166,6 +172,24 @@ fn several(arguments: &Arguments) -> bool {
     }
     println!("{} seeds, {failed} failed; {total}", arguments.seeds);
     failed == 0
+}
+
+/// Double losses alone: each seed says whether the loss came, and whether the disk went on.
+fn double_losses(arguments: &Arguments, copies: u64) -> bool {
+    let seeds = if arguments.trace { 1 } else { arguments.seeds };
+    let runs = (arguments.seed..arguments.seed + seeds).map(|seed| {
+        let world = sim::cluster::double_loss(seed, copies);
+        let result = if arguments.trace { world.verbose().run() } else { world.run() };
+        match &result {
+            Ok(summary) => println!(
+                "seed {seed}: {} losses, {} restored, {} answered while the others were away",
+                summary.struck, summary.restored, summary.answered_without
+            ),
+            Err(why) => println!("seed {seed}: {why}"),
+        }
+        result.is_ok_and(|one| one.struck == 0 || (one.restored > 0 && one.answered_without > 0))
+    });
+    runs.fold(true, |all, is_good| all & is_good)
 }
 
 /// A large cluster, and what its decisions cost.
