@@ -116,15 +116,17 @@ fn pause(view: &View) -> Option<Pause> {
     if let Some(host) = view.hosts.values().find(entering) {
         return Some(Pause::Maintenance { host: host.name.clone() });
     }
-    let active = || view.disks.values().filter(|disk| disk.state == DiskState::Active);
     let (count, _) = view.coming();
     if count > 0 {
         return Some(Pause::Coming { count });
     }
-    let is_reduced =
-        |disk: &&crate::DiskRecord| disk.layout.components().any(|(_, one)| !view.is_sound(disk, one.id));
-    let disks: Vec<String> = active().filter(is_reduced).map(|disk| disk.name.clone()).collect();
-    (!disks.is_empty()).then(|| Pause::Repairs { disks: disks.into_iter().take(NAMED_MAX).collect() })
+    let is_reduced = |disk: &&crate::DiskRecord| {
+        disk.state == DiskState::Active
+            && disk.layout.components().any(|(_, one)| !view.is_sound(disk, one.id))
+    };
+    let reduced = view.restless().into_iter().filter(is_reduced);
+    let disks: Vec<String> = reduced.map(|disk| disk.name.clone()).take(NAMED_MAX).collect();
+    (!disks.is_empty()).then_some(Pause::Repairs { disks })
 }
 
 #[cfg(test)]

@@ -25,6 +25,10 @@ pub const REPLACEMENTS_PER_HOST_MAX: usize = 4;
 /// How long a placement that was refused is left alone: devices change slowly.
 pub const REFUSED_RETRY: Duration = Duration::from_secs(30);
 
+/// How long a decision to let a component come counts against the bounds before a record has it: its actor decides every
+/// second, and asks the directory, which answers within two. One that does neither keeps nobody else waiting.
+pub const ACTOR_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Members of one place, those that come and those that leave included. An owner keeps a bit of a byte for each of them
 /// with every change in flight. Twice the copies that a layout can have, so that all may be replaced at once.
 pub const PLACE_MEMBERS_MAX: usize = 8;

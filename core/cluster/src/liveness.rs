@@ -114,11 +114,13 @@ impl Attendance {
                 && hosts.contains_key(about)
                 && now.since(report.at) <= LINK_REPORT_LIFE
         });
+        let reached = self.reached();
         for (host, record) in hosts {
             // Who is seen for the first time has just come, or this host has: the time before says nothing of it.
             let is_new = !self.hosts.contains_key(host);
             self.heard(*host, if is_new { record.heard.max(now) } else { record.heard });
-            let (is_up, is_down) = self.links_to(*host);
+            let (is_up, is_down) =
+                reached.get(host).map_or((false, false), |is_reached| (*is_reached, !*is_reached));
             let attendee = self.hosts.get_mut(host).expect("it was heard just now");
             let is_silent = now.since(attendee.heard) > HEARTBEAT_SILENCE;
             let signs = match (is_up, is_silent, is_down) {
@@ -131,12 +133,13 @@ impl Attendance {
         self.hosts.iter().map(|(host, attendee)| (*host, attendee.state)).collect()
     }
 
-    /// Whether any other host reaches this one, and whether all that say something of it do not.
-    fn links_to(&self, host: HostId) -> (bool, bool) {
-        let reports: Vec<&LinkReport> =
-            self.links.values().filter(|one| one.about == host && one.reporter != host).collect();
-        let is_up = reports.iter().any(|report| report.is_up);
-        (is_up, !reports.is_empty() && !is_up)
+    /// The hosts that others say something of, and whether any other one reaches them.
+    fn reached(&self) -> BTreeMap<HostId, bool> {
+        let mut reached = BTreeMap::new();
+        for report in self.links.values().filter(|one| one.about != one.reporter) {
+            *reached.entry(report.about).or_insert(false) |= report.is_up;
+        }
+        reached
     }
 }
 

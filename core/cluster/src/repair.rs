@@ -3,12 +3,15 @@
 //! A component on a failed device, one that lost data and one that is to leave its host are replaced at once; one that is
 //! missing may come back, and is given the repair delay. Any free space of the cluster is the spare. All nodes decide for
 //! all disks, and each performs what is for itself to do: so that the bounds hold for the cluster, as far as the nodes see
-//! the same. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
+//! the same. Two things keep them from waiting for each other: what comes first is told by the records alone and not by what
+//! a host has noted for itself, and what nobody has begun for a while takes nobody else's turn. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
 //! what has nothing to be filled from, and never end what the last copy depends on.
 
 use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason, StandIn};
 use crate::host::{Maintenance, Mode};
-use crate::limits::{REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
+use crate::limits::{
+    ACTOR_PATIENCE, REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX,
+};
 use crate::view::{Ground, View};
 use base::{ComponentId, DiskId, HostId, Instant, NodeId};
 use layout::Component;
@@ -59,6 +62,22 @@ pub enum Why {
     Debt,
     /// Devices are evened out.
     Balance,
+}
+
+impl Why {
+    /// What is more urgent has less of it. Since when something is missing makes no difference: each host counts that for
+    /// itself, and all are to begin with the same.
+    fn urgency(self) -> u8 {
+        match self {
+            Why::DeviceFailed => 0,
+            Why::Stale => 1,
+            Why::Gone => 2,
+            Why::Absent { .. } => 3,
+            Why::Evacuation => 4,
+            Why::Debt => 5,
+            Why::Balance => 6,
+        }
+    }
 }
 
 /// Why a component does not come after all.
@@ -173,6 +192,10 @@ pub struct Repairs {
     /// Bytes copied to components that are there and not active, and since when that has not changed.
     unmoved: BTreeMap<(DiskId, ComponentId), (Option<u64>, Instant)>,
     refused: BTreeMap<(DiskId, Slot), Refused>,
+    /// What was decided to begin and no record has yet, since when.
+    awaited: BTreeMap<(DiskId, Slot), Instant>,
+    /// The disks that anything may have to be done about, as of the last decision.
+    restless: Vec<DiskId>,
 }
 
 /// A component that is to be replaced, or a copy to be added.
@@ -190,6 +213,8 @@ struct Job<'a> {
     disk: &'a DiskRecord,
     actor: NodeId,
     due: Vec<Due>,
+    /// A component that stands in for one that is due, and takes its seat. It is filled as any other is.
+    heir: Option<ComponentId>,
 }
 
 /// What is under way, and the room that is left.
@@ -197,6 +222,8 @@ struct Budget {
     coming: usize,
     of_host: BTreeMap<HostId, usize>,
     spaces: Vec<DeviceSpace>,
+    /// What was decided before and is in no record yet, since when.
+    awaited: BTreeMap<(DiskId, Slot), Instant>,
 }
 
 impl Repairs {
@@ -213,6 +240,11 @@ impl Repairs {
     /// What could not be placed, by disk.
     pub fn refused(&self) -> &BTreeMap<(DiskId, Slot), Refused> {
         &self.refused
+    }
+
+    /// The disks that anything may have to be done about, as of the last decision.
+    pub(crate) fn restless<'a>(&self, view: &'a View) -> impl Iterator<Item = &'a DiskRecord> {
+        self.restless.iter().filter_map(|id| view.disks.get(id))
     }
 
     /// When a missing component is replaced if it does not come back; none if it is not missing.
@@ -238,11 +270,13 @@ impl Repairs {
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
     ) -> Decisions {
-        self.note_missing(now, view);
-        self.note_unmoved(now, view);
+        let restless = view.restless();
+        self.restless = restless.iter().map(|disk| disk.id).collect();
+        self.note_missing(now, view, &restless);
+        self.note_unmoved(now, view, &restless);
         let mut actions = Vec::new();
         let mut jobs = Vec::new();
-        for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
+        for disk in restless.into_iter().filter(|disk| disk.state == DiskState::Active) {
             let due = self.due(now, view, disk);
             let acting = acting(view, disk);
             let action = |step, actor| Action { disk: disk.id, actor, step };
@@ -253,24 +287,33 @@ impl Repairs {
                 }
                 Acting::Claims(_) => {}
                 Acting::Owner(actor) => {
-                    let mut ends = self.ends(now, view, disk);
+                    let ends = self.ends(now, view, disk);
                     // What stands in for a component takes its seat; until it counts, that is waited for.
                     let has_heir = |due: &Due| matches!(due.slot, Slot::Component(id) if disk.stand_in_for(id).is_some());
                     let (inherited, due): (Vec<Due>, Vec<Due>) = due.into_iter().partition(has_heir);
-                    ends.extend(heir(disk, &inherited).map(Step::Inherit));
-                    if ends.is_empty() && !due.is_empty() {
-                        jobs.push(Job { disk, actor, due });
+                    let heir = heir(disk, &inherited);
+                    if ends.is_empty() && (heir.is_some() || !due.is_empty()) {
+                        let due = if heir.is_some() { inherited } else { due };
+                        jobs.push(Job { disk, actor, due, heir });
                     }
                     actions.extend(ends.into_iter().map(|step| action(step, actor)));
                 }
             }
         }
-        jobs.sort_by_key(|job| (job.due.iter().map(|due| (due.sound, due.why)).min(), job.disk.id));
+        jobs.sort_by_key(|job| (job.due.iter().map(|due| (due.sound, due.why.urgency())).min(), job.disk.id));
         let (coming, of_host) = view.coming();
-        let mut budget = Budget { coming, of_host, spaces: view.spaces() };
+        let awaited = std::mem::take(&mut self.awaited);
+        let mut budget = Budget { coming, of_host, spaces: view.spaces(), awaited };
         for job in jobs {
-            if budget.coming >= self.settings.replacements_max {
+            if !budget.has_room(self.settings) {
                 break;
+            }
+            if let Some(heir) = job.heir {
+                if self.may_inherit(now, job.disk, heir, &mut budget) {
+                    let step = Step::Inherit(heir);
+                    actions.push(Action { disk: job.disk.id, actor: job.actor, step });
+                }
+                continue;
             }
             let begun = self.begin(now, view, &job, &mut budget, ids, seed);
             if !begun.is_empty() {
@@ -284,9 +327,9 @@ impl Repairs {
     }
 
     /// Notes since when components are missing, and forgets what is there again.
-    fn note_missing(&mut self, now: Instant, view: &View) {
+    fn note_missing(&mut self, now: Instant, view: &View, restless: &[&DiskRecord]) {
         let mut missing = BTreeMap::new();
-        for disk in view.disks.values() {
+        for disk in restless {
             for member in &disk.roster.members {
                 let key = (disk.id, member.component);
                 let (_, component) =
@@ -295,7 +338,7 @@ impl Repairs {
                     || member.stands_in_for().is_some();
                 let is_behind = !comes && member.standing != Standing::Active;
                 let before = self.missing.get(&key).copied();
-                let since = match view.ground(component.device) {
+                let since = match view.ground_of(disk, &component) {
                     Ground::HostAway(since) | Ground::DeviceAway(since) => Some(since.min(now)),
                     Ground::Unknown | Ground::DeviceFailed => Some(now),
                     Ground::Unsure if is_behind || before.is_some() => Some(now),
@@ -308,26 +351,28 @@ impl Repairs {
             }
         }
         self.missing = missing;
-        let is_there = |disk: &DiskId, slot: &Slot| match (view.disks.get(disk), slot) {
-            (None, _) => false,
-            (Some(disk), Slot::Component(id)) => {
+        // Of a disk at rest nothing is due that could be refused.
+        let of = |disk: &DiskId| restless.binary_search_by_key(disk, |one| one.id).map(|at| restless[at]);
+        let is_there = |disk: &DiskId, slot: &Slot| match (of(disk), slot) {
+            (Err(_), _) => false,
+            (Ok(disk), Slot::Component(id)) => {
                 disk.component(*id).is_some() && disk.incoming_for(*id).is_none()
             }
-            (Some(disk), Slot::Copy(place)) => *place < disk.layout.place_count(),
+            (Ok(disk), Slot::Copy(place)) => *place < disk.layout.place_count(),
         };
         self.refused.retain(|(disk, slot), _| is_there(disk, slot));
     }
 
     /// Notes since when what owners tell of their resyncs is the same.
-    fn note_unmoved(&mut self, now: Instant, view: &View) {
+    fn note_unmoved(&mut self, now: Instant, view: &View, restless: &[&DiskRecord]) {
         let mut unmoved = BTreeMap::new();
-        for disk in view.disks.values() {
+        for disk in restless {
             let is_filled = |one: &&replication::Member| !one.standing.counts() && one.role == Role::Copy;
             for member in disk.roster.members.iter().filter(is_filled) {
                 let key = (disk.id, member.component);
-                let device = disk.component(member.component).map(|(_, found)| found.device);
+                let component = disk.component(member.component).map(|(_, found)| found);
                 let Some(told) = told(view, disk.id, member.component) else { continue };
-                if device.is_some_and(|device| view.ground(device) == Ground::Here) {
+                if component.is_some_and(|one| view.ground_of(disk, &one) == Ground::Here) {
                     let copied = told.resync.map(|(copied, _)| copied);
                     let before = self.unmoved.get(&key).filter(|(bytes, _)| *bytes == copied);
                     unmoved.insert(key, before.copied().unwrap_or((copied, now)));
@@ -369,7 +414,7 @@ impl Repairs {
 
     /// Why a component of the layout is to be replaced now.
     fn why(&self, now: Instant, view: &View, disk: &DiskRecord, copy: &Component) -> Option<Why> {
-        if view.ground(copy.device) == Ground::DeviceFailed {
+        if view.ground_of(disk, copy) == Ground::DeviceFailed {
             return Some(Why::DeviceFailed);
         }
         let member = disk.roster.member(copy.id).expect("the roster names the layout");
@@ -396,7 +441,7 @@ impl Repairs {
         let end = |one: &Incoming| {
             let id = one.component.id;
             let member = disk.roster.member(id).expect("the roster names what comes");
-            let is_here = view.ground(one.component.device) == Ground::Here;
+            let is_here = view.ground_of(disk, &one.component) == Ground::Here;
             let replaced = one.replaces.and_then(|lost| disk.component(lost)).map(|(_, found)| found);
             let is_replaced_sound = replaced.is_some_and(|found| view.is_sound(disk, found.id));
             if member.standing == Standing::Active {
@@ -409,7 +454,7 @@ impl Repairs {
             if self.is_lost(now, view, disk, one) {
                 return Some(Step::Cancel(id, Because::Lost));
             }
-            if mode_of(view, one.component).is_some_and(|mode| mode != Mode::NoAction) {
+            if mode_of(view, disk, &one.component).is_some_and(|mode| mode != Mode::NoAction) {
                 return Some(Step::Cancel(id, Because::Leaving));
             }
             let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
@@ -424,12 +469,29 @@ impl Repairs {
     fn is_lost(&self, now: Instant, view: &View, disk: &DiskRecord, one: &Incoming) -> bool {
         let id = one.component.id;
         let is_stale = disk.roster.member(id).is_some_and(|member| member.standing == Standing::Stale);
-        let has_failed = view.ground(one.component.device) == Ground::DeviceFailed;
+        let has_failed = view.ground_of(disk, &one.component) == Ground::DeviceFailed;
         let is_due = self.due_at(disk.id, id).is_some_and(|at| at <= now);
         let trouble = told(view, disk.id, id).and_then(|told| told.trouble);
         let has_no_room =
             matches!(trouble, Some(LeftBecause::Refused(wire::Refusal::NoSpace | wire::Refusal::NoSlot)));
         is_stale || has_failed || is_due || has_no_room
+    }
+
+    /// Whether the bounds let a component be filled that stands in for another until now.
+    fn may_inherit(
+        &mut self,
+        now: Instant,
+        disk: &DiskRecord,
+        heir: ComponentId,
+        budget: &mut Budget,
+    ) -> bool {
+        let member = disk.roster.member(heir).expect("the roster names what stands in");
+        let of = member.role.of().expect("it stands in for another");
+        if budget.is_full(member.node.host, self.settings) {
+            return false;
+        }
+        self.count(now, (disk.id, Slot::Component(of)), member.node.host, budget);
+        true
     }
 
     /// Finds places for what is due, as many as the budget lets begin.
@@ -457,7 +519,7 @@ impl Repairs {
         let lost = due.iter().filter_map(lost).collect();
         let devices = disk.without_leaving(&budget.spaces, &lost);
         let mut found: Vec<(Due, Component)> = Vec::new();
-        for (slot, outcome) in outcomes(&placed, due, &devices, ids, seed) {
+        for (slot, outcome) in self.places_for(&placed, due, &devices, budget, ids, seed) {
             let due = *due.iter().find(|due| due.slot == slot).expect("only what is due was asked for");
             match outcome {
                 Ok(component) => {
@@ -471,7 +533,7 @@ impl Repairs {
                 }
             }
         }
-        found.sort_by_key(|(due, _)| (due.sound, due.why, due.slot));
+        found.sort_by_key(|(due, _)| (due.sound, due.why.urgency(), due.slot));
         let nodes = view.nodes();
         let coming = |(due, component): (Due, Component)| Coming {
             node: nodes[&component.device],
@@ -479,7 +541,7 @@ impl Repairs {
             why: due.why,
         };
         let found = found.into_iter().map(coming).collect();
-        let begun = self.admit(found, disk, budget);
+        let begun = self.admit(now, found, disk, budget);
         for one in &begun {
             let component = one.incoming.component;
             let device = budget.spaces.iter_mut().find(|device| device.id == component.device);
@@ -488,8 +550,47 @@ impl Repairs {
         begun
     }
 
+    /// Places for what is due, or why there are none. Hosts that fill as many as they may are passed over: the emptiest
+    /// device would be everybody's choice, and all else would wait for its host. What only they could take waits.
+    fn places_for(
+        &self,
+        placed: &placement::PlacedDisk<'_>,
+        due: &[Due],
+        devices: &[DeviceSpace],
+        budget: &Budget,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Vec<(Slot, Result<Component, Cause>)> {
+        let is_full = |device: &DeviceSpace| budget.is_full(device.host, self.settings);
+        if !devices.iter().any(is_full) {
+            return outcomes(placed, due, devices, ids, seed);
+        }
+        let mut idle = devices.to_vec();
+        idle.iter_mut().filter(|device| is_full(device)).for_each(|device| device.in_service = false);
+        let mut found = outcomes(placed, due, &idle, ids, seed);
+        if found.iter().any(|(_, outcome)| outcome.is_err()) {
+            let anywhere: BTreeMap<Slot, Result<Component, Cause>> =
+                outcomes(placed, due, devices, ids, seed).into_iter().collect();
+            found.retain_mut(|(slot, outcome)| match (outcome.is_ok(), anywhere.get(slot)) {
+                (true, _) => true,
+                (false, Some(Ok(_)) | None) => false,
+                (false, Some(Err(cause))) => {
+                    *outcome = Err(cause.clone());
+                    true
+                }
+            });
+        }
+        found
+    }
+
     /// Takes what the bounds allow.
-    fn admit(&self, found: Vec<Coming>, disk: &DiskRecord, budget: &mut Budget) -> Vec<Coming> {
+    fn admit(
+        &mut self,
+        now: Instant,
+        found: Vec<Coming>,
+        disk: &DiskRecord,
+        budget: &mut Budget,
+    ) -> Vec<Coming> {
         let Settings { replacements_max, replacements_per_host_max, .. } = self.settings;
         // With an explicit number of stripes, components that left one device together must come to one device
         // together: chosen one after the other, they would take more devices than the policy says.
@@ -497,25 +598,47 @@ impl Repairs {
             if budget.coming > 0 && budget.coming + found.len() > replacements_max {
                 return Vec::new();
             }
-            found.iter().for_each(|one| budget.take(one.node.host));
+            found
+                .iter()
+                .for_each(|one| self.count(now, (disk.id, slot_of(&one.incoming)), one.node.host, budget));
             return found;
         }
         let mut begun = Vec::new();
         for one in found {
             let of_host = budget.of_host.get(&one.node.host).copied().unwrap_or(0);
             if budget.coming < replacements_max && of_host < replacements_per_host_max {
-                budget.take(one.node.host);
+                self.count(now, (disk.id, slot_of(&one.incoming)), one.node.host, budget);
                 begun.push(one);
             }
         }
         begun
     }
+
+    /// Counts a component that is to come. What was decided a while ago and is in no record yet does not count: its actor
+    /// cannot, or sees things in another way, and others are not to wait for it.
+    fn count(&mut self, now: Instant, key: (DiskId, Slot), host: HostId, budget: &mut Budget) {
+        let since = budget.awaited.get(&key).copied().unwrap_or(now);
+        self.awaited.insert(key, since);
+        if now.since(since) < ACTOR_PATIENCE {
+            budget.coming += 1;
+            *budget.of_host.entry(host).or_default() += 1;
+        }
+    }
 }
 
 impl Budget {
-    fn take(&mut self, host: HostId) {
-        self.coming += 1;
-        *self.of_host.entry(host).or_default() += 1;
+    /// Whether a host fills as many components as it may.
+    fn is_full(&self, host: HostId, settings: Settings) -> bool {
+        self.of_host.get(&host).is_some_and(|count| *count >= settings.replacements_per_host_max)
+    }
+
+    /// Whether any more may come, and anywhere.
+    fn has_room(&self, settings: Settings) -> bool {
+        let takes = |device: &DeviceSpace| device.in_service && !self.is_full(device.host, settings);
+        // Where no device is in service, that is why nothing comes.
+        let is_anywhere =
+            self.spaces.iter().any(takes) || !self.spaces.iter().any(|device| device.in_service);
+        self.coming < settings.replacements_max && is_anywhere
     }
 }
 
@@ -568,24 +691,29 @@ pub(crate) fn told(view: &View, disk: DiskId, component: ComponentId) -> Option<
 }
 
 /// How the host of a component is being serviced.
-pub(crate) fn mode_of(view: &View, component: Component) -> Option<Mode> {
-    view.device(component.device).and_then(|(host, _)| host.maintenance.mode())
+pub(crate) fn mode_of(view: &View, disk: &DiskRecord, component: &Component) -> Option<Mode> {
+    view.device_of(disk, component).and_then(|(host, _)| host.maintenance.mode())
 }
 
 /// Whether a component has to leave a host that is, or will be, serviced.
 pub(crate) fn must_leave(view: &View, disk: &DiskRecord, component: &Component) -> bool {
-    match mode_of(view, *component) {
+    match mode_of(view, disk, component) {
         None | Some(Mode::NoAction) => false,
         Some(Mode::FullEvacuation) => true,
         Some(Mode::EnsureAccessibility) => {
             let (place, _) = disk.component(component.id).expect("it is the disk's");
             let stays = |id: &ComponentId| {
                 let (_, other) = disk.component(*id).expect("it is sound");
-                *id != component.id && mode_of(view, other).is_none()
+                *id != component.id && mode_of(view, disk, &other).is_none()
             };
             !view.sound(disk, place).iter().any(stays)
         }
     }
+}
+
+/// What a component on its way in is for.
+fn slot_of(one: &Incoming) -> Slot {
+    one.replaces.map_or(Slot::Copy(usize::from(one.place)), Slot::Component)
 }
 
 fn outcomes(

@@ -42,7 +42,7 @@ impl StandIns {
         let mut decisions = Decisions::default();
         let mut spaces = view.spaces();
         let mut room = STAND_INS_BEGUN_MAX;
-        for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
+        for disk in repairs.restless(view).filter(|disk| disk.state == DiskState::Active) {
             let Acting::Owner(actor) = acting(view, disk) else { continue };
             let action = |step| Action { disk: disk.id, actor, step };
             if let Some((component, because)) = self.end(now, view, disk, is_wanted) {
@@ -129,7 +129,7 @@ impl StandIns {
 
 /// Why a stand-in is to go although what it stands in for is not back.
 fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> Option<Because> {
-    let ground = view.ground(one.component.device);
+    let ground = view.ground_of(disk, &one.component);
     let trouble = told(view, disk.id, one.component.id).and_then(|told| told.trouble);
     let has_no_room = matches!(trouble, Some(LeftBecause::Refused(Refusal::NoSpace | Refusal::NoSlot)));
     let is_out = member.standing != Standing::StandIn;
@@ -140,7 +140,7 @@ fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> O
     {
         return Some(Because::Lost);
     }
-    mode_of(view, one.component).is_some_and(|mode| mode != Mode::NoAction).then_some(Because::Leaving)
+    mode_of(view, disk, &one.component).is_some_and(|mode| mode != Mode::NoAction).then_some(Because::Leaving)
 }
 
 /// Components of a disk that need a stand-in, and when the next one will.
@@ -159,7 +159,7 @@ fn missing(now: Instant, view: &View, repairs: &Repairs, disk: &DiskRecord) -> M
         for copy in copies.iter().filter(|copy| may_need(view, repairs, disk, copy, now)) {
             let Some(since) = repairs.missing_since(disk.id, copy.id) else { continue };
             // Of a host that is serviced it is known that it will be away for longer.
-            let patience = if mode_of(view, *copy).is_some() { Duration::ZERO } else { STAND_IN_AFTER };
+            let patience = if mode_of(view, disk, copy).is_some() { Duration::ZERO } else { STAND_IN_AFTER };
             match since + patience <= now {
                 true => missing.due.push(copy.id),
                 false => missing.next = missing.next.into_iter().chain([since + patience]).min(),
@@ -176,7 +176,7 @@ fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component,
     let is_filled = told(view, disk.id, copy.id).is_some_and(|told| told.resync.is_some());
     is_absent
         && !is_filled
-        && view.ground(copy.device) != Ground::DeviceFailed
+        && view.ground_of(disk, copy) != Ground::DeviceFailed
         && disk.stand_in_for(copy.id).is_none()
         && disk.incoming_for(copy.id).is_none()
         && repairs.due_at(disk.id, copy.id).is_some_and(|at| at > now)

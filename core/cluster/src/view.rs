@@ -5,6 +5,7 @@ use crate::disk::{DiskRecord, Nodes};
 use crate::host::{HostRecord, Maintenance};
 use crate::liveness::Liveness;
 use base::{ComponentId, DeviceId, DiskId, HostId, Instant};
+use layout::Component;
 use placement::DeviceSpace;
 use replication::Standing;
 use replication::owner::OwnerState;
@@ -49,6 +50,20 @@ impl View {
         self.hosts.values().find_map(|host| find(host).map(|index| (host, &host.devices[index])))
     }
 
+    /// A component's device and its host. Where its node says it is found at once; a device that is in another host by now
+    /// is searched for.
+    pub(crate) fn device_of(
+        &self,
+        disk: &DiskRecord,
+        component: &Component,
+    ) -> Option<(&HostRecord, &DeviceRecord)> {
+        let member = disk.roster.member(component.id);
+        let host = member.and_then(|member| self.hosts.get(&member.node.host));
+        let find = |host: &'_ HostRecord| host.devices.iter().position(|one| one.id == component.device);
+        let near = host.and_then(|host| find(host).map(|index| (host, &host.devices[index])));
+        near.or_else(|| self.device(component.device))
+    }
+
     /// Whether a host is there.
     pub fn liveness(&self, host: HostId) -> Liveness {
         self.liveness.get(&host).copied().unwrap_or(Liveness::Suspect { since: Instant(0) })
@@ -76,7 +91,16 @@ impl View {
 
     /// What a component on a device stands on.
     pub fn ground(&self, device: DeviceId) -> Ground {
-        let Some((host, device)) = self.device(device) else { return Ground::Unknown };
+        self.device(device).map_or(Ground::Unknown, |(host, device)| self.ground_at(host, device))
+    }
+
+    /// What a component of a disk stands on.
+    pub(crate) fn ground_of(&self, disk: &DiskRecord, component: &Component) -> Ground {
+        let found = self.device_of(disk, component);
+        found.map_or(Ground::Unknown, |(host, device)| self.ground_at(host, device))
+    }
+
+    fn ground_at(&self, host: &HostRecord, device: &DeviceRecord) -> Ground {
         match (&device.state, self.liveness(host.id)) {
             (DeviceState::Failed { .. }, _) => Ground::DeviceFailed,
             (_, Liveness::Away { since, .. }) => Ground::HostAway(since),
@@ -90,8 +114,36 @@ impl View {
     pub fn is_sound(&self, disk: &DiskRecord, component: ComponentId) -> bool {
         let is_active =
             disk.roster.member(component).is_some_and(|member| member.standing == Standing::Active);
-        let device = disk.component(component).map(|(_, found)| found.device);
-        is_active && device.is_some_and(|device| self.ground(device) == Ground::Here)
+        is_active && self.is_here(disk, component)
+    }
+
+    /// Whether a component of a disk can be reached, whatever it has.
+    fn is_here(&self, disk: &DiskRecord, component: ComponentId) -> bool {
+        let found = disk.component(component);
+        found.is_some_and(|(_, found)| self.ground_of(disk, &found) == Ground::Here)
+    }
+
+    /// The disks that anything may have to be done about, in their order: all but those whose components are all copies that
+    /// count, on devices that serve in hosts that are there and are not being serviced, and as many as the policy asks for.
+    pub(crate) fn restless(&self) -> Vec<&DiskRecord> {
+        let is_calm = |host: &HostRecord| {
+            self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off
+        };
+        let calm = self.hosts.values().filter(|host| is_calm(host)).flat_map(|host| &host.devices);
+        let in_service = calm.filter(|device| device.state == DeviceState::InService);
+        let mut calm: Vec<DeviceId> = in_service.map(|device| device.id).collect();
+        calm.sort_unstable();
+        let stands = |component: &Component| calm.binary_search(&component.device).is_ok();
+        let rests = |disk: &DiskRecord| {
+            disk.incoming.is_empty()
+                && disk.stand_ins.is_empty()
+                && disk.roster.members.iter().all(|one| one.standing == Standing::Active)
+                && disk
+                    .layout
+                    .places()
+                    .all(|(_, copies)| copies.len() >= disk.policy.copies() && copies.iter().all(stands))
+        };
+        self.disks.values().filter(|disk| !rests(disk)).collect()
     }
 
     /// The components of a place that are sound.
@@ -103,14 +155,10 @@ impl View {
     /// A component of a place that is not active, and its stand-in, that can both be reached: together they have all that
     /// was acknowledged.
     pub fn pair(&self, disk: &DiskRecord, place: usize) -> Option<(ComponentId, ComponentId)> {
-        let is_there = |id: ComponentId| {
-            let device = disk.component(id).map(|(_, found)| found.device);
-            device.is_some_and(|device| self.ground(device) == Ground::Here)
-        };
         let of_place = disk.roster.members.iter().filter(|one| usize::from(one.place) == place);
         let absent = of_place.filter(|one| one.standing == Standing::Absent).map(|one| one.component);
         let mut pairs = absent.filter_map(|id| Some((id, disk.roster.stand_in_of(id)?.component)));
-        pairs.find(|(id, stand_in)| is_there(*id) && is_there(*stand_in))
+        pairs.find(|(id, stand_in)| self.is_here(disk, *id) && self.is_here(disk, *stand_in))
     }
 
     /// Whether a place can be used: something of it is sound, or can be put together.

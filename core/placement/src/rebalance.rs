@@ -65,14 +65,17 @@ pub struct Rebalance {
 /// whole: a disk that is being repaired is left out, and so none of its components moves. The same arguments give the
 /// same plan.
 pub fn rebalance(before: Balance, disks: &[PlacedDisk<'_>], devices: &[DeviceSpace], seed: u64) -> Rebalance {
+    let balance = balance_of(devices, before);
+    if balance == Balance::Even {
+        return Rebalance { balance, moves: Vec::new(), stuck: None };
+    }
     let mut state = State::new(disks, devices, seed);
-    let balance = state.balance(before);
     let mut now = balance;
     let mut moves = Vec::new();
     while now != Balance::Even && moves.len() < REBALANCE_MOVES_MAX {
         let Some(step) = state.best_step(now) else { break };
         moves.push(state.perform(step, now));
-        now = state.balance(now);
+        now = balance_of(&state.devices, now);
     }
     let stuck = (now != Balance::Even && moves.len() < REBALANCE_MOVES_MAX).then(|| state.stuck(now));
     Rebalance { balance, moves, stuck }
@@ -85,6 +88,26 @@ impl fmt::Display for Balance {
             Balance::Proactive => "uneven",
             Balance::Reactive => "a device is nearly full",
         })
+    }
+}
+
+/// How full the fullest and the emptiest device in service are.
+fn extremes(devices: &[DeviceSpace]) -> (u64, u64) {
+    let in_service = devices.iter().filter(|device| device.in_service);
+    let fullness: Vec<u64> = in_service.map(DeviceSpace::fullness).collect();
+    (fullness.iter().max().copied().unwrap_or(0), fullness.iter().min().copied().unwrap_or(0))
+}
+
+fn balance_of(devices: &[DeviceSpace], before: Balance) -> Balance {
+    let (fullest, emptiest) = extremes(devices);
+    let bound = match before {
+        Balance::Even | Balance::Reactive => REBALANCE_START,
+        Balance::Proactive => REBALANCE_STOP + 1,
+    };
+    match fullest {
+        REBALANCE_FULL.. => Balance::Reactive,
+        _ if fullest - emptiest >= bound => Balance::Proactive,
+        _ => Balance::Even,
     }
 }
 
@@ -131,29 +154,9 @@ impl<'a> State<'a> {
         order
     }
 
-    /// How full the fullest and the emptiest device in service are.
-    fn extremes(&self) -> (u64, u64) {
-        let in_service = self.devices.iter().filter(|device| device.in_service);
-        let fullness: Vec<u64> = in_service.map(DeviceSpace::fullness).collect();
-        (fullness.iter().max().copied().unwrap_or(0), fullness.iter().min().copied().unwrap_or(0))
-    }
-
-    fn balance(&self, before: Balance) -> Balance {
-        let (fullest, emptiest) = self.extremes();
-        let bound = match before {
-            Balance::Even | Balance::Reactive => REBALANCE_START,
-            Balance::Proactive => REBALANCE_STOP + 1,
-        };
-        match fullest {
-            REBALANCE_FULL.. => Balance::Reactive,
-            _ if fullest - emptiest >= bound => Balance::Proactive,
-            _ => Balance::Even,
-        }
-    }
-
     /// The move that helps most: of the fullest device from which any component may move.
     fn best_step(&self, balance: Balance) -> Option<Step> {
-        let emptiest = self.extremes().1;
+        let emptiest = extremes(&self.devices).1;
         let qualifies = |device: &usize| {
             let fullness = self.devices[*device].fullness();
             match balance {
@@ -269,7 +272,7 @@ impl<'a> State<'a> {
             Balance::Proactive | Balance::Even => format!(
                 "{name} is {} full and the emptiest device {}, and no further move that the policies allow helps",
                 percent(fullness),
-                percent(self.extremes().1)
+                percent(extremes(&self.devices).1)
             ),
         }
     }

@@ -46,8 +46,12 @@ pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
 /// # Errors
 /// What was found. That guests were answered while the others were away is told by the summary.
 pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
-    let plan = Plan::double_loss(copies);
-    World::with_plan(plan, base::Random::new(seed), None).run()
+    double_loss(seed, copies).run()
+}
+
+/// The world of [`run_double_loss`].
+pub fn double_loss(seed: u64, copies: u64) -> World {
+    World::with_plan(Plan::double_loss(copies), base::Random::new(seed), None)
 }
 
 /// Runs one seed without any fault but this: processes are killed, and word of it reaches the other hosts when a later process

@@ -1,4 +1,5 @@
-//! The simulator of one host: a disk group on virtual devices in virtual time, with faults, against a simple model.
+//! The simulator of one host: a disk group on virtual devices in virtual time, with faults, against a simple model. Of
+//! several hosts with whole nodes (`cluster`), and of many hosts' decisions alone (`scale`).
 //!
 //! One seed decides everything: devices, load, latencies, faults. The same seed gives the same trace, bit for bit.
 
@@ -8,8 +9,10 @@ pub mod device;
 pub mod formatting;
 pub mod ledger;
 mod load;
+pub mod memory;
 pub mod model;
 pub mod overload;
+pub mod scale;
 pub mod world;
 
 #[cfg(test)]

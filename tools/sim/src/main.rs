@@ -4,10 +4,14 @@ use clap::Parser;
 use diskgroup::Mutant;
 use iostats::{Kind, Operations};
 use sim::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use sim::memory::Counting;
 use sim::overload::Overload;
 use sim::world::World;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Simulates one host with faults, seed after seed.
 #[derive(Debug, Parser)]
@@ -30,6 +34,9 @@ struct Arguments {
     /// Several hosts instead of one.
     #[arg(long)]
     cluster: bool,
+    /// With `--cluster`: no fault but that a component of so many is lost, and all others once it has a stand-in.
+    #[arg(long, value_name = "COPIES")]
+    double_loss: Option<u64>,
     /// With `--mutants`: only those whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -40,6 +47,39 @@ struct Arguments {
     /// Instead of faults: this many writers against a capacity device that takes 2,000 random writes a second.
     #[arg(long, value_name = "WRITERS")]
     overload: Option<usize>,
+    /// Instead of seeds: the decisions of a large cluster that loses a host, and what they cost.
+    #[arg(long)]
+    scale: bool,
+    /// With `--scale`: hosts.
+    #[arg(long, default_value_t = 64)]
+    hosts: usize,
+    /// With `--scale`: disks.
+    #[arg(long, default_value_t = 10_000)]
+    disks: usize,
+    /// With `--scale`: the policy of the disks.
+    #[arg(long, default_value = "default")]
+    policy: String,
+    /// With `--scale`: seconds that a component may be missing before another takes its place.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    repair_delay: u64,
+    /// With `--scale`: milliseconds that it takes to fill a component.
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    fill: u64,
+    /// With `--scale`: components of the cluster that are filled at once.
+    #[arg(long, default_value_t = cluster::limits::REPLACEMENTS_MAX)]
+    replacements: usize,
+    /// With `--scale`: seconds that disks are given to be whole after the repair delay.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    patience: u64,
+    /// With `--scale`: of 100 disks, those that guests write to.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100)]
+    written: u64,
+    /// With `--scale`: components stand in for absent ones.
+    #[arg(long)]
+    stand_ins: bool,
+    /// With `--scale`: the figures as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 fn main() -> ExitCode {
@@ -48,8 +88,11 @@ fn main() -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
     }
     let started = Instant::now();
+    if arguments.scale {
+        return scale(&arguments);
+    }
     let is_good = if arguments.cluster {
-        cluster(&arguments)
+        several(&arguments)
     } else if arguments.trace {
         let result = World::new(arguments.seed, None, None).verbose().run(arguments.steps);
         println!("{result:?}");
@@ -94,8 +137,11 @@ fn seeds(arguments: &Arguments) -> bool {
 }
 
 /// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
-fn cluster(arguments: &Arguments) -> bool {
+fn several(arguments: &Arguments) -> bool {
     use sim::cluster::{World, hunt, run_seed};
+    if let Some(copies) = arguments.double_loss {
+        return double_losses(arguments, copies);
+    }
     let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
         let mutant = replication::Mutant::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
@@ -126,6 +172,59 @@ fn cluster(arguments: &Arguments) -> bool {
     }
     println!("{} seeds, {failed} failed; {total}", arguments.seeds);
     failed == 0
+}
+
+/// Double losses alone: each seed says whether the loss came, and whether the disk went on.
+fn double_losses(arguments: &Arguments, copies: u64) -> bool {
+    let seeds = if arguments.trace { 1 } else { arguments.seeds };
+    let runs = (arguments.seed..arguments.seed + seeds).map(|seed| {
+        let world = sim::cluster::double_loss(seed, copies);
+        let result = if arguments.trace { world.verbose().run() } else { world.run() };
+        match &result {
+            Ok(summary) => println!(
+                "seed {seed}: {} losses, {} restored, {} answered while the others were away",
+                summary.struck, summary.restored, summary.answered_without
+            ),
+            Err(why) => println!("seed {seed}: {why}"),
+        }
+        result.is_ok_and(|one| one.struck == 0 || (one.restored > 0 && one.answered_without > 0))
+    });
+    runs.fold(true, |all, is_good| all & is_good)
+}
+
+/// A large cluster, and what its decisions cost.
+fn scale(arguments: &Arguments) -> ExitCode {
+    let started = Instant::now();
+    let settings = cluster::Settings {
+        delay: Duration::from_secs(arguments.repair_delay),
+        replacements_max: arguments.replacements,
+        ..cluster::Settings::default()
+    };
+    let options = sim::scale::Options {
+        hosts: arguments.hosts,
+        disks: arguments.disks,
+        seed: arguments.seed,
+        policy: arguments.policy.clone(),
+        settings,
+        stand_ins: arguments.stand_ins,
+        written_percent: arguments.written,
+        fill: Duration::from_millis(arguments.fill),
+        patience: Duration::from_secs(arguments.patience),
+        ..sim::scale::Options::default()
+    };
+    let report = match sim::scale::run(&options) {
+        Ok(report) => report,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match arguments.json {
+        true => println!("{}", report.json()),
+        false => println!("{report}\n{:.1} s", started.elapsed().as_secs_f64()),
+    }
+    let is_whole = report.failure.replaced.count == report.failure.components;
+    if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn every_step(arguments: &Arguments, traces: u64) -> bool {

@@ -65,6 +65,144 @@ fn one_disk(hosts: u128) -> (View, u128) {
     (view, others[1])
 }
 
+/// Sixteen hosts with a device each, of which that of host 2 is much emptier than the others, and forty disks with a copy on
+/// host 1, which is away. Another host of each disk owns it.
+fn many_disks() -> View {
+    let mut view = cluster(16, 1);
+    for id in 1..=40 {
+        for host in 2..=16 {
+            let is_open = host == 3 + id % 14;
+            view.host_mut(host).devices[0].state =
+                if is_open { DeviceState::InService } else { DeviceState::Away { since: at(0) } };
+        }
+        let disk = view.add_disk(id, "default,stripes=1");
+        let other =
+            disk.roster.members.iter().find(|one| one.node != node(1)).expect("it has two copies").node;
+        let owner = Some(replication::OwnedBy { node: other, incarnation: 1 });
+        view.disks.get_mut(&DiskId(id)).expect("it is there").roster.owner = owner;
+    }
+    for host in 2..=16 {
+        view.host_mut(host).devices[0].state = DeviceState::InService;
+        view.host_mut(host).devices[0].free_bytes = if host == 2 { 100 * GIB } else { 50 * GIB };
+    }
+    view
+}
+
+/// What a decision begins: disks, and the hosts where their components come to.
+fn coming(decisions: &Decisions) -> Vec<(DiskId, HostId)> {
+    let of = |action: &Action| match &action.step {
+        Step::Begin(coming) => coming.iter().map(|one| (action.disk, one.node.host)).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    decisions.actions.iter().flat_map(of).collect()
+}
+
+/// A cluster of sixteen hosts came to a stop: the emptiest device was the choice for all, its host took four, and as each host
+/// had noted the loss at a moment of its own, each had four other disks in front, of which it owned none.
+#[test]
+fn hosts_that_noted_a_loss_at_different_moments_begin_with_the_same() {
+    let mut view = many_disks();
+    let (mut early, mut late) = (Repairs::default(), Repairs::default());
+    view.lose_host(1, 100);
+    decide(&mut early, &view, 100);
+    // The other one hears of the records later, of the last disks first.
+    let all = view.clone();
+    view.disks.retain(|id, _| id.0 > 20);
+    view.liveness.insert(HostId(1), crate::Liveness::Alive);
+    decide(&mut late, &view, 101);
+    decide(&mut late, &all, 103);
+    let (early, late) = (decide(&mut early, &all, 104 + HOUR), decide(&mut late, &all, 104 + HOUR));
+    let disks =
+        |decisions: &Decisions| coming(decisions).into_iter().map(|(disk, _)| disk).collect::<Vec<_>>();
+    assert_eq!(disks(&early), disks(&late));
+    assert_eq!(disks(&early), (1..=16).map(DiskId).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_comes_is_spread_over_hosts_that_may_fill_more() {
+    let mut view = many_disks();
+    let mut repairs = Repairs::default();
+    view.lose_host(1, 100);
+    decide(&mut repairs, &view, 100);
+    let begun = coming(&decide(&mut repairs, &view, 100 + HOUR));
+    assert_eq!(begun.len(), crate::limits::REPLACEMENTS_MAX, "{begun:?}");
+    for host in 2..=16 {
+        let count = begun.iter().filter(|(_, one)| *one == HostId(host)).count();
+        assert!(count <= crate::limits::REPLACEMENTS_PER_HOST_MAX, "{count} come to host {host}");
+    }
+}
+
+#[test]
+fn where_every_host_fills_all_that_it_may_the_rest_waits_and_is_not_refused() {
+    let mut view = many_disks();
+    for host in 4..=16 {
+        view.host_mut(host).devices[0].state = DeviceState::Away { since: at(HOUR) };
+    }
+    let mut repairs = Repairs::default();
+    view.lose_host(1, 100);
+    decide(&mut repairs, &view, 100);
+    let begun = coming(&decide(&mut repairs, &view, 100 + HOUR));
+    assert!(!begun.is_empty() && begun.len() <= 8, "two hosts take four each: {begun:?}");
+    assert!(repairs.refused().is_empty(), "{:?}", repairs.refused());
+}
+
+#[test]
+fn what_its_actor_does_not_begin_keeps_nobody_else_waiting() {
+    let mut view = many_disks();
+    let mut repairs = Repairs::default();
+    view.lose_host(1, 100);
+    decide(&mut repairs, &view, 100);
+    let first = coming(&decide(&mut repairs, &view, 100 + HOUR));
+    assert_eq!(coming(&decide(&mut repairs, &view, 109 + HOUR)).len(), first.len(), "it may yet be recorded");
+    let later = coming(&decide(&mut repairs, &view, 110 + HOUR));
+    assert_eq!(later.len(), 2 * first.len(), "those that are not begun do not count any more");
+    assert_eq!(
+        later[..first.len()].iter().map(|one| one.0).collect::<Vec<_>>(),
+        first.iter().map(|one| one.0).collect::<Vec<_>>()
+    );
+}
+
+/// All that stood in for what was given up was filled at once: more than a thousand copies in a large cluster.
+#[test]
+fn no_more_heirs_are_filled_at_once_than_other_components() {
+    let mut view = many_disks();
+    let (mut repairs, mut stand_ins) = (Repairs::default(), crate::StandIns::default());
+    view.lose_host(1, 100);
+    for second in [100, 103, 104] {
+        let decisions = decide(&mut repairs, &view, second);
+        perform(&mut view, &decisions);
+        let mut ids = counting_from(90_000 + 100 * second);
+        let begun = stand_ins.step(at(second), &view, &repairs, true, &mut ids, 1);
+        perform(&mut view, &begun);
+    }
+    for disk in view.disks.values_mut() {
+        assert_eq!(disk.stand_ins.len(), 1);
+        let mut members = disk.roster.members.iter_mut();
+        members.find(|one| one.role != Role::Copy).expect("it stands in").standing = Standing::StandIn;
+    }
+    let mut rounds = 0;
+    while view.disks.values().any(|disk| !disk.is_whole()) {
+        let decisions = decide(&mut repairs, &view, 104 + HOUR + rounds);
+        perform(&mut view, &decisions);
+        let (count, of_host) = view.coming();
+        assert!(count <= crate::limits::REPLACEMENTS_MAX, "{count} at once");
+        assert!(
+            of_host.values().all(|count| *count <= crate::limits::REPLACEMENTS_PER_HOST_MAX),
+            "{of_host:?}"
+        );
+        for member in view.disks.values_mut().flat_map(|disk| disk.roster.members.iter_mut()) {
+            if matches!(member.role, Role::Heir { .. }) {
+                member.standing = Standing::Active;
+            }
+        }
+        rounds += 1;
+        assert!(rounds < 100, "all are inherited in the end");
+    }
+    assert!(
+        view.disks.values().all(|disk| disk.layout.components().all(|(_, one)| view.is_sound(disk, one.id)))
+    );
+}
+
 #[test]
 fn a_missing_component_is_replaced_after_the_delay() {
     let (mut view, host) = one_disk(3);

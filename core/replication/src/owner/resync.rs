@@ -207,14 +207,21 @@ impl Owner {
         }
     }
 
-    /// A resync cannot go on now: it starts over in a while.
+    /// A resync cannot go on now: it starts over in a while. Soon, where it is what it was filled from that is gone: with its
+    /// stand-in it may be all that is left of the place.
     pub(crate) fn abort_resync(&mut self, at: At, why: LeftBecause) {
         let now = self.now;
-        if self.member(at).resync.is_some() && !self.member(at).is_joining() {
+        let source = self.member(at).resync.as_ref().map(|resync| resync.source);
+        if source.is_some() && !self.member(at).is_joining() {
+            // What is asked of a node whose link breaks is answered before the link is said to be down.
+            let is_lost = |index| why == LeftBecause::Unreachable && Some(index) == source;
+            let mut active = self.places[usize::from(at.place)].active();
+            let has_source = active.any(|(index, one)| one.is_open() && !is_lost(index));
+            let wait = if has_source { limits::RESYNC_RETRY } else { limits::RETRY };
             let member = self.member_mut(at);
             match member.counts() {
                 true => member.fill_at = now + limits::RESYNC_RETRY,
-                false => member.down(now, now + limits::RESYNC_RETRY),
+                false => member.down(now, now + wait),
             }
             self.drop_resync(at, why);
         }

@@ -266,6 +266,8 @@ impl World {
         if stand_in.is_none() || one.standing != Standing::Absent {
             return;
         }
+        self.summary.struck += 1;
+        self.say(|| format!("{disk:?}: all but {absent:?} and its stand-in are lost"));
         let until = self.now + 4000 * MS + self.random.below(3000 * MS);
         let cuts = !self.plan.is_plain && self.random.chance(1, 2);
         for host in lost {

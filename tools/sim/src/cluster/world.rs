@@ -63,6 +63,8 @@ pub struct Summary {
     pub stood_in: u64,
     /// Places that were put together from a component and its stand-in.
     pub restored: u64,
+    /// Times that all active components of a place were lost while an absent one had a stand-in.
+    pub struck: u64,
     /// The most answers that guests got while all components that had been active in a place were away.
     pub answered_without: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -84,6 +86,7 @@ impl Summary {
         self.went += other.went;
         self.stood_in += other.stood_in;
         self.restored += other.restored;
+        self.struck += other.struck;
         self.answered_without = self.answered_without.max(other.answered_without);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
