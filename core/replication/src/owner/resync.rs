@@ -215,8 +215,8 @@ impl Owner {
         if source.is_some() && !self.member(at).is_joining() {
             // What is asked of a node whose link breaks is answered before the link is said to be down.
             let is_lost = |index| why == LeftBecause::Unreachable && Some(index) == source;
-            let mut active = self.places[usize::from(at.place)].active();
-            let has_source = active.any(|(index, one)| one.is_open() && !is_lost(index));
+            let place = &self.places[usize::from(at.place)];
+            let has_source = place.active().any(|(index, one)| one.is_open() && !is_lost(index));
             let wait = if has_source { limits::RESYNC_RETRY } else { limits::RETRY };
             let member = self.member_mut(at);
             match member.counts() {
