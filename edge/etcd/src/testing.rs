@@ -3,9 +3,10 @@
 //! Panics where a test should fail. Must never stop a process that it did not start.
 
 use crate::{Etcd, Options, Tls};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long etcd may take to answer on a busy machine.
@@ -31,8 +32,22 @@ impl Drop for Members {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+/// Where ports of tests are looked for: below those that the kernel gives to whoever connects, so that nobody takes one while
+/// its server is down for a moment.
+const PORTS: std::ops::Range<u16> = 12_000..18_000;
+
+/// A port of loopback that nobody has.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let room = PORTS.end - PORTS.start;
+    // Tests of several processes run at a time; each begins somewhere else.
+    let first = (std::process::id().wrapping_mul(97) % u32::from(room)) as u16;
+    loop {
+        let port = PORTS.start + (first + NEXT.fetch_add(1, Ordering::Relaxed) % room) % room;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 impl Members {

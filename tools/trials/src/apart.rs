@@ -3,7 +3,9 @@
 //!
 //! Dropped, all its processes are killed.
 
+use crate::bench::Ground;
 use crate::cluster::{PATIENCE, end_with_parent};
+use crate::device::{self, Device};
 use crate::failure::Failure;
 use crate::namespaces::Network;
 use std::collections::BTreeMap;
@@ -16,6 +18,10 @@ use std::time::{Duration, Instant};
 pub const MEMBERS: [&str; 3] = ["e1", "e2", "e3"];
 /// Pause between attempts.
 const POLL: Duration = Duration::from_millis(100);
+/// The log device of a host, and its capacity device, with their bytes where they are virtual.
+const DEVICES: [(&str, u64); 2] = [("log-device", 512 << 20), ("capacity-device", 8 << 30)];
+/// Debian's libfaketime: what a program is told of the time is read from a file.
+const CLOCK_LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 
 /// The machines and what runs on them.
 pub struct Apart {
@@ -24,6 +30,9 @@ pub struct Apart {
     /// Links that can be cut.
     pub network: Network,
     children: BTreeMap<String, Child>,
+    ground: Ground,
+    /// By host, those of [`DEVICES`] where they are virtual. They go after the processes that have them open.
+    devices: BTreeMap<String, [Device; 2]>,
 }
 
 impl Drop for Apart {
@@ -41,7 +50,7 @@ impl Apart {
     ///
     /// # Errors
     /// When a program is missing, or a command of the guide fails.
-    pub fn start(program: &Path, folder: &Path, hosts: &[String]) -> Result<Apart, Failure> {
+    pub fn start(program: &Path, folder: &Path, hosts: &[String], ground: Ground) -> Result<Apart, Failure> {
         let members = MEMBERS.iter().map(|name| (*name).to_owned());
         let machines: Vec<String> = hosts.iter().cloned().chain(members).collect();
         let network = Network::new(&machines)?;
@@ -50,12 +59,15 @@ impl Apart {
             folder: folder.to_owned(),
             network,
             children: BTreeMap::new(),
+            ground,
+            devices: BTreeMap::new(),
         };
         for member in MEMBERS {
             apart.start_member(member, false)?;
         }
         for host in hosts {
             apart.write_config(host)?;
+            apart.prepare(host)?;
         }
         apart.make(hosts)?;
         Ok(apart)
@@ -81,6 +93,48 @@ impl Apart {
             self.start_host(host)?;
         }
         Ok(())
+    }
+
+    /// What a host needs besides its configuration.
+    fn prepare(&mut self, host: &str) -> Result<(), Failure> {
+        match self.ground {
+            Ground::Any | Ground::Apart => Ok(()),
+            Ground::Clocks if !Path::new(CLOCK_LIBRARY).is_file() => Err(Failure::Refused(format!(
+                "there is no {CLOCK_LIBRARY}: Debian's package libfaketime has it"
+            ))),
+            Ground::Clocks => self.set_clock(host, 0),
+            Ground::Virtual => {
+                let own = self.folder.join(host);
+                let [log, capacity] = DEVICES.map(|(name, size)| Device::mount(&own.join(name), size));
+                self.devices.insert(host.to_owned(), [log?, capacity?]);
+                Ok(())
+            }
+        }
+    }
+
+    /// The log device and the capacity device of a host, where they are virtual.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn devices(&self, host: &str) -> Result<&[Device; 2], Failure> {
+        self.devices.get(host).ok_or_else(|| Failure::Refused(format!("host {host} has no virtual devices")))
+    }
+
+    /// Sets a host's clock that many seconds before that of this machine, or behind it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set_clock(&self, host: &str, ahead_seconds: i64) -> Result<(), Failure> {
+        let path = self.clock(host);
+        let failed = || Failure::machine(format!("write {}", path.display()));
+        // The program may read it at any moment: whole or not at all.
+        let new = path.with_extension("new");
+        fs::write(&new, format!("{ahead_seconds:+}\n")).map_err(failed())?;
+        fs::rename(&new, &path).map_err(failed())
+    }
+
+    fn clock(&self, host: &str) -> PathBuf {
+        self.folder.join(host).join("clock")
     }
 
     fn token(&self, host: &str) -> Result<String, Failure> {
@@ -130,6 +184,10 @@ impl Apart {
     pub fn start_host(&mut self, host: &str) -> Result<(), Failure> {
         let mut command = self.network.command(host, &self.program);
         command.args(["host", "--config", &self.config(host)]);
+        if self.ground == Ground::Clocks {
+            command.env("LD_PRELOAD", CLOCK_LIBRARY).env("FAKETIME_TIMESTAMP_FILE", self.clock(host));
+            command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
         self.spawn(host, &mut command)
     }
 
@@ -222,6 +280,15 @@ impl Apart {
         fs::create_dir_all(&own).map_err(Failure::machine(format!("make {}", own.display())))?;
         let address = self.network.address(host);
         let endpoints = MEMBERS.map(|name| format!("\"http://{}:2379\"", self.network.address(name)));
+        let devices = match self.ground {
+            Ground::Virtual => DEVICES.map(|(name, _)| format!("{name}/{}", device::NAME)),
+            Ground::Any | Ground::Apart | Ground::Clocks => DEVICES.map(|(name, _)| format!("{name}.img")),
+        };
+        let [log, capacity] = devices;
+        let sizes = match self.ground {
+            Ground::Virtual => "",
+            Ground::Any | Ground::Apart | Ground::Clocks => "log_size = \"512MiB\"\nfile_size = \"8GiB\"\n",
+        };
         let text = format!(
             "name = {host:?}\n\
              data_dir = \"d\"\n\
@@ -238,10 +305,9 @@ impl Apart {
              buffers = \"256MiB\"\n\
              tables = \"128MiB\"\n\
              [[group]]\n\
-             log = \"log.img\"\n\
-             capacity = [\"capacity.img\"]\n\
-             log_size = \"512MiB\"\n\
-             file_size = \"8GiB\"\n\
+             log = {log:?}\n\
+             capacity = [{capacity:?}]\n\
+             {sizes}\
              create = \"if-blank\"\n",
             endpoints.join(", ")
         );

@@ -63,14 +63,27 @@ pub struct Plan {
     pub policy: &'static str,
     /// Bytes that are written and read.
     pub area_bytes: u64,
-    /// Whether each host is on a machine of its own, whatever the command line says.
-    pub is_apart: bool,
+    /// What hosts run on.
+    pub ground: Ground,
+}
+
+/// What hosts run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    /// What the command line says.
+    Any,
+    /// Each on a machine of its own.
+    Apart,
+    /// The same, with virtual devices.
+    Virtual,
+    /// The same, with a clock of its own for each host.
+    Clocks,
 }
 
 impl Plan {
     /// Three hosts, two copies, 128 MiB.
     pub fn usual(scenario: &'static str) -> Plan {
-        Plan { scenario, hosts: 3, policy: "default,stripes=1", area_bytes: 128 * MIB, is_apart: false }
+        Plan { scenario, hosts: 3, policy: "default,stripes=1", area_bytes: 128 * MIB, ground: Ground::Any }
     }
 }
 
@@ -126,9 +139,9 @@ impl Bench {
             return Err(Failure::Usage(what));
         }
         eprintln!("trials: {}: {} hosts in {}", plan.scenario, plan.hosts, folder.display());
-        let mut cluster = match plan.is_apart || settings.is_apart {
-            true => Cluster::start_apart(&settings.program, &folder, plan.hosts)?,
-            false => Cluster::start(&settings.program, &folder, plan.hosts)?,
+        let mut cluster = match (plan.ground, settings.is_apart) {
+            (Ground::Any, false) => Cluster::start(&settings.program, &folder, plan.hosts)?,
+            (ground, _) => Cluster::start_apart(&settings.program, &folder, plan.hosts, ground)?,
         };
         let disk = cluster.create_disk(DISK, plan.area_bytes, plan.policy)?;
         let mut random = Random::new(settings.seed);
@@ -253,6 +266,14 @@ impl Bench {
         self.tell(&round);
         self.report.rounds.push(round);
         done
+    }
+
+    /// Adds to the last round what is worth knowing of it.
+    pub fn note(&mut self, note: String) {
+        eprintln!("trials: {note}");
+        if let Some(round) = self.report.rounds.last_mut() {
+            round.note = note;
+        }
     }
 
     /// Lays findings that no round was told of to the last one.

@@ -5,6 +5,7 @@
 
 use crate::apart::Apart;
 use crate::api::{Api, Disk, Event, Local};
+use crate::bench;
 use crate::failure::Failure;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,10 +157,15 @@ impl Cluster {
     ///
     /// # Errors
     /// When the machine has no namespaces, or a host does not come.
-    pub fn start_apart(program: &Path, folder: &Path, count: usize) -> Result<Cluster, Failure> {
+    pub fn start_apart(
+        program: &Path,
+        folder: &Path,
+        count: usize,
+        on: bench::Ground,
+    ) -> Result<Cluster, Failure> {
         fs::create_dir_all(folder).map_err(Failure::machine(format!("make {}", folder.display())))?;
         let names = names_of(count);
-        let apart = Apart::start(program, folder, &names)?;
+        let apart = Apart::start(program, folder, &names, on)?;
         let cluster = Cluster {
             folder: folder.to_owned(),
             names,

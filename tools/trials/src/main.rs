@@ -8,6 +8,7 @@ mod api;
 mod archive;
 mod bench;
 mod cluster;
+mod device;
 mod failure;
 mod fio;
 mod guest;

@@ -2,7 +2,9 @@
 
 mod away;
 mod blackout;
+mod clock;
 mod cut;
+mod device;
 mod directory;
 pub mod garbage;
 mod handover;
@@ -10,6 +12,7 @@ mod kill;
 mod migrate;
 mod mixed;
 mod pause;
+mod power;
 mod rolling;
 mod two;
 mod witness;
@@ -33,6 +36,13 @@ pub enum Scenario {
     Away,
     /// All hosts are killed at once.
     Blackout,
+    /// The power of a host fails, or of all: what devices had not made stable is lost or torn; needs root, `ip`, `nft`, `etcd`,
+    /// FUSE.
+    Power,
+    /// A device of a host fails, refuses writes or hangs; needs the same.
+    Device,
+    /// The clock of a host steps; needs root, `ip`, `nft`, `etcd`, libfaketime.
+    Clock,
     /// Clients at different hosts hand the disk over.
     Handover,
     /// A guest of QEMU moves from host to host while it runs; needs qemu-system-x86_64 and a kernel for it.
@@ -51,13 +61,16 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 13] = [
+    pub const ALL: [Scenario; 16] = [
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
         Scenario::Two,
         Scenario::Away,
         Scenario::Blackout,
+        Scenario::Power,
+        Scenario::Device,
+        Scenario::Clock,
         Scenario::Handover,
         Scenario::Migrate,
         Scenario::Directory,
@@ -79,6 +92,9 @@ impl Scenario {
             Scenario::Two => two::run(settings),
             Scenario::Away => away::run(settings),
             Scenario::Blackout => blackout::run(settings),
+            Scenario::Power => power::run(settings),
+            Scenario::Device => device::run(settings),
+            Scenario::Clock => clock::run(settings),
             Scenario::Handover => handover::run(settings),
             Scenario::Migrate => migrate::run(settings),
             Scenario::Directory => directory::run(settings),

@@ -163,6 +163,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
         &[
             "clap",
             "comfy-table",
+            "fuser",
             "http-body-util",
             "hyper",
             "hyper-util",

@@ -1,6 +1,7 @@
 //! Real clients: what libnbd, QEMU and fio see, write and read back.
 
 use super::host::{Server, Shape, Site};
+use super::members::free_port;
 use super::tools::{command, run, run_command, setting, sparse_file, stored_bytes, text};
 use base::Random;
 use base::units::MIB;
@@ -245,11 +246,6 @@ fn make_certificates(folder: &Path) {
 }
 
 /// A port of this machine that nothing uses.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it has an address").port()
-}
-
 #[test]
 fn clients_over_tcp_encrypt_and_show_certificates() {
     let mut site = Site::new(&Shape::Two { size_mib: 256 });

@@ -5,17 +5,12 @@ use super::host::{PROGRAM, Server, Shape, Site};
 use super::nbd::Client;
 use super::tools::{command, output, run, said, text, wait_for};
 use ::etcd::testing::Members;
+pub use ::etcd::testing::free_port;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
-
-/// A port of loopback that nobody uses at this moment.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
 
 /// A host with devices of its own, its directory in etcd, and its API at a port.
 pub fn site(etcd: &Members, name: &str, port: u16) -> Site {

@@ -2,12 +2,12 @@
 
 use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::devices::LoopDevice;
+use super::members::free_port;
 use super::nbd::Client;
 use super::tools::{run, said, sparse_file, text, wait_for};
 use base::units::MIB;
 use serde_json::Value;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 
 /// Blocks that can be found again: none has another's content.
@@ -153,7 +153,7 @@ fn a_disk_that_nobody_uses_is_repaired_when_its_owner_is_what_is_lost() {
 pub fn configure(folder: &Path, name: &str, capacity: &Path, file_size: &str) {
     let own = folder.join("d").join(name);
     std::fs::create_dir_all(&own).expect("room for a folder");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port").port();
+    let port = free_port();
     let text = format!(
         "name = {name:?}\ndata_dir = \"d\"\n[listen]\nnbd = [\"127.0.0.1:{port}\", \"unix:nbd.sock\"]\n\
          [cluster]\ndirectory = \"unix:{}\"\n[memory]\nbuffers = \"256MiB\"\ntables = \"128MiB\"\n\

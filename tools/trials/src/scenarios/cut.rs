@@ -1,7 +1,7 @@
 //! `cut`: a host hears nothing of the others and of the directory, or is not heard, while its process goes on.
 
 use super::owned_elsewhere;
-use crate::bench::{Bench, DISK, Fault, OWNER_LIMIT_MS, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
+use crate::bench::{Bench, DISK, Fault, Ground, OWNER_LIMIT_MS, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
 use crate::failure::Failure;
 use crate::load::Shape;
 use crate::namespaces::Cut;
@@ -26,7 +26,7 @@ const WAYS: [(Cut, &str, &str); 3] = [
 /// # Errors
 /// When it cannot begin.
 pub fn run(settings: &Settings) -> Result<Report, Failure> {
-    let bench = Bench::start(settings, Plan { is_apart: true, ..Plan::usual("cut") })?;
+    let bench = Bench::start(settings, Plan { ground: Ground::Apart, ..Plan::usual("cut") })?;
     Ok(bench.run(|bench| {
         (0..bench.rounds("cut", 21)).try_for_each(|round| component(bench, round))?;
         (0..bench.rounds("cut owner", 12)).try_for_each(|round| owner(bench, round))

@@ -1,7 +1,7 @@
 //! `directory`: members of etcd die, all of them do, hosts are cut off from them, its data is gone: guests feel nothing.
 
 use crate::apart::MEMBERS;
-use crate::bench::{Bench, DISK, Fault, Plan, Settings, WARM_UP};
+use crate::bench::{Bench, DISK, Fault, Ground, Plan, Settings, WARM_UP};
 use crate::cluster::wait_for;
 use crate::failure::Failure;
 use crate::fio::Fio;
@@ -27,7 +27,7 @@ const AFTER: Duration = Duration::from_secs(3);
 /// # Errors
 /// When it cannot begin.
 pub fn run(settings: &Settings) -> Result<Report, Failure> {
-    let bench = Bench::start(settings, Plan { is_apart: true, ..Plan::usual("directory") })?;
+    let bench = Bench::start(settings, Plan { ground: Ground::Apart, ..Plan::usual("directory") })?;
     Ok(bench.run(|bench| {
         (0..bench.rounds("member killed", 20)).try_for_each(|round| member(bench, round))?;
         (0..bench.rounds("all members killed", 5)).try_for_each(|_| all(bench))?;

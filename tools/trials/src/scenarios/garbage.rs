@@ -3,7 +3,7 @@
 //! Random bytes, and such that begin as the protocols do; in pieces, cut off, many connections at a time. What needs a
 //! certificate is never reached from here: those decoders have fuzzers of their own (`fuzz/`).
 
-use crate::bench::{Bench, DISK, Fault, Plan, Settings, WARM_UP};
+use crate::bench::{Bench, DISK, Fault, Ground, Plan, Settings, WARM_UP};
 use crate::failure::Failure;
 use crate::report::Report;
 use base::Random;
@@ -31,7 +31,7 @@ pub const OPTION: &str = "--send-garbage";
 /// # Errors
 /// When it cannot begin.
 pub fn run(settings: &Settings) -> Result<Report, Failure> {
-    let bench = Bench::start(settings, Plan { is_apart: true, ..Plan::usual("garbage") })?;
+    let bench = Bench::start(settings, Plan { ground: Ground::Apart, ..Plan::usual("garbage") })?;
     Ok(bench.run(|bench| {
         for (what, port) in PORTS {
             for _ in 0..bench.rounds(what, 1) {

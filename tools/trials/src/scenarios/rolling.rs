@@ -1,7 +1,7 @@
 //! `rolling`: every host is restarted in its turn, and certificates change, while guests write: no error, hardly a stall.
 
 use super::owned_elsewhere;
-use crate::bench::{Bench, DISK, Fault, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
+use crate::bench::{Bench, DISK, Fault, Ground, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
 use crate::cluster::wait_for;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_millis(1100);
 /// # Errors
 /// When it cannot begin.
 pub fn run(settings: &Settings) -> Result<Report, Failure> {
-    let bench = Bench::start(settings, Plan { is_apart: true, ..Plan::usual("rolling") })?;
+    let bench = Bench::start(settings, Plan { ground: Ground::Apart, ..Plan::usual("rolling") })?;
     Ok(bench.run(|bench| {
         (0..bench.rounds("restart", 21)).try_for_each(|round| restart(bench, round))?;
         (0..bench.rounds("renew certificates", 10)).try_for_each(|_| renew(bench))?;

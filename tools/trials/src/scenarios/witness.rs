@@ -2,7 +2,7 @@
 //! sites lose each other: service goes on at exactly one.
 
 use crate::apart::MEMBERS;
-use crate::bench::{Bench, DISK, Fault, OWNER_LIMIT_MS, Plan, Settings, WARM_UP};
+use crate::bench::{Bench, DISK, Fault, Ground, OWNER_LIMIT_MS, Plan, Settings, WARM_UP};
 use crate::failure::Failure;
 use crate::report::Report;
 use std::thread::sleep;
@@ -20,7 +20,7 @@ const SERVED_MS: f64 = 5000.0;
 /// # Errors
 /// When it cannot begin.
 pub fn run(settings: &Settings) -> Result<Report, Failure> {
-    let bench = Bench::start(settings, Plan { hosts: 2, is_apart: true, ..Plan::usual("witness") })?;
+    let bench = Bench::start(settings, Plan { hosts: 2, ground: Ground::Apart, ..Plan::usual("witness") })?;
     Ok(bench.run(|bench| {
         (0..bench.rounds("site killed", 20)).try_for_each(|round| lost(bench, round))?;
         (0..bench.rounds("witness killed", 4)).try_for_each(|_| without_witness(bench))?;
