@@ -25,6 +25,11 @@ pub enum RemoveRefusal {
     /// Components stand on it.
     #[error("{0} components stand on the device")]
     InUse(u32),
+    /// It failed while components stood on it, which the group forgets when it is opened the next time.
+    #[error(
+        "{0} components stood on the device when it failed: start the host's service anew, then take it out"
+    )]
+    Lost(u32),
     /// Another device of the group is away: the log keeps what that one has not got yet, and so what speaks of this one.
     #[error("device {0} of the same group is away, and the log is kept for its return")]
     OtherAway(DeviceId),
@@ -95,8 +100,10 @@ impl Group {
         if place == 0 {
             return Err(RemoveRefusal::HoldsLog);
         }
-        if member.component_count > 0 {
-            return Err(RemoveRefusal::InUse(member.component_count));
+        match (member.component_count, member.is_in_service()) {
+            (0, _) => {}
+            (count, true) => return Err(RemoveRefusal::InUse(count)),
+            (count, false) => return Err(RemoveRefusal::Lost(count)),
         }
         if let Some(other) = self.members.iter().find(|one| one.away_since.is_some() && one.id != device) {
             return Err(RemoveRefusal::OtherAway(other.id));

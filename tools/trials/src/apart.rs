@@ -120,6 +120,11 @@ impl Apart {
         self.devices.get(host).ok_or_else(|| Failure::Refused(format!("host {host} has no virtual devices")))
     }
 
+    /// The path of one of them, as the host's configuration has it.
+    pub fn device_path(&self, host: &str, which: usize) -> String {
+        self.folder.join(host).join(DEVICES[which].0).join(device::NAME).display().to_string()
+    }
+
     /// Sets a host's clock that many seconds before that of this machine, or behind it.
     ///
     /// # Errors

@@ -110,6 +110,19 @@ impl Device {
         self.shared.changed.notify_all();
     }
 
+    /// Another one stands in its place: blank, and well.
+    ///
+    /// # Errors
+    /// When the file with what is stable cannot be emptied.
+    pub fn replace(&self) -> Result<(), Failure> {
+        self.shared.state().unstable.clear();
+        let emptied =
+            self.shared.stable.set_len(0).and_then(|()| self.shared.stable.set_len(self.shared.size));
+        emptied.map_err(Failure::machine("empty a virtual device"))?;
+        self.set(Condition::Well);
+        Ok(())
+    }
+
     /// Power fails: each block that was not stable is there, is not, or is there in part. Gives how many there were. Who
     /// wrote to it has ended; what the kernel still had of it is waited for.
     ///

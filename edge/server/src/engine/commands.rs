@@ -8,7 +8,7 @@ use super::{
 };
 use base::{ClusterId, DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::superblock::Superblock;
-use diskgroup::{Event as GroupEvent, Group};
+use diskgroup::{Event as GroupEvent, Group, RemoveRefusal};
 use frontends::nbd::Export;
 use node::{ControlError, DiskSpec, GroupKey, Token};
 use placement::Policy;
@@ -344,13 +344,11 @@ impl Engine {
         }
         match group.begin_remove(device) {
             Ok(()) => self.registry.leaving.push(Leaving { group: key, device, answer }),
-            Err(error) => {
-                drop(
-                    answer.send(refuse(format!(
-                        "{error}: delete its disks, or move them to other devices first"
-                    ))),
-                );
+            Err(error @ RemoveRefusal::InUse(_)) => {
+                let why = format!("{error}: delete its disks, or move them to other devices first");
+                drop(answer.send(refuse(why)));
             }
+            Err(error) => drop(answer.send(refuse(error.to_string()))),
         }
     }
 
