@@ -120,9 +120,9 @@ impl Apart {
         self.devices.get(host).ok_or_else(|| Failure::Refused(format!("host {host} has no virtual devices")))
     }
 
-    /// The path of one of them, as the host's configuration has it.
-    pub fn device_path(&self, host: &str, which: usize) -> String {
-        self.folder.join(host).join(DEVICES[which].0).join(device::NAME).display().to_string()
+    /// The paths of these, as the host's configuration has them.
+    pub fn device_paths(&self, host: &str) -> [String; 2] {
+        DEVICES.map(|(name, _)| self.folder.join(host).join(name).join(device::NAME).display().to_string())
     }
 
     /// Sets a host's clock that many seconds before that of this machine, or behind it.

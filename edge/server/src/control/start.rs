@@ -93,7 +93,10 @@ impl Control {
         }
         let mut failures = Vec::new();
         let mut opened = 0;
+        // What never was a group is a mistake in the configuration.
+        let mut is_new = false;
         for (spec, added) in specs {
+            is_new |= !records.groups.values().any(|group| group.log == spec.log);
             let log = spec.log.display().to_string();
             match self.open_group(spec, added).await {
                 Ok(_) => opened += 1,
@@ -103,7 +106,10 @@ impl Control {
                 }),
             }
         }
+        // A host of a cluster serves guests without devices of its own too.
+        let may_be_empty = self.cluster.is_some() && !is_new;
         if opened == 0
+            && !may_be_empty
             && let Some(failure) = failures.pop()
         {
             return Err(failure);
@@ -148,7 +154,12 @@ impl Control {
             }
         }
         let Some(log) = log else { return blocking(|| self.directory.remove_group(group)) };
+        // A group that had its log at that path is none any more: its devices were erased or replaced.
+        let records = self.directory.records();
+        let replaced = records.groups.values().filter(|one| one.log == log && one.id != group);
+        let replaced: Vec<GroupId> = replaced.map(|one| one.id).collect();
         blocking(|| {
+            replaced.iter().try_for_each(|id| self.directory.remove_group(*id))?;
             self.directory.put_group(GroupEntry { id: group, log, capacity })?;
             self.directory.set_cluster(host.cluster)
         })
