@@ -4,6 +4,7 @@ mod away;
 mod blackout;
 mod cut;
 mod directory;
+mod failover;
 pub mod garbage;
 mod handover;
 mod kill;
@@ -35,6 +36,9 @@ pub enum Scenario {
     Blackout,
     /// Clients at different hosts hand the disk over.
     Handover,
+    /// QEMU has the disk by a name that stands for all hosts, and its host is killed, or cut off; needs root, `ip`, `nft`, `etcd` and
+    /// qemu-storage-daemon.
+    Failover,
     /// A guest of QEMU moves from host to host while it runs; needs qemu-system-x86_64 and a kernel for it.
     Migrate,
     /// Members of etcd die, all of them, hosts are cut off from them, its data is gone; needs root, `ip`, `nft`, `etcd`.
@@ -51,7 +55,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 13] = [
+    pub const ALL: [Scenario; 14] = [
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
@@ -59,6 +63,7 @@ impl Scenario {
         Scenario::Away,
         Scenario::Blackout,
         Scenario::Handover,
+        Scenario::Failover,
         Scenario::Migrate,
         Scenario::Directory,
         Scenario::Rolling,
@@ -80,6 +85,7 @@ impl Scenario {
             Scenario::Away => away::run(settings),
             Scenario::Blackout => blackout::run(settings),
             Scenario::Handover => handover::run(settings),
+            Scenario::Failover => failover::run(settings),
             Scenario::Migrate => migrate::run(settings),
             Scenario::Directory => directory::run(settings),
             Scenario::Rolling => rolling::run(settings),
