@@ -131,8 +131,11 @@ impl Cluster {
         loop {
             let Some(visitor) = self.visitor(disk, ticket) else { return Ok(()) };
             self.check(disk, &visitor)?;
-            let state = self.state().await.map_err(broke)?;
             let turn = self.turn(disk);
+            if self.joins(disk, ticket, &turn).await {
+                return Ok(());
+            }
+            let state = self.state().await.map_err(broke)?;
             let attempt = {
                 let _turn = turn.lock().await;
                 let attempt = self.hold(disk, &state).await;
@@ -164,6 +167,17 @@ impl Cluster {
             }
             let _ = tokio::time::timeout(ATTACH_POLL, changed.changed()).await;
         }
+    }
+
+    /// Lets a client in where the directory names this host already, as for every client but the first.
+    async fn joins(&self, disk: DiskId, ticket: Ticket, turn: &tokio::sync::Mutex<()>) -> bool {
+        // Nobody takes the claim back meanwhile.
+        let _turn = turn.lock().await;
+        let is_held = self.attached(disk).claims.contains(&self.me());
+        if is_held {
+            self.set_stage(disk, ticket, Stage::Attached);
+        }
+        is_held
     }
 
     /// Whether somebody may have a disk at this host now.

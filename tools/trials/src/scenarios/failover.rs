@@ -26,8 +26,14 @@ const KILLED_LIMIT_MS: f64 = 5000.0;
 /// Until it counts as away, and QEMU asks again.
 const CUT_LIMIT_MS: f64 = 75_000.0;
 /// What the guide tells to set where guests run: a peer that is silent is given up after some seconds and not after a quarter of
-/// an hour, and an address that does not answer after three.
-const PARAMETERS: [(&str, u32); 2] = [("net.ipv4.tcp_retries2", 5), ("net.ipv4.tcp_syn_retries", 1)];
+/// an hour, or never where nothing is left to be sent; and an address that does not answer after three.
+const PARAMETERS: [(&str, u32); 5] = [
+    ("net.ipv4.tcp_retries2", 5),
+    ("net.ipv4.tcp_syn_retries", 1),
+    ("net.ipv4.tcp_keepalive_time", 10),
+    ("net.ipv4.tcp_keepalive_intvl", 2),
+    ("net.ipv4.tcp_keepalive_probes", 3),
+];
 
 /// Runs it.
 ///

@@ -145,7 +145,7 @@ fn by_name(
     let (node, shared) = (node_name(disk), trust::SHARED_NAME);
     let qemu = format!(
         "-object tls-creds-x509,id={node}-tls,endpoint=client,dir={} \
-         -blockdev driver=nbd,node-name={node},server.type=inet,server.host={name},server.port={port},tls-creds={node}-tls,\
+         -blockdev driver=nbd,node-name={node},server.type=inet,server.host={name},server.port={port},server.keep-alive=on,tls-creds={node}-tls,\
          tls-hostname={shared},export={disk},cache.direct=on,discard=unmap,reconnect-delay={RECONNECT_SECONDS},\
          open-timeout={OPEN_SECONDS} \
          -device virtio-blk-pci,drive={node},serial={}",
@@ -199,7 +199,7 @@ mod tests {
         let all = by_name("web", "storage", 10809, "/var/lib/drystone/identity", (lines, Vec::new()));
         for part in [
             "tls-creds-x509,id=disk-web-tls,endpoint=client,dir=/var/lib/drystone/identity ",
-            "server.host=storage,server.port=10809,tls-creds=disk-web-tls,tls-hostname=host.drystone.internal,export=web",
+            "server.host=storage,server.port=10809,server.keep-alive=on,tls-creds=disk-web-tls,tls-hostname=host.drystone.internal,export=web",
             "reconnect-delay=300,open-timeout=60 -device",
         ] {
             assert!(all.qemu.contains(part), "{}", all.qemu);
