@@ -468,7 +468,7 @@ pub struct ChangeDisk {
     /// Whether clients of several hosts may have it at once.
     #[serde(default)]
     pub share: Option<bool>,
-    /// Who may attach to it over the network.
+    /// Who may attach to it over the network; for admins to say.
     #[serde(default)]
     pub allowed: Option<AllowedView>,
     /// The disk's name: needed to make it smaller.

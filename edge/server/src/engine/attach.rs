@@ -143,6 +143,6 @@ impl Engine {
 /// What a client is told that is not among those who may attach to a disk.
 pub fn not_named(disk: &str) -> String {
     format!(
-        "disk {disk} is only for those who are named with it: an operator changes that with `drystone disk allow {disk}`"
+        "disk {disk} is only for those who are named with it: an admin changes that with `drystone disk allow {disk}`"
     )
 }

@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, SECONDS};
 use super::host::{Server, Site};
-use super::members::{free_port, init, join_all, login, site};
+use super::members::{expect, free_port, init, join_all, login, remote, site};
 use super::nbd::Client;
 use super::tools::{command, output, said, text, wait_for};
 use ::etcd::testing::Members;
@@ -141,13 +141,17 @@ struct Three {
     sites: Vec<Site>,
     servers: Vec<Server>,
     nbd: String,
+    /// Where host b's API is.
+    port: u16,
     folder: tempfile::TempDir,
     _etcd: Members,
 }
 
 fn three() -> Three {
     let etcd = Members::spawn(1);
-    let sites: Vec<Site> = ["a", "b", "c"].iter().map(|name| site(&etcd, name, free_port())).collect();
+    let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let sites: Vec<Site> =
+        ["a", "b", "c"].iter().zip(&ports).map(|(name, port)| site(&etcd, name, *port)).collect();
     let made = init(&sites[0]);
     assert!(made.status.success(), "{}", said(&made));
     let servers = join_all(&sites);
@@ -158,7 +162,7 @@ fn three() -> Three {
     let hosts = sites[0].json(&["host", "list"]);
     let nbd = hosts[1]["nbd"][1].as_str().expect("an address").to_owned();
     let folder = tempfile::tempdir().expect("a folder");
-    Three { sites, servers, nbd, folder, _etcd: etcd }
+    Three { sites, servers, nbd, port: ports[1], folder, _etcd: etcd }
 }
 
 impl Three {
@@ -259,6 +263,8 @@ fn a_disk_that_is_for_some_is_not_seen_by_others_and_who_loses_it_is_cut_off() {
     assert!(!three.is_listed(&bob) && !three.is_listed(&c));
     let refused = said(&three.open(&bob));
     assert!(refused.contains("disk web is only for those who are named with it"), "{refused}");
+    // He cannot help himself.
+    expect(&remote(three.port, &bob, &["disk", "allow", "web", "--anybody"]), 7, "role `admin`");
     // What runs on a host gets it by the socket, unless other hosts are named.
     drop(three.sites[0].attach("web"));
     three.sites[0].ask(&["disk", "allow", "web", "--host", "c", "--host", "b"]);
