@@ -19,7 +19,7 @@ use std::time::Duration;
 const NAME: &str = "storage.trial";
 /// How long a killed host is gone: longer than QEMU needs to find another.
 const GONE: Duration = Duration::from_secs(6);
-/// How long one that is cut off is: it counts as away after about 45 s, and QEMU asks every 16 s by then.
+/// How long one that is cut off is: it counts as away after 30 s to 45 s, and QEMU asks every 16 s by then.
 const CUT: Duration = Duration::from_secs(75);
 /// QEMU tries again at once, after 1 s, 2 s and 4 s.
 const KILLED_LIMIT_MS: f64 = 5000.0;
