@@ -247,8 +247,10 @@ impl Cluster {
             }
             if claims.len() > 1 && !is_fresh {
                 // Sharing may have ended. Whoever ends it changes this record too: in this order one of the two notices.
-                let Ok(found) = self.fetch_attached(disk).await else { continue };
-                let Ok(Some(record)) = self.fetch(disk).await else { continue };
+                let found = (self.fetch_attached(disk).await, self.fetch(disk).await);
+                let (Ok(found), Ok(Some(record))) = found else {
+                    return self.hold_alone(disk, &known, is_shared, state);
+                };
                 (known, is_shared, is_fresh) = (found, record.record.access.is_shared, true);
                 continue;
             }
