@@ -16,6 +16,7 @@ mod resize;
 mod rules;
 mod stand_in;
 
+use crate::attaching::Access;
 use base::{ComponentId, DeviceId, DiskId, NodeId};
 use layout::{Component, Invalid, Layout};
 use placement::{Cause, Debt, PlacedDisk, Policy, Refusal, reservation};
@@ -96,6 +97,8 @@ pub struct DiskRecord {
     pub layout: Layout,
     /// Whether guests may only read it.
     pub read_only: bool,
+    /// Who may attach to it, and at how many hosts at once.
+    pub access: Access,
     /// How far it has come.
     pub state: DiskState,
     /// Who owns it, and which components count: those of the layout, the incoming ones and the stand-ins, by place.

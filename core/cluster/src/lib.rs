@@ -2,10 +2,11 @@
 //!
 //! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and what nodes
 //! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`StandIns`] what stands in for what is missing, [`assess`] what
-//! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong, [`what_if`] what would become of it. All are pure
+//! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong, [`what_if`] what would become of it, [`enter`] at which host a disk is attached. All are pure
 //! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
 //! and `replication`. Must never perform a transaction or read a clock.
 
+mod attaching;
 mod balance;
 mod device;
 mod disk;
@@ -24,6 +25,7 @@ mod testing;
 mod view;
 mod what_if;
 
+pub use attaching::{Access, Claim, Entry, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState};
 pub use disk::{

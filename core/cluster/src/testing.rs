@@ -83,8 +83,14 @@ impl View {
         let policy = policy(rules);
         let mut ids = counting_from(id as u64 * 100);
         let plan = placement::plan(&policy, 10 * GIB, &self.spaces(), &mut ids, 1).expect("it fits");
-        let new =
-            NewDisk { id: DiskId(id), name: format!("disk{id}"), size: 10 * GIB, policy, read_only: false };
+        let new = NewDisk {
+            id: DiskId(id),
+            name: format!("disk{id}"),
+            size: 10 * GIB,
+            policy,
+            read_only: false,
+            is_shared: false,
+        };
         let made = DiskRecord::create(new, &plan, &self.nodes()).expect("all devices are known").record;
         let mut record = made.activate().expect("it is being made").record;
         record.roster.owner = Some(OwnedBy { node: node(1), incarnation: 1 });

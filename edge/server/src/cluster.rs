@@ -3,6 +3,7 @@
 //! The directory's records come by a watch and are kept here; the engine is told of those that concern it. Guests' I/O never
 //! waits for any of this but where the node says so by itself. Must hold no rule of replication or placement.
 
+mod attach;
 mod change;
 mod disks;
 mod follow;
@@ -25,7 +26,7 @@ pub use view::View;
 use crate::api::serve::address_of;
 use crate::config::{ClusterConfig, Config};
 use crate::control::listen_text;
-use crate::directory::shared::record::{Believed, ClusterDisk, ClusterHost, HOSTS};
+use crate::directory::shared::record::{Attached, Believed, ClusterDisk, ClusterHost, HOSTS};
 use crate::directory::shared::{Changes, Outcome, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
@@ -36,6 +37,7 @@ use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::security::Security;
 use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
+use attach::Attachments;
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use keeper::Keeper;
 use placement::DeviceSpace;
@@ -70,6 +72,8 @@ pub struct Cluster {
     progress: Mutex<Progress>,
     /// Who is there, and what is decided about repairs.
     keeper: Mutex<Keeper>,
+    /// Clients of this host.
+    attachments: Mutex<Attachments>,
     /// Why the directory does not answer, while it does not.
     away: Mutex<Option<String>>,
 }
@@ -192,6 +196,7 @@ impl Cluster {
             revision: watch::Sender::new(0),
             progress: Mutex::default(),
             keeper: Mutex::default(),
+            attachments: Mutex::default(),
             away: Mutex::default(),
         });
         cluster.check_name(&found.changes)?;
@@ -233,6 +238,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).keep());
         tokio::spawn(Arc::clone(self).keep_sizes());
         tokio::spawn(Arc::clone(self).keep_certificate());
+        tokio::spawn(Arc::clone(self).keep_attachments());
         tokio::spawn(Arc::clone(self).be_watched());
         Ok(())
     }
@@ -318,6 +324,14 @@ impl Cluster {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = View::clone(&view);
         next.note(disk);
+        *view = Arc::new(next);
+    }
+
+    /// Takes in where a disk is attached, as this host has just recorded it.
+    fn note_attached(&self, disk: DiskId, attached: Attached) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = View::clone(&view);
+        next.note_attached(disk, attached);
         *view = Arc::new(next);
     }
 

@@ -4,6 +4,7 @@
 //! The control plane sends [`Command`]s; each carries the place for its answer. No answer means that the engine's
 //! thread is gone, which [`EngineHandle::call`] reports as [`EngineError::Stopped`].
 
+mod attach;
 mod client;
 mod cluster;
 mod commands;
@@ -17,10 +18,14 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
-pub use cluster::{ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure};
+pub use attach::not_named;
+pub use cluster::{
+    ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure, Ticket, Visitor,
+};
 pub use peers::PeerTls;
 pub use shards::{SHARDS_MAX, start};
 
+use ::cluster::Access;
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 use layout::Layout;
 use placement::{Percent, PlacedDisk, Policy};
@@ -92,6 +97,8 @@ pub struct DiskRecord {
     pub epoch: u32,
     /// Whether clients may only read it.
     pub read_only: bool,
+    /// Who may attach to it; nobody is kept out on a host alone.
+    pub access: Access,
 }
 
 impl DiskRecord {

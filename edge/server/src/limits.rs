@@ -37,8 +37,8 @@ pub const COMPLAINTS_MAX: usize = 256;
 pub const DIRECTORY_WAIT: Duration = Duration::from_secs(2);
 /// How long a watch of the shared directory waits for a change before it says that there is none.
 pub const WATCH_WAIT: Duration = Duration::from_secs(10);
-/// Records of the shared directory; further ones are refused. Two of each disk, and hosts and policies.
-pub const SHARED_RECORDS_MAX: usize = 2 * DISKS_MAX + POLICIES_MAX + 1024;
+/// Records of the shared directory; further ones are refused. Three of each disk, and hosts and policies.
+pub const SHARED_RECORDS_MAX: usize = 3 * DISKS_MAX + POLICIES_MAX + 1024;
 /// Longest change of the shared directory in bytes: the record of a disk of 64 TiB in three copies, with room to spare.
 pub const SHARED_BODY_BYTES_MAX: usize = 4 << 20;
 /// Removed records that the shared directory remembers; who has missed more reads everything.
@@ -76,6 +76,13 @@ pub const EVENTS_ANSWERED: usize = 1000;
 pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
 /// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
 pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
+/// How long a client that wants a disk that another host has is kept waiting before it is refused: that host may be about to
+/// say that it has the disk no more, or its end may be about to become known. Clients wait ten seconds and more.
+pub const ATTACH_HOLD: Duration = Duration::from_secs(5);
+/// How often it is tried meanwhile.
+pub const ATTACH_POLL: Duration = Duration::from_millis(100);
+/// How often a host looks whether its clients may still have their disks, if no record changes.
+pub const ATTACH_PERIOD: Duration = Duration::from_secs(1);
 /// How long the deletion of a disk waits for the other hosts; they finish it all the same.
 pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long a change waits that another one came before.

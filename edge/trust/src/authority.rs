@@ -11,6 +11,7 @@ use crate::key::{KeyError, KeyPair};
 use crate::limits::{ADDRESSES_MAX, AUTHORITY_LIFETIME, CLOCK_TOLERANCE, LIFETIME_MAX, LIFETIME_MIN};
 use crate::name::Name;
 use crate::random::random;
+use crate::tls::SHARED_NAME;
 use crate::{pem, time};
 use base::ClusterId;
 use rcgen::{
@@ -209,12 +210,14 @@ impl Authority {
         let mut asked = params(now, grant.lifetime.min(left))?;
         asked.distinguished_name.push(DnType::CommonName, grant.identity.name().as_str());
         asked.subject_alt_names.push(uri_name(&grant.identity.uri())?);
+        if is_host {
+            asked.subject_alt_names.push(dns_name(SHARED_NAME)?);
+        }
         for address in &grant.addresses {
             asked.subject_alt_names.push(match address {
                 Address::Ip(ip) => SanType::IpAddress(*ip),
-                Address::Dns(name) => {
-                    SanType::DnsName(name.as_str().try_into().map_err(|error| not_made(&error))?)
-                }
+                Address::Dns(name) if name.as_str() == SHARED_NAME => continue,
+                Address::Dns(name) => dns_name(name.as_str())?,
             });
         }
         asked.is_ca = IsCa::ExplicitNoCa;
@@ -241,6 +244,10 @@ impl Authority {
 
 fn not_made(error: &rcgen::Error) -> AuthorityError {
     AuthorityError::NotMade(error.to_string())
+}
+
+fn dns_name(name: &str) -> Result<SanType, AuthorityError> {
+    Ok(SanType::DnsName(name.try_into().map_err(|error| not_made(&error))?))
 }
 
 fn uri_name(uri: &str) -> Result<SanType, AuthorityError> {

@@ -47,8 +47,8 @@ pub use rights::{Action, Denied, RIGHTS, Right, Role, RoleError, decide};
 pub use store::{Store, StoreError};
 pub use time::{nanoseconds, text_of_nanoseconds};
 pub use tls::{
-    Clients, Clock, TlsError, authority_shown, client_config, joining_client_config, peer_identity,
-    server_config, server_name,
+    Clients, Clock, SHARED_NAME, TlsError, authority_shown, client_config, joining_client_config,
+    peer_identity, server_config, server_name,
 };
 pub use token::{JoinToken, Kind, Purpose, Secret, TokenError, TokenId, TokenRecord, TokenRefusal};
 pub use trust::{Credentials, CredentialsError, Revoked, Trust, TrustError};

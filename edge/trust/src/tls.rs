@@ -111,9 +111,13 @@ fn careful(mut config: ClientConfig) -> ClientConfig {
     config
 }
 
+/// The name that every host of a cluster has, in its certificate. Programs that know nothing of identities (QEMU, libvirt) are
+/// told to expect it where they may come to any of several hosts.
+pub const SHARED_NAME: &str = "host.drystone.internal";
+
 /// The name that rustls wants for every connection. It is neither sent nor compared: identities are.
 pub fn server_name() -> ServerName<'static> {
-    ServerName::try_from("host.drystone.internal").expect("a constant name is valid")
+    ServerName::try_from(SHARED_NAME).expect("a constant name is valid")
 }
 
 /// Who is on the other side of a connection whose handshake is over, by what `peer_certificates` of it gives; nobody known

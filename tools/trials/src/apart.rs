@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Members of etcd.
 pub const MEMBERS: [&str; 3] = ["e1", "e2", "e3"];
+/// The machine that guests run on which reach hosts by a name.
+pub const GUESTS: &str = "guests";
 /// Pause between attempts.
 const POLL: Duration = Duration::from_millis(100);
 /// The log device of a host, and its capacity device, with their bytes where they are virtual.
@@ -52,7 +54,7 @@ impl Apart {
     /// When a program is missing, or a command of the guide fails.
     pub fn start(program: &Path, folder: &Path, hosts: &[String], ground: Ground) -> Result<Apart, Failure> {
         let members = MEMBERS.iter().map(|name| (*name).to_owned());
-        let machines: Vec<String> = hosts.iter().cloned().chain(members).collect();
+        let machines: Vec<String> = hosts.iter().cloned().chain(members).chain([GUESTS.to_owned()]).collect();
         let network = Network::new(&machines)?;
         let mut apart = Apart {
             program: program.to_owned(),
@@ -262,6 +264,26 @@ impl Apart {
             let moved = fs::remove_dir_all(&data).and_then(|()| fs::rename(kept, &data));
             moved.map_err(Failure::machine("bring etcd's data back"))
         })
+    }
+
+    /// Starts a program on the machine of guests.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn start_guest(&mut self, program: &str, words: &[String]) -> Result<(), Failure> {
+        let mut command = self.network.command(GUESTS, program);
+        command.args(words);
+        self.spawn(GUESTS, &mut command)
+    }
+
+    /// Kills the program on the machine of guests.
+    ///
+    /// # Errors
+    /// When the machine does not let this.
+    pub fn end_guest(&mut self) -> Result<(), Failure> {
+        let Some(mut child) = self.children.remove(GUESTS) else { return Ok(()) };
+        let ended = child.kill().and_then(|()| child.wait());
+        ended.map(drop).map_err(Failure::machine("end the guest"))
     }
 
     fn spawn(&mut self, machine: &str, command: &mut Command) -> Result<(), Failure> {

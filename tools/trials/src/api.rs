@@ -33,11 +33,21 @@ pub struct Disk {
     pub id: String,
     /// The owner's host.
     pub owner: Option<String>,
+    /// At which hosts clients have it.
+    #[serde(default)]
+    pub attached: Vec<Attached>,
     /// Why it is not whole.
     #[serde(default)]
     pub not_whole: Vec<String>,
     /// Its components.
     pub components: Vec<Component>,
+}
+
+/// A host at which clients have a disk.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Attached {
+    /// Its name.
+    pub host: String,
 }
 
 /// A component.

@@ -10,7 +10,7 @@ use crate::report::{Report, Round};
 use crate::stamp::BLOCK;
 use base::Random;
 use base::units::MIB;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -65,6 +65,8 @@ pub struct Plan {
     pub area_bytes: u64,
     /// What hosts run on.
     pub ground: Ground,
+    /// Whether clients of several hosts may have the disk at once, as those of most scenarios do.
+    pub is_shared: bool,
 }
 
 /// What hosts run on.
@@ -83,7 +85,14 @@ pub enum Ground {
 impl Plan {
     /// Three hosts, two copies, 128 MiB.
     pub fn usual(scenario: &'static str) -> Plan {
-        Plan { scenario, hosts: 3, policy: "default,stripes=1", area_bytes: 128 * MIB, ground: Ground::Any }
+        Plan {
+            scenario,
+            hosts: 3,
+            policy: "default,stripes=1",
+            area_bytes: 128 * MIB,
+            ground: Ground::Any,
+            is_shared: true,
+        }
     }
 }
 
@@ -143,7 +152,7 @@ impl Bench {
             (Ground::Any, false) => Cluster::start(&settings.program, &folder, plan.hosts)?,
             (ground, _) => Cluster::start_apart(&settings.program, &folder, plan.hosts, ground)?,
         };
-        let disk = cluster.create_disk(DISK, plan.area_bytes, plan.policy)?;
+        let disk = cluster.create_disk_for(DISK, plan.area_bytes, plan.policy, plan.is_shared)?;
         let mut random = Random::new(settings.seed);
         let campaign = random.bits() ^ unix_seconds();
         let report = Report {
@@ -182,6 +191,16 @@ impl Bench {
         let client = self.next_client;
         self.next_client += 1;
         Load::start(&self.cluster.socket(host), DISK, &self.ledger, client, shape)
+    }
+
+    /// Starts a client with the usual load at a socket where another program hands the disk on.
+    ///
+    /// # Errors
+    /// As [`Bench::attach`].
+    pub fn attach_load_at(&mut self, socket: &Path) -> Result<Load, Failure> {
+        let client = self.next_client;
+        self.next_client += 1;
+        Load::start(socket, DISK, &self.ledger, client, &Shape::random(self.settings.depth))
     }
 
     /// Starts a client with the usual load.

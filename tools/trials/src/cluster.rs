@@ -360,12 +360,26 @@ impl Cluster {
         })
     }
 
-    /// Makes a disk of one place, and waits until every host serves it.
+    /// Makes a disk of one place, which clients of several hosts may have at once, and waits until every host serves it.
     ///
     /// # Errors
     /// When the cluster refuses.
     pub fn create_disk(&mut self, name: &str, size: u64, policy: &str) -> Result<Disk, Failure> {
-        let body = json!({ "name": name, "size": size, "policy": policy });
+        self.create_disk_for(name, size, policy, true)
+    }
+
+    /// The same; `is_shared`: whether clients of several hosts may have it at once.
+    ///
+    /// # Errors
+    /// When the cluster refuses.
+    pub fn create_disk_for(
+        &mut self,
+        name: &str,
+        size: u64,
+        policy: &str,
+        is_shared: bool,
+    ) -> Result<Disk, Failure> {
+        let body = json!({ "name": name, "size": size, "policy": policy, "share": is_shared });
         let disk: Disk = self.api(&self.names[0]).post("/api/v1/disks", Some(&body))?;
         for host in self.names.clone() {
             self.wait_until_served(&host, name)?;

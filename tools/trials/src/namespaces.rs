@@ -30,6 +30,7 @@ impl Drop for Network {
             if let Err(failure) = ip(&format!("netns delete {name}")) {
                 eprintln!("trials: {failure}");
             }
+            let _ = std::fs::remove_dir_all(settings_folder(&name)); // Most have none.
         }
     }
 }
@@ -48,6 +49,11 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), Failure> {
 /// Tools of the administrator stand where only root looks.
 fn administrators_path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
+}
+
+/// What `ip netns exec` puts in the place of files of `/etc`.
+fn settings_folder(name: &str) -> std::path::PathBuf {
+    std::path::Path::new("/etc/netns").join(name)
 }
 
 /// Runs `ip` with the words of a line.
@@ -109,6 +115,26 @@ impl Network {
         command.env("PATH", administrators_path());
         command.args(["netns", "exec", &self.name(machine)]).arg(program);
         command
+    }
+
+    /// Gives a machine an `/etc/hosts` of its own.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_hosts(&self, machine: &str, lines: &str) -> Result<(), Failure> {
+        let folder = settings_folder(&self.name(machine));
+        let written = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(folder.join("hosts"), format!("127.0.0.1 localhost\n{lines}\n")));
+        written.map_err(Failure::machine(format!("write {}/hosts", folder.display())))
+    }
+
+    /// Sets a parameter of a machine's kernel, of those that each namespace has for itself.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn set_parameter(&self, machine: &str, name: &str, value: u32) -> Result<(), Failure> {
+        let setting = format!("{name}={value}");
+        run("ip", &["netns", "exec", &self.name(machine), "sysctl", "-qw", &setting])
     }
 
     /// Changes what a machine's packets are told.

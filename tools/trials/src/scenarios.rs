@@ -6,6 +6,7 @@ mod clock;
 mod cut;
 mod device;
 mod directory;
+mod failover;
 pub mod garbage;
 mod handover;
 mod kill;
@@ -45,6 +46,9 @@ pub enum Scenario {
     Clock,
     /// Clients at different hosts hand the disk over.
     Handover,
+    /// QEMU has the disk by a name that stands for all hosts, and its host is killed, or cut off; needs root, `ip`, `nft`, `etcd` and
+    /// qemu-storage-daemon.
+    Failover,
     /// A guest of QEMU moves from host to host while it runs; needs qemu-system-x86_64 and a kernel for it.
     Migrate,
     /// Members of etcd die, all of them, hosts are cut off from them, its data is gone; needs root, `ip`, `nft`, `etcd`.
@@ -61,7 +65,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 16] = [
+    pub const ALL: [Scenario; 17] = [
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
@@ -72,6 +76,7 @@ impl Scenario {
         Scenario::Device,
         Scenario::Clock,
         Scenario::Handover,
+        Scenario::Failover,
         Scenario::Migrate,
         Scenario::Directory,
         Scenario::Rolling,
@@ -96,6 +101,7 @@ impl Scenario {
             Scenario::Device => device::run(settings),
             Scenario::Clock => clock::run(settings),
             Scenario::Handover => handover::run(settings),
+            Scenario::Failover => failover::run(settings),
             Scenario::Migrate => migrate::run(settings),
             Scenario::Directory => directory::run(settings),
             Scenario::Rolling => rolling::run(settings),

@@ -1,6 +1,7 @@
 //! A disk's way from its plan to its end, and what its owner and people change of it.
 
 use super::{Change, DiskRecord, DiskState, Nodes, Objection, node_of};
+use crate::attaching::Access;
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};
 use replication::{Member, Role, Roster, Standing};
@@ -19,6 +20,8 @@ pub struct NewDisk {
     pub policy: Policy,
     /// Whether guests may only read it.
     pub read_only: bool,
+    /// Whether clients of several hosts may have it at once.
+    pub is_shared: bool,
 }
 
 impl DiskRecord {
@@ -45,6 +48,7 @@ impl DiskRecord {
             space_reservation: plan.space_reservation,
             layout: plan.layout.clone(),
             read_only: new.read_only,
+            access: Access { is_shared: new.is_shared, limit: None },
             state: DiskState::Creating,
             roster: Roster { epoch: 0, owner: None, members },
             incoming: Vec::new(),
@@ -111,6 +115,15 @@ impl DiskRecord {
         self.expect_active()?;
         let change = self.changed(DiskRecord { read_only: false, ..self.clone() });
         Ok(Change { update: change.record.components(), ..change })
+    }
+
+    /// Others may attach to the disk from now on, or at more hosts, or at fewer.
+    ///
+    /// # Errors
+    /// When the disk is not there.
+    pub fn with_access(&self, access: Access) -> Result<Change, Objection> {
+        self.expect_active()?;
+        Ok(self.changed(DiskRecord { access, ..self.clone() }))
     }
 
     /// What an owner asks for: another owner, or other standings of the same components. A component that is to count from

@@ -13,7 +13,8 @@ use replication::OwnedBy;
 fn made(view: &View, rules: &str, size: u64) -> DiskRecord {
     let policy = policy(rules);
     let plan = placement::plan(&policy, size, &view.spaces(), &mut counting_from(1), 1).expect("it fits");
-    let new = NewDisk { id: DiskId(1), name: "one".to_owned(), size, policy, read_only: false };
+    let new =
+        NewDisk { id: DiskId(1), name: "one".to_owned(), size, policy, read_only: false, is_shared: false };
     let change = DiskRecord::create(new, &plan, &view.nodes()).expect("all devices are known");
     assert_eq!(change.create.len(), plan.layout.component_count());
     change.record.activate().expect("it is being made").record

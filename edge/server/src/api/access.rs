@@ -112,7 +112,11 @@ pub async fn admit(
     }
 }
 
-fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failure> {
+/// Whether somebody may have what a request needs.
+///
+/// # Errors
+/// Says who may.
+pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failure> {
     let denied = |text: String| Failure::new(Code::Denied, text);
     match (caller, need) {
         (Caller::Local, _) | (_, Need::Token) => Ok(()),

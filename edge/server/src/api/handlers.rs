@@ -1,6 +1,6 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
-use super::access::Caller;
+use super::access::{Caller, Need, check};
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
     CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
@@ -192,13 +192,18 @@ pub async fn disk(State(control): Shared, Path(name): Path<String>) -> Answer<Di
     control.disk_view(&name).await.map(Json)
 }
 
-/// Renames, resizes or protects a disk.
+/// Renames, resizes or protects a disk, or says where and by whom it may be attached.
 #[utoipa::path(patch, path = "/api/v1/disks/{name}", params(("name" = String, Path)), request_body = ChangeDisk, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
 pub async fn change_disk(
     State(control): Shared,
     Path(name): Path<String>,
+    Extension(caller): Extension<Caller>,
     Input(request): Input<ChangeDisk>,
 ) -> Answer<DiskView> {
+    // Whoever is kept out may change disks, too.
+    if request.allowed.is_some() {
+        check(&control, &caller, Need::Right(trust::Action::ChangeCluster))?;
+    }
     control.change_disk(&name, request).await.map(Json)
 }
 

@@ -3,6 +3,7 @@
 //! Sizes are bytes, times are seconds or microseconds as the name says, ids are hexadecimal. Fields may be added in
 //! later versions; requests refuse fields that they do not know.
 
+mod attaching;
 mod care;
 mod events;
 mod health;
@@ -11,6 +12,7 @@ mod resync;
 mod support;
 mod what_if;
 
+pub use attaching::{AllowedView, AttachedView};
 pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
     MaintenanceView, RemovedHost, TouchedView,
@@ -117,6 +119,9 @@ pub struct LocalView {
     pub owned: Vec<ReplicationView>,
     /// Bytes taken by each component that stands there.
     pub used_bytes: BTreeMap<String, u64>,
+    /// Clients that it has, by the disks that they are attached to.
+    #[serde(default)]
+    pub attached: BTreeMap<String, usize>,
     /// Other hosts, and whether it can reach them.
     pub links: BTreeMap<String, bool>,
     /// Why the shared directory does not answer it, while that is so.
@@ -281,6 +286,12 @@ pub struct DiskSummary {
     pub policy: String,
     /// Whether clients may only read.
     pub read_only: bool,
+    /// Whether clients of several hosts may have it at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub share: bool,
+    /// The only ones who may attach to it; left out: whoever may attach to disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<AllowedView>,
     /// `creating`, `active` or `deleting`.
     pub state: String,
     /// Bytes of its size that are backed by space.
@@ -317,6 +328,9 @@ pub struct DiskView {
     /// The host that owns it, in a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// In a cluster: at which hosts clients have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<AttachedView>,
     /// Addresses for NBD clients.
     pub addresses: Vec<String>,
     /// The layout as lines of text.
@@ -433,6 +447,9 @@ pub struct CreateDisk {
     /// Whether clients may only read.
     #[serde(default)]
     pub read_only: bool,
+    /// Whether clients of several hosts may have it at once. In a cluster; on a host alone it says nothing.
+    #[serde(default)]
+    pub share: bool,
 }
 
 /// A disk to be changed; what is left out stays.
@@ -448,6 +465,12 @@ pub struct ChangeDisk {
     /// Whether clients may only read.
     #[serde(default)]
     pub read_only: Option<bool>,
+    /// Whether clients of several hosts may have it at once.
+    #[serde(default)]
+    pub share: Option<bool>,
+    /// Who may attach to it over the network; for admins to say.
+    #[serde(default)]
+    pub allowed: Option<AllowedView>,
     /// The disk's name: needed to make it smaller.
     #[serde(default)]
     pub confirm: Option<String>,

@@ -2,11 +2,14 @@
 //!
 //! It changes nothing: a disk may be attached to at any host of its cluster, and who attaches is asked there.
 
+mod by_name;
+
 use super::{Shell, disks};
 use crate::api::types::{DiskView, HostSummary, HostView};
 use crate::failure::{Code, Failure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Seconds that QEMU and libvirt keep a guest's requests while its host's daemon is restarted, before the guest sees errors.
 const RECONNECT_SECONDS: u32 = 300;
@@ -19,6 +22,13 @@ pub struct AttachOptions {
     /// The host that the guest runs on [default: the one that is asked].
     #[arg(long)]
     host: Option<String>,
+    /// By a name that stands for all hosts, so that the guest goes on at another host when its own is lost [the name, if none
+    /// follows: host.drystone.internal].
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = trust::SHARED_NAME, conflicts_with = "host")]
+    by_name: Option<String>,
+    /// With `--by-name`: the folder of the certificate that the guest shows [default: that of the host that is asked, or yours].
+    #[arg(long, value_name = "DIR", requires = "by_name")]
+    credentials: Option<PathBuf>,
     /// Only one of them, with nothing around it.
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -35,6 +45,8 @@ enum Format {
     Libvirt,
     /// A line of a Proxmox machine's configuration.
     Proxmox,
+    /// With `--by-name`: lines of `/etc/hosts` that give the name its addresses.
+    Hosts,
 }
 
 /// How a disk is attached at a host.
@@ -68,6 +80,9 @@ enum Place {
 pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), Failure> {
     let disk: DiskView = shell.client.get(&disks::path(&options.disk)).await?;
     let own: HostView = shell.client.get("/api/v1/host").await?;
+    if let Some(name) = &options.by_name {
+        return by_name::run(shell, options, &disk.summary.name, name).await;
+    }
     let (host, nbd) = match &options.host {
         Some(name) if *name != own.name => {
             let hosts: Vec<HostSummary> = shell.client.get("/api/v1/hosts").await?;
@@ -80,6 +95,9 @@ pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), F
         }
         _ => (own.name, own.nbd),
     };
+    if options.format == Some(Format::Hosts) {
+        return Err(Failure::usage("there are no names without `--by-name`"));
+    }
     let place = place_of(&nbd).ok_or_else(|| {
         Failure::refused(format!(
             "host {host} serves NBD nowhere that its own guests reach without a certificate"
@@ -96,6 +114,7 @@ pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), F
         Some(Format::Qemu) => all.qemu.clone(),
         Some(Format::Libvirt) => all.libvirt.clone(),
         Some(Format::Proxmox) => all.proxmox.clone(),
+        Some(Format::Hosts) => String::new(),
     })
 }
 
@@ -130,8 +149,7 @@ fn attachment(disk: &str, host: &str, place: &Place) -> Attachment {
             )
         }
     };
-    // QEMU wants a letter first, and takes 31 characters.
-    let node = format!("disk-{}", &disk[..disk.len().min(26)]);
+    let node = node_name(disk);
     let qemu = format!(
         "-blockdev driver=nbd,node-name={node},{server},export={disk},cache.direct=on,discard=unmap,reconnect-delay={RECONNECT_SECONDS} \
          -device virtio-blk-pci,drive={node},serial={}",
@@ -146,6 +164,11 @@ fn attachment(disk: &str, host: &str, place: &Place) -> Attachment {
     );
     let proxmox = format!("args: {qemu}");
     Attachment { disk: disk.to_owned(), host: host.to_owned(), uri, qemu, libvirt, proxmox }
+}
+
+/// QEMU wants a letter first, and takes 31 characters.
+fn node_name(disk: &str) -> String {
+    format!("disk-{}", &disk[..disk.len().min(26)])
 }
 
 /// What a guest finds the disk by (`/dev/disk/by-id/virtio-…`): virtio carries 20 bytes of it.

@@ -2,8 +2,8 @@
 
 use super::{Shell, seconds, size, text, transfer};
 use crate::api::types::{
-    BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView, HistogramsView, LatencyView,
-    RateView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
+    HistogramsView, LatencyView, RateView,
 };
 use crate::client::escaped;
 use crate::failure::Failure;
@@ -41,7 +41,9 @@ pub enum DiskCommand {
         /// The new name.
         new_name: String,
     },
-    /// Change a setting of a disk: read-only on|off
+    /// Say who may attach to a disk over the network: those who are named, and nobody else.
+    Allow(AllowOptions),
+    /// Change a setting of a disk: read-only on|off, share on|off
     Set {
         /// Its name or id.
         name: String,
@@ -71,6 +73,8 @@ pub enum DiskCommand {
 pub enum DiskSetting {
     /// Whether clients may only read; those that are attached are held to it at once.
     ReadOnly,
+    /// Whether clients of several hosts may have it at once: for a guest that moves, or a cluster file system.
+    Share,
 }
 
 /// On or off.
@@ -96,6 +100,25 @@ pub struct CreateOptions {
     /// Clients may only read.
     #[arg(long)]
     read_only: bool,
+    /// Clients of several hosts may have it at once.
+    #[arg(long)]
+    share: bool,
+}
+
+/// Options of `disk allow`.
+#[derive(Debug, Args)]
+pub struct AllowOptions {
+    /// Its name or id.
+    name: String,
+    /// A person who may; once for each.
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["host", "anybody"], conflicts_with = "anybody")]
+    person: Vec<String>,
+    /// A host whose guests may; once for each.
+    #[arg(long, value_name = "NAME", conflicts_with = "anybody")]
+    host: Vec<String>,
+    /// Whoever may attach to disks.
+    #[arg(long)]
+    anybody: bool,
 }
 
 /// Options of `disk import`.
@@ -148,8 +171,8 @@ pub struct HistogramOptions {
 pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Failure> {
     match command {
         DiskCommand::Create(options) => {
-            let CreateOptions { name, size, policy, read_only } = options;
-            let request = CreateDisk { name, size, policy, read_only };
+            let CreateOptions { name, size, policy, read_only, share } = options;
+            let request = CreateDisk { name, size, policy, read_only, share };
             let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
             shell.show(&disk, disk_text)
         }
@@ -172,6 +195,24 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
             let access = if disk.summary.read_only { "only be read" } else { "be read and written" };
             shell.show(&disk, |disk| format!("{} may {access} from now on", disk.summary.name))
+        }
+        DiskCommand::Set { name, setting: DiskSetting::Share, value } => {
+            let request = ChangeDisk { share: Some(value == Switch::On), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let hosts = if disk.summary.share { "several hosts" } else { "one host" };
+            shell.show(&disk, |disk| format!("{hosts} at a time may have {} from now on", disk.summary.name))
+        }
+        DiskCommand::Allow(AllowOptions { name, person, host, anybody }) => {
+            let allowed = AllowedView { anybody, people: person, hosts: host };
+            let request = ChangeDisk { allowed: Some(allowed), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            shell.show(&disk, |disk| {
+                format!(
+                    "{} may be attached by {} from now on",
+                    disk.summary.name,
+                    allowed_text(&disk.summary)
+                )
+            })
         }
         DiskCommand::Delete { name, confirm } => delete(shell, &name, confirm).await,
         DiskCommand::Import(options) => transfer::import(shell, options).await,
@@ -277,7 +318,12 @@ fn disk_text(disk: &DiskView) -> String {
             format!("{} for {}{tls}", client.peer, text::duration(client.attached_seconds))
         })
         .collect();
-    let access = if summary.read_only { ", read-only" } else { "" };
+    let access = match (summary.read_only, summary.share) {
+        (false, false) => "",
+        (true, false) => ", read-only",
+        (false, true) => ", shared",
+        (true, true) => ", read-only, shared",
+    };
     let mut facts = vec![
         ("disk", summary.name.clone()),
         ("id", summary.id.clone()),
@@ -297,6 +343,8 @@ fn disk_text(disk: &DiskView) -> String {
                 None => summary.state.clone(),
             },
         ),
+        ("attached", attached_text(disk)),
+        ("allowed", summary.allowed.as_ref().map_or_else(String::new, |_| allowed_text(summary))),
         ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
@@ -314,6 +362,23 @@ fn disk_text(disk: &DiskView) -> String {
     }
     facts.retain(|(_, value)| !value.is_empty());
     text::facts(&facts)
+}
+
+/// Where clients have it.
+fn attached_text(disk: &DiskView) -> String {
+    let text = |one: &AttachedView| match one.clients {
+        None => format!("at host {}, which does not answer", one.host),
+        Some(1) => format!("at host {}, 1 client", one.host),
+        Some(count) => format!("at host {}, {count} clients", one.host),
+    };
+    disk.attached.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// Who may attach to it.
+fn allowed_text(disk: &DiskSummary) -> String {
+    let Some(allowed) = &disk.allowed else { return "whoever may attach to disks".to_owned() };
+    let people = allowed.people.iter().map(|name| format!("person {name}"));
+    people.chain(allowed.hosts.iter().map(|name| format!("host {name}"))).collect::<Vec<_>>().join(", ")
 }
 
 /// Lines of a layout that a person still reads.

@@ -37,7 +37,13 @@ pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(),
             (disk, false)
         }
         Err(failure) if failure.code == Code::NotFound => {
-            let request = CreateDisk { name: options.name, size, policy: options.policy, read_only: false };
+            let request = CreateDisk {
+                name: options.name,
+                size,
+                policy: options.policy,
+                read_only: false,
+                share: false,
+            };
             (shell.client.post("/api/v1/disks", &request).await?, true)
         }
         Err(failure) => return Err(failure),

@@ -5,7 +5,7 @@
 
 use super::Cluster;
 use super::repair::described;
-use crate::api::types::ChangeDisk;
+use crate::api::types::{AllowedView, ChangeDisk};
 use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome};
@@ -13,7 +13,7 @@ use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, O
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::{BEAT_PERIOD, GROWTH_PATIENCE, GROWTH_WAIT, KEEP_PAUSE, SIZE_POLL, SURPLUS_WAIT};
-use ::cluster::{DiskRecord, DiskState, Objection};
+use ::cluster::{DiskRecord, DiskState, Limit, Objection};
 use base::{DiskId, HostId, NodeId};
 use replication::owner::Phase;
 use replication::{Member, Roster};
@@ -45,7 +45,7 @@ impl Cluster {
         if let Some(size) = request.size {
             self.resize(id, size, request.confirm.is_some()).await?;
         }
-        self.edit(id, request.name.as_deref(), request.read_only).await
+        self.edit(id, request).await
     }
 
     /// A disk that can be changed, as the directory has it now.
@@ -55,7 +55,9 @@ impl Cluster {
     }
 
     /// Another name, or another access.
-    async fn edit(&self, id: DiskId, name: Option<&str>, read_only: Option<bool>) -> Result<(), Failure> {
+    async fn edit(&self, id: DiskId, request: &ChangeDisk) -> Result<(), Failure> {
+        let (name, read_only) = (request.name.as_deref(), request.read_only);
+        let limit = request.allowed.as_ref().map(|allowed| self.limit_of(allowed)).transpose()?;
         for _ in 0..ATTEMPTS {
             let disk = self.changeable(id).await?;
             let mut record = disk.record.clone();
@@ -68,6 +70,13 @@ impl Cluster {
                 Some(false) => record.allow_writes().map_err(refused)?.record,
                 None => record,
             };
+            let access = ::cluster::Access {
+                is_shared: request.share.unwrap_or(record.access.is_shared),
+                limit: limit.clone().unwrap_or_else(|| record.access.limit.clone()),
+            };
+            if access != record.access {
+                record = record.with_access(access).map_err(refused)?.record;
+            }
             if record == disk.record {
                 return Ok(());
             }
@@ -75,6 +84,9 @@ impl Cluster {
             let mut changes = vec![next.change(disk.record.version)?];
             if new_name.is_some() {
                 changes.extend(self.name_changes(&disk, &next).await?);
+            }
+            if disk.record.access.is_shared && !next.record.access.is_shared {
+                changes.push(self.end_of_sharing(&disk).await?);
             }
             match self.directory.commit(changes).await {
                 Outcome::Done { version } => {
@@ -94,6 +106,40 @@ impl Cluster {
             tokio::time::sleep(SIZE_POLL).await;
         }
         Err(restless(id))
+    }
+
+    /// Who is named, in the form of the record; nothing for anybody.
+    fn limit_of(&self, allowed: &AllowedView) -> Result<Option<Limit>, Failure> {
+        let is_nobody = allowed.people.is_empty() && allowed.hosts.is_empty();
+        if allowed.anybody != is_nobody {
+            return Err(Failure::usage("name people and hosts that may attach, or say that anybody may"));
+        }
+        if allowed.anybody {
+            return Ok(None);
+        }
+        self.security()?;
+        let mut limit = Limit::default();
+        for person in &allowed.people {
+            limit.people.insert(crate::security::name(person)?.to_string());
+        }
+        for host in &allowed.hosts {
+            limit.hosts.insert(self.find_host(host)?.record.id);
+        }
+        Ok(Some(limit))
+    }
+
+    /// What keeps another host from attaching at the moment at which the disk is shared no more: the record changes that it
+    /// would change, too.
+    async fn end_of_sharing(&self, disk: &ClusterDisk) -> Result<Change, Failure> {
+        let (found, claims) = self.attached_at(disk).await?;
+        if claims.len() > 1 {
+            let view = self.view();
+            let hosts: Vec<String> = claims.iter().map(|claim| view.host_name(claim.host)).collect();
+            let (name, hosts) = (&disk.record.name, hosts.join(" and "));
+            return Err(Failure::refused(format!("disk {name} is attached at hosts {hosts}"))
+                .hint("detach it at all of them but one first"));
+        }
+        found.change(disk.record.id, &claims)
     }
 
     /// The new name must be free, and the old one is free from then on.

@@ -35,6 +35,7 @@ impl Cluster {
             size: request.size,
             policy,
             read_only: request.read_only,
+            is_shared: request.share,
         };
         let made = DiskRecord::create(new, &plan, &nodes).map_err(|why| Failure::refused(why.to_string()))?;
         let mut disk = ClusterDisk {

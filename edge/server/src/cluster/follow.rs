@@ -104,6 +104,8 @@ impl Cluster {
     pub(super) async fn serve_notices(self: Arc<Cluster>, mut notices: UnboundedReceiver<Notice>) {
         while let Some(notice) = notices.recv().await {
             match notice {
+                Notice::Attach { disk, ticket, visitor } => self.arrived(disk, ticket, visitor),
+                Notice::Left { disk, ticket } => self.left(disk, ticket),
                 Notice::Owner { disk, event, at } => self.log_event(disk, &event, at),
                 Notice::Commit { shard, disk, number, expected, roster } => {
                     let cluster = Arc::clone(&self);
@@ -307,6 +309,10 @@ impl Cluster {
         let name = self.directory.get(&key).await?;
         if let Some(name) = name.filter(|name| name.value == record.id.to_string()) {
             changes.push(Change { key, expected: name.version, value: None });
+        }
+        let attached = self.fetch_attached(record.id).await?;
+        if !attached.claims.is_empty() {
+            changes.push(attached.change(record.id, &[])?);
         }
         self.directory.commit(changes).await;
         Ok(())

@@ -32,6 +32,7 @@ impl Cluster {
             host: self.me.to_string(),
             owned: owned.collect(),
             used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
+            attached: self.attached_here(),
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             directory_away: self.directory_away(),
             peers: PeerCountersView {

@@ -212,7 +212,7 @@ impl Cluster {
         NodeId { host: self.me, shard }
     }
 
-    fn disk_name(&self, id: DiskId) -> String {
+    pub(super) fn disk_name(&self, id: DiskId) -> String {
         self.view().disks.get(&id).map_or_else(|| id.to_string(), |disk| disk.record.name.clone())
     }
 

@@ -2,8 +2,8 @@
 
 use crate::directory::Records;
 use crate::directory::shared::record::{
-    Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES, SETTINGS, SILENCES,
-    Silences, read_policy,
+    ATTACHED, Attached, Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES,
+    SETTINGS, SILENCES, Silences, read_policy,
 };
 use crate::directory::shared::{Changes, Entry};
 use ::cluster::{DeviceRecord, DeviceState, DiskState};
@@ -30,6 +30,8 @@ pub struct View {
     pub hosts: BTreeMap<HostId, KnownHost>,
     /// Disks.
     pub disks: BTreeMap<DiskId, Arc<ClusterDisk>>,
+    /// At which hosts disks are attached.
+    pub attached: BTreeMap<DiskId, Attached>,
     /// What people set.
     pub settings: ClusterSettings,
     /// Who is believed.
@@ -105,6 +107,7 @@ impl View {
             let gone: Vec<DiskId> = gone.collect();
             gone.into_iter().for_each(|id| self.remove_disk(id, &mut difference));
             self.hosts.retain(|id, _| named(ClusterHost::key(*id)));
+            self.attached.retain(|id, _| named(Attached::key(*id)));
             if !named(SETTINGS.to_owned()) {
                 self.settings = ClusterSettings::default();
             }
@@ -137,6 +140,9 @@ impl View {
             let disk = ClusterDisk::read(entry)?;
             difference.disks.insert(disk.record.id);
             self.note(&disk);
+        } else if entry.key.starts_with(ATTACHED) {
+            let (disk, attached) = Attached::read(entry)?;
+            self.note_attached(disk, attached);
         } else if entry.key == SETTINGS {
             self.settings = ClusterSettings::read(entry)?;
         } else if entry.key == SILENCES {
@@ -175,12 +181,21 @@ impl View {
         self.disks.insert(id, Arc::new(disk.clone()));
     }
 
+    /// Where a disk is attached, if it is news.
+    pub fn note_attached(&mut self, disk: DiskId, attached: Attached) {
+        if self.attached.get(&disk).is_none_or(|known| known.version < attached.version) {
+            self.attached.insert(disk, attached);
+        }
+    }
+
     fn remove(&mut self, key: &str, difference: &mut Difference) {
         if let Some(id) = key.strip_prefix(DISKS).and_then(|id| id.parse().ok()) {
             self.remove_disk(id, difference);
         } else if let Some(id) = key.strip_prefix(HOSTS).and_then(|id| id.parse().ok()) {
             self.hosts.remove(&id);
             difference.hosts = true;
+        } else if let Some(id) = key.strip_prefix(ATTACHED).and_then(|id| id.parse().ok()) {
+            self.attached.remove(&id);
         } else if key == SETTINGS {
             self.settings = ClusterSettings::default();
         } else if key == SILENCES {

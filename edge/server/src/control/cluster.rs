@@ -4,12 +4,14 @@
 //! with little patience: an answer without it is better than none.
 
 use super::Control;
-use crate::api::types::{HostSummary, LocalView, MemberView, ReplicationView, ResyncView, ResyncsView};
+use crate::api::types::{
+    AllowedView, AttachedView, HostSummary, LocalView, MemberView, ReplicationView, ResyncView, ResyncsView,
+};
 use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
 use crate::failure::Failure;
-use ::cluster::{Condition, DeviceState, Holder};
+use ::cluster::{Claim, Condition, DeviceState, Holder};
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
 use replication::{Member, Standing};
@@ -148,6 +150,28 @@ impl Gathered {
     /// The name of the host that owns a disk.
     pub(super) fn owner_name(&self, id: DiskId) -> Option<String> {
         Some(self.view.host_name(self.disk(id)?.record.roster.owner?.node.host))
+    }
+
+    /// At which hosts clients have a disk.
+    pub(super) fn attached(&self, id: DiskId) -> Vec<AttachedView> {
+        let claims = self.view.attached.get(&id).into_iter().flat_map(|attached| &attached.claims);
+        let known = claims.filter(|claim| self.view.host(claim.host).is_some());
+        let view = |claim: &Claim| {
+            let local = self.locals.get(&claim.host);
+            let count = local.map(|local| local.attached.get(&id.to_string()).copied().unwrap_or_default());
+            AttachedView { host: self.view.host_name(claim.host), clients: count }
+        };
+        known.map(view).collect()
+    }
+
+    /// Who alone may attach to a disk.
+    pub(super) fn allowed(&self, id: DiskId) -> Option<AllowedView> {
+        let limit = self.disk(id)?.record.access.limit.as_ref()?;
+        Some(AllowedView {
+            anybody: false,
+            people: limit.people.iter().cloned().collect(),
+            hosts: limit.hosts.iter().map(|host| self.view.host_name(*host)).collect(),
+        })
     }
 
     fn member_view(&self, id: DiskId, component: ComponentId) -> Option<&MemberView> {

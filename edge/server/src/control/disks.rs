@@ -56,6 +56,7 @@ impl Control {
             layout: plan.layout,
             epoch: 1,
             read_only: request.read_only,
+            access: ::cluster::Access::default(),
         };
         let entry =
             DiskEntry { version: 1, state: State::Creating, record, previous: None, created: now_seconds() };
@@ -81,7 +82,8 @@ impl Control {
     pub async fn change_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
         let before = self.find(name)?;
         let changed = self.alter_disk(name, request).await?;
-        let text = change_text(&before.record, &changed.summary);
+        let is_other = self.find(&changed.summary.id)?.record.access.limit != before.record.access.limit;
+        let text = change_text(&before.record, &changed.summary, is_other);
         if !text.is_empty() {
             self.events.disk(Kind::DiskChanged, &before.record.name, text);
         }
@@ -97,6 +99,10 @@ impl Control {
             }
             cluster.change_disk(entry.record.id, &request).await?;
             return self.disk_view(&entry.record.id.to_string()).await;
+        }
+        if request.share.is_some() || request.allowed.is_some() {
+            return Err(Failure::refused("this host stands alone: its disks are attached nowhere else")
+                .hint("who connects is asked for a certificate where [tls] client_authorities says so"));
         }
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
@@ -192,7 +198,7 @@ impl Control {
 }
 
 /// What is other than it was; nothing when nothing is.
-fn change_text(before: &DiskRecord, after: &DiskSummary) -> String {
+fn change_text(before: &DiskRecord, after: &DiskSummary, is_other: bool) -> String {
     let mut changes = Vec::new();
     if after.name != before.name {
         changes.push(format!("its name is {} from now on", after.name));
@@ -204,6 +210,19 @@ fn change_text(before: &DiskRecord, after: &DiskSummary) -> String {
         (false, true) => changes.push("clients may only read".to_owned()),
         (true, false) => changes.push("clients may write".to_owned()),
         (true, true) | (false, false) => {}
+    }
+    match (before.access.is_shared, after.share) {
+        (false, true) => changes.push("several hosts may have it at once".to_owned()),
+        (true, false) => changes.push("one host at a time may have it".to_owned()),
+        (true, true) | (false, false) => {}
+    }
+    match (&before.access.limit, &after.allowed) {
+        (Some(_), None) => changes.push("whoever may attach to disks may attach to it".to_owned()),
+        (_, Some(allowed)) if is_other => changes.push(format!(
+            "only these may attach to it: {}",
+            allowed.people.iter().chain(&allowed.hosts).cloned().collect::<Vec<_>>().join(", ")
+        )),
+        (_, Some(_)) | (None, None) => {}
     }
     changes.join("; ")
 }

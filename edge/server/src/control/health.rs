@@ -162,6 +162,7 @@ fn disk_record(me: NodeId, entry: &DiskEntry) -> DiskRecord {
         space_reservation: record.space_reservation,
         layout: record.layout.clone(),
         read_only: record.read_only,
+        access: record.access.clone(),
         state: match entry.state {
             State::Creating => DiskState::Creating,
             State::Active => DiskState::Active,

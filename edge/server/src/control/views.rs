@@ -127,6 +127,8 @@ impl Control {
             size: record.size,
             policy: record.policy.short(),
             read_only: record.read_only,
+            share: record.access.is_shared,
+            allowed: gathered.and_then(|gathered| gathered.allowed(record.id)),
             state: match entry.state {
                 State::Creating => "creating",
                 State::Active => "active",
@@ -171,6 +173,7 @@ impl Control {
         Ok(DiskView {
             summary: self.summary(&entry, state, &spaces, gathered),
             owner: gathered.and_then(|gathered| gathered.owner_name(record.id)),
+            attached: gathered.map_or_else(Vec::new, |gathered| gathered.attached(record.id)),
             rules: rules_of(&record.policy),
             created: entry.created,
             epoch: record.epoch,

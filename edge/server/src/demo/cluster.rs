@@ -238,7 +238,13 @@ impl Demo {
         match client.get(&disks_path(DISK)).await {
             Err(failure) if failure.code == Code::NotFound => {
                 let policy = Some("default,stripes=1".to_owned());
-                let request = CreateDisk { name: DISK.to_owned(), size: DISK_SIZE, policy, read_only: false };
+                let request = CreateDisk {
+                    name: DISK.to_owned(),
+                    size: DISK_SIZE,
+                    policy,
+                    read_only: false,
+                    share: false,
+                };
                 client.post("/api/v1/disks", &request).await
             }
             other => other,

@@ -136,6 +136,7 @@ impl TryFrom<StoredRecord> for DiskRecord {
             layout,
             epoch: stored.epoch,
             read_only: stored.read_only,
+            access: ::cluster::Access::default(),
             name,
         })
     }

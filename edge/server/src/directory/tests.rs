@@ -18,6 +18,7 @@ fn entry(id: u128, name: &str) -> DiskEntry {
         layout: Layout::Component(leaf),
         epoch: 3,
         read_only: false,
+        access: ::cluster::Access::default(),
     };
     DiskEntry { version: 1, state: State::Creating, record, previous: None, created: 77 }
 }

@@ -1,5 +1,7 @@
 //! One connection: its session, its socket, and what of it is under way in the ring.
 
+use super::cluster::{Ticket, Visitor};
+use super::listener::Origin;
 use super::ring::{Message, Ring, Socket, Until};
 use base::DiskId;
 use frontends::nbd::{Event, Reach, Session};
@@ -13,8 +15,16 @@ pub(crate) struct Client {
     pub(crate) socket: OwnedFd,
     pub(crate) peer: String,
     pub(crate) since: Instant,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+    /// Who it is, once it has shown a certificate of the cluster.
+    pub(crate) visitor: Option<Visitor>,
     /// The disk that it is attached to.
     pub(crate) disk: Option<(DiskId, DiskKey)>,
+    /// In a cluster: the disk that it was let in to, or waits for.
+    pub(crate) ticket: Option<(DiskId, Ticket)>,
+    /// The name of the export that it waits for.
+    pub(crate) waits_for: Option<String>,
     is_receiving: bool,
     is_sending: bool,
     is_cancelled: bool,
@@ -25,13 +35,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(session: Session, socket: OwnedFd, peer: String) -> Client {
+    pub(crate) fn new(session: Session, socket: OwnedFd, peer: String, origin: Origin) -> Client {
         Client {
             session,
             socket,
             peer,
             since: Instant::now(),
+            origin,
+            visitor: None,
             disk: None,
+            ticket: None,
+            waits_for: None,
             is_receiving: false,
             is_sending: false,
             is_cancelled: false,

@@ -37,6 +37,49 @@ pub struct Fabric {
     pub groups: BTreeMap<GroupId, u8>,
 }
 
+/// A client that wants a disk, or has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    /// The engine that it is connected to.
+    pub shard: u8,
+    /// Its place there.
+    pub client: u32,
+    /// Never used twice by that engine.
+    pub number: u64,
+}
+
+/// Who a client is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Visitor {
+    /// Somebody at a socket or at loopback of this host, who shows nothing.
+    Here,
+    /// A host or a person of the cluster.
+    Known {
+        /// Who.
+        identity: trust::Identity,
+        /// When the certificate was made, in nanoseconds since 1970.
+        issued_ns: u64,
+    },
+    /// Who has a certificate of somebody else's.
+    Stranger,
+}
+
+impl Visitor {
+    /// As the rules of disks know it.
+    pub fn guest(&self) -> ::cluster::Guest<'_> {
+        match self {
+            Visitor::Here => ::cluster::Guest::Here,
+            Visitor::Known { identity: trust::Identity::Host { host, .. }, .. } => {
+                ::cluster::Guest::Host(*host)
+            }
+            Visitor::Known { identity: trust::Identity::Person { name, .. }, .. } => {
+                ::cluster::Guest::Person(name.as_str())
+            }
+            Visitor::Stranger => ::cluster::Guest::Stranger,
+        }
+    }
+}
+
 /// What the engine tells the control plane unasked. At most one commit of a disk is under way, and fetches are repeated only
 /// after their answer or a pause of the node: what waits is bounded by the disks.
 #[derive(Debug)]
@@ -45,6 +88,10 @@ pub enum Notice {
     Commit { shard: u8, disk: DiskId, number: u64, expected: u64, roster: Roster },
     /// A disk's record is to be read.
     Fetch { disk: DiskId },
+    /// A client wants a disk; it waits for [`ClusterCommand::Admit`].
+    Attach { disk: DiskId, ticket: Ticket, visitor: Visitor },
+    /// A client that wanted a disk, or had it, is gone.
+    Left { disk: DiskId, ticket: Ticket },
     /// Something happened to a disk that this host owns, so long after the engine's start.
     Owner { disk: DiskId, event: Event, at: Duration },
 }
@@ -77,6 +124,10 @@ pub enum ClusterCommand {
     GiveBack { shard: u8, disk: DiskId, size: u64, end: u64, answer: Answer<Result<(), OrderFailure>> },
     /// A request to a node about a component.
     Component { node: NodeId, order: Order, answer: Answer<Result<(), OrderFailure>> },
+    /// A client that waits for a disk gets it, or is told why not.
+    Admit { ticket: Ticket, refusal: Option<String> },
+    /// A client loses its disk: its connection ends.
+    CutOff { ticket: Ticket },
     /// What is known of the cluster here.
     State { answer: Answer<ClusterState> },
 }
@@ -112,6 +163,8 @@ pub struct ClusterState {
     pub disks: BTreeMap<DiskId, ClusterDiskState>,
     /// The components that stand here.
     pub components: BTreeMap<ComponentId, HeldComponent>,
+    /// Nodes whose process is known to have ended, and the last session that it can have had.
+    pub ended: BTreeMap<NodeId, u64>,
     /// Connections that went wrong.
     pub counters: PeerCounters,
 }
@@ -200,6 +253,8 @@ impl Engine {
                 let token = Token(self.targets.insert(Target::Component(answer)) as u64);
                 self.node.ask_component(now, token, node, request, &mut self.outputs);
             }
+            ClusterCommand::Admit { ticket, refusal } => self.admitted(ticket, refusal),
+            ClusterCommand::CutOff { ticket } => self.cut_off(ticket),
             ClusterCommand::State { answer } => drop(answer.send(self.cluster_state())),
         }
     }
@@ -213,6 +268,7 @@ impl Engine {
         self.peers = Some(peers);
         self.notices = Some(notices);
         self.registry.cluster = Some(fabric.cluster);
+        self.registry.host = fabric.node.host;
         let me = OwnedBy { node: fabric.node, incarnation: fabric.incarnation };
         let settings = FabricSettings { me, prefers_local: fabric.prefers_local, mutant: None };
         self.node.join_fabric(settings);
@@ -263,7 +319,7 @@ impl Engine {
     }
 
     /// The control plane is told; when it is gone, the host is ending.
-    fn notify(&mut self, notice: Notice) {
+    pub(super) fn notify(&mut self, notice: Notice) {
         if let Some(notices) = &self.notices {
             let _ = notices.send(notice);
         }
@@ -282,6 +338,7 @@ impl Engine {
             links: links.collect(),
             disks: disks.collect(),
             components: components.map(|(_, state)| (state.record.id, held(self.shard, &state))).collect(),
+            ended: self.node.ended().collect(),
             counters: peers.counters,
         }
     }

@@ -6,6 +6,7 @@ use super::{
     Answer, ClientState, Command, Create, DeviceState, DiskRecord, DiskState, EngineError, GroupSpec,
     GroupState, HostState,
 };
+use ::cluster::{Access, Guest};
 use base::{ClusterId, DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{Event as GroupEvent, Group, RemoveRefusal};
@@ -50,6 +51,8 @@ struct Leaving {
 /// What the engine knows beside the node.
 pub(crate) struct Registry {
     pub(crate) cluster: Option<ClusterId>,
+    /// This host, among others.
+    pub(crate) host: HostId,
     disks: BTreeMap<DiskId, DiskRecord>,
     names: BTreeMap<String, DiskId>,
     /// Copies of disks' figures, each good until its version changes: who asks every second costs an idle disk nothing.
@@ -67,6 +70,7 @@ impl Registry {
     pub(crate) fn new(cluster: Option<ClusterId>) -> Registry {
         Registry {
             cluster,
+            host: HostId(0),
             disks: BTreeMap::new(),
             names: BTreeMap::new(),
             statistics: BTreeMap::new(),
@@ -95,8 +99,10 @@ impl Registry {
         }
     }
 
-    pub(crate) fn exports(&self) -> Vec<Export> {
-        self.names.values().filter_map(|id| self.disks.get(id)).map(Registry::export).collect()
+    /// The disks that somebody may attach to.
+    pub(crate) fn exports(&self, guest: Guest<'_>) -> Vec<Export> {
+        let all = self.names.values().filter_map(|id| self.disks.get(id));
+        all.filter(|disk| disk.access.admits(guest, self.host)).map(Registry::export).collect()
     }
 
     pub(crate) fn insert(&mut self, record: DiskRecord) {
@@ -554,6 +560,7 @@ impl Engine {
                 layout: spec.layout,
                 epoch: spec.epoch,
                 read_only: spec.read_only,
+                access: Access::default(),
             })
         };
         self.node.found().into_iter().filter_map(record).collect()

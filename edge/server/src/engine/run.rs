@@ -11,7 +11,7 @@ use super::{Command, EngineError, Notice, Settings};
 use base::request::{Buffers, Outcome};
 use base::{Buffer, Instant, Pool};
 use diskgroup::{Event as GroupEvent, IoFailure};
-use frontends::nbd::{self, AttachRefusal, Event, Export, Session, TlsPolicy};
+use frontends::nbd::{self, Event, Session, TlsPolicy};
 use frontends::tls::TlsIdentity;
 use node::{GroupKey, Node, Output, Token};
 use slab::Slab;
@@ -90,6 +90,8 @@ pub(crate) struct Engine {
     pub(crate) peers: Option<Peers>,
     /// Where a host among others tells what it wants of the directory.
     pub(crate) notices: Option<tokio::sync::mpsc::UnboundedSender<Notice>>,
+    /// Tickets that clients got.
+    pub(crate) tickets: u64,
     /// Of sockets, of loopback, and of connections from elsewhere.
     session_settings: [Rc<nbd::Settings>; 3],
     listeners: Vec<Listener>,
@@ -190,6 +192,7 @@ impl Engine {
             is_stopping: false,
             peers: None,
             notices: None,
+            tickets: 0,
             session_settings,
             listeners,
             event,
@@ -420,6 +423,7 @@ impl Engine {
         if let Some((disk, _)) = gone.disk {
             self.note_use(disk);
         }
+        self.give_ticket_back(gone.ticket);
     }
 
     /// Acts on what a session wants.
@@ -428,22 +432,14 @@ impl Engine {
         for event in events.drain(..) {
             match event {
                 Event::ListExports => {
-                    let exports = self.registry.exports();
+                    let exports = self.exports_for(client);
                     self.clients[client as usize].session.exports(&exports);
                 }
                 Event::Describe { name } => {
                     let answer = self.export_for(client, &name).map(|(_, export)| export);
                     self.clients[client as usize].session.export(answer);
                 }
-                Event::Attach { name } => {
-                    let answer = self.export_for(client, &name);
-                    let state = &mut self.clients[client as usize];
-                    state.disk = answer.as_ref().ok().map(|(disk, _)| *disk);
-                    state.session.export(answer.map(|(_, export)| export));
-                    if let Some((disk, _)) = state.disk {
-                        self.note_use(disk);
-                    }
-                }
+                Event::Attach { name } => self.attach(client, name),
                 Event::Request { cookie, request } => {
                     let token = Token(self.targets.insert(Target::Guest { client, cookie }) as u64);
                     let (_, disk) =
@@ -454,38 +450,6 @@ impl Engine {
             }
         }
         self.client_events = events;
-    }
-
-    /// The same for a client, if it may attach to disks. Where the cluster's certificates are shown they tell.
-    fn export_for(
-        &self,
-        client: u32,
-        name: &str,
-    ) -> Result<((base::DiskId, node::DiskKey), Export), AttachRefusal> {
-        let session = &self.clients[client as usize].session;
-        if self.settings.tls.is_none()
-            && let Some(shown) = session.client_certificates()
-        {
-            let who = trust::peer_identity(Some(shown)).ok().flatten();
-            let who =
-                who.ok_or_else(|| AttachRefusal::Forbidden("the certificate names nobody".to_owned()))?;
-            let decided = trust::decide(&who, trust::Action::AttachDisk);
-            decided.map_err(|denied| AttachRefusal::Forbidden(denied.to_string()))?;
-        }
-        self.export(name)
-    }
-
-    /// The disk of that name, or the only one for the empty name.
-    fn export(&self, name: &str) -> Result<((base::DiskId, node::DiskKey), Export), AttachRefusal> {
-        if self.is_stopping {
-            return Err(AttachRefusal::Stopping);
-        }
-        let record = self.registry.disk_by_name(name).ok_or(AttachRefusal::Unknown)?;
-        let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
-        if let Some(why) = self.node.unavailable(key) {
-            return Err(AttachRefusal::Unavailable(why.to_owned()));
-        }
-        Ok(((record.id, key), Registry::export(record)))
     }
 
     fn accepted(&mut self, listener: usize, result: io::Result<i32>) {
@@ -511,9 +475,9 @@ impl Engine {
             return self.siblings.left(self.shard);
         }
         tracing::debug!(peer, shard = self.shard, "client connected");
-        let kind = Origin::of(&socket, &peer) as usize;
-        let session = Session::new(Rc::clone(&self.session_settings[kind]), self.pool.clone());
-        let client = self.clients.insert(Client::new(session, socket, peer)) as u32;
+        let origin = Origin::of(&socket, &peer);
+        let session = Session::new(Rc::clone(&self.session_settings[origin as usize]), self.pool.clone());
+        let client = self.clients.insert(Client::new(session, socket, peer, origin)) as u32;
         self.touch(client);
     }
 

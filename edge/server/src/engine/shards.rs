@@ -230,6 +230,7 @@ impl Router {
                     ClusterCommand::Committed { shard, .. } | ClusterCommand::GiveBack { shard, .. } => {
                         *shard
                     }
+                    ClusterCommand::Admit { ticket, .. } | ClusterCommand::CutOff { ticket } => ticket.shard,
                     ClusterCommand::Claim { disk } => self.claimant(*disk),
                     // Each reaches every node; its own at no cost.
                     ClusterCommand::Component { node, .. } if node.shard < self.count => node.shard,
@@ -380,6 +381,10 @@ impl ClusterState {
                         }
                     }
                 }
+            }
+            for (node, through) in one.ended {
+                let known = merged.ended.entry(node).or_default();
+                *known = through.max(*known);
             }
             merged.components.extend(one.components);
             merged.counters.refused += one.counters.refused;

@@ -64,6 +64,7 @@ fn disk(device: DeviceId, epoch: u32) -> DiskRecord {
         layout: Layout::Component(Component { id: ComponentId(9), device, size: 100 << 20 }),
         epoch,
         read_only: false,
+        access: ::cluster::Access::default(),
     }
 }
 

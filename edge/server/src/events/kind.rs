@@ -27,6 +27,8 @@ pub enum Kind {
     DiskServed,
     /// It owns it no more.
     DiskReleased,
+    /// Clients were cut off from a disk.
+    DiskCutOff,
     /// A copy does not count any more.
     CopyLeft,
     /// A copy counts again.
@@ -75,7 +77,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 33] = [
+    pub const ALL: [Kind; 34] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -87,6 +89,7 @@ impl Kind {
         Kind::DiskDeleted,
         Kind::DiskServed,
         Kind::DiskReleased,
+        Kind::DiskCutOff,
         Kind::CopyLeft,
         Kind::CopyJoined,
         Kind::CopyComing,
@@ -125,6 +128,7 @@ impl Kind {
             Kind::DiskDeleted => "disk.deleted",
             Kind::DiskServed => "disk.served",
             Kind::DiskReleased => "disk.released",
+            Kind::DiskCutOff => "disk.cut_off",
             Kind::CopyLeft => "copy.left",
             Kind::CopyJoined => "copy.joined",
             Kind::CopyComing => "copy.coming",

@@ -96,11 +96,17 @@ impl Cluster {
     }
 
     /// What a host alone knows.
-    fn local(&self, host: &str) -> Value {
+    pub fn local(&self, host: &str) -> Value {
         let socket = self.path(host).join("d/api.sock");
         let answer =
             run("curl", &["-sS", "--unix-socket", text(&socket), "http://localhost/api/v1/cluster/local"]);
         serde_json::from_str(&answer).expect("JSON")
+    }
+
+    /// Stops or continues who serves the directory: the demo.
+    pub fn signal_directory(&self, signal: libc::c_int) {
+        // SAFETY: the process is our child and not waited for yet, so the id is still its own.
+        assert_eq!(unsafe { libc::kill(self.demo.id() as libc::pid_t, signal) }, 0);
     }
 
     /// Starts, stops, pauses or kills a host.
@@ -115,9 +121,10 @@ impl Cluster {
         output(command(PROGRAM).args(["host", action, host, "--demo", text(&folder)]))
     }
 
-    /// Makes a mirrored disk of one place; gives the hosts that hold it.
+    /// Makes a mirrored disk of one place, which tests look at from several hosts at once; gives the hosts that hold it.
     pub fn mirrored(&self, name: &str, size: &str) -> Vec<String> {
-        let disk = self.json("a", &["disk", "create", name, size, "--policy", "default,stripes=1"]);
+        let disk =
+            self.json("a", &["disk", "create", name, size, "--policy", "default,stripes=1", "--share"]);
         let host = |component: &Value| component["host"].as_str().expect("a host").to_owned();
         let holders: Vec<String> =
             disk["components"].as_array().expect("components").iter().map(host).collect();
@@ -258,9 +265,7 @@ fn guests_go_on_while_the_directory_is_away() {
     client.write(0, &[1; 4096]).expect("it writes");
     cluster.wait_for_owner("web", &holders[0]);
     // The demo serves the directory: while it stands still nobody does.
-    let demo = cluster.demo.id() as libc::pid_t;
-    // SAFETY: the process is our child and not waited for yet, so the id is still its own.
-    assert_eq!(unsafe { libc::kill(demo, libc::SIGSTOP) }, 0);
+    cluster.signal_directory(libc::SIGSTOP);
     for round in 1..=50 {
         client.write(round * 4096, &[2; 4096]).expect("no host failed");
     }
@@ -268,8 +273,7 @@ fn guests_go_on_while_the_directory_is_away() {
         cluster.local(&holders[0])["directory_away"].is_string().then_some(())
     });
     assert_eq!(client.read(0, 8192), Ok([[1; 4096], [2; 4096]].concat()));
-    // SAFETY: as above.
-    assert_eq!(unsafe { libc::kill(demo, libc::SIGCONT) }, 0);
+    cluster.signal_directory(libc::SIGCONT);
     wait_for("it is back", SECONDS, || cluster.local(&holders[0])["directory_away"].is_null().then_some(()));
     cluster.order("kill", &holders[1]);
     client.write(0, &[3; 4096]).expect("the directory takes the other copy out");

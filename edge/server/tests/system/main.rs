@@ -3,6 +3,7 @@
 //! Relies on the tools that `./x test` installs; one that is missing fails the test and is named with its package.
 //! Nothing here may reach into the program's own modules.
 
+mod attach;
 mod away;
 mod bad_input;
 mod care;

@@ -99,7 +99,7 @@ fn three() -> Three {
 }
 
 /// The command line of somebody elsewhere, with the identity in a folder.
-fn remote(port: u16, identity: &Path, arguments: &[&str]) -> Output {
+pub fn remote(port: u16, identity: &Path, arguments: &[&str]) -> Output {
     let api = format!("https://127.0.0.1:{port}");
     output(command(PROGRAM).args(["--api", &api, "--identity", text(identity)]).args(arguments))
 }
@@ -111,7 +111,7 @@ pub fn login(site: &Site, identity: &Path, name: &str, role: &str) {
 }
 
 #[track_caller]
-fn expect(done: &Output, code: i32, words: &str) {
+pub fn expect(done: &Output, code: i32, words: &str) {
     let text = said(done);
     assert!(done.status.code() == Some(code) && text.contains(words), "{:?}: {text}", done.status);
 }

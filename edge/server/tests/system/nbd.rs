@@ -186,6 +186,12 @@ impl Client {
         if reply.error == 0 { Ok(reply.data) } else { Err(reply.error) }
     }
 
+    /// Whether the connection is there and a read is answered with data.
+    pub fn is_served(&mut self) -> bool {
+        let request = Request::Read { offset: 0, len: 4096 };
+        self.send(&request).and_then(|_| self.receive()).is_ok_and(|reply| reply.error == 0)
+    }
+
     /// Reads.
     pub fn read(&mut self, offset: u64, len: u32) -> Result<Vec<u8>, u32> {
         self.call(&Request::Read { offset, len })

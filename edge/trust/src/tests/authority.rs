@@ -1,6 +1,7 @@
 //! What an authority issues and what it does not, seen by another reader of certificates.
 
 use super::world::*;
+use crate::tls::SHARED_NAME;
 use crate::{
     ADDRESSES_MAX, ANCHORS_MAX, AUTHORITY_LIFETIME, Anchors, Authority, AuthorityError, CLOCK_TOLERANCE,
     Certificate, Credentials, CredentialsError, Expected, Grant, HOST_LIFETIME, KeyPair, LIFETIME_MAX,
@@ -57,7 +58,8 @@ fn a_host_gets_its_identity_and_addresses_and_may_serve() {
     let grant = Grant { addresses: addresses.to_vec(), ..grant(host(CLUSTER, 1)) };
     let issued = issued(&authority, &grant, now());
     let parsed = parsed(issued.certificate());
-    let mut expected = vec![host(CLUSTER, 1).uri(), "dns alpha.example".to_owned()];
+    let mut expected =
+        vec![host(CLUSTER, 1).uri(), format!("dns {SHARED_NAME}"), "dns alpha.example".to_owned()];
     expected.push("ip [10, 0, 0, 1]".to_owned());
     expected.push("ip [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]".to_owned());
     assert_eq!(names(issued.certificate()), expected);

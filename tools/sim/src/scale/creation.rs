@@ -195,7 +195,7 @@ impl<'a> Creation<'a> {
         let plan = plan.map_err(|refusal| refusal.to_string())?;
         let id = DiskId(u128::from(random.bits()) << 64 | u128::from(random.bits()));
         let name = format!("vm-{number:05}");
-        let new = NewDisk { id, name, size: DISK_BYTES, policy, read_only: false };
+        let new = NewDisk { id, name, size: DISK_BYTES, policy, read_only: false, is_shared: false };
         DiskRecord::create(new, &plan, &self.view.nodes()).map_err(|why| why.to_string())
     }
 

@@ -1,10 +1,11 @@
-//! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, policies, settings, silences,
-//! and who is believed.
+//! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, where they are attached,
+//! policies, settings, silences, and who is believed.
 //!
 //! JSON as in the directory of one host; `docs/formats/directory.md` has all keys. What a record means, and what it may
 //! become, is the business of the crate `cluster`: here is only its form. A disk's name is a record of its own, so that no
 //! two disks get one name.
 
+mod attached;
 mod believed;
 mod disk;
 mod host;
@@ -13,6 +14,7 @@ mod silences;
 #[cfg(test)]
 mod tests;
 
+pub use attached::Attached;
 pub use believed::{
     AUTHORITIES, Authorities, AuthorityRecord, Believed, Revocation, TOKENS, read, revoked_key, set,
     token_key,
@@ -35,6 +37,8 @@ pub const DISKS: &str = "disks/";
 pub const NAMES: &str = "names/";
 /// Where the records of policies begin.
 pub const POLICIES: &str = "policies/";
+/// Where the records begin of the hosts at which disks are attached.
+pub const ATTACHED: &str = "attached/";
 /// The record of the cluster itself, in etcd.
 pub const CLUSTER: &str = "cluster";
 /// The record of the cluster's settings.

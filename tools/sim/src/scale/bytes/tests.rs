@@ -62,6 +62,7 @@ fn disk() -> DiskRecord {
         policy,
         layout: Layout::of_copies(vec![component(1), component(2), component(6)]),
         read_only: false,
+        access: cluster::Access::default(),
         state: DiskState::Active,
         roster: Roster {
             epoch: 4,

@@ -6,7 +6,7 @@ use super::super::{Change, Entry};
 use super::{DISKS, NAMES, parsed};
 use crate::engine::DiskRecord as EngineRecord;
 use crate::failure::Failure;
-use ::cluster::{DiskRecord, DiskState, Growth, Incoming, Reason, StandIn};
+use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Reason, StandIn};
 use base::{ComponentId, DiskId, HostId, NodeId, WriteId};
 use layout::{Component, Layout};
 use placement::{Debt, RULES};
@@ -35,6 +35,10 @@ struct StoredDisk {
     record: StoredRecord,
     created: u64,
     maker: (String, u64),
+    #[serde(default, skip_serializing_if = "is_false")]
+    share: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allowed: Option<StoredLimit>,
     roster: StoredRoster,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     incoming: Vec<StoredIncoming>,
@@ -48,6 +52,14 @@ struct StoredDisk {
     debts: Vec<StoredDebt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<String>,
+}
+
+/// The only ones who may attach.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredLimit {
+    people: Vec<String>,
+    hosts: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -153,6 +165,7 @@ pub fn engine_record(record: &DiskRecord) -> EngineRecord {
         layout: record.layout.clone(),
         epoch: record.roster.epoch,
         read_only: record.read_only,
+        access: record.access.clone(),
     }
 }
 
@@ -196,6 +209,8 @@ impl ClusterDisk {
             record: StoredRecord::from(&record),
             created: self.created,
             maker: (self.maker.0.to_string(), self.maker.1),
+            share: self.record.access.is_shared,
+            allowed: self.record.access.limit.as_ref().map(StoredLimit::from),
             roster: StoredRoster::from(&self.record.roster),
             incoming: self.record.incoming.iter().map(StoredIncoming::from).collect(),
             stand_ins: self.record.stand_ins.iter().map(StoredStandIn::from).collect(),
@@ -244,6 +259,10 @@ impl StoredDisk {
                 space_reservation: record.space_reservation,
                 layout: record.layout,
                 read_only: record.read_only,
+                access: Access {
+                    is_shared: self.share,
+                    limit: self.allowed.map(StoredLimit::limit).transpose()?,
+                },
                 state: match self.state {
                     State::Creating => DiskState::Creating,
                     State::Active => DiskState::Active,
@@ -268,6 +287,28 @@ impl StoredDisk {
             maker: (parsed(&self.maker.0)?, self.maker.1),
             gone: ids.collect::<Result<_, _>>()?,
         })
+    }
+}
+
+/// For serde: what is so of most disks is left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl From<&Limit> for StoredLimit {
+    fn from(limit: &Limit) -> StoredLimit {
+        StoredLimit {
+            people: limit.people.iter().cloned().collect(),
+            hosts: limit.hosts.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl StoredLimit {
+    fn limit(self) -> Result<Limit, String> {
+        let hosts = self.hosts.iter().map(|id| parsed(id));
+        Ok(Limit { people: self.people.into_iter().collect(), hosts: hosts.collect::<Result<_, _>>()? })
     }
 }
 

@@ -3,8 +3,8 @@
 use super::super::Entry;
 use super::*;
 use ::cluster::{
-    DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Maintenance, Mode, NodeRecord,
-    Reason, StandIn,
+    Access, Claim, DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Limit,
+    Maintenance, Mode, NodeRecord, Reason, StandIn,
 };
 use base::units::GIB;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, WriteId};
@@ -55,6 +55,13 @@ fn disk() -> ClusterDisk {
             policy,
             layout,
             read_only: false,
+            access: Access {
+                is_shared: true,
+                limit: Some(Limit {
+                    people: BTreeSet::from(["ann".to_owned()]),
+                    hosts: BTreeSet::from([HostId(2)]),
+                }),
+            },
             state: DiskState::Active,
             roster: Roster { epoch: 4, owner, members },
             incoming: vec![incoming],
@@ -206,4 +213,18 @@ fn silences_are_read_back_and_end_and_codes_of_later_releases_are_left_alone() {
     assert_eq!((all.at(99).count(), all.at(100).count(), all.at(200).count()), (2, 1, 0));
     assert_eq!(all.silences[0].silence().and_then(|one| one.about).as_deref(), Some("host b"));
     assert_eq!(all.silences[1].silence(), None);
+}
+
+#[test]
+fn where_a_disk_is_attached_reads_back_and_a_record_of_nobody_is_refused() {
+    let claims = vec![Claim { host: HostId(2), incarnation: 7 }, Claim { host: HostId(3), incarnation: 9 }];
+    let change = Attached::default().change(DiskId(5), &claims).expect("plain text");
+    assert_eq!((change.key.as_str(), change.expected), (Attached::key(DiskId(5)).as_str(), 0));
+    let entry = Entry { key: change.key, version: 4, value: change.value.expect("a record") };
+    let (disk, attached) = Attached::read(&entry).expect("it reads back");
+    assert_eq!((disk, &attached), (DiskId(5), &Attached { version: 4, claims }));
+    let gone = attached.change(DiskId(5), &[]).expect("plain text");
+    assert_eq!((gone.expected, gone.value), (4, None));
+    let nobody = Entry { value: serde_json::json!({ "hosts": [] }), ..entry };
+    assert!(Attached::read(&nobody).is_err());
 }

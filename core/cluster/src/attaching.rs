@@ -1,0 +1,154 @@
+//! Who may attach to a disk, and at which hosts its clients are: the rules.
+//!
+//! A disk is attached at one host at a time unless it is shared. That guards people against mounting a file system twice; data
+//! do not depend on it, for the owner of a disk serialises all clients wherever they are. So a claim may be passed over when
+//! its holder is known to have ended. Must know nothing of connections, certificates or the directory.
+
+use base::HostId;
+use std::collections::BTreeSet;
+
+/// How a disk may be attached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Whether clients of several hosts may have it at once.
+    pub is_shared: bool,
+    /// Who may; nothing: whoever may attach to disks at all.
+    pub limit: Option<Limit>,
+}
+
+/// The only ones who may attach to a disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// People by their names.
+    pub people: BTreeSet<String>,
+    /// Hosts, for their guests.
+    pub hosts: BTreeSet<HostId>,
+}
+
+/// Who wants to attach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guest<'a> {
+    /// Somebody on the host itself who shows nothing: at its socket, or at loopback.
+    Here,
+    /// Who shows the certificate of a host.
+    Host(HostId),
+    /// A person.
+    Person(&'a str),
+    /// Who shows something that the cluster does not know.
+    Stranger,
+}
+
+impl Access {
+    /// Whether somebody may attach at host `at`.
+    pub fn admits(&self, guest: Guest<'_>, at: HostId) -> bool {
+        let Some(limit) = &self.limit else { return true };
+        match guest {
+            // People who are named are named for the network: what runs on a host is kept out by naming other hosts.
+            Guest::Here => limit.hosts.is_empty() || limit.hosts.contains(&at),
+            Guest::Host(host) => limit.hosts.contains(&host),
+            Guest::Person(name) => limit.people.contains(name),
+            Guest::Stranger => false,
+        }
+    }
+}
+
+/// One start of a host whose clients have a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// The host.
+    pub host: HostId,
+    /// Which start of it.
+    pub incarnation: u64,
+}
+
+/// What becomes of a host that wants to let clients in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// It may: the record names it.
+    Held,
+    /// It may, once the record says this.
+    Take(Vec<Claim>),
+    /// Another host has the disk.
+    Taken(Claim),
+}
+
+/// Whether a host may let clients attach; `is_void` says whether the process that made a claim is known to be gone for good.
+pub fn enter(claims: &[Claim], me: Claim, is_shared: bool, is_void: impl Fn(&Claim) -> bool) -> Entry {
+    if claims.contains(&me) {
+        return Entry::Held;
+    }
+    let counts = |claim: &&Claim| claim.host != me.host && !is_void(claim);
+    let others: Vec<Claim> = claims.iter().filter(counts).copied().collect();
+    match others.first() {
+        Some(other) if !is_shared => Entry::Taken(*other),
+        Some(_) | None => Entry::Take(others.into_iter().chain([me]).collect()),
+    }
+}
+
+/// What is left of the claims when a host has no client any more; nothing when it had none.
+pub fn leave(claims: &[Claim], host: HostId) -> Option<Vec<Claim>> {
+    let left: Vec<Claim> = claims.iter().filter(|claim| claim.host != host).copied().collect();
+    (left.len() < claims.len()).then_some(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(host: u128, incarnation: u64) -> Claim {
+        Claim { host: HostId(host), incarnation }
+    }
+
+    #[test]
+    fn one_host_has_a_disk_at_a_time_unless_it_is_shared() {
+        let (me, other) = (claim(1, 10), claim(2, 20));
+        let alive = |_: &Claim| false;
+        assert_eq!(enter(&[], me, false, alive), Entry::Take(vec![me]));
+        assert_eq!(enter(&[me], me, false, alive), Entry::Held);
+        assert_eq!(enter(&[other], me, false, alive), Entry::Taken(other));
+        assert_eq!(enter(&[other], me, true, alive), Entry::Take(vec![other, me]));
+        // Whoever is there with others stays when sharing ends; nobody else comes.
+        assert_eq!(enter(&[other, me], me, false, alive), Entry::Held);
+        assert_eq!(enter(&[me, other], claim(3, 1), false, alive), Entry::Taken(me));
+    }
+
+    #[test]
+    fn a_claim_of_a_process_that_is_gone_holds_nobody_up() {
+        let (me, other) = (claim(1, 10), claim(2, 20));
+        let is_gone = |claim: &Claim| *claim == other;
+        assert_eq!(enter(&[other], me, false, is_gone), Entry::Take(vec![me]));
+        // Nor does one of a former start of the host itself.
+        assert_eq!(enter(&[claim(1, 9)], me, false, |_| false), Entry::Take(vec![me]));
+    }
+
+    #[test]
+    fn a_host_that_leaves_takes_its_claim_and_no_other() {
+        let (me, other) = (claim(1, 10), claim(2, 20));
+        assert_eq!(leave(&[me, other], me.host), Some(vec![other]));
+        assert_eq!(leave(&[claim(1, 9)], me.host), Some(vec![]));
+        assert_eq!(leave(&[other], me.host), None);
+    }
+
+    #[test]
+    fn a_limited_disk_lets_in_who_is_named() {
+        let (one, two) = (HostId(1), HostId(2));
+        let limit = |people: &[&str], hosts: &[HostId]| Access {
+            is_shared: false,
+            limit: Some(Limit {
+                people: people.iter().map(|name| (*name).to_owned()).collect(),
+                hosts: hosts.iter().copied().collect(),
+            }),
+        };
+        let free = Access::default();
+        for guest in [Guest::Here, Guest::Host(two), Guest::Person("ann"), Guest::Stranger] {
+            assert!(free.admits(guest, one), "{guest:?}");
+        }
+        let people = limit(&["ann"], &[]);
+        assert!(people.admits(Guest::Person("ann"), one) && !people.admits(Guest::Person("bob"), one));
+        assert!(people.admits(Guest::Here, one) && !people.admits(Guest::Host(one), one));
+        let hosts = limit(&[], &[two]);
+        assert!(!hosts.admits(Guest::Here, one) && hosts.admits(Guest::Here, two));
+        assert!(hosts.admits(Guest::Host(two), one) && !hosts.admits(Guest::Person("ann"), two));
+        assert!(!hosts.admits(Guest::Stranger, two));
+    }
+}

@@ -1,0 +1,148 @@
+//! Clients that come to disks and leave them.
+//!
+//! On a host among others the control plane says who is let in: the client waits, and nothing of it moves meanwhile. Whether
+//! a certificate may be used at all, and which disks a client sees, is decided here at once.
+
+use super::cluster::{Notice, Ticket, Visitor};
+use super::commands::Registry;
+use super::listener::Origin;
+use super::run::Engine;
+use base::DiskId;
+use frontends::nbd::{AttachRefusal, Export};
+use node::DiskKey;
+use std::net::{Shutdown, TcpStream};
+
+/// A disk that a client may have.
+type Found = ((DiskId, DiskKey), Export);
+
+impl Engine {
+    /// Who a client is. Where the cluster's certificates are shown they tell, and who may not attach to disks is refused.
+    fn visitor(&mut self, client: u32) -> Result<Visitor, AttachRefusal> {
+        let state = &mut self.clients[client as usize];
+        if let Some(known) = &state.visitor {
+            return Ok(known.clone());
+        }
+        Ok(match (state.session.client_certificates(), state.origin) {
+            (Some(shown), _) if self.settings.tls.is_none() => {
+                let read = shown.first().and_then(|first| trust::Certificate::read(first).ok());
+                let known = read.and_then(|read| Some((read.identity()?.clone(), read.issued_ns())));
+                let (identity, issued_ns) = known
+                    .ok_or_else(|| AttachRefusal::Forbidden("the certificate names nobody".to_owned()))?;
+                let decided = trust::decide(&identity, trust::Action::AttachDisk);
+                decided.map_err(|denied| AttachRefusal::Forbidden(denied.to_string()))?;
+                let visitor = Visitor::Known { identity, issued_ns };
+                // Only this stays as it is: who shows nothing yet may still encrypt.
+                state.visitor = Some(visitor.clone());
+                visitor
+            }
+            (_, Origin::Unix | Origin::Loopback) => Visitor::Here,
+            (_, Origin::Elsewhere) => Visitor::Stranger,
+        })
+    }
+
+    /// The disks that a client may attach to.
+    pub(super) fn exports_for(&mut self, client: u32) -> Vec<Export> {
+        match self.visitor(client) {
+            Ok(visitor) => self.registry.exports(visitor.guest()),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// The disk of that name, or the only one for the empty name, if the client may have it.
+    pub(super) fn export_for(&mut self, client: u32, name: &str) -> Result<Found, AttachRefusal> {
+        let visitor = self.visitor(client)?;
+        if self.is_stopping {
+            return Err(AttachRefusal::Stopping);
+        }
+        let record = self.registry.disk_by_name(name).ok_or(AttachRefusal::Unknown)?;
+        let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
+        if !record.access.admits(visitor.guest(), self.registry.host) {
+            return Err(AttachRefusal::Forbidden(not_named(&record.name)));
+        }
+        if let Some(why) = self.node.unavailable(key) {
+            return Err(AttachRefusal::Unavailable(why.to_owned()));
+        }
+        Ok(((record.id, key), Registry::export(record)))
+    }
+
+    /// A client wants a disk.
+    pub(super) fn attach(&mut self, client: u32, name: String) {
+        let visitor = self.visitor(client);
+        let found = self.export_for(client, &name);
+        let former = self.clients[client as usize].ticket.take();
+        self.give_ticket_back(former);
+        match (found, visitor) {
+            (Ok(((disk, _), _)), Ok(visitor)) if self.peers.is_some() => {
+                self.tickets += 1;
+                let ticket = Ticket { shard: self.shard, client, number: self.tickets };
+                let state = &mut self.clients[client as usize];
+                (state.ticket, state.waits_for) = (Some((disk, ticket)), Some(name));
+                self.notify(Notice::Attach { disk, ticket, visitor });
+            }
+            (found, _) => self.answer_attach(client, found),
+        }
+    }
+
+    fn answer_attach(&mut self, client: u32, found: Result<Found, AttachRefusal>) {
+        let state = &mut self.clients[client as usize];
+        state.disk = found.as_ref().ok().map(|(disk, _)| *disk);
+        state.session.export(found.map(|(_, export)| export));
+        if let Some((disk, _)) = state.disk {
+            self.note_use(disk);
+        }
+    }
+
+    /// The client of a ticket, if it is still there.
+    fn holder_of(&self, ticket: Ticket) -> Option<u32> {
+        let state = self.clients.get(ticket.client as usize)?;
+        state.ticket.is_some_and(|(_, known)| known == ticket).then_some(ticket.client)
+    }
+
+    /// A client that waits for a disk gets it, or is told why not.
+    pub(super) fn admitted(&mut self, ticket: Ticket, refusal: Option<String>) {
+        let Some(client) = self.holder_of(ticket) else { return };
+        let state = &mut self.clients[client as usize];
+        let Some(name) = state.waits_for.take().filter(|_| !state.session.is_finished()) else { return };
+        let (disk, _) = state.ticket.expect("it was just found by it");
+        let found = match refusal {
+            Some(why) => Err(AttachRefusal::Forbidden(why)),
+            // Its name may be another's by now.
+            None => self.export_for(client, &name).and_then(|found| match found.0.0 == disk {
+                true => Ok(found),
+                false => Err(AttachRefusal::Unknown),
+            }),
+        };
+        if let Err(why) = &found {
+            let peer = &self.clients[client as usize].peer;
+            tracing::info!(peer, disk = name, "client refused: {why}");
+            let ticket = self.clients[client as usize].ticket.take();
+            self.give_ticket_back(ticket);
+        }
+        self.answer_attach(client, found);
+        self.touch(client);
+    }
+
+    /// The control plane hears that a client wants a disk no more.
+    pub(super) fn give_ticket_back(&mut self, ticket: Option<(DiskId, Ticket)>) {
+        if let Some((disk, ticket)) = ticket {
+            self.notify(Notice::Left { disk, ticket });
+        }
+    }
+
+    /// A client loses its disk: both ends see the connection end, and what has not begun of its requests never does.
+    pub(super) fn cut_off(&mut self, ticket: Ticket) {
+        let Some(client) = self.holder_of(ticket) else { return };
+        // Of whatever kind the socket is: only its descriptor counts.
+        let socket = self.clients[client as usize].socket.try_clone().map(TcpStream::from);
+        if let Err(error) = socket.and_then(|socket| socket.shutdown(Shutdown::Both)) {
+            tracing::warn!("end the connection of a client: {error}");
+        }
+    }
+}
+
+/// What a client is told that is not among those who may attach to a disk.
+pub fn not_named(disk: &str) -> String {
+    format!(
+        "disk {disk} is only for those who are named with it: an admin changes that with `drystone disk allow {disk}`"
+    )
+}
