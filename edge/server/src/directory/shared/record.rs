@@ -14,7 +14,7 @@ mod silences;
 mod tests;
 
 pub use believed::{
-    AUTHORITIES, Authorities, AuthorityRecord, Believed, Revocation, TOKENS, read, revoked_key, set,
+    AUTHORITIES, Authorities, AuthorityRecord, Believed, REVOKED, Revocation, TOKENS, read, revoked_key, set,
     token_key,
 };
 pub use disk::{ClusterDisk, engine_record};
