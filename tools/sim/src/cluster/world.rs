@@ -508,12 +508,8 @@ impl World {
             }
             Event::Fetch { host, incarnation, disk } => self.fetch_arrives(host, incarnation, disk),
             Event::Recorded { host, incarnation, disk, record, .. } => {
-                let is_told = |world: &mut World, (version, roster): &(u64, replication::Roster)| {
-                    world.copy_takes(host, disk, *version, roster)
-                };
-                if self.hosts[host].incarnation == incarnation
-                    && record.as_ref().is_none_or(|record| is_told(self, record))
-                {
+                let is_current = self.hosts[host].incarnation == incarnation;
+                if is_current && self.copy_takes_record(host, disk, record.as_ref()) {
                     self.with_node(host, |node, now, out| node.recorded(now, disk, record, out));
                 }
             }
