@@ -88,6 +88,9 @@ pub struct Found {
     away: Option<Failure>,
 }
 
+/// What to do where etcd has lost what it had and this host kept nothing of it.
+const NO_COPY: &str = "this host keeps no copy of the directory that was there: rebuild it on another host of the cluster, with \
+                       `drystone cluster rebuild-directory`; then start this one";
 /// The file of the copy of the directory in a data directory.
 const COPY_FILE: &str = "directory-copy.redb";
 
@@ -113,7 +116,10 @@ pub async fn find(
             Err(failure) if failure.code == Code::Refused => {
                 // etcd answers and has lost what this host knows: it starts from what it kept, so that it can be asked for it.
                 let Some(kept) = copy.as_ref().and_then(|copy| copy.contents(false)) else {
-                    return Err(failure);
+                    return Err(match own.cluster()? {
+                        Some(_) => failure.hint(NO_COPY),
+                        None => failure,
+                    });
                 };
                 tracing::error!(
                     "{failure}: started from this host's copy of the directory, as the last that is known"
