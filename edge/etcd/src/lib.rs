@@ -230,6 +230,25 @@ impl Etcd {
         found.kvs().first().map(|record| self.record(record)).transpose()
     }
 
+    /// One record, whatever the bond says and whatever was seen before: to find out what stands there instead.
+    ///
+    /// # Errors
+    /// When no member answers, or etcd refuses.
+    pub async fn peek(&self, key: &str) -> Result<Option<Record>, Error> {
+        let key = format!("{}{key}", self.prefix);
+        let read = |mut client: Client| {
+            let key = key.clone();
+            async move { client.get(key, None).await }
+        };
+        let found = self.endpoints.ask(read).await?;
+        found.kvs().first().map(|record| self.record(record)).transpose()
+    }
+
+    /// It was seen at this revision, by a former process: a lesser one has lost changes.
+    pub fn was_seen_at(&self, revision: u64) {
+        self.seen.fetch_max(revision, Ordering::Relaxed);
+    }
+
     /// Makes all changes, or none. Asked once, of one member.
     ///
     /// # Errors

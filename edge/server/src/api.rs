@@ -51,6 +51,8 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::health))
         .routes(routes!(handlers::silences, handlers::silence, handlers::unsilence))
         .routes(routes!(handlers::local))
+        .routes(routes!(handlers::copy))
+        .routes(routes!(handlers::rebuild_directory))
         .routes(routes!(handlers::settings, handlers::change_settings))
         .routes(routes!(handlers::balance))
         .routes(routes!(handlers::events))

@@ -13,6 +13,7 @@ mod hosts;
 mod measure;
 mod members;
 mod policies;
+mod rebuild;
 mod resync;
 mod support;
 #[cfg(test)]

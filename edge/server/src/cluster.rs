@@ -12,6 +12,7 @@ mod hosts;
 mod keeper;
 pub mod members;
 mod progress;
+mod rebuild;
 mod repair;
 mod resync;
 mod settings;
@@ -24,10 +25,10 @@ pub use status::{HostCondition, subject_name};
 pub use view::View;
 
 use crate::api::serve::address_of;
-use crate::config::{ClusterConfig, Config};
+use crate::config::{ClusterConfig, Config, DirectoryPlace};
 use crate::control::listen_text;
 use crate::directory::shared::record::{Attached, Believed, ClusterDisk, ClusterHost, HOSTS};
-use crate::directory::shared::{Changes, Outcome, Shared, cluster_of};
+use crate::directory::shared::{Changes, Copied, Outcome, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
@@ -44,6 +45,7 @@ use placement::DeviceSpace;
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -75,7 +77,9 @@ pub struct Cluster {
     /// Clients of this host.
     attachments: Mutex<Attachments>,
     /// Why the directory does not answer, while it does not.
-    away: Mutex<Option<String>>,
+    away: Mutex<Option<Failure>>,
+    /// What this host keeps of the directory, where it stands in etcd.
+    copy: Option<Arc<Copied>>,
 }
 
 /// What a start has found out before the engine runs.
@@ -83,7 +87,16 @@ pub struct Found {
     directory: Shared,
     changes: Changes,
     security: Option<Arc<Security>>,
+    copy: Option<Arc<Copied>>,
+    /// Why the records are those of the copy and not the directory's, if so.
+    away: Option<Failure>,
 }
+
+/// What to do where etcd has lost what it had and this host kept nothing of it.
+const NO_COPY: &str = "this host keeps no copy of the directory that was there: rebuild it on another host of the cluster, with \
+                       `drystone cluster rebuild-directory`; then start this one";
+/// The file of the copy of the directory in a data directory.
+const COPY_FILE: &str = "directory-copy.redb";
 
 /// Waits for the directory that the configuration names, and checks that the host belongs to its cluster.
 ///
@@ -93,12 +106,31 @@ pub async fn find(
     config: &ClusterConfig,
     own: &Directory,
     security: Option<Arc<Security>>,
+    data_dir: &Path,
 ) -> Result<Found, Failure> {
-    let directory = Shared::at(&config.directory)?;
+    let copy = match &config.directory {
+        DirectoryPlace::Etcd(_) => Some(Arc::new(Copied::open(&data_dir.join(COPY_FILE)))),
+        DirectoryPlace::Socket(_) => None,
+    };
+    let directory = Shared::at(&config.directory, copy.clone())?;
     let until = Instant::now() + DIRECTORY_PATIENCE;
-    let changes = loop {
+    let (changes, away) = loop {
         match directory.watch(None).await {
-            Ok(changes) => break changes,
+            Ok(changes) => break (changes, None),
+            Err(failure) if failure.code == Code::Refused => {
+                // etcd answers and has lost what this host knows: it starts from what it kept, so that it can be asked for it.
+                let Some(kept) = copy.as_ref().and_then(|copy| copy.contents(false)) else {
+                    return Err(match own.cluster()? {
+                        Some(_) => failure.hint(NO_COPY),
+                        None => failure,
+                    });
+                };
+                tracing::error!(
+                    "{failure}: started from this host's copy of the directory, as the last that is known"
+                );
+                let changes = directory.from_copy(kept)?;
+                break (changes, Some(failure));
+            }
             Err(failure) if failure.code != Code::Unreachable || Instant::now() >= until => {
                 return Err(failure);
             }
@@ -115,7 +147,7 @@ pub async fn find(
     }
     check_certificate(security.as_deref(), &changes, cluster)?;
     own.set_cluster(cluster)?;
-    Ok(Found { directory, changes, security })
+    Ok(Found { directory, changes, security, copy, away })
 }
 
 /// Refuses a host without a certificate where hosts have some, and one whose certificate counts no more.
@@ -197,7 +229,8 @@ impl Cluster {
             progress: Mutex::default(),
             keeper: Mutex::default(),
             attachments: Mutex::default(),
-            away: Mutex::default(),
+            away: Mutex::new(found.away),
+            copy: found.copy,
         });
         cluster.check_name(&found.changes)?;
         cluster.take(found.changes);
@@ -225,7 +258,10 @@ impl Cluster {
     pub async fn begin(self: &Arc<Cluster>, notices: UnboundedReceiver<Notice>) -> Result<(), Failure> {
         // First, so that the directory's clock is known.
         self.beat(&self.state().await?).await;
-        self.put_host().await?;
+        match self.put_host().await {
+            Err(failure) if self.directory_away().is_some() => tracing::warn!("{failure}"),
+            done => done?,
+        }
         let view = self.view();
         self.tell_nodes(&view)?;
         for disk in view.disks.values() {
@@ -255,7 +291,28 @@ impl Cluster {
 
     /// Why the directory does not answer, while it does not.
     pub fn directory_away(&self) -> Option<String> {
-        self.away.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = |away: &Failure| match (&away.hint, away.code) {
+            (Some(hint), Code::Refused) => format!("{}: {hint}", away.error),
+            (Some(_) | None, _) => away.error.clone(),
+        };
+        away.as_ref().map(text)
+    }
+
+    /// What to do about a directory that answers and is not this host's, while it is so.
+    pub fn directory_remedy(&self) -> Option<(String, String)> {
+        let away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let away = away.as_ref().filter(|away| away.code == Code::Refused)?;
+        Some((away.error.clone(), away.hint.clone()?))
+    }
+
+    /// Why this host has no copy of the directory, if so.
+    pub fn copy_trouble(&self) -> Option<String> {
+        let why = self.copy.as_ref()?.trouble()?;
+        Some(format!(
+            "this host keeps no copy of the directory, which would count if etcd lost its data ({why}): see that its data_dir \
+             can be written"
+        ))
     }
 
     /// What the engine knows.

@@ -105,7 +105,9 @@ impl Host {
         let nbd_tls = security.as_ref().map(|security| security.nbd_tls()).transpose()?;
         let settings = Settings { cluster_tls: nbd_tls, ..config.settings(directory.cluster()?) };
         let found = match &config.cluster {
-            Some(cluster) => Some(cluster::find(cluster, &directory, security.clone()).await?),
+            Some(cluster) => {
+                Some(cluster::find(cluster, &directory, security.clone(), &config.data_dir).await?)
+            }
             None => None,
         };
         let (handle, engine) = start_engine(settings)?;

@@ -45,6 +45,12 @@ pub const SHARED_BODY_BYTES_MAX: usize = 4 << 20;
 pub const SHARED_GONE_MAX: usize = 4096;
 /// How long a starting host waits for the shared directory.
 pub const DIRECTORY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long records of known hosts may be missing in the copy of the directory: they change each second while devices fill.
+pub const COPY_LAG_MAX: Duration = Duration::from_secs(60);
+/// How long a copy of the directory that could not be written is left alone.
+pub const COPY_RETRY: Duration = Duration::from_secs(30);
+/// How long a host may take to give its copy of the directory away: some ten MiB.
+pub const COPY_WAIT: Duration = Duration::from_secs(30);
 /// How long it, and a watch that broke, waits before it tries again.
 pub const DIRECTORY_RETRY: Duration = Duration::from_millis(200);
 /// How often a host looks whether its record in the shared directory still holds.

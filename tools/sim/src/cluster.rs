@@ -12,6 +12,7 @@ mod host;
 mod members;
 mod network;
 mod plan;
+mod rebuilding;
 mod register;
 mod scenes;
 mod stand_ins;
@@ -20,6 +21,7 @@ mod watchers;
 mod world;
 
 pub use plan::Plan;
+pub use rebuilding::Slip;
 pub use world::{Summary, World};
 
 use replication::Mutant;
@@ -63,6 +65,20 @@ pub fn run_late_words(seed: u64, mutant: Option<Mutant>) -> Result<Summary, Stri
     let mut world = World::with_plan(Plan::late_words(), base::Random::new(seed), mutant);
     world.watchers = watchers::Watchers::late(seed);
     world.run()
+}
+
+/// Runs one seed in which the directory is lost in the midst of its faults and rebuilt from what hosts kept, with a rule of
+/// that broken or not.
+///
+/// # Errors
+/// What was found.
+pub fn run_rebuild(seed: u64, slip: Option<Slip>) -> Result<Summary, String> {
+    let run = || {
+        let mut world = World::new(seed, None);
+        world.rebuilding = rebuilding::Rebuilding::draw(seed, slip);
+        world.run()
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("an assertion failed".to_owned()))
 }
 
 /// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.

@@ -101,6 +101,19 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
 const MUTANTS_NOTICED_ELSEWHERE: &[replication::Mutant] =
     &[replication::Mutant::RestoreOverVoid, replication::Mutant::ForgetVoid];
 
+/// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
+#[test]
+fn a_directory_that_is_lost_is_rebuilt_and_nothing_is_lost_with_it() {
+    for seed in 1..=40 {
+        let run = cluster::run_rebuild(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert_eq!(run.rebuilt, 1, "seed {seed}");
+    }
+    for slip in [cluster::Slip::Oldest, cluster::Slip::ActsFirst, cluster::Slip::NoPromises] {
+        let is_noticed = (1..=120).any(|seed| cluster::run_rebuild(seed, Some(slip)).is_err());
+        assert!(is_noticed, "{slip:?}");
+    }
+}
+
 /// Word that a process ended says nothing of the one that was started after it.
 #[test]
 fn a_late_word_buries_nobody_who_lives() {

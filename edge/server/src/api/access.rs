@@ -75,7 +75,7 @@ pub fn need(method: &Method, path: &str) -> Need {
         _ if path == "/api/v1/what-if" => Action::See,
         _ if is_below("/api/v1/health/silences") => Action::Operate,
         _ if is_below("/api/v1/disks") || is_below("/api/v1/policies") => Action::ChangeDisk,
-        _ if path == "/api/v1/certificates/host" => Action::ActAsHost,
+        _ if ["/api/v1/certificates/host", "/api/v1/cluster/copy"].contains(&path) => Action::ActAsHost,
         _ if ["/api/v1/tokens", "/api/v1/people", "/api/v1/authorities", "/api/v1/certificates"]
             .into_iter()
             .any(is_below) =>
@@ -176,6 +176,8 @@ mod tests {
             (Method::POST, "/api/v1/authorities", Action::GiveCertificates),
             (Method::POST, "/api/v1/certificates/renew", Action::GiveCertificates),
             (Method::POST, "/api/v1/certificates/host", Action::ActAsHost),
+            (Method::POST, "/api/v1/cluster/copy", Action::ActAsHost),
+            (Method::POST, "/api/v1/cluster/rebuild-directory", Action::ChangeCluster),
         ];
         for (method, path, action) in table {
             assert_eq!(need(&method, path), Need::Right(action), "{method} {path}");

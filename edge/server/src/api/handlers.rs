@@ -3,11 +3,11 @@
 use super::access::{Caller, Need, check};
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
-    CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CreateDisk, CreatePolicy, DeviceView,
-    DiskSummary, DiskView, EventQuery, EventView, EventsView, ForecastView, HealthView, HistogramsView,
-    HostSummary, HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView, MakeSilence, MakeToken,
-    NamedSilence, PolicyView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
-    TokenView, TopView, WhatIf,
+    CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CopyRequest, CopyView, CreateDisk,
+    CreatePolicy, DeviceView, DiskSummary, DiskView, EventQuery, EventView, EventsView, ForecastView,
+    HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView,
+    MakeSilence, MakeToken, NamedSilence, PolicyView, RebuildDirectory, RebuildView, RemovedDevice,
+    RemovedHost, ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -38,6 +38,22 @@ pub async fn hosts(State(control): Shared) -> Answer<Vec<HostSummary>> {
 #[utoipa::path(get, path = "/api/v1/cluster/local", responses((status = 200, body = LocalView), (status = "default", body = Failure)))]
 pub async fn local(State(control): Shared) -> Answer<LocalView> {
     control.local().await.map(Json)
+}
+
+/// What this host and its devices know of the directory: for hosts, when it was lost.
+#[utoipa::path(post, path = "/api/v1/cluster/copy", request_body = CopyRequest, responses((status = 200, body = CopyView), (status = "default", body = Failure)))]
+pub async fn copy(State(control): Shared, Input(request): Input<CopyRequest>) -> Answer<CopyView> {
+    control.give_copy(request.seal).await.map(Json)
+}
+
+/// Make a new directory from what the hosts and their devices know, in the empty etcd of the configuration; or say what
+/// would come of it.
+#[utoipa::path(post, path = "/api/v1/cluster/rebuild-directory", request_body = RebuildDirectory, responses((status = 200, body = RebuildView), (status = "default", body = Failure)))]
+pub async fn rebuild_directory(
+    State(control): Shared,
+    Input(request): Input<RebuildDirectory>,
+) -> Answer<RebuildView> {
+    control.rebuild_directory(&request).await.map(Json)
 }
 
 /// The cluster's settings.

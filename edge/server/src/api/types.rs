@@ -8,6 +8,7 @@ mod care;
 mod events;
 mod health;
 mod members;
+mod rebuild;
 mod resync;
 mod support;
 mod what_if;
@@ -22,6 +23,10 @@ pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSil
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
     JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,
+};
+pub use rebuild::{
+    CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
+    UnknownDisk,
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use support::{SupportFile, SupportView};

@@ -1,6 +1,7 @@
 //! `cluster`.
 
 use super::members::{self, CertificateCommand, InitOptions};
+use super::rebuild::{self, RebuildOptions};
 use super::{Shell, seconds, text};
 use crate::api::types::{BalanceView, ChangeSettings};
 use crate::directory::shared::record::{BalanceMode, ClusterSettings};
@@ -27,6 +28,9 @@ pub enum ClusterCommand {
     },
     /// How even the devices are, and what is done about it.
     Balance,
+    /// Make a new directory from what the hosts and their devices know, in the empty etcd that the configuration names:
+    /// for a cluster whose etcd lost its data.
+    RebuildDirectory(RebuildOptions),
 }
 
 /// A setting.
@@ -61,6 +65,7 @@ pub async fn run(shell: &mut Shell<'_>, command: ClusterCommand) -> Result<(), F
             let settings: ClusterSettings = shell.client.patch("/api/v1/cluster/settings", &change).await?;
             shell.show(&settings, settings_text)
         }
+        ClusterCommand::RebuildDirectory(options) => rebuild::run(shell, options).await,
         ClusterCommand::Balance => {
             let balance: BalanceView = shell.client.get("/api/v1/cluster/balance").await?;
             shell.show(&balance, balance_text)

@@ -13,7 +13,7 @@ use crate::control::start::directory_path;
 use crate::control::{now_seconds, random_bits};
 use crate::directory::Directory;
 use crate::directory::shared::record::{Authorities, AuthorityRecord};
-use crate::directory::shared::{ClusterRecord, InEtcd};
+use crate::directory::shared::{ClusterRecord, InEtcd, first_generation};
 use crate::failure::{Code, Failure};
 use crate::lock::{self, Lock};
 use crate::security;
@@ -139,7 +139,12 @@ pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Fa
     let etcd = InEtcd::new(place)?;
     etcd.check_free().await?;
     let authority = first_authority(&own, &name)?;
-    let record = ClusterRecord { id: authority.cluster().to_string(), name, created: now_seconds() };
+    let record = ClusterRecord {
+        id: authority.cluster().to_string(),
+        name,
+        created: now_seconds(),
+        generation: first_generation(),
+    };
     let authorities = Authorities {
         authorities: vec![AuthorityRecord {
             certificate: authority.certificate_pem(),

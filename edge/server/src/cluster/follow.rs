@@ -24,7 +24,7 @@ impl Cluster {
             let changes = match self.directory.watch(revision).await {
                 Ok(changes) => changes,
                 Err(failure) => {
-                    self.set_away(Some(failure.error));
+                    self.set_away(Some(failure));
                     tokio::time::sleep(DIRECTORY_RETRY).await;
                     continue;
                 }
@@ -37,11 +37,11 @@ impl Cluster {
         }
     }
 
-    fn set_away(&self, why: Option<String>) {
+    fn set_away(&self, why: Option<Failure>) {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         match (&why, away.is_some()) {
             (Some(why), false) => {
-                let text = format!("{why}; guests' I/O goes on while no host fails");
+                let text = format!("{}; guests' I/O goes on while no host fails", why.error);
                 self.events.other(Kind::DirectoryAway, "cluster", text);
             }
             (None, true) => self.events.other(Kind::DirectoryBack, "cluster", "the directory answers again"),

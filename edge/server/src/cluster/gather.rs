@@ -128,22 +128,28 @@ impl Cluster {
     }
 }
 
+/// The way to another host's API.
+///
+/// # Errors
+/// When it has none that can be used from here.
+pub(super) fn client_of(host: &ClusterHost, security: Option<&Security>) -> Result<Client, Failure> {
+    let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
+    match (security, api_of(host)) {
+        (Some(security), Some(address)) => Ok(security.client(address.to_owned(), host.record.id)),
+        _ => Client::parse(host.api.first().ok_or_else(silent)?, || Err(silent())),
+    }
+}
+
 async fn ask_host<T: DeserializeOwned>(
     host: &ClusterHost,
     security: Option<&Security>,
     path: &str,
     wait: Duration,
 ) -> Result<T, Failure> {
-    let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
-    let client = match (security, api_of(host)) {
-        (Some(security), Some(address)) => security.client(address.to_owned(), host.record.id),
-        _ => {
-            let address = host.api.first().ok_or_else(silent)?;
-            Client::parse(address, || Err(silent()))?
-        }
-    };
+    let client = client_of(host, security)?;
     let answer = tokio::time::timeout(wait, client.get(path)).await;
-    answer.map_err(|_| silent())?
+    answer
+        .map_err(|_| Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name)))?
 }
 
 /// Bytes of data in each disk's places, as far as hosts told.

@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason, Subject,
-    Surroundings, condition, explain_disk, findings, progress,
+    Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason,
+    Subject, Surroundings, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -109,7 +109,14 @@ impl Cluster {
             links: &keeper.links,
             certificates: &certificates,
         };
-        let found = findings(&keeper.facts, &around);
+        let mut found = findings(&keeper.facts, &around);
+        if let Some((why, remedy)) = self.directory_remedy() {
+            // It answers, and has lost what this host knows: that is to be said, and what to do about it.
+            for finding in found.iter_mut().filter(|one| one.code == Code::DirectoryUnreachable) {
+                finding.cause = format!("{}; {why}", finding.cause);
+                finding.remedy.clone_from(&remedy);
+            }
+        }
         let named = found.into_iter().map(|one| {
             let name = subject_name(&keeper.facts, one.subject);
             (one, name)

@@ -5,7 +5,8 @@
 
 use super::Control;
 use crate::api::types::{
-    AllowedView, AttachedView, HostSummary, LocalView, MemberView, ReplicationView, ResyncView, ResyncsView,
+    AllowedView, AttachedView, CopyView, HostSummary, LocalView, MemberView, RebuildDirectory, RebuildView,
+    ReplicationView, ResyncView, ResyncsView,
 };
 use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
@@ -70,6 +71,22 @@ impl Control {
     pub async fn local(&self) -> Result<LocalView, Failure> {
         let cluster = self.cluster()?;
         Ok(cluster.local(&cluster.state().await?))
+    }
+
+    /// What this host and its devices know of the directory.
+    ///
+    /// # Errors
+    /// When it stands alone, or is to be sealed and its directory answers.
+    pub async fn give_copy(&self, seals: bool) -> Result<CopyView, Failure> {
+        self.cluster()?.give_copy(seals).await
+    }
+
+    /// Makes a new directory for a cluster that lost its own, or says what would come of it.
+    ///
+    /// # Errors
+    /// When it is not lost, hosts are missing, or it cannot be written.
+    pub async fn rebuild_directory(&self, wanted: &RebuildDirectory) -> Result<RebuildView, Failure> {
+        self.cluster()?.rebuild_directory(wanted).await
     }
 
     /// The same for `/metrics`, with the names of the disks that it owns and of the hosts that it knows; nothing on a host

@@ -63,7 +63,9 @@ impl Control {
 
     fn warnings_now(&self) -> Vec<String> {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        warnings.extend(self.cluster.as_ref().and_then(|cluster| cluster.directory_away()));
+        let cluster = self.cluster.iter();
+        warnings
+            .extend(cluster.flat_map(|cluster| [cluster.directory_away(), cluster.copy_trouble()]).flatten());
         warnings
     }
 

@@ -4,8 +4,10 @@
 //! its machine, or in etcd. The interface is what both have: read, compare-and-set of several records at once, and a watch that goes on from a revision. Every change is stable
 //! before its answer. Who gets no answer knows nothing: [`Outcome::Unknown`].
 
+mod copy;
 mod etcd;
 mod presence;
+mod rebuild;
 pub mod record;
 mod remote;
 mod serve;
@@ -13,14 +15,16 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use etcd::{ClusterRecord, InEtcd};
+pub use copy::{Contents, Copied};
+pub use etcd::{ClusterRecord, InEtcd, first_generation};
 pub use presence::{Attendees, Beat, Heard, now_ns};
+pub use rebuild::Ground;
 pub use remote::Remote;
 pub use serve::router;
 pub use store::Store;
 
 use crate::config::DirectoryPlace;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use base::ClusterId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -95,14 +99,37 @@ pub enum Shared {
 }
 
 impl Shared {
-    /// A way to where a configuration says that it is; nothing is connected yet.
+    /// A way to where a configuration says that it is; nothing is connected yet. Of what stands in etcd, `copy` is kept.
     ///
     /// # Errors
     /// When a file that is needed for it cannot be read.
-    pub fn at(place: &DirectoryPlace) -> Result<Shared, Failure> {
+    pub fn at(place: &DirectoryPlace, copy: Option<Arc<Copied>>) -> Result<Shared, Failure> {
         Ok(match place {
             DirectoryPlace::Socket(path) => Shared::Remote(Remote::new(path.clone())),
-            DirectoryPlace::Etcd(options) => Shared::Etcd(Arc::new(InEtcd::new(options)?)),
+            DirectoryPlace::Etcd(options) => {
+                let etcd = InEtcd::new(options)?;
+                Shared::Etcd(Arc::new(match copy {
+                    Some(copy) => etcd.with_copy(copy),
+                    None => etcd,
+                }))
+            }
+        })
+    }
+
+    /// All records of a copy, as if they had just been heard of; only the directory that it is of counts from now on.
+    ///
+    /// # Errors
+    /// When the copy makes no sense.
+    pub fn from_copy(&self, kept: Contents) -> Result<Changes, Failure> {
+        let Shared::Etcd(etcd) = self else {
+            return Err(Failure::new(Code::Failed, "copies are kept of directories in etcd alone"));
+        };
+        Ok(Changes {
+            cluster: etcd.bind_to_copy(&kept)?,
+            revision: kept.revision,
+            is_complete: true,
+            entries: kept.entries,
+            gone: Vec::new(),
         })
     }
 

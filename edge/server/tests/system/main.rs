@@ -22,6 +22,7 @@ mod members;
 mod monitoring;
 mod nbd;
 mod operate;
+mod rebuild;
 mod repair;
 mod shards;
 mod stand_in;

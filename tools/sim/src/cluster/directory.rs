@@ -10,10 +10,20 @@ use std::collections::BTreeMap;
 /// The incarnation of transactions that take effect late: nobody waits for their answers any more.
 const NOBODY: u64 = u64::MAX;
 
+/// Versions of a directory that was made anew have its generation above these bits: none of the former one is among them, as
+/// none is of use where the record of the cluster is another.
+pub(crate) const GENERATION_BITS: u32 = 40;
+
 /// All records.
 #[derive(Debug, Default)]
 pub struct Directory {
     records: BTreeMap<DiskId, (u64, Roster)>,
+    /// All that records ever were.
+    history: BTreeMap<(DiskId, u64), Roster>,
+    /// How often it was made anew.
+    pub generation: u64,
+    /// Whether its records are lost: it answers nobody until it is made anew.
+    pub is_lost: bool,
     /// Until when it answers nobody.
     pub away_until: u64,
     /// Transactions that took effect.
@@ -23,7 +33,29 @@ pub struct Directory {
 impl Directory {
     /// Puts a record in place, as the creation of a disk does.
     pub fn preset(&mut self, disk: DiskId, roster: Roster) {
+        self.history.insert((disk, 1), roster.clone());
         self.records.insert(disk, (1, roster));
+    }
+
+    /// It was lost, and these are its records now.
+    pub fn make_anew(&mut self, records: BTreeMap<DiskId, Roster>) {
+        self.generation += 1;
+        self.is_lost = false;
+        let version = (self.generation << GENERATION_BITS) + 1;
+        for (disk, roster) in records {
+            self.history.insert((disk, version), roster.clone());
+            self.records.insert(disk, (version, roster));
+        }
+    }
+
+    /// A record as it was in a version.
+    pub fn was(&self, disk: DiskId, version: u64) -> Option<Roster> {
+        self.history.get(&(disk, version)).cloned()
+    }
+
+    /// Until when it answers nobody.
+    pub fn is_away_until(&self) -> u64 {
+        if self.is_lost { u64::MAX } else { self.away_until }
     }
 
     /// Carries a compare-and-set out.
@@ -33,6 +65,7 @@ impl Directory {
             return Committed::Conflict { version: *version, roster: current.clone() };
         }
         *version += 1;
+        self.history.insert((disk, *version), roster.clone());
         *current = roster;
         self.commits += 1;
         Committed::Done { version: *version }
@@ -51,8 +84,10 @@ impl Directory {
 
 impl World {
     /// Until when the directory hears nothing of a host.
-    fn unheard_until(&self, host: usize) -> u64 {
-        self.directory.away_until.max(self.hosts[host].cut_off_until)
+    pub(crate) fn unheard_until(&self, host: usize) -> u64 {
+        let is_former = self.hosts[host].copy.generation != self.directory.generation;
+        let until = if is_former { u64::MAX } else { self.directory.is_away_until() };
+        until.max(self.hosts[host].cut_off_until)
     }
 
     pub(crate) fn fetch_arrives(&mut self, host: usize, incarnation: u64, disk: DiskId) {
@@ -73,7 +108,7 @@ impl World {
         roster: Roster,
     ) {
         let is_late = incarnation == NOBODY;
-        let until = if is_late { self.directory.away_until } else { self.unheard_until(host) };
+        let until = if is_late { self.directory.is_away_until() } else { self.unheard_until(host) };
         if until > self.now {
             // The request is lost, or carried out late: its sender is told after a while that nobody knows.
             if self.random.chance(1, 2) {

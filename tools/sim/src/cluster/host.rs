@@ -1,6 +1,7 @@
 //! A virtual host: a node, its devices, its clock, and whether its process runs.
 
 use super::plan::{MS, Plan};
+use super::rebuilding::HostCopy;
 use crate::device::Device;
 use crate::formatting::format_devices;
 use base::units::MIB;
@@ -35,6 +36,8 @@ pub struct Host {
     pub slow_until: u64,
     /// Whether its devices lost a bit, or failed.
     pub is_damaged: bool,
+    /// What it keeps of the directory.
+    pub copy: HostCopy,
     /// The alarm that is set, so that one that is out of date is passed over.
     pub alarm: u64,
 }
@@ -64,6 +67,7 @@ impl Host {
             cut_off_until: 0,
             slow_until: 0,
             is_damaged: false,
+            copy: HostCopy::default(),
             alarm: u64::MAX,
         }
     }

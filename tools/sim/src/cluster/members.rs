@@ -218,7 +218,7 @@ impl World {
             }
             MemberEvent::Tend { host, incarnation } if self.is_current(host, incarnation) => self.tend(host),
             MemberEvent::Listed { host, incarnation, listed } => {
-                let until = self.directory.away_until.max(self.hosts[host].cut_off_until);
+                let until = self.unheard_until(host);
                 if until > self.now {
                     return self.at(until, Event::Member(MemberEvent::Listed { host, incarnation, listed }));
                 }
@@ -227,6 +227,13 @@ impl World {
                 self.later(delay, Event::Member(MemberEvent::Delete { host, incarnation, components }));
             }
             MemberEvent::Delete { host, incarnation, components } if self.is_current(host, incarnation) => {
+                // They are in no record that was read since: so its copy has these.
+                for disk in self.directory.disks() {
+                    let (version, roster) = self.directory.get(disk).expect("just listed");
+                    if self.directory.is_lost || !self.copy_takes(host, disk, version, &roster) {
+                        return;
+                    }
+                }
                 components.into_iter().for_each(|component| self.delete(host, component));
             }
             MemberEvent::Tend { .. } | MemberEvent::Delete { .. } => {} // That process is gone.
@@ -238,8 +245,8 @@ impl World {
     }
 
     fn change_arrives(&mut self, disk: DiskId, expected: u64, roster: Roster, make: Option<ComponentId>) {
-        if self.directory.away_until > self.now {
-            let until = self.directory.away_until;
+        let until = self.directory.is_away_until();
+        if until > self.now {
             if self.random.chance(1, 2) {
                 self.at(until, Event::Member(MemberEvent::Change { disk, expected, roster, make }));
             }
@@ -359,7 +366,7 @@ impl World {
     }
 
     /// What a node says that it holds.
-    fn listed(&self, host: usize) -> Listed {
+    pub(crate) fn listed(&self, host: usize) -> Listed {
         let Some(node) = &self.hosts[host].node else { return Listed::new() };
         let components = node.groups().flat_map(|(_, group)| group.components());
         components.map(|(_, one)| (one.record.id, (one.record.disk, one.record.promised))).collect()

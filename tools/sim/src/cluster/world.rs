@@ -6,6 +6,7 @@ use super::host::{Host, disk_spec};
 use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
+use super::rebuilding::{RebuildEvent, Rebuilding};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
 use super::watchers::{LastWord, Watchers};
@@ -59,6 +60,8 @@ pub struct Summary {
     pub came: u64,
     /// Components that they name no more.
     pub went: u64,
+    /// Directories that were lost and made anew.
+    pub rebuilt: u64,
     /// Components that stood in for others.
     pub stood_in: u64,
     /// Places that were put together from a component and its stand-in.
@@ -189,6 +192,7 @@ pub(crate) enum Event {
     Member(MemberEvent),
     Scene(SceneEvent),
     StandIn(StandInEvent),
+    Rebuild(RebuildEvent),
     Word(LastWord),
     Fault,
     Restart {
@@ -259,6 +263,8 @@ pub struct World {
     pub(crate) stand_ins: StandIns,
     /// Who says that a process has ended.
     pub(crate) watchers: Watchers,
+    /// What a directory that is lost is rebuilt from.
+    pub(crate) rebuilding: Rebuilding,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -325,6 +331,7 @@ impl World {
             members: Members::default(),
             stand_ins: StandIns::default(),
             watchers: Watchers::default(),
+            rebuilding: Rebuilding::default(),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -351,6 +358,7 @@ impl World {
         }
         self.later(50 * MS, Event::Fault);
         self.begin_stand_ins();
+        self.begin_rebuilding();
         let until = self.now + self.plan.faulty_ns;
         self.run_until(until)?;
         self.summary.longest_ns = self.guests.iter().map(|guest| guest.longest_ns).max().unwrap_or(0);
@@ -441,6 +449,7 @@ impl World {
             | Event::Fetch { .. }
             | Event::Scene(_)
             | Event::StandIn(_)
+            | Event::Rebuild(_)
             | Event::Fault
             | Event::Start { .. }
             | Event::Restart { .. } => None,
@@ -493,12 +502,14 @@ impl World {
             }
             Event::Committed { host, incarnation, disk, number, committed } => {
                 if self.hosts[host].incarnation == incarnation {
+                    let committed = self.copy_takes_outcome(host, disk, committed);
                     self.with_node(host, |node, now, out| node.committed(now, disk, number, committed, out));
                 }
             }
             Event::Fetch { host, incarnation, disk } => self.fetch_arrives(host, incarnation, disk),
             Event::Recorded { host, incarnation, disk, record, .. } => {
-                if self.hosts[host].incarnation == incarnation {
+                let is_current = self.hosts[host].incarnation == incarnation;
+                if is_current && self.copy_takes_record(host, disk, record.as_ref()) {
                     self.with_node(host, |node, now, out| node.recorded(now, disk, record, out));
                 }
             }
@@ -506,6 +517,7 @@ impl World {
             Event::Member(event) => self.member_event(event),
             Event::Scene(event) => self.scene_event(event),
             Event::StandIn(event) => self.stand_in_event(event),
+            Event::Rebuild(event) => self.rebuild_event(event),
             Event::Fault => self.fault_turn(),
             Event::Word(word) => self.word_arrives(word),
             Event::Restart { host } => self.restart_guests(host),
@@ -690,8 +702,7 @@ impl World {
         }
         self.say(|| format!("host {host} starts"));
         let peers: Vec<NodeId> = self.hosts.iter().map(|host| host.id).collect();
-        let record = |spec: &DiskSpec| self.directory.get(spec.id).expect("every disk has a record");
-        let disks: Vec<_> = self.disks.iter().map(|spec| (spec.clone(), record(spec))).collect();
+        let disks = self.records_for_start(host);
         let (now, mutant, local) = (self.now, self.mutant, self.prefers_local);
         let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
         out.into_iter().for_each(|output| self.perform(host, output));
@@ -703,6 +714,20 @@ impl World {
             }
         }
         self.with_node(host, |_, _, _| {});
+    }
+
+    /// The records that a host finds when it starts: those of the directory, or of its copy where they are lost.
+    fn records_for_start(&mut self, host: usize) -> Vec<(DiskSpec, (u64, Roster))> {
+        let ids = self.disks.iter().map(|spec| spec.id);
+        if !self.directory.is_lost {
+            let record = |id| (id, self.directory.get(id).expect("every disk has a record"));
+            let records: Vec<_> = ids.map(record).collect();
+            self.hosts[host].copy.restart(self.directory.generation, &records);
+        }
+        let (copy, directory) = (&self.hosts[host].copy, &self.directory);
+        let record = |id| if directory.is_lost { copy.get(id) } else { directory.get(id) };
+        let record = |spec: &DiskSpec| (spec.clone(), record(spec.id).expect("every disk has a record"));
+        self.disks.iter().map(record).collect()
     }
 
     /// The process of a host ends, as by `kill -9`, or with the power.
@@ -718,6 +743,8 @@ impl World {
         self.hosts[host].alarm = u64::MAX;
         self.hosts[host].incarnation += 1; // What is under way is for nobody.
         self.hosts[host].paused_until = 0;
+        let now = self.now;
+        self.hosts[host].copy.crash(now);
         let mut random = self.random.fork();
         self.hosts[host].devices.iter_mut().for_each(|device| device.crash(&mut random));
         for (from, session) in self.network.of(id) {

@@ -4,19 +4,25 @@
 //! cluster's own records: an etcd that was wiped looks like one in which every disk was deleted.
 
 use super::record::{AUTHORITIES, Authorities, CLUSTER};
-use super::{Attendees, Beat, Change, Changes, Entry, Heard, Outcome};
+use super::{Attendees, Beat, Change, Changes, Contents, Copied, Entry, Heard, Outcome};
+use crate::control::blocking;
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
 use base::ClusterId;
 use etcd::{Committed, Error, Etcd, News, Options, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What to do when etcd lacks what it had.
-const DATA_BACK: &str = "bring back the data that etcd had, or a member that has it: a snapshot from before the last change may call \
-                         copies current that are not; nothing is changed, and disks are served as they are, until then";
+const DATA_BACK: &str = "start a member of etcd that has the data still; if there is none, `drystone cluster rebuild-directory` makes \
+                         a new directory in an empty etcd, from what the hosts know; until then nothing is changed, and disks \
+                         are served as they are (a snapshot of etcd is no way out: it may call copies current that are not)";
+/// What to do when the directory was made anew.
+const TAKE_UP: &str =
+    "restart this host's service, so that it takes the new directory up; the hosts one after another";
 /// How late the common clock may be, as a host counts it (`edge/etcd/src/clock.rs`): the pause between two heartbeats, and what
 /// it may be longer.
 const CLOCK_LATE_MAX_NS: i64 = 1_500_000_000;
@@ -33,15 +39,38 @@ pub struct ClusterRecord {
     pub name: String,
     /// Seconds since 1970.
     pub created: u64,
+    /// One, and one more each time that the directory was lost and made anew.
+    #[serde(default = "first_generation", skip_serializing_if = "is_first_generation")]
+    pub generation: u64,
+}
+
+/// The generation of a directory that was never lost.
+pub const fn first_generation() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_first_generation(generation: &u64) -> bool {
+    *generation == first_generation()
+}
+
+/// The cluster that a directory is bound to.
+#[derive(Debug, Clone)]
+struct Bound {
+    record: ClusterRecord,
+    /// The record, byte by byte.
+    bytes: Vec<u8>,
 }
 
 /// The records of one cluster in etcd.
 pub struct InEtcd {
-    etcd: Etcd,
+    pub(super) etcd: Etcd,
     /// The endpoints and the prefix, for people.
-    place: String,
+    pub(super) place: String,
     /// The cluster, once it is known.
-    cluster: Mutex<Option<ClusterRecord>>,
+    cluster: Mutex<Option<Bound>>,
+    /// What this host keeps of it; nothing for who only looks.
+    copy: Option<Arc<Copied>>,
 }
 
 impl InEtcd {
@@ -54,7 +83,43 @@ impl InEtcd {
         let etcd = Etcd::new(options.clone()).map_err(|error| {
             Failure::refused(error.to_string()).hint("correct [cluster.etcd] in the configuration")
         })?;
-        Ok(InEtcd { etcd, place, cluster: Mutex::default() })
+        Ok(InEtcd { etcd, place, cluster: Mutex::default(), copy: None })
+    }
+
+    /// The same for a host that keeps a copy: nobody learns of a record before the copy has it.
+    pub fn with_copy(self, copy: Arc<Copied>) -> InEtcd {
+        InEtcd { copy: Some(copy), ..self }
+    }
+
+    /// From now on only the directory that a copy is of counts, at no earlier revision than the copy's.
+    ///
+    /// # Errors
+    /// When the copy's record of the cluster makes no sense.
+    pub fn bind_to_copy(&self, kept: &Contents) -> Result<String, Failure> {
+        let record = Record { key: CLUSTER.to_owned(), version: 1, value: kept.bond.clone() };
+        let read = self.read_cluster(&record)?;
+        let id = read.id.clone();
+        self.etcd.was_seen_at(kept.revision);
+        self.bind_to(record, read);
+        Ok(id)
+    }
+
+    fn bind_to(&self, record: Record, read: ClusterRecord) {
+        self.etcd.bind(&record);
+        let bound = Bound { record: read, bytes: record.value };
+        *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(bound);
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Single records that were read or written, for the copy.
+    fn note(&self, entries: &[Entry]) -> Result<(), Failure> {
+        match (&self.copy, self.bound()) {
+            (Some(copy), Some(bound)) if !entries.is_empty() => blocking(|| copy.note(&bound.bytes, entries)),
+            (Some(_) | None, _) => Ok(()),
+        }
     }
 
     /// Whether a cluster can be made there.
@@ -111,7 +176,7 @@ impl InEtcd {
     }
 
     /// The record of the cluster as it is now.
-    async fn found(&self) -> Result<Option<ClusterRecord>, Failure> {
+    pub(super) async fn found(&self) -> Result<Option<ClusterRecord>, Failure> {
         let record = self.etcd.get(CLUSTER).await.map_err(|error| self.away(&error))?;
         record.as_ref().map(|record| self.read_cluster(record)).transpose()
     }
@@ -126,7 +191,7 @@ impl InEtcd {
         Ok(read)
     }
 
-    fn away(&self, error: &Error) -> Failure {
+    pub(super) fn away(&self, error: &Error) -> Failure {
         match error {
             Error::Silent(_) => {
                 Failure::new(Code::Unreachable, format!("the directory does not answer: {error}")).hint(
@@ -134,9 +199,8 @@ impl InEtcd {
                 )
             }
             Error::Foreign(_) => {
-                let ours = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-                let ours =
-                    ours.as_ref().map_or_else(String::new, |ours| format!(" `{}` ({})", ours.name, ours.id));
+                let ours = self.bound().map(|ours| format!(" `{}` ({})", ours.record.name, ours.record.id));
+                let ours = ours.unwrap_or_default();
                 Failure::refused(format!(
                     "{} does not hold the records of this cluster{ours} any more",
                     self.place
@@ -154,12 +218,14 @@ impl InEtcd {
     pub(super) async fn get(&self, key: &str) -> Result<Option<Entry>, Failure> {
         let found = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.get(key)).await;
         let found = found.unwrap_or_else(|_| Err(silent())).map_err(|error| self.away(&error))?;
-        Ok(found.map(entry))
+        let found = found.map(entry);
+        self.note(found.as_slice())?;
+        Ok(found)
     }
 
     /// See [`super::Shared::commit`].
-    pub(super) async fn commit(&self, changes: &[Change]) -> Outcome {
-        let changes = changes.iter().map(|change| etcd::Change {
+    pub(super) async fn commit(&self, wanted: &[Change]) -> Outcome {
+        let changes = wanted.iter().map(|change| etcd::Change {
             key: change.key.clone(),
             expected: change.expected,
             value: change.value.as_ref().map(|value| value.to_string().into_bytes()),
@@ -167,9 +233,18 @@ impl InEtcd {
         let changes: Vec<etcd::Change> = changes.collect();
         let ended = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.commit(&changes)).await;
         match ended.unwrap_or_else(|_| Err(silent())) {
-            Ok(Committed::Done { version }) => Outcome::Done { version },
+            Ok(Committed::Done { version }) => {
+                let set = |change: &Change| {
+                    let value = change.value.clone()?;
+                    Some(Entry { key: change.key.clone(), version, value })
+                };
+                // That a record is gone comes by the watch: until then nothing but its removal hangs on it.
+                let set: Vec<Entry> = wanted.iter().filter_map(set).collect();
+                self.note(&set).map_or(Outcome::Unknown, |()| Outcome::Done { version })
+            }
             Ok(Committed::Conflict { current }) => {
-                Outcome::Conflict { current: current.into_iter().map(entry).collect() }
+                let current: Vec<Entry> = current.into_iter().map(entry).collect();
+                self.note(&current).map_or(Outcome::Unknown, |()| Outcome::Conflict { current })
             }
             // Whoever asked reads the record again, and then knows.
             Err(error) => {
@@ -181,37 +256,84 @@ impl InEtcd {
 
     /// See [`super::Shared::watch`].
     pub(super) async fn watch(&self, revision: Option<u64>) -> Result<Changes, Failure> {
-        let news = self.etcd.watch(revision, WATCH_WAIT).await.map_err(|error| self.away(&error))?;
-        let cluster = match news.is_complete {
-            true => self.bind(&news)?,
-            false => self.known()?,
+        let wants_all = self.copy.as_ref().is_some_and(|copy| copy.wants_all());
+        let revision = revision.filter(|_| !wants_all);
+        let news = match self.etcd.watch(revision, WATCH_WAIT).await {
+            Ok(news) => news,
+            Err(error @ Error::Foreign(_)) => {
+                return Err(self.made_anew().await.unwrap_or_else(|| self.away(&error)));
+            }
+            Err(error) => return Err(self.away(&error)),
         };
-        Ok(Changes {
-            cluster,
+        if news.is_complete {
+            self.bind(&news)?;
+        }
+        let bound = self.bound();
+        let bound = bound
+            .ok_or_else(|| Failure::new(Code::Failed, "the directory was watched before it was read"))?;
+        let changes = Changes {
+            cluster: bound.record.id,
             revision: news.revision,
             is_complete: news.is_complete,
             entries: news.records.into_iter().map(entry).collect(),
             gone: news.gone,
+        };
+        if let Some(copy) = &self.copy {
+            blocking(|| copy.take((&bound.bytes, bound.record.generation), &changes))?;
+        }
+        Ok(changes)
+    }
+
+    /// What to say if the cluster has a new directory there.
+    async fn made_anew(&self) -> Option<Failure> {
+        let ours = self.bound()?.record;
+        let found = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.peek(CLUSTER)).await.ok()?.ok()??;
+        let found = self.read_cluster(&found).ok()?;
+        (found.id == ours.id && found.generation > ours.generation).then(|| {
+            Failure::refused(format!(
+                "the directory was made anew (generation {}; this host knows generation {})",
+                found.generation, ours.generation
+            ))
+            .hint(TAKE_UP)
         })
     }
 
     /// The cluster that all records say they are of; from now on no others count.
-    fn bind(&self, news: &News) -> Result<String, Failure> {
+    fn bind(&self, news: &News) -> Result<(), Failure> {
         let Some(record) = news.records.iter().find(|record| record.key == CLUSTER) else {
             return Err(Failure::refused(format!("{} holds no cluster", self.place))
                 .hint("make one with `drystone cluster init --config FILE`, or correct [cluster.etcd]"));
         };
         let read = self.read_cluster(record)?;
-        let id = read.id.clone();
-        self.etcd.bind(record);
-        *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
-        Ok(id)
+        if let Some(copy) = &self.copy {
+            self.check_later(copy, &read, news.revision)?;
+        }
+        self.bind_to(record.clone(), read);
+        Ok(())
     }
 
-    fn known(&self) -> Result<String, Failure> {
-        let cluster = self.cluster.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = cluster.as_ref().map(|cluster| cluster.id.clone());
-        id.ok_or_else(|| Failure::new(Code::Failed, "the directory was watched before it was read"))
+    /// Refuses a directory that has lost what this host's copy has, and keeps a copy of another cluster from being replaced.
+    fn check_later(&self, copy: &Copied, found: &ClusterRecord, revision: u64) -> Result<(), Failure> {
+        let Some((generation, kept)) = copy.is_at() else { return Ok(()) };
+        let bond = copy.bond();
+        let ours = bond.and_then(|bond| serde_json::from_slice::<ClusterRecord>(&bond).ok());
+        if let Some(ours) = ours.filter(|ours| ours.id != found.id) {
+            return Err(Failure::refused(format!(
+                "{} holds cluster {}, and this host belongs to cluster {}",
+                self.place, found.id, ours.id
+            ))
+            .hint("correct [cluster] directory, or give the host a data_dir and devices of its own"));
+        }
+        match found.generation.cmp(&generation) {
+            Ordering::Greater => Ok(()),
+            Ordering::Equal if revision >= kept => Ok(()),
+            Ordering::Equal => Err(self.away(&Error::Older { seen: kept, found: revision })),
+            Ordering::Less => Err(Failure::refused(format!(
+                "{} holds generation {} of this cluster's directory, and this host has seen generation {generation}",
+                self.place, found.generation
+            ))
+            .hint(DATA_BACK)),
+        }
     }
 
     /// See [`super::Shared::beat`].

@@ -16,7 +16,7 @@ mod tests;
 
 pub use attached::Attached;
 pub use believed::{
-    AUTHORITIES, Authorities, AuthorityRecord, Believed, Revocation, TOKENS, read, revoked_key, set,
+    AUTHORITIES, Authorities, AuthorityRecord, Believed, REVOKED, Revocation, TOKENS, read, revoked_key, set,
     token_key,
 };
 pub use disk::{ClusterDisk, engine_record};

@@ -27,7 +27,7 @@ struct Places {
 }
 
 fn record() -> ClusterRecord {
-    ClusterRecord { id: ClusterId(7).to_string(), name: "test".to_owned(), created: 1 }
+    ClusterRecord { id: ClusterId(7).to_string(), name: "test".to_owned(), created: 1, generation: 1 }
 }
 
 async fn places() -> Places {
@@ -39,10 +39,10 @@ async fn places() -> Places {
     tokio::spawn(async move { axum::serve(listener, served).await });
     let etcd = Members::start(1).await;
     let place = DirectoryPlace::Etcd(etcd.options("/d/"));
-    let Ok(Shared::Etcd(in_etcd)) = Shared::at(&place) else { panic!("it is in etcd") };
+    let Ok(Shared::Etcd(in_etcd)) = Shared::at(&place, None) else { panic!("it is in etcd") };
     in_etcd.make(&record(), &Authorities::default()).await.expect("made");
     let in_etcd = Shared::Etcd(in_etcd);
-    let socket = Shared::at(&DirectoryPlace::Socket(socket)).expect("a way");
+    let socket = Shared::at(&DirectoryPlace::Socket(socket), None).expect("a way");
     Places { folder, etcd, all: vec![("embedded", embedded), ("socket", socket), ("etcd", in_etcd)] }
 }
 
@@ -201,7 +201,7 @@ async fn an_etcd_without_the_cluster_is_no_empty_directory() {
     assert_eq!(shared.commit(vec![set("disks/2", 0, 1)]).await, Outcome::Unknown);
     // Another cluster's records there are none of ours either.
     let place = DirectoryPlace::Etcd(places.etcd.options("/d/"));
-    let Ok(Shared::Etcd(other)) = Shared::at(&place) else { panic!("it is in etcd") };
+    let Ok(Shared::Etcd(other)) = Shared::at(&place, None) else { panic!("it is in etcd") };
     let early = Shared::Etcd(Arc::clone(&other)).watch(None).await.expect_err("no cluster");
     assert!(early.hint.as_deref().unwrap_or_default().contains("drystone cluster init"), "{early}");
     let theirs = ClusterRecord { id: ClusterId(8).to_string(), ..record() };

@@ -1,0 +1,195 @@
+//! A directory that was lost, from what the hosts kept of it and what their components promised (docs/design/0016).
+//!
+//! Relies on two rules of the hosts: a copy is complete up to its revision, and a host acts on a record only when its copy has
+//! it on stable storage. Must never give a record as proven where a component shows that a later one was acted on.
+
+use crate::disk::{DiskRecord, DiskState};
+use crate::orphans::Listed;
+use base::{ComponentId, DiskId, HostId};
+use replication::Standing;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a host kept of the directory: by key, each record with its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept<R> {
+    /// Which directory of the cluster it is of.
+    pub generation: u64,
+    /// No change up to this revision is missing. Single records may be newer.
+    pub revision: u64,
+    /// The records.
+    pub records: BTreeMap<String, (u64, R)>,
+}
+
+impl<R> Kept<R> {
+    /// What two hosts kept, as if one had: the newest version of each record; one that the other lacks though it is
+    /// complete to that version was removed. Of different generations only the later counts.
+    pub fn merged(self, other: Kept<R>) -> Kept<R> {
+        if self.generation != other.generation {
+            return if self.generation > other.generation { self } else { other };
+        }
+        let (revisions, generation) = ((self.revision, other.revision), self.generation);
+        let mut others = other.records;
+        let mut records = BTreeMap::new();
+        for (key, own) in self.records {
+            let newest = match others.remove(&key) {
+                Some(theirs) if theirs.0 > own.0 => Some(theirs),
+                Some(_) => Some(own),
+                None => (own.0 > revisions.1).then_some(own),
+            };
+            records.extend(newest.map(|newest| (key, newest)));
+        }
+        records.extend(others.into_iter().filter(|(_, (version, _))| *version > revisions.0));
+        Kept { generation, revision: revisions.0.max(revisions.1), records }
+    }
+}
+
+/// What is known beside the records.
+#[derive(Debug, Clone, Default)]
+pub struct Testimony {
+    /// The components of each host that answered.
+    pub components: BTreeMap<HostId, BTreeMap<ComponentId, Listed>>,
+    /// Hosts whose copy of the records is missing, whether they answered or not.
+    pub without: BTreeSet<HostId>,
+    /// Disks that are taken though nobody can prove that their record is the last.
+    pub accepted: BTreeSet<DiskId>,
+}
+
+/// Why nobody knows whether a disk's record is the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unproven {
+    /// The component that promised a later epoch.
+    pub component: ComponentId,
+    /// Where it stands.
+    pub host: HostId,
+    /// The epoch that it promised.
+    pub promised: u32,
+    /// The epoch that the record knows.
+    pub known: u32,
+}
+
+/// What becomes of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// Its record for the new directory; its version means nothing.
+    pub record: DiskRecord,
+    /// Why it is not proven to be the last; such a record is for the new directory only if it was accepted.
+    pub unproven: Option<Unproven>,
+    /// Whether it was accepted in spite of that.
+    pub is_accepted: bool,
+    /// Hosts without a copy that owned it or held an active component: changes of theirs may be missing.
+    pub at_risk: Vec<HostId>,
+    /// Components that counted, and are absent now because their host did not answer.
+    pub made_absent: Vec<ComponentId>,
+    /// Places that no host that answered has an active component of.
+    pub places_missing: Vec<usize>,
+    /// The name that it had, if another disk has it.
+    pub renamed_from: Option<String>,
+}
+
+impl Restored {
+    /// Whether the new directory gets the record.
+    pub fn is_taken(&self) -> bool {
+        self.unproven.is_none() || self.is_accepted
+    }
+}
+
+/// What becomes of all disks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Disks that have a record.
+    pub disks: BTreeMap<DiskId, Restored>,
+    /// Disks of which components stand on hosts and no record does, with those hosts.
+    pub unknown: BTreeMap<DiskId, BTreeSet<HostId>>,
+}
+
+/// Decides what becomes of the disks whose newest records are `disks`.
+pub fn rebuild(disks: impl IntoIterator<Item = DiskRecord>, testimony: &Testimony) -> Rebuilt {
+    let promises = Promises::of(testimony);
+    let mut rebuilt = Rebuilt::default();
+    for record in disks {
+        rebuilt.disks.insert(record.id, restored(record, testimony, &promises));
+    }
+    give_names(&mut rebuilt.disks);
+    for (host, components) in &testimony.components {
+        for listed in components.values().filter(|listed| !rebuilt.disks.contains_key(&listed.disk)) {
+            rebuilt.unknown.entry(listed.disk).or_default().insert(*host);
+        }
+    }
+    rebuilt
+}
+
+/// Of each disk the component that promised most, whether its record names it or not.
+struct Promises(BTreeMap<DiskId, (u32, ComponentId, HostId)>);
+
+impl Promises {
+    fn of(testimony: &Testimony) -> Promises {
+        let mut greatest = BTreeMap::new();
+        for (host, components) in &testimony.components {
+            for (id, listed) in components {
+                let one = (listed.promised, *id, *host);
+                let known = greatest.entry(listed.disk).or_insert(one);
+                *known = one.max(*known);
+            }
+        }
+        Promises(greatest)
+    }
+}
+
+fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) -> Restored {
+    let known = record.roster.epoch;
+    let promise = promises.0.get(&record.id).filter(|(promised, ..)| *promised > known);
+    let unproven = promise.map(|&(promised, component, host)| Unproven { component, host, promised, known });
+    let is_accepted = unproven.is_some() && testimony.accepted.contains(&record.id);
+    if let (Some(unproven), true) = (unproven, is_accepted) {
+        // The next owner counts on from here, so that every component promises its epoch.
+        (record.roster.epoch, record.roster.owner) = (unproven.promised, None);
+    }
+    let owner = record.roster.owner.map(|owner| owner.node.host);
+    let active = record.roster.members.iter().filter(|one| one.standing == Standing::Active);
+    let concerned: BTreeSet<HostId> = active.map(|one| one.node.host).chain(owner).collect();
+    let at_risk = concerned.intersection(&testimony.without).copied().collect();
+    let (made_absent, places_missing) = without_silent(&mut record, testimony);
+    Restored { record, unproven, is_accepted, at_risk, made_absent, places_missing, renamed_from: None }
+}
+
+/// Components on hosts that did not answer count no more where others of their place do.
+fn without_silent(record: &mut DiskRecord, testimony: &Testimony) -> (Vec<ComponentId>, Vec<usize>) {
+    let answers = |host: &HostId| testimony.components.contains_key(host);
+    let (mut made_absent, mut missing) = (Vec::new(), Vec::new());
+    // A disk that is being made has nothing to lose, one that goes is not served.
+    if record.state != DiskState::Active {
+        return (made_absent, missing);
+    }
+    for place in 0..record.layout.place_count() {
+        let is_here = |one: &&mut replication::Member| usize::from(one.place) == place;
+        let active: Vec<_> = record.roster.members.iter_mut().filter(is_here).collect();
+        let mut active: Vec<_> = active.into_iter().filter(|one| one.standing == Standing::Active).collect();
+        if !active.iter().any(|one| answers(&one.node.host)) {
+            missing.push(place);
+            continue;
+        }
+        for member in active.iter_mut().filter(|one| !answers(&one.node.host)) {
+            member.standing = Standing::Absent;
+            made_absent.push(member.component);
+        }
+    }
+    (made_absent, missing)
+}
+
+/// Two disks may have one name where a copy was ahead of itself with one of them: the record that changed last keeps it.
+fn give_names(disks: &mut BTreeMap<DiskId, Restored>) {
+    let mut order: Vec<(u64, DiskId)> =
+        disks.values().filter(|one| one.is_taken()).map(|one| (one.record.version, one.record.id)).collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    let mut taken = BTreeSet::new();
+    for (_, id) in order {
+        let Some(disk) = disks.get_mut(&id) else { continue };
+        if !taken.insert(disk.record.name.clone()) {
+            let name = format!("recovered-{id}");
+            disk.renamed_from = Some(std::mem::replace(&mut disk.record.name, name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

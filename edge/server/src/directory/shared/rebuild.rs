@@ -1,0 +1,156 @@
+//! A new directory for a cluster that lost its own, written as a whole: without the record `cluster` it is none.
+//!
+//! Relies on the crate `etcd` for all that etcd needs. Must never change anything where there is a cluster.
+
+use super::etcd::{ClusterRecord, InEtcd};
+use super::record::CLUSTER;
+use super::{Change, Entry};
+use crate::failure::{Code, Failure};
+use etcd::Committed;
+use serde::Serialize;
+
+/// The record that is there while a directory is being rebuilt. Each step sets it from the version that the step before gave it.
+const REBUILDING: &str = "rebuilding";
+/// Records of one step; with the record of the step itself fewer than one transaction takes.
+const STEP_RECORDS: usize = etcd::CHANGES_MAX - 2;
+/// Bytes of one step, beyond its first record: a request to etcd is refused above 1.5 MiB.
+const STEP_BYTES: usize = 512 << 10;
+
+/// Who rebuilds.
+#[derive(Debug, Clone, Serialize)]
+struct Rebuilding<'a> {
+    generation: u64,
+    host: &'a str,
+}
+
+/// What stands where a directory is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// Nothing.
+    Free,
+    /// What an interrupted rebuild left.
+    Leftovers(usize),
+}
+
+impl InEtcd {
+    /// What stands where the new directory is to be.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] when a cluster does, or records of which nobody knows whose they are.
+    pub async fn ground(&self) -> Result<Ground, Failure> {
+        if let Some(found) = self.found().await? {
+            return Err(Failure::new(
+                Code::Conflict,
+                format!(
+                    "{} holds the cluster `{}` ({}), generation {}",
+                    self.place, found.name, found.id, found.generation
+                ),
+            )
+            .hint("if it is this cluster's new directory: restart the hosts' services, one after another; if it is what a snapshot brought back and hosts refuse it: delete these keys with etcdctl, then rebuild"));
+        }
+        let left = self.etcd.list().await.map_err(|error| self.away(&error))?;
+        match left.records.first() {
+            None => Ok(Ground::Free),
+            Some(_) if left.records.iter().any(|record| record.key == REBUILDING) => {
+                Ok(Ground::Leftovers(left.records.len()))
+            }
+            Some(first) => Err(Failure::new(
+                Code::Conflict,
+                format!("{} holds records, `{}` for one, and no cluster", self.place, first.key),
+            )
+            .hint("nobody knows whose they are: if they are of no use, delete them with etcdctl")),
+        }
+    }
+
+    /// Makes the directory of these records. What an interrupted attempt left goes first.
+    ///
+    /// # Errors
+    /// When somebody else makes one, or etcd does not answer: then it is to be tried again.
+    pub async fn rebuild(
+        &self,
+        record: &ClusterRecord,
+        host: &str,
+        entries: Vec<Entry>,
+    ) -> Result<(), Failure> {
+        let step = Rebuilding { generation: record.generation, host };
+        let step = serde_json::to_value(&step).map_err(|error| Failure::failed("write a record", error))?;
+        let left = self.etcd.list().await.map_err(|error| self.away(&error))?;
+        let of_step = left.records.iter().find(|record| record.key == REBUILDING);
+        let mut steps = Steps { etcd: self, step, version: of_step.map_or(0, |found| found.version) };
+        let leftovers = left.records.iter().filter(|record| record.key != REBUILDING);
+        let leftovers =
+            leftovers.map(|one| Change { key: one.key.clone(), expected: one.version, value: None });
+        steps.all(leftovers.collect()).await?;
+        let set = |entry: Entry| Change { key: entry.key, expected: 0, value: Some(entry.value) };
+        steps.all(entries.into_iter().map(set).collect()).await?;
+        steps.end(record).await
+    }
+}
+
+struct Steps<'a> {
+    etcd: &'a InEtcd,
+    step: serde_json::Value,
+    version: u64,
+}
+
+impl Steps<'_> {
+    async fn all(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for change in changes {
+            let change = etcd::Change {
+                key: change.key,
+                expected: change.expected,
+                value: change.value.map(|value| value.to_string().into_bytes()),
+            };
+            let size = change.key.len() + change.value.as_ref().map_or(0, Vec::len);
+            if batch.len() == STEP_RECORDS || (!batch.is_empty() && bytes + size > STEP_BYTES) {
+                self.one(std::mem::take(&mut batch)).await?;
+                bytes = 0;
+            }
+            bytes += size;
+            batch.push(change);
+        }
+        self.one(batch).await
+    }
+
+    /// One step: these changes, and the record that says that it was done by who did the one before.
+    async fn one(&mut self, mut changes: Vec<etcd::Change>) -> Result<(), Failure> {
+        let value = Some(self.step.to_string().into_bytes());
+        changes.push(etcd::Change { key: REBUILDING.to_owned(), expected: self.version, value });
+        match self.etcd.etcd.commit(&changes).await {
+            Ok(Committed::Done { version }) => {
+                self.version = version;
+                Ok(())
+            }
+            Ok(Committed::Conflict { .. }) => Err(somebody_else()),
+            Err(error) => Err(again(self.etcd.away(&error))),
+        }
+    }
+
+    async fn end(self, record: &ClusterRecord) -> Result<(), Failure> {
+        let value = serde_json::to_vec(record).map_err(|error| Failure::failed("write a record", error))?;
+        let changes = [
+            etcd::Change { key: REBUILDING.to_owned(), expected: self.version, value: None },
+            etcd::Change { key: CLUSTER.to_owned(), expected: 0, value: Some(value) },
+        ];
+        match self.etcd.etcd.commit(&changes).await {
+            Ok(Committed::Done { .. }) => Ok(()),
+            Ok(Committed::Conflict { .. }) => Err(somebody_else()),
+            // It may have happened all the same.
+            Err(error) => match self.etcd.found().await? {
+                Some(found) if found == *record => Ok(()),
+                Some(_) | None => Err(again(self.etcd.away(&error))),
+            },
+        }
+    }
+}
+
+fn somebody_else() -> Failure {
+    Failure::new(Code::Conflict, "somebody else rebuilds the directory at the same time")
+        .hint("see `drystone status`; if nobody does, try again")
+}
+
+fn again(failure: Failure) -> Failure {
+    Failure { error: format!("the new directory is not complete: {}", failure.error), ..failure }
+        .hint("run the same command again: what is there is removed first")
+}

@@ -1,0 +1,196 @@
+//! An etcd that lost its data: a new directory is made from what the hosts and their devices know.
+
+use super::cluster::{SECONDS, assert_verified, verified_load};
+use super::host::{Server, Site};
+use super::members::{free_port, init, join_all, site, wait_until_all_reach};
+use super::nbd::Client;
+use super::tools::{said, text, wait_for};
+use ::etcd::testing::Members;
+
+/// Three hosts and their etcd.
+struct Three {
+    etcd: Members,
+    sites: Vec<Site>,
+    servers: Vec<Option<Server>>,
+}
+
+fn three() -> Three {
+    let etcd = Members::spawn(1);
+    let sites: Vec<Site> = ["a", "b", "c"].iter().map(|name| site(&etcd, name, free_port())).collect();
+    let made = init(&sites[0]);
+    assert!(made.status.success(), "{}", said(&made));
+    let servers = join_all(&sites).into_iter().map(Some).collect();
+    Three { etcd, sites, servers }
+}
+
+impl Three {
+    /// etcd loses all that it had, and runs again.
+    fn wipe(&mut self) {
+        self.etcd.kill(0);
+        std::fs::remove_dir_all(self.etcd.data(0)).expect("its data");
+        self.etcd.run(0);
+    }
+
+    fn stop(&mut self, host: usize) {
+        self.servers[host].take().expect("it runs").stop();
+    }
+
+    fn start(&mut self, host: usize) {
+        self.servers[host] = Some(self.sites[host].start());
+    }
+
+    fn restart_all(&mut self) {
+        for host in 0..3 {
+            self.stop(host);
+            self.start(host);
+        }
+        wait_until_all_reach(&self.sites);
+    }
+
+    fn warning(&self, host: usize, words: &str) -> Option<String> {
+        let status = self.sites[host].json(&["status"]);
+        let warnings = status["warnings"].as_array().cloned().unwrap_or_default();
+        let mut warnings = warnings.iter().filter_map(|warning| warning.as_str());
+        warnings.find(|warning| warning.contains(words)).map(str::to_owned)
+    }
+
+    fn wait_for_warning(&self, host: usize, words: &str) -> String {
+        wait_for(words, SECONDS, || self.warning(host, words))
+    }
+
+    fn make_disk(&self, name: &str) {
+        let disk = self.sites[0].json(&["disk", "create", name, "64MiB", "--policy", "default,stripes=1"]);
+        assert_eq!(disk["components"].as_array().map(Vec::len), Some(2), "{disk}");
+        self.wait_for_disk(name);
+    }
+
+    fn wait_for_disk(&self, name: &str) {
+        for site in &self.sites {
+            wait_for("all hosts serve it", SECONDS, || Client::attach(&site.path("d/nbd.sock"), name).ok());
+        }
+    }
+
+    fn wait_until_whole(&self, name: &str) {
+        wait_for("the disk is whole", SECONDS, || {
+            let disk = self.sites[0].json(&["disk", "show", name]);
+            let components = disk["components"].as_array().cloned().unwrap_or_default();
+            let is_whole = |one: &serde_json::Value| one["standing"] == "active" && one["trouble"].is_null();
+            (components.len() == 2 && components.iter().all(is_whole)).then_some(())
+        });
+    }
+
+    fn rebuild(&self, host: usize, more: &[&str]) -> std::process::Output {
+        self.sites[host].cli(&[&["cluster", "rebuild-directory", "--yes"], more].concat())
+    }
+}
+
+impl Drop for Three {
+    fn drop(&mut self) {
+        for server in self.servers.iter_mut().filter_map(Option::take) {
+            if !std::thread::panicking() {
+                server.stop();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_was_wiped_is_rebuilt_while_disks_are_written_to() {
+    let mut three = three();
+    for name in ["web", "other"] {
+        three.make_disk(name);
+    }
+    let mut client = three.sites[0].attach("other");
+    client.write(0, &[7; 8192]).expect("it writes");
+    three.sites[0].ask(&["person", "token", "ann"]);
+    let whole = three.rebuild(0, &["--dry-run"]);
+    assert!(said(&whole).contains("there is nothing to rebuild"), "{}", said(&whole));
+    let socket = three.sites[1].path("d/nbd.sock");
+    let load = verified_load(&format!("nbd+unix:///web?socket={}", text(&socket)), 8);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    three.wipe();
+    for host in 0..3 {
+        let told = three.wait_for_warning(host, "does not hold the records of this cluster");
+        assert!(told.contains("rebuild-directory"), "{told}");
+    }
+    let told = three.sites[2].json(&["cluster", "rebuild-directory", "--dry-run"]);
+    assert_eq!(told["obstacles"].as_array().map(Vec::len), Some(0), "{told}");
+    assert_eq!((&told["generation"], &told["is_made"]), (&2.into(), &false.into()), "{told}");
+    assert_eq!(told["tokens_dropped"], 1, "{told}");
+    let outcomes = told["disks"].as_array().cloned().unwrap_or_default();
+    assert!(outcomes.len() == 2 && outcomes.iter().all(|disk| disk["outcome"] == "taken"), "{told}");
+    let made = three.rebuild(2, &[]);
+    assert!(made.status.success() && said(&made).contains("generation 2"), "{}", said(&made));
+    let again = three.rebuild(1, &[]);
+    assert_eq!(again.status.code(), Some(5), "{}", said(&again));
+    let told = three.wait_for_warning(0, "made anew");
+    assert!(told.contains("restart this host's service"), "{told}");
+    client.write(4096, &[8; 4096]).expect("disks are served as they are");
+    assert_verified(load);
+    drop(client);
+    three.restart_all();
+    for host in 0..3 {
+        assert_eq!(three.warning(host, "directory"), None);
+    }
+    assert_eq!(three.sites[1].attach("other").read(0, 8192), Ok([[7; 4096], [8; 4096]].concat()));
+    three.make_disk("third");
+    // A copy that misses something is brought up to date, by the new directory.
+    let mut client = three.sites[0].attach("third");
+    client.write(0, &[1; 4096]).expect("it writes");
+    three.stop(2);
+    client.write(4096, &[2; 4096]).expect("two hosts are enough");
+    three.start(2);
+    wait_until_all_reach(&three.sites);
+    for name in ["web", "other", "third"] {
+        three.wait_until_whole(name);
+    }
+    assert_eq!(client.read(0, 8192), Ok([[1; 4096], [2; 4096]].concat()));
+    // What was there before can get lost again.
+    drop(client);
+    three.wipe();
+    for host in 0..3 {
+        three.wait_for_warning(host, "rebuild-directory");
+    }
+    let made = three.rebuild(1, &[]);
+    assert!(made.status.success() && said(&made).contains("generation 3"), "{}", said(&made));
+    three.restart_all();
+    assert_eq!(three.sites[2].attach("third").read(0, 8192), Ok([[1; 4096], [2; 4096]].concat()));
+}
+
+#[test]
+fn a_cluster_that_stopped_as_a_whole_and_lost_its_directory_is_rebuilt_with_and_without_a_host() {
+    let mut three = three();
+    three.make_disk("web");
+    let mut client = three.sites[0].attach("web");
+    client.write(0, &[7; 8192]).expect("it writes");
+    drop(client);
+    for host in 0..3 {
+        three.stop(host);
+    }
+    three.wipe();
+    // One host has lost its copy: it knows nothing to start from.
+    std::fs::remove_file(three.sites[2].path("d/directory-copy.redb")).expect("its copy");
+    let (code, told) = three.sites[2].refused(&[]);
+    assert!(code == 3 && told.contains("holds no cluster") && told.contains("on another host"), "{told}");
+    three.start(0);
+    three.start(1);
+    for host in [0, 1] {
+        three.wait_for_warning(host, "does not hold the records of this cluster");
+    }
+    let refused = three.rebuild(0, &[]);
+    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+    assert!(said(&refused).contains("--without c"), "{}", said(&refused));
+    let nobody = three.rebuild(0, &["--without", "zoe"]);
+    assert_eq!(nobody.status.code(), Some(4), "{}", said(&nobody));
+    let made = three.rebuild(0, &["--without", "c"]);
+    assert!(made.status.success(), "{}", said(&made));
+    for host in [0, 1] {
+        three.stop(host);
+        three.start(host);
+    }
+    // The host that was left out comes back, and is brought up to date.
+    three.start(2);
+    wait_until_all_reach(&three.sites);
+    three.wait_until_whole("web");
+    assert_eq!(three.sites[2].attach("web").read(0, 8192), Ok(vec![7; 8192]));
+}
