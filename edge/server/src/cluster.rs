@@ -128,7 +128,7 @@ pub async fn find(
                 tracing::error!(
                     "{failure}: started from this host's copy of the directory, as the last that is known"
                 );
-                let changes = directory.from_copy(kept)?;
+                let changes = directory.resume_from(kept)?;
                 break (changes, Some(failure));
             }
             Err(failure) if failure.code != Code::Unreachable || Instant::now() >= until => {

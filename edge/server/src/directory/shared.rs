@@ -120,7 +120,7 @@ impl Shared {
     ///
     /// # Errors
     /// When the copy makes no sense.
-    pub fn from_copy(&self, kept: Contents) -> Result<Changes, Failure> {
+    pub fn resume_from(&self, kept: Contents) -> Result<Changes, Failure> {
         let Shared::Etcd(etcd) = self else {
             return Err(Failure::new(Code::Failed, "copies are kept of directories in etcd alone"));
         };

@@ -272,6 +272,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         policy,
         layout: spec.layout,
         read_only: spec.read_only,
+        access: ::cluster::Access::default(),
         state: DiskState::Active,
         roster,
         incoming: Vec::new(),
