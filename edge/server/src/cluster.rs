@@ -10,6 +10,7 @@ mod follow;
 mod gather;
 mod hosts;
 mod keeper;
+mod leave;
 pub mod members;
 mod progress;
 mod rebuild;
@@ -46,6 +47,7 @@ use progress::Progress;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -78,6 +80,8 @@ pub struct Cluster {
     attachments: Mutex<Attachments>,
     /// Why the directory does not answer, while it does not.
     away: Mutex<Option<Failure>>,
+    /// Whether this host has taken itself out of the cluster.
+    has_left: AtomicBool,
     /// What this host keeps of the directory, where it stands in etcd.
     copy: Option<Arc<Copied>>,
 }
@@ -230,6 +234,7 @@ impl Cluster {
             keeper: Mutex::default(),
             attachments: Mutex::default(),
             away: Mutex::new(found.away),
+            has_left: AtomicBool::new(false),
             copy: found.copy,
         });
         cluster.check_name(&found.changes)?;
@@ -394,6 +399,10 @@ impl Cluster {
 
     /// Puts this host's record, if it says something new. What people set in it stays.
     async fn put_host(&self) -> Result<(), Failure> {
+        if self.is_out() {
+            return Err(Failure::refused("this host was taken out of its cluster")
+                .hint("to have it back: `drystone host token` on another host, then `drystone host join --replace` on it"));
+        }
         let state = self.engine.call(|answer| Command::Host { answer }).await?;
         for attempt in 0..3 {
             let known = self.view().hosts.get(&self.me).cloned();

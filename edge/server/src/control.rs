@@ -53,12 +53,19 @@ pub struct Control {
     unavailable: Mutex<BTreeMap<DiskId, String>>,
     warnings: Mutex<Vec<String>>,
     changes: tokio::sync::Mutex<()>,
+    /// Told when this host has left its cluster: its process ends then.
+    left: tokio::sync::Notify,
 }
 
 impl Control {
     /// The state of the engine's devices.
     async fn host_state(&self) -> Result<HostState, Failure> {
         Ok(self.engine.call(|answer| Command::Host { answer }).await?)
+    }
+
+    /// Completes when this host has left its cluster.
+    pub async fn has_left(&self) {
+        self.left.notified().await;
     }
 
     /// The states of all disks, or of one.

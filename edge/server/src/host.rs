@@ -177,7 +177,7 @@ impl Host {
         Ok(())
     }
 
-    /// Serves until a signal comes, or the engine ends by itself, which is a failure.
+    /// Serves until a signal comes, the host leaves its cluster, or the engine ends by itself, which is a failure.
     ///
     /// # Errors
     /// When the engine ended by itself.
@@ -190,6 +190,10 @@ impl Host {
         tokio::select! {
             signal = told_to_stop() => {
                 tracing::info!("stopping: {}", signal?);
+                self.stop().await
+            }
+            () = self.control.has_left() => {
+                tracing::info!("stopping: this host has left its cluster");
                 self.stop().await
             }
             () = engine_gone => {

@@ -34,6 +34,24 @@ pub fn store_of(data_dir: &Path) -> Store {
     Store::new(data_dir.join(FOLDER))
 }
 
+/// Puts the identity of a host aside that has left its cluster, so that it can join one anew; where it is now.
+///
+/// # Errors
+/// When it cannot be renamed.
+pub fn put_aside(data_dir: &Path) -> Result<Option<PathBuf>, Failure> {
+    let (own, aside) = (data_dir.join(FOLDER), data_dir.join(format!("{FOLDER}.left")));
+    let failed = |error| Failure::failed(format!("put {} aside", own.display()), error);
+    match std::fs::remove_dir_all(&aside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
+    match std::fs::rename(&own, &aside) {
+        Ok(()) => Ok(Some(aside)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
 /// The clock of TLS.
 pub fn clock() -> Clock {
     Arc::new(DefaultTimeProvider)

@@ -16,7 +16,7 @@ mod what_if;
 pub use attaching::{AllowedView, AttachedView};
 pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
-    MaintenanceView, RemovedHost, TouchedView,
+    MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
 };
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};

@@ -1,5 +1,7 @@
 //! `host list`, maintenance and removal of hosts, and orders to the hosts of a demo.
 
+mod leave;
+
 use super::members::{self, JoinOptions};
 use super::{Shell, text};
 use crate::api::types::{BeginMaintenance, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost};
@@ -21,6 +23,15 @@ pub enum HostCommand {
     Remove {
         /// Its name or id.
         name: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Have the host that is asked leave the cluster for good: empty it, take it out, end its process.
+    Leave {
+        /// Only tell what would happen to every disk.
+        #[arg(long)]
+        dry_run: bool,
         /// Do not ask.
         #[arg(long)]
         yes: bool,
@@ -96,6 +107,7 @@ pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Fail
         HostCommand::List => return list(shell).await,
         HostCommand::Maintenance(options) => return maintenance(shell, options).await,
         HostCommand::Remove { name, yes } => return remove(shell, &name, yes).await,
+        HostCommand::Leave { dry_run, yes } => return leave::run(shell, dry_run, yes).await,
         HostCommand::Token { again, lifetime } => return members::token(shell, None, again, lifetime).await,
         HostCommand::Join(options) => return members::join(shell, &options).await,
         HostCommand::Start(host) => (Action::Start, host),

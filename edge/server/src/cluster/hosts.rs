@@ -134,9 +134,7 @@ impl Cluster {
         match (is_linked, liveness) {
             (false, Liveness::Away { .. }) => Ok(()),
             (true, _) | (_, Liveness::Alive) => Err(Failure::refused(format!("host {name} is there"))
-                .hint(format!(
-                    "empty it with `drystone host maintenance {name} --mode full-evacuation`, then stop it for good"
-                ))),
+                .hint("`drystone host leave` on it empties it and takes it out")),
             (false, Liveness::Suspect { .. }) => {
                 Err(Failure::refused(format!("host {name} may still be there: nobody is sure yet"))
                     .hint("try again in a minute"))

@@ -112,7 +112,7 @@ impl Control {
         Ok(())
     }
 
-    /// Takes a host out of the cluster that does not come back; `confirm` must be its name.
+    /// Takes a host out of the cluster that does not come back, or this one once it is emptied; `confirm` must be its name.
     ///
     /// # Errors
     /// When it is not confirmed, the host is there, or it holds the only copy of something.
@@ -126,11 +126,43 @@ impl Control {
             ))
             .hint("add `--yes`"));
         }
+        if host.record.id == cluster.me {
+            return self.leave(&name).await;
+        }
         let disks = cluster.remove_host(&host).await?;
         let text =
             format!("taken out of the cluster; of {} disks something is made anew elsewhere", disks.len());
         self.events.host(Kind::HostRemoved, &name, text);
-        Ok(RemovedHost { host: name, disks })
+        Ok(RemovedHost { host: name, disks, notes: Vec::new() })
+    }
+
+    /// Takes this host out of its cluster; its devices become blank, its identity is put aside, and its process ends.
+    async fn leave(&self, name: &str) -> Result<RemovedHost, Failure> {
+        self.cluster()?.leave().await?;
+        self.events.host(Kind::HostRemoved, name, "it has left the cluster: nothing stood on it any more");
+        let mut logs: Vec<String> = Vec::new();
+        for device in self.host_state().await?.devices.iter().filter(|device| device.is_log) {
+            logs.push(device.path.display().to_string());
+        }
+        let mut notes = Vec::new();
+        for log in logs {
+            if let Err(failure) = self.remove_device(&log).await {
+                notes.push(format!(
+                    "the disk group of {log} is still there ({}): `wipefs -a` erases it",
+                    failure.error
+                ));
+            }
+        }
+        match crate::security::put_aside(&self.config.data_dir) {
+            Ok(Some(folder)) => {
+                notes.push(format!("its certificate is in {} now, and counts no more", folder.display()))
+            }
+            Ok(None) => {}
+            Err(failure) => notes.push(failure.to_string()),
+        }
+        notes.iter().for_each(|note| tracing::info!("{note}"));
+        self.left.notify_one();
+        Ok(RemovedHost { host: name.to_owned(), disks: Vec::new(), notes })
     }
 
     /// How even the devices are, and what is done about it.

@@ -59,6 +59,7 @@ impl Control {
             unavailable: Mutex::default(),
             warnings: Mutex::default(),
             changes: tokio::sync::Mutex::default(),
+            left: tokio::sync::Notify::new(),
         });
         control.open_groups().await?;
         match (&control.cluster, notices) {

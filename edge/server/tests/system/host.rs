@@ -189,6 +189,12 @@ impl Server {
         self.child.id()
     }
 
+    /// Waits until it has ended by itself, as all is well.
+    pub fn ended(mut self) {
+        let status = wait_for("the server ends by itself", 60, || self.child.try_wait().expect("its state"));
+        assert!(status.success(), "{status}: {}", self.messages());
+    }
+
     /// Ends it as an administrator does, which must be orderly.
     pub fn stop(mut self) {
         self.signal(libc::SIGTERM);

@@ -17,6 +17,7 @@ mod etcd;
 mod file_systems;
 mod host;
 mod lab;
+mod leave;
 mod limits;
 mod members;
 mod monitoring;

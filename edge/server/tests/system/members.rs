@@ -45,11 +45,13 @@ pub fn init(site: &Site) -> Output {
     })
 }
 
-fn join(site: &Site, token: &str) -> Output {
+/// Has a host join with a token.
+pub fn join(site: &Site, token: &str) -> Output {
     output(command(PROGRAM).args(["host", "join", "--config"]).arg(config(site)).arg(token))
 }
 
-fn token(site: &Site) -> String {
+/// A token for one more host.
+pub fn token(site: &Site) -> String {
     site.ask(&["host", "token"]).trim().to_owned()
 }
 

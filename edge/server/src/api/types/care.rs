@@ -99,6 +99,9 @@ pub struct FateView {
     pub bytes: u64,
 }
 
+/// What a host says that is to leave and has something of disks on it still, behind its name.
+pub const NOT_EMPTIED: &str = "is not emptied";
+
 /// A host was removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RemovedHost {
@@ -106,6 +109,9 @@ pub struct RemovedHost {
     pub host: String,
     /// Disks of which something stood on it: that is made anew elsewhere.
     pub disks: Vec<String>,
+    /// What is left to be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// How even the devices are.
