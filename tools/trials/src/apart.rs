@@ -7,6 +7,7 @@ use crate::bench::Ground;
 use crate::cluster::{PATIENCE, end_with_parent};
 use crate::device::{self, Device};
 use crate::failure::Failure;
+use crate::guide;
 use crate::namespaces::Network;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 pub const MEMBERS: [&str; 3] = ["e1", "e2", "e3"];
 /// The machine that guests run on which reach hosts by a name.
 pub const GUESTS: &str = "guests";
+/// A machine that may become a host in the place of another.
+pub const SPARE: &str = "spare";
 /// Pause between attempts.
 const POLL: Duration = Duration::from_millis(100);
 /// The log device of a host, and its capacity device, with their bytes where they are virtual.
@@ -54,7 +57,8 @@ impl Apart {
     /// When a program is missing, or a command of the guide fails.
     pub fn start(program: &Path, folder: &Path, hosts: &[String], ground: Ground) -> Result<Apart, Failure> {
         let members = MEMBERS.iter().map(|name| (*name).to_owned());
-        let machines: Vec<String> = hosts.iter().cloned().chain(members).chain([GUESTS.to_owned()]).collect();
+        let machines: Vec<String> =
+            hosts.iter().cloned().chain(members).chain([GUESTS, SPARE].map(str::to_owned)).collect();
         let network = Network::new(&machines)?;
         let mut apart = Apart {
             program: program.to_owned(),
@@ -77,24 +81,60 @@ impl Apart {
 
     /// The guide's commands: the first host makes the cluster, the others join.
     fn make(&mut self, hosts: &[String]) -> Result<(), Failure> {
+        let typed = guide::commands("Make it")?;
+        let join = typed.iter().position(|line| line.starts_with("drystone host join "));
+        let join = join.ok_or_else(|| Failure::Refused("the guide lets no host join".to_owned()))?;
         let (first, others) = hosts.split_first().expect("a cluster has a host");
-        let config = self.config(first);
-        let until = Instant::now() + PATIENCE;
-        // The members of etcd may still be looking for one another.
-        while let Err(failure) = self.say(first, &["cluster", "init", "--config", &config]) {
-            if Instant::now() > until {
-                return Err(failure);
+        let mut token = self.type_all(first, &typed[..join], "")?;
+        for (index, host) in others.iter().enumerate() {
+            if index > 0 {
+                token = self.say_soon(first, &["host", "token"])?;
             }
-            std::thread::sleep(POLL);
-        }
-        self.start_host(first)?;
-        for host in others {
-            let token = self.token(first)?;
-            let config = self.config(host);
-            self.say(host, &["host", "join", "--config", &config, &token])?;
-            self.start_host(host)?;
+            self.type_all(host, &typed[join..], token.trim())?;
         }
         Ok(())
+    }
+
+    /// Makes the spare machine a host, by the guide's commands.
+    ///
+    /// # Errors
+    /// What one of them says.
+    pub fn join_spare(&mut self, token: &str) -> Result<(), Failure> {
+        self.write_config(SPARE)?;
+        self.prepare(SPARE)?;
+        let typed = guide::commands("Make it")?;
+        let joins = typed.iter().skip_while(|line| !line.starts_with("drystone host join "));
+        let joins: Vec<String> = joins.cloned().collect();
+        self.type_all(SPARE, &joins, token).map(drop)
+    }
+
+    /// Types commands of the guide on a host; gives what the last one printed.
+    fn type_all(&mut self, host: &str, typed: &[String], token: &str) -> Result<String, Failure> {
+        let config = self.config(host);
+        let mut said = String::new();
+        for line in typed {
+            let replaced = [("/etc/drystone/host.toml", config.as_str()), ("drystone-join-1/", token)];
+            let words = guide::words(line, &replaced)?;
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            if words == ["host", "--config", &config, "&"] {
+                self.start_host(host)?;
+            } else {
+                said = self.say_soon(host, &words)?;
+            }
+        }
+        Ok(said)
+    }
+
+    /// The same as [`Apart::say`], with patience: members of etcd may still be looking for one another, a host may just be
+    /// starting.
+    fn say_soon(&self, host: &str, words: &[&str]) -> Result<String, Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.say(host, words) {
+                Err(_) if Instant::now() < until => std::thread::sleep(POLL),
+                ended => return ended,
+            }
+        }
     }
 
     /// What a host needs besides its configuration.
@@ -142,18 +182,6 @@ impl Apart {
 
     fn clock(&self, host: &str) -> PathBuf {
         self.folder.join(host).join("clock")
-    }
-
-    fn token(&self, host: &str) -> Result<String, Failure> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match self.say(host, &["host", "token"]) {
-                Ok(token) => return Ok(token.trim().to_owned()),
-                // It has just been started.
-                Err(_) if Instant::now() < until => std::thread::sleep(POLL),
-                Err(failure) => return Err(failure),
-            }
-        }
     }
 
     fn config(&self, host: &str) -> String {

@@ -3,7 +3,7 @@
 //! Hosts are started by the demo; signals go to their processes directly, so that several are hit in the same moment.
 //! Dropped, the demo is killed, and the kernel kills its hosts.
 
-use crate::apart::Apart;
+use crate::apart::{Apart, SPARE};
 use crate::api::{Api, Disk, Event, Local};
 use crate::bench;
 use crate::failure::Failure;
@@ -197,6 +197,17 @@ impl Cluster {
                 Err(Failure::Refused("the hosts share one machine".to_owned()))
             }
         }
+    }
+
+    /// A host that was taken out is replaced by the spare machine.
+    ///
+    /// # Errors
+    /// When that cannot join.
+    pub fn replace(&mut self, lost: &str, token: &str) -> Result<(), Failure> {
+        self.names.retain(|name| name != lost);
+        self.apart()?.join_spare(token)?;
+        self.names.push(SPARE.to_owned());
+        self.wait_until_reachable()
     }
 
     /// The names of the hosts.

@@ -12,6 +12,7 @@ mod device;
 mod failure;
 mod fio;
 mod guest;
+mod guide;
 mod ledger;
 mod load;
 mod machine;

@@ -8,6 +8,7 @@ mod device;
 mod directory;
 mod failover;
 pub mod garbage;
+mod guide;
 mod handover;
 mod kill;
 mod migrate;
@@ -25,6 +26,9 @@ use crate::report::Report;
 /// What can be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scenario {
+    /// The guide of a cluster, typed as it stands: made, used, a host lost and replaced; needs root, `ip`, `nft`, `etcd` and
+    /// qemu-storage-daemon.
+    Guide,
     /// The process of a host with a component is killed, then started; also that of the owner, with the client elsewhere.
     Kill,
     /// The same, stopped for four seconds.
@@ -65,7 +69,8 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 17] = [
+    pub const ALL: [Scenario; 18] = [
+        Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
@@ -91,6 +96,7 @@ impl Scenario {
     /// When it cannot begin; what happens later is in the report.
     pub fn run(self, settings: &Settings) -> Result<Report, Failure> {
         match self {
+            Scenario::Guide => guide::run(settings),
             Scenario::Kill => kill::run(settings),
             Scenario::Pause => pause::run(settings),
             Scenario::Cut => cut::run(settings),

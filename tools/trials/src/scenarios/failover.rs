@@ -76,7 +76,7 @@ fn start_daemon(bench: &mut Bench, socket: &Path) -> Result<(), Failure> {
 }
 
 /// The options of a machine as those of the daemon, which has no devices but exports.
-fn daemon_words(printed: &str, socket: &Path) -> Result<Vec<String>, Failure> {
+pub(super) fn daemon_words(printed: &str, socket: &Path) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
     let mut given = printed.split_whitespace();
     let mut node = None;

@@ -1,0 +1,85 @@
+//! The guide of a cluster as what is typed: what users read is what trials run.
+
+use crate::failure::Failure;
+
+/// The guide.
+const GUIDE: &str = include_str!("../../../docs/guide/cluster.md");
+
+/// The commands below a heading of the guide, one by one, without what is said beside them.
+///
+/// # Errors
+/// When there is no such heading, or no command below it.
+pub fn commands(heading: &str) -> Result<Vec<String>, Failure> {
+    let title = format!("## {heading}");
+    let below = GUIDE.lines().skip_while(|line| **line != title).skip(1);
+    let section = below.take_while(|line| !line.starts_with("## "));
+    let mut commands: Vec<String> = Vec::new();
+    let (mut is_typed, mut goes_on) = (false, false);
+    for line in section {
+        if line.starts_with("```") {
+            is_typed = line == "```sh";
+            continue;
+        }
+        let line = line.split_once("  #").map_or(line, |(command, _)| command).trim();
+        if !is_typed || line.is_empty() {
+            continue;
+        }
+        let part = line.strip_suffix('\\').unwrap_or(line).trim();
+        match commands.last_mut().filter(|_| goes_on) {
+            Some(last) => *last = format!("{last} {part}"),
+            None => commands.push(part.to_owned()),
+        }
+        goes_on = line.ends_with('\\');
+    }
+    match commands.is_empty() {
+        true => Err(Failure::Refused(format!("the guide has no commands below `{heading}`"))),
+        false => Ok(commands),
+    }
+}
+
+/// The words of a command of `drystone`, with those replaced that stand for something else at each reader's.
+///
+/// # Errors
+/// When it is another program's.
+pub fn words(command: &str, replaced: &[(&str, &str)]) -> Result<Vec<String>, Failure> {
+    let mut words = command.split_whitespace();
+    if words.next() != Some("drystone") {
+        return Err(Failure::Refused(format!("the guide has `{command}`, which is none of drystone's")));
+    }
+    let meant = |word: &str| {
+        let found = replaced.iter().find(|(begins, _)| word.starts_with(begins));
+        found.map_or_else(|| word.to_owned(), |(_, meant)| (*meant).to_owned())
+    };
+    Ok(words.map(meant).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_that_trials_type_stand_in_the_guide() {
+        let made = commands("Make it").expect("commands");
+        assert!(made[0].starts_with("drystone cluster init --config /etc/drystone/host.toml"), "{made:?}");
+        assert!(made.iter().any(|line| line.starts_with("drystone host join ")), "{made:?}");
+        let used = commands("Use it").expect("commands");
+        for wanted in [
+            "drystone disk create web ",
+            "drystone disk show web",
+            "drystone host remove b",
+            "drystone host token",
+        ] {
+            assert!(used.iter().any(|line| line.starts_with(wanted)), "{wanted}: {used:?}");
+        }
+        assert!(used.iter().all(|line| !line.contains('#') && !line.ends_with('\\')), "{used:?}");
+        commands("No such heading").expect_err("nothing there");
+    }
+
+    #[test]
+    fn words_that_stand_for_something_else_are_replaced() {
+        let typed =
+            words("drystone host join --config /etc/x TOKEN-1", &[("/etc/", "/t/x"), ("TOKEN", "abc")]);
+        assert_eq!(typed.expect("ours").join(" "), "host join --config /t/x abc");
+        words("rm -rf /", &[]).expect_err("not ours");
+    }
+}
