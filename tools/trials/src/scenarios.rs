@@ -15,6 +15,7 @@ mod migrate;
 mod mixed;
 mod pause;
 mod power;
+mod rebuild;
 mod rolling;
 mod two;
 mod witness;
@@ -37,6 +38,8 @@ pub enum Scenario {
     Cut,
     /// Five hosts, three copies: two hosts at once.
     Two,
+    /// What a guest feels while a copy is made anew; needs root, `ip`, `nft`, `etcd`.
+    Rebuild,
     /// A host is away while much is written; what is copied when it returns.
     Away,
     /// All hosts are killed at once.
@@ -69,12 +72,13 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 18] = [
+    pub const ALL: [Scenario; 19] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
         Scenario::Cut,
         Scenario::Two,
+        Scenario::Rebuild,
         Scenario::Away,
         Scenario::Blackout,
         Scenario::Power,
@@ -101,6 +105,7 @@ impl Scenario {
             Scenario::Pause => pause::run(settings),
             Scenario::Cut => cut::run(settings),
             Scenario::Two => two::run(settings),
+            Scenario::Rebuild => rebuild::run(settings),
             Scenario::Away => away::run(settings),
             Scenario::Blackout => blackout::run(settings),
             Scenario::Power => power::run(settings),
