@@ -392,10 +392,7 @@ mod tests {
     use super::*;
 
     fn shared() -> Shared {
-        let path = std::env::temp_dir().join(format!("trials-device-{}", std::process::id()));
-        let stable = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let stable = stable.expect("a file");
-        std::fs::remove_file(&path).expect("removed");
+        let stable = tempfile::tempfile().expect("a file");
         stable.set_len(1 << 20).expect("sized");
         let state = State { condition: Condition::Well, calls: 0, unstable: BTreeMap::new() };
         Shared { state: Mutex::new(state), changed: Condvar::new(), stable, size: 1 << 20 }
