@@ -347,7 +347,7 @@ impl DiskRecord {
     }
 
     /// The components of the layout, those on their way in and those that stand in for others, with their places.
-    fn all_components(&self) -> impl Iterator<Item = (usize, Component)> {
+    pub(crate) fn all_components(&self) -> impl Iterator<Item = (usize, Component)> {
         let standing = self.layout.places();
         let standing = standing.flat_map(|(place, copies)| copies.iter().map(move |copy| (place, *copy)));
         let incoming = self.incoming.iter().map(|one| (usize::from(one.place), one.component));

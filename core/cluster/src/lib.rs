@@ -45,5 +45,5 @@ pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings,
 pub use resync::{Motive, Resync, resyncs};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, condition, explain_disk, without_room};
-pub use view::{Ground, View};
+pub use view::{Ground, View, component_counts};
 pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, what_if};

@@ -82,9 +82,11 @@ impl View {
 
     /// The devices as placement sees them. Those of hosts that are not there, or are being serviced, take nothing new.
     pub fn spaces(&self) -> Vec<DeviceSpace> {
+        let counts = component_counts(self.disks.values());
         let of_host = |host: &HostRecord| {
             let takes = self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off;
-            host.devices.iter().map(|device| space(host, device, takes)).collect::<Vec<_>>()
+            let space = |device| space(host, device, takes, &counts);
+            host.devices.iter().map(space).collect::<Vec<_>>()
         };
         self.hosts.values().flat_map(of_host).collect()
     }
@@ -184,7 +186,22 @@ impl View {
     }
 }
 
-fn space(host: &HostRecord, device: &DeviceRecord, takes: bool) -> DeviceSpace {
+/// Components that disks have on each device, by their records. A device's own count is told from time to time only: disks
+/// that are made one right after the other would all go where the first did.
+pub fn component_counts<'a>(disks: impl Iterator<Item = &'a DiskRecord>) -> BTreeMap<DeviceId, u32> {
+    let mut counts = BTreeMap::new();
+    for (_, component) in disks.flat_map(DiskRecord::all_components) {
+        *counts.entry(component.device).or_default() += 1;
+    }
+    counts
+}
+
+fn space(
+    host: &HostRecord,
+    device: &DeviceRecord,
+    takes: bool,
+    counts: &BTreeMap<DeviceId, u32>,
+) -> DeviceSpace {
     DeviceSpace {
         id: device.id,
         name: device.name.clone(),
@@ -195,7 +212,7 @@ fn space(host: &HostRecord, device: &DeviceRecord, takes: bool) -> DeviceSpace {
         capacity_bytes: device.capacity_bytes,
         free_bytes: device.free_bytes,
         reserved_bytes: device.reserved_bytes,
-        component_count: device.component_count,
+        component_count: device.component_count.max(counts.get(&device.id).copied().unwrap_or(0)),
         component_count_max: device.component_count_max,
         in_service: takes && device.state == DeviceState::InService,
     }

@@ -70,6 +70,7 @@ impl View {
 
     /// All capacity devices as placement sees them, named with their hosts; `takes`: whether a host takes something new.
     pub fn spaces(&self, takes: impl Fn(&ClusterHost) -> bool) -> Vec<DeviceSpace> {
+        let counts = cluster::component_counts(self.disks.values().map(|disk| &disk.record));
         let of_host = |known: &KnownHost| {
             let (host, takes) = (&known.host.record, takes(&known.host));
             let space = |device: &DeviceRecord| DeviceSpace {
@@ -82,7 +83,7 @@ impl View {
                 capacity_bytes: device.capacity_bytes,
                 free_bytes: device.free_bytes,
                 reserved_bytes: device.reserved_bytes,
-                component_count: device.component_count,
+                component_count: device.component_count.max(counts.get(&device.id).copied().unwrap_or(0)),
                 component_count_max: device.component_count_max,
                 in_service: takes && device.state == DeviceState::InService,
             };
