@@ -15,6 +15,7 @@ mod range;
 pub mod record;
 mod request;
 mod shares;
+mod tail;
 
 pub use control::{ControlError, DiskSpec};
 pub use disk::{DiskKey, DiskState};

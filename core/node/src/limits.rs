@@ -41,8 +41,9 @@ pub const CARE_AFTER: Duration = Duration::from_secs(3);
 /// Most parts that one step of a control operation trims at once.
 pub const CONTROL_TRIMS_MAX: usize = 256;
 
-/// How often owners are granted bytes to copy: often enough that copies do not come in bursts.
-pub const COPY_GRANT_PERIOD: Duration = Duration::from_millis(20);
+/// How often owners are granted bytes to copy: often enough that copies do not come in bursts. At the floor it is one copy
+/// of a quarter of a mebibyte and a bit.
+pub const COPY_GRANT_PERIOD: Duration = Duration::from_millis(5);
 
 /// How long guests' latency is measured before shares change: some hundred requests of a busy guest.
 pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
@@ -59,7 +60,10 @@ pub const COPY_RATE_CEILING: u64 = 4 << 30;
 /// What is added in each period in which guests do not feel it.
 pub const COPY_RATE_STEP: u64 = 16 << 20;
 
-/// What others may add to guests' mean latency whatever it is; beyond, they may double it.
+/// The mark of the slowest requests moves up by so small a part of itself for each that is above it: a dozen of them double it.
+pub const TAIL_STEP: u64 = 16;
+
+/// What others may add to guests' latency whatever it is; beyond, they may double it.
 pub const GOAL_SLACK: Duration = Duration::from_micros(500);
 
 /// The goal of a node that has not served guests yet.

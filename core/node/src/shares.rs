@@ -4,8 +4,9 @@
 //! The order, and why:
 //! 1. *What keeps a log from filling* is never held back: a full log stops every writer. The group sees to that by itself
 //!    (`diskgroup::Shares`): destaging has its full depth again where congestion begins.
-//! 2. *Guests*: their mean latency is measured, and compared with what it was without the others. Above the goal all others
-//!    give way, and return step by step once it is met (multiplicative decrease, additive increase, as TCP does).
+//! 2. *Guests*: their latency is measured, and compared with what it was without the others: the mean, and with copies also what
+//!    one request of a hundred takes. Above the goal all others give way, and return step by step once it is met
+//!    (multiplicative decrease, additive increase, as TCP does).
 //! 3. *Resync*: while a copy is missing, another loss would be the last. It may double what guests feel, its floor is high
 //!    (vSAN keeps a fifth of the bandwidth), and scrubbing gives way to it, too.
 //! 4. *Destaging* while the log has room: it only has to happen before the log is full.
@@ -21,6 +22,7 @@
 //! nothing, and gives every part its full share.
 
 use crate::limits;
+use crate::tail::Tail;
 use base::Instant;
 use diskgroup::Share;
 use std::time::Duration;
@@ -34,7 +36,9 @@ pub(crate) struct Shares {
     copy_rate: u64,
     /// Mean latency of guests' requests while nothing was copied, smoothed; 0 until there was one.
     usual_ns: u64,
-    /// The same while nothing was destaged or scrubbed either.
+    /// What one of a hundred of them took then.
+    usual_tail: Tail,
+    /// The mean while nothing was destaged or scrubbed either.
     calm_ns: u64,
     period: Period,
     /// Bytes that the groups had destaged and scrubbed when the period began, and when they were last looked at.
@@ -49,6 +53,8 @@ struct Period {
     /// Latencies of guests' requests.
     sum_ns: u64,
     count: u64,
+    /// How many of them took longer than copies may make one of a hundred take.
+    late: u64,
     /// The greatest back-pressure of a component that something was copied to, 0..=255.
     copy_congestion: u8,
     /// Whether a log of the node was congested.
@@ -57,11 +63,17 @@ struct Period {
 
 impl Period {
     fn new(began: Instant) -> Period {
-        Period { began, sum_ns: 0, count: 0, copy_congestion: 0, is_log_congested: false }
+        Period { began, sum_ns: 0, count: 0, late: 0, copy_congestion: 0, is_log_congested: false }
     }
 
     fn mean_ns(&self) -> Option<u64> {
         self.sum_ns.checked_div(self.count)
+    }
+
+    /// Whether more than one of a hundred requests was late. Of the few of a quiet guest one is enough: over many periods
+    /// that comes to the same, for the rate falls by more in one than it rises in one.
+    fn has_late_tail(&self) -> bool {
+        self.late * 100 > self.count
     }
 }
 
@@ -71,6 +83,7 @@ impl Shares {
             of_groups: diskgroup::Shares::FULL,
             copy_rate: limits::COPY_RATE_START,
             usual_ns: 0,
+            usual_tail: Tail::default(),
             calm_ns: 0,
             period: Period::new(now),
             moved: (0, 0),
@@ -80,8 +93,13 @@ impl Shares {
 
     /// A request of a guest ended that this node served.
     pub(crate) fn guest_done(&mut self, took: Duration) {
-        self.period.sum_ns += took.as_nanos() as u64;
+        let ns = took.as_nanos() as u64;
+        self.period.sum_ns += ns;
         self.period.count += 1;
+        self.period.late += u64::from(self.usual_tail.ns().is_some_and(|usual| ns > goal_ns(usual)));
+        if self.granted_at.is_none() {
+            self.usual_tail.note(ns);
+        }
     }
 
     /// How the node's groups are: the greatest congestion, and the bytes that they have destaged and scrubbed so far.
@@ -153,7 +171,7 @@ impl Shares {
             0 => limits::COPY_GOAL_UNKNOWN.as_nanos() as u64,
             usual => goal_ns(usual),
         };
-        let is_felt = mean.is_some_and(|mean| mean > goal);
+        let is_felt = mean.is_some_and(|mean| mean > goal) || self.period.has_late_tail();
         let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
         let rate = match mean {
             _ if is_congested || is_felt => self.copy_rate * 3 / 4,
@@ -179,7 +197,8 @@ impl Shares {
     }
 }
 
-/// The mean latency that guests may have by the side of others, where it is `alone_ns` without them.
+/// The latency that guests may have by the side of others, where it is `alone_ns` without them: in the mean, or for one request
+/// of a hundred.
 fn goal_ns(alone_ns: u64) -> u64 {
     (alone_ns * 2).max(alone_ns + limits::GOAL_SLACK.as_nanos() as u64)
 }
@@ -236,6 +255,22 @@ mod tests {
         let last = rates.pop().expect("ten");
         let difference = last.abs_diff(limits::COPY_RATE_FLOOR);
         assert!(difference < limits::COPY_RATE_FLOOR / 100, "{last}");
+    }
+
+    #[test]
+    fn a_few_requests_that_take_long_slow_copies_where_the_mean_does_not() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let [of_50, of_1000] = [50, 1_000].map(|every| {
+            for turn in 1..=10_000u32 {
+                bench.now = bench.now + limits::SHARES_PERIOD / 100;
+                bench.shares.guest_done(if turn.is_multiple_of(every) { QUICK * 4 } else { QUICK });
+                bench.shares.grant(bench.now, 0);
+            }
+            bench.shares.copy_rate
+        });
+        assert_eq!(of_50, limits::COPY_RATE_FLOOR);
+        assert!(of_1000 > limits::COPY_RATE_CEILING / 4, "{of_1000}");
     }
 
     #[test]

@@ -49,8 +49,12 @@ pub const HAPPENED_MAX: usize = 4096;
 /// Members of a place: each has a bit in what is known of a change in flight.
 pub const PLACE_MEMBERS_MAX: usize = 8;
 
-/// Copies of one resync that are under way at once; each holds a range lock of up to 1 MiB.
-pub const COPIES_MAX: usize = 4;
+/// Copies of one resync that are under way at once; each holds a range lock.
+pub const COPIES_MAX: usize = 8;
+
+/// Most blocks of one copy, 256 KiB: what a guest's write behind it waits for on the same link and device is less than a
+/// millisecond.
+pub const COPY_BLOCKS_MAX: u16 = 64;
 
 /// Times that a write whose data was damaged on the way is sent again.
 pub const RESENDS_MAX: u8 = 3;

@@ -631,8 +631,12 @@ fn push_runs(
     let mut open: Option<Run> = None;
     for region in 0..REGIONS_PER_EXTENT {
         let (source, target) = (version(of_source, region), version(of_target, region));
-        if !is_needed(source, target) {
+        let is_full = open.is_some_and(|run| run.range.count >= limits::COPY_BLOCKS_MAX);
+        let is_needed = is_needed(source, target);
+        if is_full || !is_needed {
             runs.extend(open.take());
+        }
+        if !is_needed {
             continue;
         }
         let block = (region * BLOCKS_PER_REGION) as u16;
