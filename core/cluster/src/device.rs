@@ -21,6 +21,15 @@ pub enum DeviceState {
     },
 }
 
+/// That what stands on a device is to leave it. Until then the device serves, but takes nothing new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaving {
+    /// Since when, by the directory's clock.
+    pub since: Instant,
+    /// Why, for people; nothing when somebody asked for it.
+    pub fault: Option<String>,
+}
+
 /// A capacity device, as its host last told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceRecord {
@@ -44,4 +53,13 @@ pub struct DeviceRecord {
     pub component_count_max: u32,
     /// Whether it serves.
     pub state: DeviceState,
+    /// Whether it is to be emptied.
+    pub leaving: Option<Leaving>,
+}
+
+impl DeviceRecord {
+    /// Whether it serves and takes what is new.
+    pub fn takes(&self) -> bool {
+        self.state == DeviceState::InService && self.leaving.is_none()
+    }
 }

@@ -1,7 +1,7 @@
 //! The cluster's records, and the decisions that follow from them: who is alive, what is to be repaired, what is wrong.
 //!
 //! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and what nodes
-//! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`StandIns`] what stands in for what is missing, [`assess`] what
+//! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`StandIns`] what stands in for what is missing, [`SlowWatch`] which devices are to be emptied, [`assess`] what
 //! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong, [`what_if`] what would become of it, [`enter`] at which host a disk is attached. All are pure
 //! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
 //! and `replication`. Must never perform a transaction or read a clock.
@@ -19,6 +19,7 @@ mod orphans;
 mod rebuild;
 mod repair;
 mod resync;
+mod slow;
 mod stand_ins;
 mod status;
 #[cfg(test)]
@@ -28,7 +29,7 @@ mod what_if;
 
 pub use attaching::{Access, Claim, Entry, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
-pub use device::{DeviceRecord, DeviceState};
+pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
@@ -38,11 +39,12 @@ pub use health::{
 };
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
-pub use maintenance::{Assessment, Fate, Progress, Touched, assess, progress};
+pub use maintenance::{Assessment, Fate, Progress, Touched, assess, emptying, progress};
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
 pub use resync::{Motive, Resync, resyncs};
+pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts};

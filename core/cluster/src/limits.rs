@@ -50,6 +50,32 @@ pub const AWAY_AFTER: Duration = Duration::from_secs(30);
 /// start anew each time. A single heartbeat is not enough.
 pub const STEADY_AFTER: Duration = Duration::from_secs(20);
 
+/// How long devices are watched before they are compared: some hundred requests of a device in use.
+pub const SLOW_WINDOW: Duration = Duration::from_secs(10);
+
+/// A device that works longer than this for one request may be slow. A hard disk needs 10 to 20 ms; vSAN looks at devices above
+/// 50 ms of latency, which is more than this where they have much to do.
+pub const SLOW_PACE: Duration = Duration::from_millis(50);
+
+/// And is, if it works so many times as long as the middle one of its peers.
+pub const SLOW_FACTOR: u32 = 4;
+
+/// Without peers it must be over so many times the bound.
+pub const SLOW_ALONE_FACTOR: u32 = 10;
+
+/// Windows that are remembered of a device, five minutes of work.
+pub const SLOW_HISTORY: usize = 30;
+
+/// So many of them have to count against a device before it is slow: four minutes.
+pub const SLOW_WINDOWS: usize = 24;
+
+/// Below so many it is not slow any more.
+pub const WELL_WINDOWS: usize = 6;
+
+/// Blocks of a device found damaged since it was opened at which the device is not to be relied on any more. One may be a stray
+/// bit; so many are the device.
+pub const DAMAGED_BLOCKS_MAX: u64 = 16;
+
 /// From this share on a device's space is low, in hundredths of a percent: from here on it is also relieved.
 pub const SPACE_LOW: u64 = placement::limits::REBALANCE_FULL;
 

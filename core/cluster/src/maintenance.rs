@@ -219,7 +219,7 @@ fn summary(view: &View, components: &[(usize, ComponentId, Fate)]) -> String {
     copied.into_iter().chain(goes_on).collect::<Vec<_>>().join("; ")
 }
 
-/// How far a host is on its way into maintenance.
+/// How far a host is on its way into maintenance, or a device on its way to be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Components that have to leave and have not yet.
@@ -228,12 +228,12 @@ pub struct Progress {
     pub bytes_left: u64,
     /// Disks that they are of.
     pub disks_left: usize,
-    /// Components of other disks that are still on their way to the host.
+    /// Components of other disks that are still on their way to it.
     pub incoming_left: usize,
 }
 
 impl Progress {
-    /// Whether the host may go.
+    /// Whether it may go.
     pub fn is_done(&self) -> bool {
         *self == Progress::default()
     }
@@ -265,6 +265,28 @@ pub fn progress(view: &View, host: HostId) -> Progress {
         progress.disks_left += usize::from(has_some);
         let comes = |one: &&crate::Incoming| devices.contains(&one.component.device);
         progress.incoming_left += disk.incoming.iter().filter(comes).count();
+    }
+    progress
+}
+
+/// What is left to do before a device that is to be emptied is empty.
+pub fn emptying(view: &View, device: DeviceId) -> Progress {
+    let mut progress = Progress::default();
+    for disk in view.disks.values() {
+        let mut count = 0;
+        for (place, copies) in disk.layout.places() {
+            let here = copies.iter().filter(|one| one.device == device).count();
+            if here > 0 {
+                let footprint = disk.placed(&disk.layout, view.used(disk.id)).footprint(place);
+                progress.bytes_left += footprint.data_bytes * here as u64;
+                count += here;
+            }
+        }
+        progress.components_left += count;
+        progress.disks_left += usize::from(count > 0);
+        let incoming = disk.incoming.iter().map(|one| one.component.device);
+        let stand_ins = disk.stand_ins.iter().map(|one| one.component.device);
+        progress.incoming_left += incoming.chain(stand_ins).filter(|one| *one == device).count();
     }
     progress
 }

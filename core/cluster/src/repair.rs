@@ -56,7 +56,7 @@ pub enum Why {
         /// Since when.
         since: Instant,
     },
-    /// The host of another is to be serviced.
+    /// The host of another is to be serviced, or its device is to be emptied.
     Evacuation,
     /// The policy asks for more copies than the disk has.
     Debt,
@@ -85,7 +85,7 @@ impl Why {
 pub enum Because {
     /// It is lost itself, or its device has no room.
     Lost,
-    /// Its host is to be serviced.
+    /// Its host is to be serviced, or its device is to be emptied.
     Leaving,
     /// What it was to replace, or stands in for, is whole again.
     Returned,
@@ -454,7 +454,7 @@ impl Repairs {
             if self.is_lost(now, view, disk, one) {
                 return Some(Step::Cancel(id, Because::Lost));
             }
-            if mode_of(view, disk, &one.component).is_some_and(|mode| mode != Mode::NoAction) {
+            if is_unwanted_at(view, disk, &one.component) {
                 return Some(Step::Cancel(id, Because::Leaving));
             }
             let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
@@ -695,8 +695,22 @@ pub(crate) fn mode_of(view: &View, disk: &DiskRecord, component: &Component) -> 
     view.device_of(disk, component).and_then(|(host, _)| host.maintenance.mode())
 }
 
-/// Whether a component has to leave a host that is, or will be, serviced.
+/// Whether nothing is to come to where a component stands: its device is to be emptied, or its host, as far as needed.
+pub(crate) fn is_unwanted_at(view: &View, disk: &DiskRecord, component: &Component) -> bool {
+    mode_of(view, disk, component).is_some_and(|mode| mode != Mode::NoAction)
+        || is_leaving(view, disk, component)
+}
+
+/// Whether the device of a component is to be emptied.
+fn is_leaving(view: &View, disk: &DiskRecord, component: &Component) -> bool {
+    view.device_of(disk, component).is_some_and(|(_, device)| device.leaving.is_some())
+}
+
+/// Whether a component has to leave a device that is to be emptied, or a host that is, or will be, serviced.
 pub(crate) fn must_leave(view: &View, disk: &DiskRecord, component: &Component) -> bool {
+    if is_leaving(view, disk, component) {
+        return true;
+    }
     match mode_of(view, disk, component) {
         None | Some(Mode::NoAction) => false,
         Some(Mode::FullEvacuation) => true,

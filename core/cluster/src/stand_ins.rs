@@ -6,9 +6,8 @@
 //! its own for what is safe: a stand-in that goes too early protects less, and loses nothing.
 
 use crate::disk::{DiskRecord, DiskState, StandIn};
-use crate::host::Mode;
 use crate::limits::{STAND_IN_AFTER, STAND_IN_RETRY, STAND_INS_BEGUN_MAX};
-use crate::repair::{Acting, Action, Because, Decisions, Repairs, Step, acting, mode_of, told};
+use crate::repair::{Acting, Action, Because, Decisions, Repairs, Step, acting, is_unwanted_at, mode_of, told};
 use crate::view::{Ground, View};
 use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Component;
@@ -140,7 +139,7 @@ fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> O
     {
         return Some(Because::Lost);
     }
-    mode_of(view, disk, &one.component).is_some_and(|mode| mode != Mode::NoAction).then_some(Because::Leaving)
+    is_unwanted_at(view, disk, &one.component).then_some(Because::Leaving)
 }
 
 /// Components of a disk that need a stand-in, and when the next one will.
@@ -197,6 +196,7 @@ fn allowed(disk: &DiskRecord, of: ComponentId, spaces: &[DeviceSpace]) -> Vec<De
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Mode;
     use crate::disk::DiskRecord;
     use crate::host::Maintenance;
     use crate::testing::{at, cluster, counting_from, node};

@@ -48,6 +48,7 @@ fn device(host: u128, number: u128) -> DeviceRecord {
         component_count: 0,
         component_count_max: 4096,
         state: DeviceState::InService,
+        leaving: None,
     }
 }
 

@@ -126,13 +126,13 @@ impl View {
     }
 
     /// The disks that anything may have to be done about, in their order: all but those whose components are all copies that
-    /// count, on devices that serve in hosts that are there and are not being serviced, and as many as the policy asks for.
+    /// count, on devices that serve and need not be emptied, in hosts that are there and are not being serviced, and as many as the policy asks for.
     pub(crate) fn restless(&self) -> Vec<&DiskRecord> {
         let is_calm = |host: &HostRecord| {
             self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off
         };
         let calm = self.hosts.values().filter(|host| is_calm(host)).flat_map(|host| &host.devices);
-        let in_service = calm.filter(|device| device.state == DeviceState::InService);
+        let in_service = calm.filter(|device| device.takes());
         let mut calm: Vec<DeviceId> = in_service.map(|device| device.id).collect();
         calm.sort_unstable();
         let stands = |component: &Component| calm.binary_search(&component.device).is_ok();
@@ -214,6 +214,6 @@ fn space(
         reserved_bytes: device.reserved_bytes,
         component_count: device.component_count.max(counts.get(&device.id).copied().unwrap_or(0)),
         component_count_max: device.component_count_max,
-        in_service: takes && device.state == DeviceState::InService,
+        in_service: takes && device.takes(),
     }
 }

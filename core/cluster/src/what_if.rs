@@ -236,6 +236,7 @@ impl NewHost {
             component_count: 0,
             component_count_max,
             state: DeviceState::InService,
+            leaving: None,
         };
         HostRecord {
             id,

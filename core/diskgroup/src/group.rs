@@ -80,6 +80,14 @@ pub(crate) enum Purpose {
     Recovery { buffer: Buffer },
 }
 
+impl Purpose {
+    /// Whether the time that it takes says something of the device. Recovery is over before anybody asks, and its members
+    /// are not there yet.
+    fn is_effort(&self) -> bool {
+        !matches!(self, Purpose::Discard { .. } | Purpose::Recovery { .. })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct PendingIo {
     pub(crate) member: u8,
@@ -331,6 +339,9 @@ impl Group {
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
         let pending = self.io.remove(io.0 as usize);
         let member = pending.member;
+        if pending.purpose.is_effort() {
+            self.members[member as usize].meter.end(self.now);
+        }
         if let (Phase::Opening(_), Purpose::Recovery { buffer }) = (&self.phase, &pending.purpose) {
             let buffer = buffer.clone();
             self.recovery_done(member, buffer, result, out);
@@ -383,6 +394,9 @@ impl Group {
     }
 
     pub(crate) fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
+        if purpose.is_effort() {
+            self.members[member as usize].meter.begin(self.now);
+        }
         Io(self.io.insert(PendingIo { member, purpose }) as u32)
     }
 

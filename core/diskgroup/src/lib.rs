@@ -8,6 +8,7 @@ mod bits;
 mod checkpoint;
 mod component;
 mod destage;
+mod effort;
 pub mod format;
 pub mod geometry;
 mod group;
@@ -30,6 +31,7 @@ mod versions;
 mod window;
 mod write;
 
+pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Counters, Group, Settings};
 pub use io::{

@@ -1,5 +1,6 @@
 //! One device of a group: its extents, who owns them, and the cache of its table's pages.
 
+use crate::effort::Meter;
 use crate::bits::BitSet;
 use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
 use crate::format::superblock::Geometry;
@@ -91,6 +92,8 @@ pub(crate) struct Member {
     /// Whether writes have completed since the last flush was asked for.
     pub(crate) is_unsynced: bool,
     pub(crate) damaged_blocks: u64,
+    /// How long it works for what it does.
+    pub(crate) meter: Meter,
     pub(crate) damaged_named: Vec<(ComponentId, u32, u16)>,
 }
 
@@ -125,6 +128,7 @@ impl Member {
             component_count: 0,
             is_unsynced: false,
             damaged_blocks: 0,
+            meter: Meter::default(),
             damaged_named: Vec::new(),
         }
     }

@@ -1,9 +1,10 @@
 //! What a group tells about itself.
 
+use crate::effort::Effort;
 use crate::format::page::ComponentRecord;
 use crate::group::{Counters, Group, Phase};
 use crate::io::ComponentKey;
-use base::DeviceId;
+use base::{DeviceId, Instant};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 
 /// The state of one member.
@@ -27,6 +28,8 @@ pub struct MemberState {
     pub is_away: bool,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
+    /// How long it worked, and for how many requests.
+    pub effort: Effort,
     /// Extents of which nobody knows what they hold.
     pub lost_extents: u32,
 }
@@ -78,7 +81,7 @@ impl Group {
             + self.retained.len() * BLOCK_SIZE as usize;
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
-            members: self.members.iter().map(member_state).collect(),
+            members: self.members.iter().map(|member| member_state(member, self.now)).collect(),
             log_bytes: self.log.blocks * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
             destage_pending_bytes: self.index_entries as u64 * BLOCK_SIZE,
@@ -128,7 +131,7 @@ impl Group {
     }
 }
 
-fn member_state(member: &crate::member::Member) -> MemberState {
+fn member_state(member: &crate::member::Member, now: Instant) -> MemberState {
     let extents = member.owners.len() as u64;
     MemberState {
         device: member.id,
@@ -140,6 +143,7 @@ fn member_state(member: &crate::member::Member) -> MemberState {
         failure: member.failure.clone(),
         is_away: member.is_away,
         damaged_blocks: member.damaged_blocks,
+        effort: member.meter.at(now),
         lost_extents: member.lost_extents,
     }
 }

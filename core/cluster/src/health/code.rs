@@ -31,6 +31,8 @@ pub enum Code {
     DeviceFailed,
     /// A device is not there.
     DeviceAway,
+    /// A device is being emptied, or is empty and can be taken out: it is slow or damages data, or somebody asked for it.
+    DeviceLeaving,
     /// A device is nearly full.
     SpaceLow,
     /// What the fullest host holds would find no room on the others.
@@ -96,7 +98,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 23] = [
+    pub const ALL: [Code; 24] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -110,6 +112,7 @@ impl Code {
         Code::HostMaintenance,
         Code::DeviceFailed,
         Code::DeviceAway,
+        Code::DeviceLeaving,
         Code::SpaceLow,
         Code::SpaceAfterFailure,
         Code::SpaceUneven,
@@ -138,6 +141,7 @@ impl Code {
             Code::HostMaintenance => "host.maintenance",
             Code::DeviceFailed => "device.failed",
             Code::DeviceAway => "device.away",
+            Code::DeviceLeaving => "device.leaving",
             Code::SpaceLow => "space.low",
             Code::SpaceAfterFailure => "space.after_failure",
             Code::SpaceUneven => "space.uneven",
@@ -170,7 +174,7 @@ impl Code {
             Code::HostMaintenance | Code::DirectoryUnreachable | Code::ClockSkew | Code::VersionsMixed => {
                 Group::Cluster
             }
-            Code::DeviceFailed | Code::DeviceAway => Group::Devices,
+            Code::DeviceFailed | Code::DeviceAway | Code::DeviceLeaving => Group::Devices,
             Code::SpaceLow
             | Code::SpaceAfterFailure
             | Code::SpaceUneven

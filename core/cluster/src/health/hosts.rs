@@ -5,7 +5,7 @@ use crate::device::{DeviceRecord, DeviceState};
 use crate::host::{HostRecord, Maintenance};
 use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW};
 use crate::liveness::{Absence, Liveness};
-use crate::maintenance::progress;
+use crate::maintenance::{emptying, progress};
 use crate::status::{ago, components, listed};
 use crate::view::View;
 use base::units::format_bytes;
@@ -18,6 +18,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
         maintenance(view, around, host, found);
         for device in &host.devices {
             state(around, host, device, found);
+            leaving(view, around, host, device, found);
         }
     }
     let spaces = view.spaces();
@@ -114,6 +115,47 @@ fn state(around: &Surroundings<'_>, host: &HostRecord, device: &DeviceRecord, fo
         ),
     };
     found.push(Finding { code, severity, subject: Subject::Device(device.id), cause, remedy });
+}
+
+/// A device that is to be emptied: why, how far it is, and what is to be done then.
+fn leaving(
+    view: &View,
+    around: &Surroundings<'_>,
+    host: &HostRecord,
+    device: &DeviceRecord,
+    found: &mut Vec<Finding>,
+) {
+    let Some(leaving) = device.leaving.as_ref().filter(|_| device.state == DeviceState::InService) else {
+        return;
+    };
+    let name = format!("{} of {}", device.name, host.name);
+    let left = emptying(view, device.id);
+    let since = ago(around.now, leaving.since);
+    let how_far = match left.is_done() {
+        true => "nothing stands on it any more".to_owned(),
+        false => {
+            format!("{} with {} yet to leave it", components(left.components_left), format_bytes(left.bytes_left))
+        }
+    };
+    let why = match &leaving.fault {
+        Some(fault) => format!("{name} is being emptied, begun {since} ago: {fault}"),
+        None => format!("{name} is being emptied, begun {since} ago as somebody asked"),
+    };
+    let remedy = match (left.is_done(), &leaving.fault) {
+        (true, Some(_)) => format!("take {name} out (`drystone device remove`) and put another in its place"),
+        (true, None) => format!("take {name} out (`drystone device remove`)"),
+        (false, _) => format!(
+            "wait; if nothing moves, add capacity; `drystone device evacuate --cancel {}` keeps what is left there",
+            device.name
+        ),
+    };
+    found.push(Finding {
+        code: Code::DeviceLeaving,
+        severity: if leaving.fault.is_some() { Severity::Warning } else { Severity::Notice },
+        subject: Subject::Device(device.id),
+        cause: format!("{why}; {how_far}"),
+        remedy,
+    });
 }
 
 fn room(space: &DeviceSpace, found: &mut Vec<Finding>) {

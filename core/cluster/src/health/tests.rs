@@ -168,6 +168,28 @@ fn device_failed_and_away() {
 }
 
 #[test]
+fn a_device_that_is_to_be_emptied_says_why_and_how_far_it_is() {
+    let leave = |view: &mut View, fault: Option<&str>| {
+        let fault = fault.map(str::to_owned);
+        let device = &mut view.host_mut(1).devices[0];
+        device.leaving = Some(crate::Leaving { since: at(NOW - 90), fault });
+    };
+    check(Code::DeviceLeaving, "/dev/sd11 of h1 is being emptied", |view| leave(view, Some("it is slow")));
+    let mut view = cluster(2, 1);
+    leave(&mut view, None);
+    let found = find(&view, Directory::Reachable, &[]);
+    let one = found.iter().find(|one| one.code == Code::DeviceLeaving).expect("it is told");
+    assert!(one.severity == Severity::Notice && one.cause.ends_with("nothing stands on it any more"), "{one:?}");
+    assert!(one.remedy.contains("device remove"), "{one:?}");
+    let mut view = well();
+    let host = hosts_of(&view, 1)[0];
+    view.host_mut(host).devices[0].leaving = Some(crate::Leaving { since: at(0), fault: None });
+    let found = find(&view, Directory::Reachable, &[]);
+    let one = found.iter().find(|one| one.code == Code::DeviceLeaving).expect("it is told");
+    assert!(one.cause.contains("1 GiB yet to leave it"), "{one:?}");
+}
+
+#[test]
 fn space_low_is_worse_when_nearly_nothing_is_left() {
     for (free, severity) in [(15, Severity::Warning), (4, Severity::Critical)] {
         let fill = |view: &mut View| view.host_mut(1).devices[0].free_bytes = free * GIB;

@@ -273,6 +273,40 @@ fn a_host_in_maintenance_has_the_delay_too_and_full_evacuation_does_not_wait() {
 }
 
 #[test]
+fn a_device_that_is_to_be_emptied_serves_until_all_has_left_and_gets_nothing_new() {
+    let (mut view, host) = one_disk(3);
+    let (device, component) = (base::DeviceId(host * 10 + 1), view.component_on(1, host));
+    let leaving = Some(crate::Leaving { since: at(0), fault: Some("it is slow".to_owned()) });
+    view.host_mut(host).devices[0].leaving.clone_from(&leaving);
+    assert!(view.spaces().iter().all(|space| space.in_service == (space.id != device)));
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(begun(&decisions), [Why::Evacuation]);
+    perform(&mut view, &decisions);
+    assert!(view.is_sound(view.disk(1), component), "it counts until another has all");
+    assert!(!crate::emptying(&view, device).is_done());
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 2);
+    perform(&mut view, &decisions);
+    assert!(view.disk(1).component(component).is_none());
+    assert!(crate::emptying(&view, device).is_done());
+    assert_eq!(decide(&mut repairs, &view, 3).actions, []);
+}
+
+#[test]
+fn what_comes_to_a_device_that_is_to_be_emptied_is_called_off() {
+    let (mut view, host) = one_disk(4);
+    view.host_mut(host).maintenance = Maintenance::Entering { mode: Mode::FullEvacuation, since: at(0) };
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    perform(&mut view, &decisions);
+    let new = view.disk(1).incoming[0].component;
+    view.host_mut(new.device.0 / 10).devices[0].leaving = Some(crate::Leaving { since: at(2), fault: None });
+    let decisions = decide(&mut repairs, &view, 2);
+    assert_eq!(decisions.actions[0].step, Step::Cancel(new.id, Because::Leaving));
+}
+
+#[test]
 fn ensure_accessibility_moves_the_only_copy() {
     let mut view = cluster(2, 1);
     view.add_disk(1, "single,stripes=1");
@@ -399,6 +433,7 @@ enum Fault {
     Host(u128),
     Back(u128),
     Service(u128, bool),
+    Slow(usize),
 }
 
 fn faults() -> impl Strategy<Value = Fault> {
@@ -407,6 +442,7 @@ fn faults() -> impl Strategy<Value = Fault> {
         (1u128..7).prop_map(Fault::Host),
         (1u128..7).prop_map(Fault::Back),
         (1u128..7, any::<bool>()).prop_map(|(host, full)| Fault::Service(host, full)),
+        any::<usize>().prop_map(Fault::Slow),
     ]
 }
 
@@ -422,6 +458,11 @@ fn strike(view: &mut View, fault: Fault, second: u64) {
             view.liveness.insert(HostId(host), crate::Liveness::Away { since: at(second), why });
         }
         Fault::Back(host) => drop(view.liveness.insert(HostId(host), crate::Liveness::Alive)),
+        Fault::Slow(which) => {
+            let mut devices: Vec<_> = view.hosts.values_mut().flat_map(|host| &mut host.devices).collect();
+            let index = which % devices.len();
+            devices[index].leaving = Some(crate::Leaving { since: at(second), fault: None });
+        }
         Fault::Service(host, full) => {
             let mode = if full { Mode::FullEvacuation } else { Mode::EnsureAccessibility };
             let since = at(second);

@@ -59,6 +59,7 @@ pub(super) fn hosts(count: usize, random: &mut Random) -> Vec<HostRecord> {
             component_count: 0,
             component_count_max: COMPONENTS_MAX,
             state: DeviceState::InService,
+            leaving: None,
         };
         hosts.push(HostRecord {
             id: host,

@@ -23,6 +23,7 @@ fn host() -> HostRecord {
         component_count: 2,
         component_count_max: 4096,
         state: DeviceState::InService,
+        leaving: None,
     };
     HostRecord {
         id: HostId(1),

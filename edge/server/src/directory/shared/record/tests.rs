@@ -142,6 +142,7 @@ fn a_host_is_read_as_it_was_written() {
         component_count: 2,
         component_count_max: 3,
         state,
+        leaving: None,
     };
     let error = "write failed".to_owned();
     let devices = vec![

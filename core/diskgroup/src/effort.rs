@@ -1,0 +1,72 @@
+//! How long a device works for what it does: what tells a slow device from one that has much to do.
+//!
+//! The latency of a request grows with how many are under way at once; the time in which *any* is under way, shared out among
+//! those that ended in it, does not. A device that takes longer by this measure than its peers is slow, whatever its load.
+
+use base::Instant;
+
+/// What a device has done since its group was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// Nanoseconds in which at least one request was under way, up to the last thing that happened in the group.
+    pub busy_ns: u64,
+    /// Requests that ended: reads, writes and flushes. Discards do not count: some devices take their time over them.
+    pub requests: u64,
+}
+
+/// Keeps count of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Meter {
+    past: Effort,
+    under_way: u32,
+    /// Since when something has been under way without a pause.
+    since: Instant,
+}
+
+impl Meter {
+    /// A request begins.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        if self.under_way == 0 {
+            self.since = now;
+        }
+        self.under_way += 1;
+    }
+
+    /// A request ended. One of a device that stood here before is none of this one's.
+    pub(crate) fn end(&mut self, now: Instant) {
+        if self.under_way == 0 {
+            return;
+        }
+        self.past = Effort { busy_ns: self.at(now).busy_ns, requests: self.past.requests + 1 };
+        self.since = now;
+        self.under_way -= 1;
+    }
+
+    /// All until now.
+    pub(crate) fn at(&self, now: Instant) -> Effort {
+        let open = if self.under_way == 0 { 0 } else { now.since(self.since).as_nanos() as u64 };
+        Effort { busy_ns: self.past.busy_ns + open, ..self.past }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_counts_once_however_many_requests_are_under_way() {
+        let mut meter = Meter::default();
+        for at in [100, 110, 120] {
+            meter.begin(Instant(at));
+        }
+        assert_eq!(meter.at(Instant(150)), Effort { busy_ns: 50, requests: 0 });
+        meter.end(Instant(160));
+        meter.end(Instant(190));
+        assert_eq!(meter.at(Instant(200)), Effort { busy_ns: 100, requests: 2 });
+        meter.end(Instant(300));
+        assert_eq!(meter.at(Instant(1_000)), Effort { busy_ns: 200, requests: 3 });
+        meter.begin(Instant(2_000));
+        meter.end(Instant(2_007));
+        assert_eq!(meter.at(Instant(3_000)), Effort { busy_ns: 207, requests: 4 });
+    }
+}
