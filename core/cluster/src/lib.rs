@@ -39,7 +39,7 @@ pub use health::{
 };
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
-pub use maintenance::{Assessment, Fate, Progress, Touched, assess, emptying, progress};
+pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};

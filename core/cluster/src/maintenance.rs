@@ -3,6 +3,7 @@
 //! The dry run and the moves themselves ([`crate::Repairs`]) take the same rule for what has to leave, so that nobody is
 //! surprised. Must never change anything.
 
+use crate::device::Leaving;
 use crate::disk::{DiskRecord, DiskState};
 use crate::host::{HostRecord, Maintenance, Mode};
 use crate::repair::must_leave;
@@ -81,7 +82,29 @@ pub fn assess(view: &View, host: HostId, mode: Mode, seed: u64) -> Assessment {
         return Assessment { host, mode, disks: Vec::new(), bytes_to_move: 0, obstacles };
     };
     record.maintenance = Maintenance::Entering { mode, since: Instant(0) };
-    let record = record.clone();
+    let devices = record.devices.iter().map(|device| device.id).collect();
+    of_devices(&view, host, mode, &devices, seed)
+}
+
+/// What would happen if a device were emptied, as [`assess`]. No host has it: nothing.
+pub fn assess_device(view: &View, device: DeviceId, seed: u64) -> Option<Assessment> {
+    let mut view = view.clone();
+    let host = view.device(device)?.0.id;
+    let devices = &mut view.hosts.get_mut(&host).expect("it has the device").devices;
+    let leaves = devices.iter_mut().filter(|one| one.id == device);
+    leaves.for_each(|one| one.leaving = Some(Leaving { since: Instant(0), fault: None }));
+    Some(of_devices(&view, host, Mode::FullEvacuation, &BTreeSet::from([device]), seed))
+}
+
+/// What happens to all that stands on some devices of a host.
+fn of_devices(
+    view: &View,
+    host: HostId,
+    mode: Mode,
+    devices: &BTreeSet<DeviceId>,
+    seed: u64,
+) -> Assessment {
+    let record = &view.hosts[&host];
     let mut spaces = view.spaces();
     let mut assessment =
         Assessment { host, mode, disks: Vec::new(), bytes_to_move: 0, obstacles: Vec::new() };
@@ -91,11 +114,11 @@ pub fn assess(view: &View, host: HostId, mode: Mode, seed: u64) -> Assessment {
         ComponentId(next)
     };
     for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
-        let components = fates(&view, &record, disk, &mut spaces, &mut ids, seed);
+        let components = fates(view, devices, disk, &mut spaces, &mut ids, seed);
         if components.is_empty() {
             continue;
         }
-        assessment.count(&view, &record, disk, components);
+        assessment.count(view, record, disk, components);
     }
     assessment
 }
@@ -134,16 +157,15 @@ impl Assessment {
     }
 }
 
-/// What happens to the components of a disk on the host. What moves is counted in `spaces`.
+/// What happens to the components of a disk on the devices. What moves is counted in `spaces`.
 fn fates(
     view: &View,
-    host: &HostRecord,
+    devices: &BTreeSet<DeviceId>,
     disk: &DiskRecord,
     spaces: &mut [DeviceSpace],
     ids: &mut impl FnMut() -> ComponentId,
     seed: u64,
 ) -> Vec<(usize, ComponentId, Fate)> {
-    let devices: BTreeSet<DeviceId> = host.devices.iter().map(|device| device.id).collect();
     let layout = disk.layout_to_come();
     let is_here = |one: &&layout::Component| devices.contains(&one.device);
     let leaving: BTreeSet<ComponentId> = {
@@ -151,7 +173,7 @@ fn fates(
         here.filter(|one| must_leave(view, disk, one)).map(|one| one.id).collect()
     };
     let placed = disk.placed(&layout, view.used(disk.id));
-    let allowed = disk.without_leaving(spaces, &devices);
+    let allowed = disk.without_leaving(spaces, devices);
     let mut outcomes: BTreeMap<ComponentId, Result<DeviceId, Cause>> = BTreeMap::new();
     if !leaving.is_empty() {
         for one in repair(&placed, &leaving, &allowed, ids, seed) {
@@ -322,6 +344,25 @@ mod tests {
             view.host_mut(host).devices[0].state = crate::DeviceState::InService;
         }
         view
+    }
+
+    #[test]
+    fn emptying_a_device_is_assessed_like_the_host_and_changes_nothing() {
+        let mut view = cluster(3, 2);
+        let disk = view.add_disk(1, "default,stripes=1");
+        let device = disk.layout.components().next().expect("it has some").1.device;
+        let host = view.device(device).expect("it is there").0.id;
+        let before = format!("{view:?}");
+        let found = assess_device(&view, device, 1).expect("it is there");
+        assert_eq!((found.host, found.bytes_to_move, found.is_possible()), (host, GIB, true));
+        assert!(found.disks.iter().all(|disk| disk.components.len() == 1), "{found:?}");
+        assert_eq!(format!("{view:?}"), before);
+        for other in view.hosts.values_mut().flat_map(|host| &mut host.devices) {
+            other.free_bytes = 0;
+        }
+        let found = assess_device(&view, device, 1).expect("it is there");
+        assert!(found.obstacles[0].contains("has nowhere to go"), "{found:?}");
+        assert_eq!(assess_device(&view, DeviceId(99), 1), None);
     }
 
     #[test]
