@@ -97,13 +97,7 @@ pub fn assess_device(view: &View, device: DeviceId, seed: u64) -> Option<Assessm
 }
 
 /// What happens to all that stands on some devices of a host.
-fn of_devices(
-    view: &View,
-    host: HostId,
-    mode: Mode,
-    devices: &BTreeSet<DeviceId>,
-    seed: u64,
-) -> Assessment {
+fn of_devices(view: &View, host: HostId, mode: Mode, devices: &BTreeSet<DeviceId>, seed: u64) -> Assessment {
     let record = &view.hosts[&host];
     let mut spaces = view.spaces();
     let mut assessment =

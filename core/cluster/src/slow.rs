@@ -179,12 +179,8 @@ mod tests {
 
     impl Bench {
         fn new(count: u128) -> Bench {
-            let effort = |id| Effort {
-                device: DeviceId(id),
-                is_log: false,
-                busy: Duration::ZERO,
-                requests: 0,
-            };
+            let effort =
+                |id| Effort { device: DeviceId(id), is_log: false, busy: Duration::ZERO, requests: 0 };
             let mut bench = Bench {
                 now: Instant(1),
                 watch: SlowWatch::default(),
@@ -223,7 +219,10 @@ mod tests {
         let times = [(300 * MS, 20), (2 * MS, 900), (3 * MS, 900)];
         assert_eq!(bench.windows_until_slow(&times, &[]), Some(SLOW_WINDOWS));
         let text = bench.watch.slow().next().expect("it is slow").1.to_string();
-        assert_eq!(text, "it is slow, 300 ms of work for a request where the middle one of its 2 peers needs 3.0 ms");
+        assert_eq!(
+            text,
+            "it is slow, 300 ms of work for a request where the middle one of its 2 peers needs 3.0 ms"
+        );
         let well = [(2 * MS, 900); 3];
         let until = (1..=SLOW_HISTORY).find(|_| bench.window(&well, &[]).is_empty());
         assert_eq!(until, Some(SLOW_HISTORY - WELL_WINDOWS + 1));

@@ -7,7 +7,9 @@
 
 use crate::disk::{DiskRecord, DiskState, StandIn};
 use crate::limits::{STAND_IN_AFTER, STAND_IN_RETRY, STAND_INS_BEGUN_MAX};
-use crate::repair::{Acting, Action, Because, Decisions, Repairs, Step, acting, is_unwanted_at, mode_of, told};
+use crate::repair::{
+    Acting, Action, Because, Decisions, Repairs, Step, acting, is_unwanted_at, mode_of, told,
+};
 use crate::view::{Ground, View};
 use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Component;
@@ -196,9 +198,9 @@ fn allowed(disk: &DiskRecord, of: ComponentId, spaces: &[DeviceSpace]) -> Vec<De
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Mode;
     use crate::disk::DiskRecord;
     use crate::host::Maintenance;
+    use crate::host::Mode;
     use crate::testing::{at, cluster, counting_from, node};
 
     /// A disk with copies on host 1, which owns it, and another that is told, in a cluster of so many hosts.

@@ -1,7 +1,7 @@
 //! One device of a group: its extents, who owns them, and the cache of its table's pages.
 
-use crate::effort::Meter;
 use crate::bits::BitSet;
+use crate::effort::Meter;
 use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
 use crate::format::superblock::Geometry;
 use crate::limits;

@@ -4,8 +4,8 @@ use crate::effort::Effort;
 use crate::format::page::ComponentRecord;
 use crate::group::{Counters, Group, Phase};
 use crate::io::ComponentKey;
-use base::{DeviceId, Instant};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use base::{DeviceId, Instant};
 
 /// The state of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -63,6 +63,8 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::support_of))
         .routes(routes!(handlers::devices, handlers::add_devices))
         .routes(routes!(handlers::remove_device))
+        .routes(routes!(handlers::evacuate_device))
+        .routes(routes!(handlers::keep_device))
         .routes(routes!(handlers::disks, handlers::create_disk))
         .routes(routes!(handlers::disk, handlers::change_disk, handlers::delete_disk))
         .routes(routes!(handlers::histograms))

@@ -6,6 +6,7 @@
 mod attach;
 mod change;
 mod disks;
+mod emptying;
 mod follow;
 mod gather;
 mod hosts;
@@ -21,6 +22,7 @@ mod status;
 mod view;
 mod watched;
 
+pub use emptying::FoundDevice;
 pub use gather::{Locals, used_bytes_of};
 pub use status::{HostCondition, subject_name};
 pub use view::View;
@@ -263,7 +265,8 @@ impl Cluster {
     pub async fn begin(self: &Arc<Cluster>, notices: UnboundedReceiver<Notice>) -> Result<(), Failure> {
         // First, so that the directory's clock is known.
         self.beat(&self.state().await?).await;
-        match self.put_host().await {
+        let host = self.engine.call(|answer| Command::Host { answer }).await?;
+        match self.put_host(&host).await {
             Err(failure) if self.directory_away().is_some() => tracing::warn!("{failure}"),
             done => done?,
         }
@@ -398,19 +401,18 @@ impl Cluster {
     }
 
     /// Puts this host's record, if it says something new. What people set in it stays.
-    async fn put_host(&self) -> Result<(), Failure> {
+    async fn put_host(&self, state: &HostState) -> Result<(), Failure> {
         if self.is_out() {
             return Err(Failure::refused("this host was taken out of its cluster")
                 .hint("to have it back: `drystone host token` on another host, then `drystone host join --replace` on it"));
         }
-        let state = self.engine.call(|answer| Command::Host { answer }).await?;
         for attempt in 0..3 {
             let known = self.view().hosts.get(&self.me).cloned();
             let known = match known.filter(|_| attempt == 0) {
                 Some(known) => Some((known.version, ClusterHost::clone(&known.host))),
                 None => self.fetch_host(self.me).await?,
             };
-            let host = self.own_record(&state, known.as_ref().map(|(_, host)| host));
+            let host = self.own_record(state, known.as_ref().map(|(_, host)| host));
             if known.as_ref().is_some_and(|(_, known)| *known == host) {
                 return Ok(());
             }
@@ -457,6 +459,7 @@ impl Cluster {
             component_count: device.component_count,
             component_count_max: device.component_count_max,
             state: device_state(device, former(device.id).map(|former| &former.state), now),
+            leaving: former(device.id).and_then(|former| former.leaving.clone()),
         };
         let node = |(shard, address): (u8, &SocketAddr)| NodeRecord {
             id: NodeId { host: self.me, shard },

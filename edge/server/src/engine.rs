@@ -174,6 +174,10 @@ pub struct DeviceState {
     pub is_away: bool,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
+    /// Time in which requests were under way, since its group was opened.
+    pub busy: Duration,
+    /// Requests that ended since then.
+    pub requests: u64,
 }
 
 /// The state of one disk group.

@@ -154,6 +154,8 @@ impl Fake {
             failure: None,
             is_away: false,
             damaged_blocks: 0,
+            busy: Duration::from_millis(1500),
+            requests: 300,
         };
         let group = |id: &GroupId| GroupState {
             id: *id,

@@ -134,7 +134,11 @@ fn leaving(
     let how_far = match left.is_done() {
         true => "nothing stands on it any more".to_owned(),
         false => {
-            format!("{} with {} yet to leave it", components(left.components_left), format_bytes(left.bytes_left))
+            format!(
+                "{} with {} yet to leave it",
+                components(left.components_left),
+                format_bytes(left.bytes_left)
+            )
         }
     };
     let why = match &leaving.fault {

@@ -4,10 +4,11 @@ use super::access::{Caller, Need, check};
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
     CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CopyRequest, CopyView, CreateDisk,
-    CreatePolicy, DeviceView, DiskSummary, DiskView, EventQuery, EventView, EventsView, ForecastView,
-    HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest, LocalView, MaintenanceView,
-    MakeSilence, MakeToken, NamedSilence, PolicyView, RebuildDirectory, RebuildView, RemovedDevice,
-    RemovedHost, ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, WhatIf,
+    CreatePolicy, DeviceView, DiskSummary, DiskView, EvacuateDevice, EvacuationView, EventQuery, EventView,
+    EventsView, ForecastView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest,
+    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView,
+    RebuildDirectory, RebuildView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
+    TokenView, TopView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -188,6 +189,25 @@ pub async fn add_devices(State(control): Shared, Input(request): Input<AddDevice
 pub async fn remove_device(State(control): Shared, Path(id): Path<String>) -> Answer<RemovedDevice> {
     let advice = control.remove_device(&id).await?;
     Ok(Json(RemovedDevice { advice }))
+}
+
+/// Lets a capacity device be emptied, or tells what that would do. It goes on serving what stands on it, and takes nothing new.
+#[utoipa::path(post, path = "/api/v1/devices/evacuate", request_body = EvacuateDevice, responses((status = 200, body = EvacuationView), (status = "default", body = Failure)))]
+pub async fn evacuate_device(
+    State(control): Shared,
+    Input(request): Input<EvacuateDevice>,
+) -> Answer<EvacuationView> {
+    control.evacuate_device(request).await.map(Json)
+}
+
+/// A device is not to be emptied any more.
+#[utoipa::path(post, path = "/api/v1/devices/keep", request_body = KeepDevice, responses((status = 204), (status = "default", body = Failure)))]
+pub async fn keep_device(
+    State(control): Shared,
+    Input(request): Input<KeepDevice>,
+) -> Result<StatusCode, Failure> {
+    control.keep_device(&request.device).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// All disks by name.

@@ -49,6 +49,8 @@ type Series = (Vec<(&'static str, String)>, Value);
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
     Counter(u64),
+    /// A counter of seconds.
+    Seconds(f64),
     Gauge(f64),
     /// Sum, count and cumulative-free buckets by their upper limit.
     Histogram(f64, u64, Vec<(f64, u64)>),
@@ -84,7 +86,7 @@ impl Snapshot {
 impl Value {
     fn kind(&self) -> MetricType {
         match self {
-            Value::Counter(_) => MetricType::Counter,
+            Value::Counter(_) | Value::Seconds(_) => MetricType::Counter,
             Value::Gauge(_) => MetricType::Gauge,
             Value::Histogram(..) => MetricType::Histogram,
         }
@@ -95,6 +97,7 @@ impl Value {
     fn write(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         match self {
             Value::Counter(value) => ConstCounter::new(*value).encode(encoder),
+            Value::Seconds(value) => ConstCounter::new(*value).encode(encoder),
             Value::Gauge(value) => ConstGauge::new(*value).encode(encoder),
             Value::Histogram(sum, count, buckets) => {
                 encoder.encode_histogram::<Vec<(&str, String)>>(*sum, *count, buckets, None)
@@ -283,6 +286,12 @@ fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {
         }
         let help = "Blocks found damaged";
         snapshot.add("device_damaged_blocks", help, &labels, Value::Counter(device.damaged_blocks));
+        let leaving = f64::from(u8::from(device.leaving.is_some()));
+        snapshot.add("device_leaving", "Whether the device is being emptied", &labels, Value::Gauge(leaving));
+        let help = "Requests that ended: reads, writes and flushes";
+        snapshot.add("device_requests", help, &labels, Value::Counter(device.requests));
+        let help = "Seconds in which requests were under way";
+        snapshot.add("device_busy_seconds", help, &labels, Value::Seconds(device.busy_seconds));
     }
 }
 

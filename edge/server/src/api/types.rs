@@ -15,8 +15,8 @@ mod what_if;
 
 pub use attaching::{AllowedView, AttachedView};
 pub use care::{
-    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, FateView, FullnessView, MaintenanceMode,
-    MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
+    FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
 };
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
@@ -131,8 +131,22 @@ pub struct LocalView {
     pub links: BTreeMap<String, bool>,
     /// Why the shared directory does not answer it, while that is so.
     pub directory_away: Option<String>,
+    /// How long its devices worked for a request in the last ten seconds; those that did nothing are left out.
+    #[serde(default)]
+    pub paces: Vec<PaceView>,
     /// Connections with other hosts that went wrong.
     pub peers: PeerCountersView,
+}
+
+/// How long a device worked for a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PaceView {
+    /// Its identity.
+    pub device: String,
+    /// Whether it holds a log.
+    pub is_log: bool,
+    /// Microseconds of work for one request.
+    pub request_us: u64,
 }
 
 /// Connections with other hosts that went wrong, since the start.
@@ -243,6 +257,15 @@ pub struct DeviceView {
     pub failure: Option<String>,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
+    /// How far it is on its way to be empty, and why it is to be; nothing when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<String>,
+    /// Seconds in which requests were under way, since its group was opened.
+    #[serde(default)]
+    pub busy_seconds: f64,
+    /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
+    #[serde(default)]
+    pub requests: u64,
 }
 
 /// Devices to be added.

@@ -1,7 +1,9 @@
 //! `device` and `status`.
 
 use super::{Shell, size, text};
-use crate::api::types::{AddDevices, AddedDevices, DeviceView, HostView, RemovedDevice};
+use crate::api::types::{
+    AddDevices, AddedDevices, DeviceView, EvacuateDevice, EvacuationView, HostView, KeepDevice, RemovedDevice,
+};
 use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
@@ -14,6 +16,17 @@ pub enum DeviceCommand {
     List,
     /// Make a disk group of devices, or give a group more capacity devices.
     Add(AddOptions),
+    /// Empty a capacity device: what stands on it is copied elsewhere while it goes on serving.
+    Evacuate {
+        /// Its path on this host, HOST:PATH for one of another, or its id.
+        device: String,
+        /// Only tell what that would do.
+        #[arg(long, conflicts_with = "cancel")]
+        dry_run: bool,
+        /// Keep what is left on it, and let it take new components again.
+        #[arg(long)]
+        cancel: bool,
+    },
     /// Remove an empty device; the log device of an empty group removes the group.
     Remove {
         /// Its path or id.
@@ -58,8 +71,43 @@ pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Fa
             let added: AddedDevices = shell.client.post("/api/v1/devices", &request).await?;
             shell.show(&added, |added| format!("group {}\n{}", added.group, device_table(&added.devices)))
         }
+        DeviceCommand::Evacuate { device, dry_run, cancel } => {
+            evacuate(shell, &device, dry_run, cancel).await
+        }
         DeviceCommand::Remove { device } => remove(shell, &device).await,
     }
+}
+
+/// Paths of this host may be relative.
+async fn evacuate(shell: &mut Shell<'_>, device: &str, dry_run: bool, cancel: bool) -> Result<(), Failure> {
+    let is_path = std::path::Path::new(device).exists();
+    let absolute =
+        std::path::absolute(device).ok().filter(|_| is_path).map(|path| path.display().to_string());
+    let name = absolute.unwrap_or_else(|| device.to_owned());
+    if cancel {
+        let request = KeepDevice { device: name.clone() };
+        let () = shell.client.post("/api/v1/devices/keep", &request).await?;
+        return shell.show(&serde_json::json!({ "kept": name }), |_| {
+            format!("device {name} is not emptied any more")
+        });
+    }
+    let told: EvacuationView =
+        shell.client.post("/api/v1/devices/evacuate", &EvacuateDevice { device: name, dry_run }).await?;
+    shell.show(&told, evacuation_text)
+}
+
+fn evacuation_text(view: &EvacuationView) -> String {
+    let (device, bytes) =
+        (format!("device {} of host {}", view.device, view.host), format_bytes(view.bytes_to_move));
+    let first = match (view.is_begun, view.is_possible, view.bytes_to_move) {
+        (true, _, 0) => format!("{device} is empty: `drystone device remove` takes it out"),
+        (true, _, _) => format!("{device} is being emptied: {bytes} are copied; see `drystone device list`"),
+        (false, true, _) => format!("possible: {bytes} would be copied from {device}"),
+        (false, false, _) => "not possible".to_owned(),
+    };
+    let disks = view.disks.iter().map(|touched| format!("disk {}: {}", touched.disk, touched.summary));
+    let obstacles = view.obstacles.iter().map(|why| format!("in the way: {why}"));
+    std::iter::once(first).chain(obstacles).chain(disks).collect::<Vec<_>>().join("\n")
 }
 
 async fn remove(shell: &mut Shell<'_>, device: &str) -> Result<(), Failure> {
@@ -115,7 +163,11 @@ fn device_table(devices: &[DeviceView]) -> String {
             format_bytes(device.reserved_bytes),
             device.component_count.to_string(),
             device.damaged_blocks.to_string(),
-            device.failure.clone().unwrap_or_else(|| "in service".to_owned()),
+            device
+                .failure
+                .clone()
+                .or_else(|| device.leaving.clone())
+                .unwrap_or_else(|| "in service".to_owned()),
             device.id.clone(),
         ]
     };

@@ -259,8 +259,11 @@ impl Cluster {
             ticks.tick().await;
             let Ok(state) = self.state().await else { return };
             self.progress.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now(), &state);
+            let Ok(host) = self.engine.call(|answer| Command::Host { answer }).await else { return };
             // A directory that is away is told of by the watch.
-            if let Err(failure) = self.put_host().await {
+            let told = self.put_host(&host).await;
+            for failure in [told, self.watch_devices(&state, &host).await].into_iter().filter_map(Result::err)
+            {
                 tracing::debug!("{failure}");
             }
         }

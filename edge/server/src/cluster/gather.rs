@@ -2,13 +2,14 @@
 
 use super::members::api_of;
 use super::{Cluster, View};
-use crate::api::types::{LocalView, MemberView, PeerCountersView, ReplicationView, ResyncView};
+use crate::api::types::{LocalView, MemberView, PaceView, PeerCountersView, ReplicationView, ResyncView};
 use crate::client::Client;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
 use crate::failure::{Code, Failure};
 use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
+use ::cluster::Pace;
 use base::{ComponentId, DiskId, HostId};
 use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
 use serde::de::DeserializeOwned;
@@ -35,6 +36,7 @@ impl Cluster {
             attached: self.attached_here(),
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             directory_away: self.directory_away(),
+            paces: self.paces().iter().map(pace_view).collect(),
             peers: PeerCountersView {
                 refused: counters.refused,
                 garbage: counters.garbage,
@@ -126,6 +128,11 @@ impl Cluster {
             trouble: member.trouble.map(|why| why.to_string()),
         }
     }
+}
+
+fn pace_view(pace: &Pace) -> PaceView {
+    let request_us = u64::try_from(pace.request.as_micros()).unwrap_or(u64::MAX);
+    PaceView { device: pace.device.to_string(), is_log: pace.is_log, request_us }
 }
 
 /// The way to another host's API.

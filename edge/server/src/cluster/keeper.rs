@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
     Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Links, Liveness, Maintenance,
-    Repairs, StandIns, progress,
+    Repairs, SlowWatch, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
 use placement::Balance;
@@ -44,6 +44,8 @@ pub struct Keeper {
     /// What was decided about evening out.
     pub(super) balancer: Balancer,
     balanced: Option<Instant>,
+    /// How long this host's devices work for what they do.
+    pub(super) devices: SlowWatch,
     sized: Option<Instant>,
     /// Components here that no record names and that cannot be deleted now, and since when.
     pub(super) kept: BTreeMap<ComponentId, Instant>,

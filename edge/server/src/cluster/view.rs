@@ -6,7 +6,7 @@ use crate::directory::shared::record::{
     SETTINGS, SILENCES, Silences, read_policy,
 };
 use crate::directory::shared::{Changes, Entry};
-use ::cluster::{DeviceRecord, DeviceState, DiskState};
+use ::cluster::{DeviceRecord, DiskState};
 use base::{DeviceId, DiskId, HostId, NodeId};
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +85,7 @@ impl View {
                 reserved_bytes: device.reserved_bytes,
                 component_count: device.component_count.max(counts.get(&device.id).copied().unwrap_or(0)),
                 component_count_max: device.component_count_max,
-                in_service: takes && device.state == DeviceState::InService,
+                in_service: takes && device.takes(),
             };
             host.devices.iter().map(space).collect::<Vec<_>>()
         };

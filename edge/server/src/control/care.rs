@@ -2,9 +2,10 @@
 
 use super::Control;
 use crate::api::types::{
-    BalanceView, BeginMaintenance, ChangeSettings, FateView, FullnessView, MaintenanceMode, MaintenanceView,
-    RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, EvacuationView, FateView, FullnessView, MaintenanceMode,
+    MaintenanceView, RemovedHost, TouchedView,
 };
+use crate::cluster::FoundDevice;
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::events::Kind;
 use crate::failure::Failure;
@@ -217,6 +218,39 @@ fn maintenance_view(
     assessment: &Assessment,
     devices: &[placement::DeviceSpace],
 ) -> MaintenanceView {
+    let is_inaccessible = |touched: &&::cluster::Touched| {
+        touched.components.iter().any(|(_, _, fate)| *fate == Fate::Inaccessible)
+    };
+    MaintenanceView {
+        host: host.record.name.clone(),
+        mode,
+        is_begun: false,
+        is_possible: assessment.is_possible(),
+        obstacles: assessment.obstacles.clone(),
+        bytes_to_move: assessment.bytes_to_move,
+        inaccessible: assessment.disks.iter().filter(is_inaccessible).map(|one| one.name.clone()).collect(),
+        disks: touched_views(assessment, devices),
+    }
+}
+
+/// What emptying a device does, as the API shows it.
+pub(super) fn evacuation_view(
+    device: &FoundDevice,
+    assessment: &Assessment,
+    devices: &[placement::DeviceSpace],
+) -> EvacuationView {
+    EvacuationView {
+        device: device.path.clone(),
+        host: device.host_name.clone(),
+        is_begun: false,
+        is_possible: assessment.is_possible(),
+        obstacles: assessment.obstacles.clone(),
+        bytes_to_move: assessment.bytes_to_move,
+        disks: touched_views(assessment, devices),
+    }
+}
+
+fn touched_views(assessment: &Assessment, devices: &[placement::DeviceSpace]) -> Vec<TouchedView> {
     let name = |id: base::DeviceId| {
         devices.iter().find(|device| device.id == id).map_or_else(|| id.to_string(), |one| one.name.clone())
     };
@@ -230,24 +264,12 @@ fn maintenance_view(
         };
         FateView { component: component.to_string(), place: *place, fate: text.to_owned(), target, bytes }
     };
-    let is_inaccessible = |touched: &&::cluster::Touched| {
-        touched.components.iter().any(|(_, _, fate)| *fate == Fate::Inaccessible)
-    };
     let touched = |touched: &::cluster::Touched| TouchedView {
         disk: touched.name.clone(),
         summary: touched.summary.clone(),
         components: touched.components.iter().map(fate).collect(),
     };
-    MaintenanceView {
-        host: host.record.name.clone(),
-        mode,
-        is_begun: false,
-        is_possible: assessment.is_possible(),
-        obstacles: assessment.obstacles.clone(),
-        bytes_to_move: assessment.bytes_to_move,
-        inaccessible: assessment.disks.iter().filter(is_inaccessible).map(|one| one.name.clone()).collect(),
-        disks: assessment.disks.iter().map(touched).collect(),
-    }
+    assessment.disks.iter().map(touched).collect()
 }
 
 fn fullness_view(device: &placement::DeviceSpace) -> FullnessView {

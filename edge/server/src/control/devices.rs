@@ -1,14 +1,18 @@
 //! Adding and removing devices while the host runs.
 
 use super::Control;
+use super::care::evacuation_view;
 use super::views::device_view;
-use crate::api::types::{AddDevices, AddedDevices, DeviceView};
+use crate::api::types::{AddDevices, AddedDevices, DeviceView, EvacuateDevice, EvacuationView};
+use crate::cluster::FoundDevice;
 use crate::config::check_group;
 use crate::directory::{DiskEntry, State};
 use crate::engine::{Command, Create, DeviceState, GroupSpec};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
+use ::cluster::Leaving;
 use base::GroupId;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +22,54 @@ impl Control {
     /// # Errors
     /// When the engine is gone.
     pub async fn devices(&self) -> Result<Vec<DeviceView>, Failure> {
-        Ok(self.host_state().await?.devices.iter().map(device_view).collect())
+        let mut devices: Vec<DeviceView> = self.host_state().await?.devices.iter().map(device_view).collect();
+        self.note_leaving(devices.iter_mut());
+        Ok(devices)
+    }
+
+    /// Lets a capacity device of the cluster be emptied, or tells what that would do.
+    ///
+    /// # Errors
+    /// When there is no such device, or something on it has nowhere to go.
+    pub async fn evacuate_device(&self, request: EvacuateDevice) -> Result<EvacuationView, Failure> {
+        let cluster = self.cluster()?;
+        let device = cluster.find_device(&request.device)?;
+        let assessment = cluster.assess_device(device.id).await?;
+        let mut view = evacuation_view(&device, &assessment, &cluster.all_spaces());
+        if request.dry_run {
+            return Ok(view);
+        }
+        if !view.is_possible {
+            return Err(Failure::refused(format!(
+                "device {} of host {} cannot be emptied: {}",
+                device.path,
+                device.host_name,
+                view.obstacles.join("; ")
+            ))
+            .hint("add devices, or delete or move disks"));
+        }
+        let leaving = Leaving { since: cluster.directory_now(), fault: None };
+        if cluster.set_leaving(device.host, &BTreeSet::from([device.id]), Some(&leaving)).await? {
+            let bytes = base::units::format_bytes(view.bytes_to_move);
+            let text = format!("it is to be emptied; {bytes} are copied elsewhere");
+            self.events.other(Kind::DeviceLeaving, subject(&device), text);
+        }
+        view.is_begun = true;
+        Ok(view)
+    }
+
+    /// A device is not to be emptied any more; what has left it stays where it is.
+    ///
+    /// # Errors
+    /// When there is no such device, or the directory does not answer.
+    pub async fn keep_device(&self, name: &str) -> Result<(), Failure> {
+        let cluster = self.cluster()?;
+        let device = cluster.find_device(name)?;
+        if cluster.set_leaving(device.host, &BTreeSet::from([device.id]), None).await? {
+            let text = "it is not to be emptied any more";
+            self.events.other(Kind::DeviceLeaving, subject(&device), text);
+        }
+        Ok(())
     }
 
     /// Makes a new group of devices, or gives a group more capacity devices.
@@ -134,6 +185,10 @@ impl Control {
             .hint("delete them first")),
         }
     }
+}
+
+fn subject(device: &FoundDevice) -> String {
+    format!("device {} of host {}", device.path, device.host_name)
 }
 
 /// The first few names, and how many more there are.

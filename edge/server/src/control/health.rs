@@ -91,6 +91,7 @@ impl Control {
                 (Some(error), false) => DeviceState::Failed { since: Instant(0), error: error.clone() },
                 (None, false) => DeviceState::InService,
             },
+            leaving: None,
         };
         HostRecord {
             id: me.host,

@@ -12,6 +12,7 @@ use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, L
 use crate::failure::Failure;
 use crate::limits::SAMPLES_KEPT;
 use ::cluster::without_room;
+use ::cluster::{Leaving, Progress};
 use iostats::{Operations, Statistics};
 use placement::{Breach, DeviceSpace};
 use std::collections::BTreeMap;
@@ -53,12 +54,28 @@ impl Control {
             buffer_bytes_max: host.buffer_bytes.1,
             disk_count: records.disks.len(),
             unavailable: unavailable.collect(),
-            groups: host.groups.iter().map(|group| group_view(group, &host)).collect(),
+            groups: self.group_views(&host),
             warnings: self.warnings_now(),
             hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
             not_whole,
             under_way,
         })
+    }
+
+    fn group_views(&self, host: &HostState) -> Vec<GroupView> {
+        let mut groups: Vec<GroupView> = host.groups.iter().map(|group| group_view(group, host)).collect();
+        self.note_leaving(groups.iter_mut().flat_map(|group| &mut group.devices));
+        groups
+    }
+
+    /// Says of devices that are to be emptied how far they are.
+    pub(super) fn note_leaving<'a>(&self, devices: impl Iterator<Item = &'a mut DeviceView>) {
+        let Some(cluster) = &self.cluster else { return };
+        let leaving = cluster.emptying();
+        for device in devices {
+            let found = device.id.parse().ok().and_then(|id: base::DeviceId| leaving.get(&id));
+            device.leaving = found.map(|(leaving, left)| leaving_text(leaving, left));
+        }
     }
 
     fn warnings_now(&self) -> Vec<String> {
@@ -335,6 +352,18 @@ fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: Option<&Gathe
 }
 
 /// A device as the API shows it.
+/// How far a device is on its way to be empty, and why it is to be.
+fn leaving_text(leaving: &Leaving, left: &Progress) -> String {
+    let how_far = match left.is_done() {
+        true => "empty: `drystone device remove` takes it out".to_owned(),
+        false => {
+            let bytes = base::units::format_bytes(left.bytes_left);
+            format!("being emptied, {} components with {bytes} left", left.components_left)
+        }
+    };
+    leaving.fault.as_ref().map_or(how_far.clone(), |fault| format!("{how_far}; {fault}"))
+}
+
 pub(super) fn device_view(device: &DeviceState) -> DeviceView {
     DeviceView {
         id: device.id.to_string(),
@@ -354,6 +383,9 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         component_count_max: device.component_count_max,
         failure: device.failure.clone(),
         damaged_blocks: device.damaged_blocks,
+        leaving: None,
+        busy_seconds: device.busy.as_secs_f64(),
+        requests: device.requests,
     }
 }
 

@@ -499,6 +499,8 @@ impl Engine {
                     failure: member.failure.clone(),
                     is_away: member.is_away,
                     damaged_blocks: member.damaged_blocks,
+                    busy: Duration::from_nanos(member.effort.busy_ns),
+                    requests: member.effort.requests,
                 });
             }
         }

@@ -55,6 +55,8 @@ pub enum Kind {
     DeviceAdded,
     /// A device was removed.
     DeviceRemoved,
+    /// A device is to be emptied, or not any more.
+    DeviceLeaving,
     /// The cluster's settings are others.
     SettingsChanged,
     /// Tokens or certificates were given, or count no more.
@@ -77,7 +79,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 34] = [
+    pub const ALL: [Kind; 35] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -103,6 +105,7 @@ impl Kind {
         Kind::PolicyChanged,
         Kind::DeviceAdded,
         Kind::DeviceRemoved,
+        Kind::DeviceLeaving,
         Kind::SettingsChanged,
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
@@ -142,6 +145,7 @@ impl Kind {
             Kind::PolicyChanged => "policy.changed",
             Kind::DeviceAdded => "device.added",
             Kind::DeviceRemoved => "device.removed",
+            Kind::DeviceLeaving => "device.leaving",
             Kind::SettingsChanged => "settings.changed",
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",

@@ -13,6 +13,7 @@ mod cluster;
 mod crash;
 mod damage;
 mod devices;
+mod emptying;
 mod etcd;
 mod file_systems;
 mod host;

@@ -72,14 +72,52 @@ pub struct MaintenanceView {
     pub disks: Vec<TouchedView>,
 }
 
-/// A disk that stands on a host to be serviced.
+/// A device to be emptied.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvacuateDevice {
+    /// Its path on the host that is asked, `HOST:PATH`, or its id.
+    pub device: String,
+    /// Only tell what that would do.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// A device that is not to be emptied any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeepDevice {
+    /// As in [`EvacuateDevice`].
+    pub device: String,
+}
+
+/// What emptying a device does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EvacuationView {
+    /// Its path.
+    pub device: String,
+    /// Name of its host.
+    pub host: String,
+    /// Whether it was begun; else it was only asked for.
+    pub is_begun: bool,
+    /// Whether all that stands on it has a place elsewhere.
+    pub is_possible: bool,
+    /// What has no place, and why.
+    pub obstacles: Vec<String>,
+    /// Bytes that are copied.
+    pub bytes_to_move: u64,
+    /// Every disk that stands on it.
+    pub disks: Vec<TouchedView>,
+}
+
+/// A disk that stands on a host to be serviced, or a device to be emptied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TouchedView {
     /// Its name.
     pub disk: String,
     /// What happens to it, in one sentence.
     pub summary: String,
-    /// Its components on the host.
+    /// Its components there.
     pub components: Vec<FateView>,
 }
 

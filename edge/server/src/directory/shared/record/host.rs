@@ -3,7 +3,7 @@
 use super::super::{Change, Entry};
 use super::{HOSTS, parsed};
 use crate::failure::Failure;
-use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, Mode, NodeRecord};
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Leaving, Maintenance, Mode, NodeRecord};
 use base::{HostId, Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,16 @@ struct StoredDevice {
     away_since_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<(u64, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    leaving: Option<StoredLeaving>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredLeaving {
+    since_ns: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
 }
 
 fn is_first(shard: &u8) -> bool {
@@ -225,6 +235,10 @@ impl From<&DeviceRecord> for StoredDevice {
             component_count_max: device.component_count_max,
             away_since_ns,
             failed,
+            leaving: device
+                .leaving
+                .as_ref()
+                .map(|leaving| StoredLeaving { since_ns: leaving.since.0, fault: leaving.fault.clone() }),
         }
     }
 }
@@ -246,6 +260,9 @@ impl StoredDevice {
                 (Some(since), None) => DeviceState::Away { since: Instant(since) },
                 (None, None) => DeviceState::InService,
             },
+            leaving: self
+                .leaving
+                .map(|leaving| Leaving { since: Instant(leaving.since_ns), fault: leaving.fault }),
         })
     }
 }
