@@ -17,6 +17,7 @@ mod pause;
 mod power;
 mod rebuild;
 mod rolling;
+mod slow;
 mod two;
 mod witness;
 
@@ -49,6 +50,8 @@ pub enum Scenario {
     Power,
     /// A device of a host fails, refuses writes or hangs; needs the same.
     Device,
+    /// A device becomes slow for good: it is found, emptied and taken out; needs the same.
+    Slow,
     /// The clock of a host steps; needs root, `ip`, `nft`, `etcd`, libfaketime.
     Clock,
     /// Clients at different hosts hand the disk over.
@@ -72,7 +75,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 19] = [
+    pub const ALL: [Scenario; 20] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -83,6 +86,7 @@ impl Scenario {
         Scenario::Blackout,
         Scenario::Power,
         Scenario::Device,
+        Scenario::Slow,
         Scenario::Clock,
         Scenario::Handover,
         Scenario::Failover,
@@ -110,6 +114,7 @@ impl Scenario {
             Scenario::Blackout => blackout::run(settings),
             Scenario::Power => power::run(settings),
             Scenario::Device => device::run(settings),
+            Scenario::Slow => slow::run(settings),
             Scenario::Clock => clock::run(settings),
             Scenario::Handover => handover::run(settings),
             Scenario::Failover => failover::run(settings),
