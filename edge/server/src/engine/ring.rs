@@ -169,7 +169,18 @@ pub(crate) struct Completion {
 #[derive(Debug, Clone, Copy)]
 struct DeviceFile {
     fd: RawFd,
-    is_in_memory: bool,
+    way: Way,
+}
+
+/// How requests reach a device (docs/design/0005).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A file in memory: by plain calls, which never wait.
+    AtOnce,
+    /// A block device, or a file of a file system that takes requests without waiting for them.
+    Queued,
+    /// A file of any other: by a worker of the kernel, for to hand the request in may take as long as the request.
+    ByWorker,
 }
 
 /// The ring.
@@ -216,7 +227,7 @@ impl Ring {
 
     /// Registers a device's file; the number stands for it.
     pub(crate) fn add_file(&mut self, fd: RawFd) -> io::Result<u32> {
-        let slot = self.files.insert(DeviceFile { fd, is_in_memory: is_in_memory(fd) }) as u32;
+        let slot = self.files.insert(DeviceFile { fd, way: way_of(fd) }) as u32;
         assert!(slot < FILES_MAX, "groups and their devices are bounded");
         self.uring.submitter().register_files_update(slot, &[fd])?;
         Ok(slot)
@@ -253,8 +264,8 @@ impl Ring {
 
     /// Asks a device for something.
     pub(crate) fn device(&mut self, mut flight: DeviceFlight) {
-        let DeviceFile { fd, is_in_memory } = self.files[flight.file as usize];
-        if is_in_memory && flight.call != DeviceCall::Discard {
+        let DeviceFile { fd, way } = self.files[flight.file as usize];
+        if way == Way::AtOnce && flight.call != DeviceCall::Discard {
             let result = call_at_once(fd, &flight);
             return self.done.push(Completion { flight: Flight::Device(flight), result });
         }
@@ -282,7 +293,8 @@ impl Ring {
                     .build()
             }
         };
-        self.push(entry, Flight::Device(flight));
+        let flags = if way == Way::ByWorker { squeue::Flags::ASYNC } else { squeue::Flags::empty() };
+        self.push(entry.flags(flags), Flight::Device(flight));
     }
 
     fn single(&mut self, flight: &DeviceFlight, buffer: &Buffer, dsync: i32) -> squeue::Entry {
@@ -413,12 +425,23 @@ fn vector_of(buffer: &Buffer) -> libc::iovec {
     libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }
 }
 
-/// Whether the file stands on a file system in memory.
-fn is_in_memory(fd: RawFd) -> bool {
-    // SAFETY: zeroes are a valid value of this plain structure, and the call fills it.
-    unsafe {
-        let mut about: libc::statfs = std::mem::zeroed();
-        libc::fstatfs(fd, &raw mut about) == 0 && about.f_type == libc::TMPFS_MAGIC
+/// The way to a file. That of a block device says nothing of the file system in which its node stands: `/dev` is one in memory.
+fn way_of(fd: RawFd) -> Way {
+    // SAFETY: zeroes are valid values of these plain structures, and the calls fill them.
+    let (about, file_system) = unsafe {
+        let (mut about, mut file_system): (libc::stat, libc::statfs) = std::mem::zeroed();
+        if libc::fstat(fd, &raw mut about) != 0 || libc::fstatfs(fd, &raw mut file_system) != 0 {
+            return Way::ByWorker;
+        }
+        (about, file_system)
+    };
+    if about.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Way::Queued;
+    }
+    match file_system.f_type {
+        libc::TMPFS_MAGIC => Way::AtOnce,
+        libc::EXT4_SUPER_MAGIC | libc::XFS_SUPER_MAGIC | libc::BTRFS_SUPER_MAGIC => Way::Queued,
+        _ => Way::ByWorker,
     }
 }
 
@@ -435,4 +458,22 @@ fn call_at_once(fd: RawFd, flight: &DeviceFlight) -> io::Result<i32> {
         }
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn only_regular_files_in_memory_are_called_at_once() {
+        // SAFETY: the call takes a name and makes a descriptor, which stays open.
+        let in_memory = unsafe { libc::memfd_create(c"test".as_ptr(), 0) };
+        assert_eq!(way_of(in_memory), Way::AtOnce);
+        // The node stands in memory; the device does not.
+        let device = std::fs::File::open("/dev/null").expect("it is everywhere");
+        assert_eq!(way_of(device.as_raw_fd()), Way::Queued);
+        let other = std::fs::File::open("/proc/self/stat").expect("it is everywhere");
+        assert_eq!(way_of(other.as_raw_fd()), Way::ByWorker);
+    }
 }

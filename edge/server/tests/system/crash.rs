@@ -6,9 +6,10 @@
 //! `DRYSTONE_CRASH_KILLS` makes it longer; `DRYSTONE_CRASH_SEED` plays the choices of a run again, though not the
 //! moments of its kills.
 
+use super::devices::LoopDevice;
 use super::host::{Shape, Site};
 use super::nbd::{Client, Request};
-use super::tools::{seed, setting};
+use super::tools::{seed, setting, sparse_file, text};
 use base::Random;
 use base::units::{BLOCK_SIZE, MIB, SECTOR_SIZE};
 use std::collections::BTreeMap;
@@ -245,4 +246,33 @@ fn acknowledged_writes_survive_kills_with_log_and_data_on_files_of_their_own() {
 #[test]
 fn acknowledged_writes_survive_kills_with_all_in_one_file() {
     survives_kills(&Shape::One { size_mib: 128 });
+}
+
+/// Flushes that a block device has done, as the kernel counts them (Documentation/block/stat.rst).
+fn flushes(device: &LoopDevice) -> u64 {
+    let name = device.path.file_name().expect("it has a name").to_str().expect("plain text");
+    let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).expect("the kernel counts");
+    stat.split_whitespace().nth(15).expect("flushes").parse().expect("a number")
+}
+
+/// A killed process leaves its writes with the kernel, so only the device can tell whether they were made stable.
+#[test]
+fn what_is_acknowledged_was_flushed_to_the_block_device_first() {
+    let folder = tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder");
+    let file = folder.path().join("device");
+    sparse_file(&file, 256 * MIB);
+    let device = LoopDevice::attach(&file, &[]);
+    let mut site = Site::bare();
+    let path = text(&device.path);
+    site.add_config(&format!("[[group]]\nlog = \"{path}\"\nlog_size = \"32MiB\"\ncreate = \"if-blank\"\n"));
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "64MiB", "--policy", "single,stripes=1"]);
+    let mut client = site.attach("web");
+    for number in 0..20 {
+        let before = flushes(&device);
+        client.write(number * BLOCK_SIZE, &[number as u8; BLOCK_SIZE as usize]).expect("it writes");
+        assert!(flushes(&device) > before, "write {number} was acknowledged and not flushed");
+    }
+    drop(client);
+    server.stop();
 }
