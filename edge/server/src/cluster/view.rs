@@ -2,11 +2,11 @@
 
 use crate::directory::Records;
 use crate::directory::shared::record::{
-    ATTACHED, Attached, Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES,
-    SETTINGS, SILENCES, Silences, read_policy,
+    ATTACHED, Attached, Believed, CLUSTER, ClusterDisk, ClusterHost, ClusterLevel, ClusterSettings, DISKS, HOSTS,
+    LEVEL, NAMES, POLICIES, PROGRAMS, Program, SETTINGS, SILENCES, Silences, read_policy, unread,
 };
 use crate::directory::shared::{Changes, Entry};
-use ::cluster::{DeviceRecord, DeviceState, DiskState};
+use ::cluster::{DeviceRecord, DeviceState, DiskState, Levels, RecordLevels};
 use base::{DeviceId, DiskId, HostId, NodeId};
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,12 @@ pub struct View {
     pub settings: ClusterSettings,
     /// Who is believed.
     pub believed: Believed,
+    /// The level of the records.
+    pub level: ClusterLevel,
+    /// What the programs of hosts understand, with the version of the record.
+    pub programs: BTreeMap<HostId, (u64, Program)>,
+    /// By key: why records cannot be read. What they said before counts still.
+    pub unreadable: BTreeMap<String, String>,
     /// Disks and policies in the form of a single host's directory.
     pub records: Arc<Records>,
 }
@@ -115,6 +121,9 @@ impl View {
             records.policies.clear();
             records.silences = Silences::default();
             self.believed = Believed::default();
+            self.level = ClusterLevel::default();
+            self.programs.clear();
+            self.unreadable.clear();
             difference.hosts = true;
             difference.believed = true;
         }
@@ -122,8 +131,10 @@ impl View {
             self.remove(key, &mut difference);
         }
         for entry in changes.entries {
+            self.unreadable.remove(&entry.key);
             if let Err(why) = self.put(&entry, &mut difference) {
-                tracing::error!("a record of the shared directory cannot be read: {why}");
+                tracing::error!("{why}; the cluster's records are at {}", self.level.level);
+                self.unreadable.insert(entry.key, why);
             }
         }
         self.revision = changes.revision;
@@ -151,8 +162,18 @@ impl View {
             let policy = read_policy(entry)?;
             let records = Arc::make_mut(&mut self.records);
             records.policies.insert(policy.name.clone(), policy);
-        } else {
-            difference.believed |= self.believed.put(entry)?;
+        } else if entry.key == LEVEL {
+            let level = ClusterLevel::read(entry)?;
+            if self.level.version < level.version {
+                self.level = level;
+            }
+        } else if entry.key.starts_with(PROGRAMS) {
+            let (host, program) = Program::read(entry)?;
+            self.note_program(entry.version, host, program);
+        } else if self.believed.put(entry)? {
+            difference.believed = true;
+        } else if entry.key != CLUSTER && !entry.key.starts_with(NAMES) {
+            return Err(unread(&entry.key, "there is no such kind of record"));
         }
         Ok(())
     }
@@ -188,7 +209,15 @@ impl View {
         }
     }
 
+    /// What a host told of its program, if it is news.
+    pub fn note_program(&mut self, version: u64, host: HostId, program: Program) {
+        if self.programs.get(&host).is_none_or(|(known, _)| *known < version) {
+            self.programs.insert(host, (version, program));
+        }
+    }
+
     fn remove(&mut self, key: &str, difference: &mut Difference) {
+        self.unreadable.remove(key);
         if let Some(id) = key.strip_prefix(DISKS).and_then(|id| id.parse().ok()) {
             self.remove_disk(id, difference);
         } else if let Some(id) = key.strip_prefix(HOSTS).and_then(|id| id.parse().ok()) {
@@ -203,6 +232,10 @@ impl View {
         } else if let Some(name) = key.strip_prefix(POLICIES) {
             let records = Arc::make_mut(&mut self.records);
             records.policies.remove(name);
+        } else if key == LEVEL {
+            self.level = ClusterLevel::default();
+        } else if let Some(id) = key.strip_prefix(PROGRAMS).and_then(|id| id.parse().ok()) {
+            self.programs.remove(&id);
         } else {
             self.believed.remove(key);
             difference.believed = true;
@@ -216,6 +249,22 @@ impl View {
         records.disks.remove(&id);
         if records.names.get(&disk.record.name) == Some(&id) {
             records.names.remove(&disk.record.name);
+        }
+    }
+
+    /// The level of the records, and what each host understands: what its program told at this start of the host. One
+    /// that tells nothing knows of no levels.
+    pub fn record_levels(&self) -> RecordLevels {
+        let levels = |known: &KnownHost| {
+            let incarnation = known.host.record.nodes.first().map(|node| node.incarnation);
+            let (_, program) = self.programs.get(&known.host.record.id)?;
+            program.levels().filter(|_| incarnation == Some(program.incarnation))
+        };
+        let hosts = self.hosts.iter().map(|(id, known)| (*id, levels(known).unwrap_or(Levels::FIRST)));
+        RecordLevels {
+            level: self.level.level,
+            hosts: hosts.collect(),
+            unreadable: self.unreadable.values().cloned().collect(),
         }
     }
 

@@ -57,6 +57,8 @@ pub enum Kind {
     DeviceRemoved,
     /// The cluster's settings are others.
     SettingsChanged,
+    /// The level of the cluster's records was raised.
+    ClusterUpgraded,
     /// Tokens or certificates were given, or count no more.
     CertificatesChanged,
     /// The shared directory does not answer.
@@ -77,7 +79,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 34] = [
+    pub const ALL: [Kind; 35] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -104,6 +106,7 @@ impl Kind {
         Kind::DeviceAdded,
         Kind::DeviceRemoved,
         Kind::SettingsChanged,
+        Kind::ClusterUpgraded,
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
@@ -143,6 +146,7 @@ impl Kind {
             Kind::DeviceAdded => "device.added",
             Kind::DeviceRemoved => "device.removed",
             Kind::SettingsChanged => "settings.changed",
+            Kind::ClusterUpgraded => "cluster.upgraded",
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",
