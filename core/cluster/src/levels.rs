@@ -157,7 +157,8 @@ mod tests {
     #[test]
     fn a_cluster_goes_on_only_when_every_host_understands_the_next_level() {
         let check = |at, hosts: &[(u16, u16)], expected| {
-            let told = (1..).zip(hosts).map(|(id, (lowest, highest))| (HostId(id), levels(*lowest, *highest)));
+            let told =
+                (1..).zip(hosts).map(|(id, (lowest, highest))| (HostId(id), levels(*lowest, *highest)));
             let known = RecordLevels { level: level(at), hosts: told.collect(), unreadable: Vec::new() };
             assert_eq!(known.raise(), expected, "{at} {hosts:?}");
         };

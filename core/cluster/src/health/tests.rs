@@ -252,7 +252,8 @@ fn level_behind_host_outdated_and_records_unreadable() {
         "h3 last ran drystone 1.0.0, which understands records of level 1, and the cluster's are at level 2";
     let found = of_levels(&known(2, [2, 2, 1, 2]));
     assert_eq!(found, [(Code::HostOutdated, Severity::Critical, outdated.to_owned())]);
-    let unreadable = vec!["the record disks/1: it is odd".to_owned(), "the record disks/2: so is it".to_owned()];
+    let unreadable =
+        vec!["the record disks/1: it is odd".to_owned(), "the record disks/2: so is it".to_owned()];
     let found = of_levels(&RecordLevels { unreadable, ..known(1, [1, 1, 1, 1]) });
     assert_eq!((found.len(), found[0].0, found[0].1), (1, Code::RecordsUnreadable, Severity::Critical));
     assert!(found[0].2.starts_with("2 records of the directory cannot be read"), "{}", found[0].2);

@@ -38,7 +38,10 @@ fn raise(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
         code: Code::LevelBehind,
         severity: Severity::Notice,
         subject: Subject::Cluster,
-        cause: format!("all hosts understand records of {to}, and the cluster writes {}", around.levels.level),
+        cause: format!(
+            "all hosts understand records of {to}, and the cluster writes {}",
+            around.levels.level
+        ),
         remedy: "run `drystone cluster upgrade`, once no host is to go back to its former release".to_owned(),
     });
 }

@@ -56,8 +56,7 @@ fn versions_text(versions: &VersionsView) -> String {
         (Some(to), false) => format!("not possible yet: level {to}"),
     };
     let facts = text::facts(&[("level", versions.level.to_string()), ("next", next)]);
-    let table =
-        text::table(&["host", "release", "levels"], &[], versions.hosts.iter().map(host).collect());
+    let table = text::table(&["host", "release", "levels"], &[], versions.hosts.iter().map(host).collect());
     let obstacles = versions.obstacles.iter().map(|why| format!("in the way: {why}"));
     [facts, table].into_iter().chain(obstacles).collect::<Vec<_>>().join("\n\n")
 }

@@ -62,7 +62,8 @@ impl Cluster {
         };
         match self.directory.commit(vec![view.level.raise(to)?]).await {
             Outcome::Done { .. } => {
-                let text = format!("its records are written at {to} from now on; they were at {}", view.level.level);
+                let text =
+                    format!("its records are written at {to} from now on; they were at {}", view.level.level);
                 self.events.other(Kind::ClusterUpgraded, "cluster", text);
                 self.catch_up().await?;
                 Ok(VersionsView { is_raised: true, ..self.versions() })

@@ -9,7 +9,8 @@ use crate::failure::Failure;
 use crate::limits::HEALTH_PERIOD;
 use ::cluster::{
     Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord, Links,
-    Liveness, Maintenance, NodeRecord, RecordLevels, Repairs, Severity, Subject, Surroundings, Turn, View, Watch, findings,
+    Liveness, Maintenance, NodeRecord, RecordLevels, Repairs, Severity, Subject, Surroundings, Turn, View,
+    Watch, findings,
 };
 use base::{Instant, NodeId, WriteId};
 use replication::{Member, OwnedBy, Role, Roster, Standing};

@@ -28,3 +28,4 @@ mod repair;
 mod shards;
 mod stand_in;
 mod tools;
+mod upgrade;

@@ -97,7 +97,9 @@ fn is_refused_to_raise(bench: &mut Bench, host: &str, former: &[String]) -> Resu
         return Ok(());
     }
     let said = match bench.cluster.apart()?.say(host, &["cluster", "upgrade", "--yes"]) {
-        Ok(said) => return Err(Failure::Refused(format!("raised although {} are behind: {said}", former.join(", ")))),
+        Ok(said) => {
+            return Err(Failure::Refused(format!("raised although {} are behind: {said}", former.join(", "))));
+        }
         Err(refused) => refused.to_string(),
     };
     match former.iter().find(|name| !said.contains(&format!("host {name} last ran"))) {
@@ -161,7 +163,10 @@ fn fall_back(
         bench.cluster.start_host(host)?;
         bench.cluster.wait_until_served(host, DISK)
     })?;
-    bench.note(format!("refused: {}", said.lines().find(|line| line.contains("at level")).unwrap_or_default()));
+    bench.note(format!(
+        "refused: {}",
+        said.lines().find(|line| line.contains("at level")).unwrap_or_default()
+    ));
     bench.stop(load)?;
     bench.read_back(host)
 }
@@ -169,7 +174,8 @@ fn fall_back(
 /// What a host says that is started and has to end by itself.
 fn refusal(bench: &mut Bench, host: &str) -> Result<String, Failure> {
     let path: PathBuf = Path::new(&bench.report.folder).join(host).join("log");
-    let read = || std::fs::read_to_string(&path).map_err(Failure::machine(format!("read {}", path.display())));
+    let read =
+        || std::fs::read_to_string(&path).map_err(Failure::machine(format!("read {}", path.display())));
     let before = read()?.len();
     bench.cluster.apart()?.start_host(host)?;
     wait_for(&format!("host {host} ends by itself"), || {

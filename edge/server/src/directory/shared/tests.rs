@@ -92,7 +92,11 @@ async fn of_two_that_raise_the_level_at_once_one_does_and_nothing_changes_it_bac
         let version = match (&one, &other) {
             (Outcome::Done { version }, Outcome::Conflict { current })
             | (Outcome::Conflict { current }, Outcome::Done { version }) => {
-                assert_eq!(record::ClusterLevel::among(current).map(|now| now.level), Ok(level(2)), "{place}");
+                assert_eq!(
+                    record::ClusterLevel::among(current).map(|now| now.level),
+                    Ok(level(2)),
+                    "{place}"
+                );
                 *version
             }
             _ => panic!("{place}: {one:?} {other:?}"),

@@ -84,7 +84,8 @@ impl ClusterLevel {
     pub fn read(entry: &Entry) -> Result<ClusterLevel, String> {
         let number = entry.value.get("level").and_then(serde_json::Value::as_u64);
         let level = number.and_then(|number| Level::new(u16::try_from(number).ok()?));
-        let level = level.ok_or_else(|| format!("the record {}: it names no level: {}", entry.key, entry.value))?;
+        let level =
+            level.ok_or_else(|| format!("the record {}: it names no level: {}", entry.key, entry.value))?;
         Ok(ClusterLevel { version: entry.version, level })
     }
 
@@ -127,9 +128,8 @@ impl ClusterLevel {
 /// # Errors
 /// As [`ClusterLevel::check`]; or when the level cannot be read at all.
 pub fn check(entries: &[Entry]) -> Result<(), Failure> {
-    let found = ClusterLevel::among(entries).map_err(|why| {
-        Failure::refused(why).hint("a later release may read it")
-    })?;
+    let found = ClusterLevel::among(entries)
+        .map_err(|why| Failure::refused(why).hint("a later release may read it"))?;
     found.check()
 }
 
@@ -212,8 +212,17 @@ mod tests {
         assert_eq!((change.key.as_str(), change.expected), (LEVEL, 7));
         let mut value = change.value.expect("it is set");
         value["of a later release"] = json!(true);
-        assert_eq!(ClusterLevel::among(&[entry(LEVEL, value)]), Ok(ClusterLevel { version: 7, level: level(3) }));
-        for odd in [json!(null), json!({}), json!({ "level": 0 }), json!({ "level": "2" }), json!({ "level": 70_000 })] {
+        assert_eq!(
+            ClusterLevel::among(&[entry(LEVEL, value)]),
+            Ok(ClusterLevel { version: 7, level: level(3) })
+        );
+        for odd in [
+            json!(null),
+            json!({}),
+            json!({ "level": 0 }),
+            json!({ "level": "2" }),
+            json!({ "level": 70_000 }),
+        ] {
             let failure = check(&[entry(LEVEL, odd.clone())]).expect_err("no level");
             assert_eq!(failure.code, Code::Refused, "{odd}");
         }

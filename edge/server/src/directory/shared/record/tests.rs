@@ -186,7 +186,8 @@ fn a_host_is_read_as_it_was_written() {
         let mut later = written;
         later.value["of a later level"] = serde_json::json!(1);
         let why = ClusterHost::read(&later).expect_err("it may mean something");
-        for part in ["hosts/", "unknown field `of a later level`", crate::release::RELEASE, &OURS.to_string()] {
+        for part in ["hosts/", "unknown field `of a later level`", crate::release::RELEASE, &OURS.to_string()]
+        {
             assert!(why.contains(part), "{part} is not in {why}");
         }
     }
