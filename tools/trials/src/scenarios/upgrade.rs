@@ -1,7 +1,8 @@
 //! `upgrade`: every host changes from one release to the next, and back, while guests write; then the level of the records is
 //! raised, and the former release is refused.
 //!
-//! The two are given by `--program` and `--next`. Where the next understands no later level than the former, nothing is raised.
+//! The two are given by `--program` and `--next`: builds of two commits, or of one, the next with `--features server/next-level`,
+//! which stands for a release with a later level. Where the next understands no later level than the former, nothing is raised.
 
 use crate::bench::{Bench, DISK, Fault, Ground, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
 use crate::cluster::wait_for;
@@ -98,7 +99,10 @@ fn is_refused_to_raise(bench: &mut Bench, host: &str, former: &[String]) -> Resu
     }
     let said = match bench.cluster.apart()?.say(host, &["cluster", "upgrade", "--yes"]) {
         Ok(said) => {
-            return Err(Failure::Refused(format!("raised although {} are behind: {said}", former.join(", "))));
+            return Err(Failure::Refused(format!(
+                "raised although {} are behind: {said}",
+                former.join(", ")
+            )));
         }
         Err(refused) => refused.to_string(),
     };

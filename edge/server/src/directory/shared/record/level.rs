@@ -85,7 +85,7 @@ impl ClusterLevel {
         let number = entry.value.get("level").and_then(serde_json::Value::as_u64);
         let level = number.and_then(|number| Level::new(u16::try_from(number).ok()?));
         let level =
-            level.ok_or_else(|| format!("the record {}: it names no level: {}", entry.key, entry.value))?;
+            level.ok_or_else(|| unread(&entry.key, format_args!("it names no level: {}", entry.value)))?;
         Ok(ClusterLevel { version: entry.version, level })
     }
 
@@ -174,8 +174,8 @@ impl Program {
     /// # Errors
     /// When it makes no sense.
     pub fn read(entry: &Entry) -> Result<(HostId, Program), String> {
-        let host = super::parsed(entry.key.strip_prefix(PROGRAMS).unwrap_or_default())?;
-        Ok((host, super::read(entry)?))
+        let host = super::parsed(entry.key.strip_prefix(PROGRAMS).unwrap_or_default());
+        Ok((host.map_err(|why| unread(&entry.key, why))?, super::read(entry)?))
     }
 }
 
