@@ -125,10 +125,12 @@ fn raise(bench: &mut Bench, former: &Path, next: &Path) -> Result<(), Failure> {
     let fault = Fault { name: "raise the level", hosts: &[], limit_ms: Some(UNFELT_LIMIT_MS) };
     let strike = |bench: &mut Bench| {
         let done = asked(bench, &hosts[0], &["cluster", "upgrade", "--yes"])?;
-        match done["is_raised"] == true && done["level"] == to {
-            true => Ok(sleep(WARM_UP)),
-            false => Err(Failure::Refused(format!("it was not raised to {to}: {done}"))),
+        if done["is_raised"] != true || done["level"] != to {
+            return Err(Failure::Refused(format!("it was not raised to {to}: {done}")));
         }
+        // Hosts write their records anew.
+        sleep(WARM_UP);
+        Ok(())
     };
     bench.round(&fault, &[&load], strike, |_| Ok(()))?;
     bench.note(format!("the records were at level {} and are at level {to}", before["level"]));
