@@ -9,7 +9,7 @@ use ::etcd::testing::Members;
 use ::etcd::{Change, Committed};
 use serde_json::{Value, json};
 
-const LEVEL: &str = "revoked/older-programs";
+pub const LEVEL: &str = "revoked/older-programs";
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -28,7 +28,7 @@ fn version(etcd: &Members, key: &str) -> u64 {
 }
 
 /// Sets a record, or removes it.
-fn set(etcd: &Members, key: &str, value: Option<&Value>) {
+pub fn set(etcd: &Members, key: &str, value: Option<&Value>) {
     let value = value.map(|value| value.to_string().into_bytes());
     let change = Change { key: key.to_owned(), expected: version(etcd, key), value };
     let done = run(async { etcd.etcd("/drystone/").commit(&[change]).await });
