@@ -92,21 +92,11 @@ fn maintenance_of(bench: &mut Bench, name: &str) -> Result<String, Failure> {
     Ok(host.and_then(|host| host["maintenance"].as_str().map(str::to_owned)).unwrap_or_default())
 }
 
-/// Whether a host finds something of that code; nothing while it finds that not all is well.
-fn finds(bench: &mut Bench, host: &str, code: &str) -> Option<bool> {
-    let health = asked(bench, host, &["health"]).ok()?;
-    let found = health["findings"].as_array()?;
-    Some(found.iter().any(|one| one["code"] == code))
-}
-
 /// While some hosts run the former release, nothing is raised, and they are named; as far as there is anything to raise.
 fn is_refused_to_raise(bench: &mut Bench, host: &str, former: &[String]) -> Result<(), Failure> {
     if asked(bench, host, &["cluster", "upgrade", "--dry-run"])?["to"].is_null() {
         return Ok(());
     }
-    wait_for("health says that hosts run two releases", || {
-        Ok(finds(bench, host, "versions.mixed").filter(|is_found| *is_found).map(drop))
-    })?;
     let said = match bench.cluster.apart()?.say(host, &["cluster", "upgrade", "--yes"]) {
         Ok(said) => {
             return Err(Failure::Refused(format!(
@@ -130,9 +120,6 @@ fn raise(bench: &mut Bench, former: &Path, next: &Path) -> Result<(), Failure> {
         bench.note("the next release understands no later level: nothing was raised".to_owned());
         return Ok(());
     };
-    wait_for("health says that the level can be raised", || {
-        Ok(finds(bench, &hosts[1], "level.behind").filter(|is_found| *is_found).map(drop))
-    })?;
     if bench.cluster.apart()?.say(&hosts[0], &["cluster", "upgrade"]).is_ok() {
         return Err(Failure::Refused("raised although nobody confirmed it".to_owned()));
     }
@@ -151,9 +138,6 @@ fn raise(bench: &mut Bench, former: &Path, next: &Path) -> Result<(), Failure> {
     bench.round(&fault, &[&load], strike, |_| Ok(()))?;
     bench.note(format!("the records were at level {} and are at level {to}", before["level"]));
     bench.stop(load)?;
-    wait_for("health says no more that the level can be raised", || {
-        Ok(finds(bench, &hosts[2], "level.behind").filter(|is_found| !is_found).map(drop))
-    })?;
     for (index, host) in hosts.iter().enumerate() {
         let user = &hosts[(index + 1) % hosts.len()];
         fall_back(bench, (host, user), (former, next), to)?;
