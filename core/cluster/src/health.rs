@@ -9,15 +9,16 @@ mod disks;
 mod hosts;
 mod links;
 mod silence;
+mod versions;
 mod watch;
 
 use crate::balance::Balancer;
+use crate::levels::RecordLevels;
 use crate::limits::CLOCK_SKEW_MAX;
 use crate::repair::Repairs;
-use crate::status::{ago, duration, listed};
+use crate::status::{ago, duration};
 use crate::view::View;
 use base::{DeviceId, DiskId, HostId, Instant};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use certificates::{Holder, Lifespan};
@@ -92,6 +93,8 @@ pub struct Surroundings<'a> {
     pub links: &'a Links,
     /// The certificates that are known, by the same clock.
     pub certificates: &'a [Lifespan],
+    /// The level of the records, and who understands it.
+    pub levels: &'a RecordLevels,
 }
 
 /// All that is wrong, the worst first; of the same severity by code and subject.
@@ -101,7 +104,7 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     disks::find(view, around, &mut found);
     directory(around, &mut found);
     clocks(view, &mut found);
-    releases(view, &mut found);
+    versions::find(view, around, &mut found);
     links::find(view, around, &mut found);
     certificates::find(view, around, &mut found);
     found.sort_by_key(|one| (one.severity, one.code, one.subject));
@@ -138,25 +141,6 @@ fn clocks(view: &View, found: &mut Vec<Finding>) {
             remedy: format!("let {} synchronise its clock, for instance with chrony", host.name),
         });
     }
-}
-
-fn releases(view: &View, found: &mut Vec<Finding>) {
-    let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for host in view.hosts.values() {
-        hosts.entry(&host.release).or_default().push(host.name.clone());
-    }
-    if hosts.len() < 2 {
-        return;
-    }
-    let text = |(release, hosts): (&&str, &Vec<String>)| format!("{release} on {}", listed(hosts));
-    let texts: Vec<String> = hosts.iter().map(text).collect();
-    found.push(Finding {
-        code: Code::VersionsMixed,
-        severity: Severity::Notice,
-        subject: Subject::Cluster,
-        cause: format!("hosts run {} releases: {}", hosts.len(), texts.join("; ")),
-        remedy: "bring all hosts to one release, one host after the other".to_owned(),
-    });
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod device;
 mod disk;
 mod health;
 mod host;
+mod levels;
 pub mod limits;
 mod liveness;
 mod maintenance;
@@ -38,6 +39,7 @@ pub use health::{
     Watch, findings, is_about, silenced,
 };
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
+pub use levels::{Level, Levels, Raise, RecordLevels};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
 pub use orphans::{Listed, Orphans, orphans};

@@ -53,6 +53,8 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::local))
         .routes(routes!(handlers::copy))
         .routes(routes!(handlers::rebuild_directory))
+        .routes(routes!(handlers::versions))
+        .routes(routes!(handlers::upgrade))
         .routes(routes!(handlers::settings, handlers::change_settings))
         .routes(routes!(handlers::balance))
         .routes(routes!(handlers::events))

@@ -21,6 +21,7 @@ mod tests;
 mod text;
 mod top;
 mod transfer;
+mod upgrade;
 mod what_if;
 
 pub use measure::measure;
@@ -48,7 +49,7 @@ Sizes: 512, 4K, 10GiB, 1.5T; units are powers of 1024.";
 
 /// Virtual disks with a policy each, on the local disks of Linux hosts.
 #[derive(Debug, Parser)]
-#[command(name = "drystone", version, after_help = AFTER_HELP)]
+#[command(name = "drystone", version = crate::release::RELEASE, after_help = AFTER_HELP)]
 pub struct Cli {
     /// Where the host's API is: `https://ADDRESS:PORT`, `unix:PATH` or `127.0.0.1:PORT`.
     #[arg(long, global = true, env = "DRYSTONE_API", value_name = "ADDRESS")]

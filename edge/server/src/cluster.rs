@@ -19,6 +19,7 @@ mod repair;
 mod resync;
 mod settings;
 mod status;
+mod upgrade;
 mod view;
 mod watched;
 
@@ -30,8 +31,10 @@ pub use view::View;
 use crate::api::serve::address_of;
 use crate::config::{ClusterConfig, Config, DirectoryPlace};
 use crate::control::listen_text;
-use crate::directory::shared::record::{Attached, Believed, ClusterDisk, ClusterHost, HOSTS};
-use crate::directory::shared::{Changes, Copied, Outcome, Shared, cluster_of};
+use crate::directory::shared::record::{
+    Attached, Believed, ClusterDisk, ClusterHost, HOSTS, Program, check_level,
+};
+use crate::directory::shared::{Change, Changes, Copied, Outcome, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
@@ -39,6 +42,7 @@ use crate::engine::{
 use crate::events::EventLog;
 use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
+use crate::release::RELEASE;
 use crate::security::Security;
 use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
 use attach::Attachments;
@@ -86,6 +90,8 @@ pub struct Cluster {
     has_left: AtomicBool,
     /// What this host keeps of the directory, where it stands in etcd.
     copy: Option<Arc<Copied>>,
+    /// Why this host must not go on, once it is so: the records are at a level that its program does not understand.
+    outgrown: watch::Sender<Option<Failure>>,
 }
 
 /// What a start has found out before the engine runs.
@@ -143,6 +149,8 @@ pub async fn find(
             Err(_) => tokio::time::sleep(DIRECTORY_RETRY).await,
         }
     };
+    // First of all: what is at another level may mean something else.
+    check_level(&changes.entries)?;
     let cluster = cluster_of(&changes)?;
     if let Some(mine) = own.cluster()?.filter(|mine| *mine != cluster) {
         return Err(Failure::refused(format!(
@@ -238,6 +246,7 @@ impl Cluster {
             away: Mutex::new(found.away),
             has_left: AtomicBool::new(false),
             copy: found.copy,
+            outgrown: watch::Sender::new(None),
         });
         cluster.check_name(&found.changes)?;
         cluster.take(found.changes);
@@ -372,8 +381,15 @@ impl Cluster {
         host.record.nodes.iter().all(|node| self.is_up(state, node.id))
     }
 
-    /// Takes records in, and says which disks they change or remove.
+    /// Takes records in, and says which disks they change or remove. At a level that is not understood nothing is taken in
+    /// any more, and the host ends.
     fn take(&self, changes: Changes) -> view::Difference {
+        if let Err(why) = check_level(&changes.entries) {
+            self.outgrow(why);
+        }
+        if self.outgrown.borrow().is_some() {
+            return view::Difference::default();
+        }
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = View::clone(&view);
         let difference = next.take(changes);
@@ -400,6 +416,14 @@ impl Cluster {
         *view = Arc::new(next);
     }
 
+    /// Takes in what this host has just told of its program.
+    fn note_program(&self, version: u64, program: Program) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = View::clone(&view);
+        next.note_program(version, self.me, program);
+        *view = Arc::new(next);
+    }
+
     /// Puts this host's record, if it says something new. What people set in it stays.
     async fn put_host(&self, state: &HostState) -> Result<(), Failure> {
         if self.is_out() {
@@ -413,10 +437,10 @@ impl Cluster {
                 None => self.fetch_host(self.me).await?,
             };
             let host = self.own_record(state, known.as_ref().map(|(_, host)| host));
-            if known.as_ref().is_some_and(|(_, known)| *known == host) {
+            if known.as_ref().is_some_and(|(_, known)| *known == host) && self.has_told_program() {
                 return Ok(());
             }
-            if self.commit_host(known.map_or(0, |(version, _)| version), host).await? {
+            if self.commit_own(known.map_or(0, |(version, _)| version), host).await? {
                 return Ok(());
             }
         }
@@ -433,15 +457,26 @@ impl Cluster {
 
     /// Sets a host's record; false when it changed meanwhile.
     async fn commit_host(&self, expected: u64, host: ClusterHost) -> Result<bool, Failure> {
-        match self.directory.commit(vec![host.change(expected)?]).await {
+        Ok(self.commit_host_with(Vec::new(), expected, host).await?.is_some())
+    }
+
+    /// The same, as a whole with other changes; gives the version that it has then.
+    async fn commit_host_with(
+        &self,
+        mut changes: Vec<Change>,
+        expected: u64,
+        host: ClusterHost,
+    ) -> Result<Option<u64>, Failure> {
+        changes.push(host.change(expected)?);
+        match self.directory.commit(changes).await {
             Outcome::Done { version } => {
                 let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
                 let mut next = View::clone(&view);
                 next.note_host(version, host);
                 *view = Arc::new(next);
-                Ok(true)
+                Ok(Some(version))
             }
-            Outcome::Conflict { .. } | Outcome::Unknown => Ok(false),
+            Outcome::Conflict { .. } | Outcome::Unknown => Ok(None),
         }
     }
 
@@ -476,7 +511,7 @@ impl Cluster {
                 fault_domain: self.fault_domain.clone(),
                 maintenance: known.map_or(Maintenance::Off, |known| known.record.maintenance),
                 devices: state.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
-                release: env!("CARGO_PKG_VERSION").to_owned(),
+                release: RELEASE.to_owned(),
                 clock_ahead_ns: 0,
                 heard: base::Instant(0),
             },
@@ -484,6 +519,7 @@ impl Cluster {
             nbd: self.config.nbd.iter().map(listen_text).collect(),
             nbd_tls: self.config.tls.as_ref().is_some_and(|tls| tls.required),
             certificate: self.certificate(),
+            level: self.view().level.level,
         }
     }
 

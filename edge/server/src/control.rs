@@ -68,6 +68,14 @@ impl Control {
         self.left.notified().await;
     }
 
+    /// Completes when this host's program does not understand the cluster's records any more, with the reason to end.
+    pub async fn outgrown(&self) -> Failure {
+        match &self.cluster {
+            Some(cluster) => cluster.outgrown().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The states of all disks, or of one.
     async fn disk_states(&self, only: Option<DiskId>) -> Result<BTreeMap<DiskId, DiskState>, Failure> {
         let states = self.engine.call(|answer| Command::Disks { only, answer }).await?;

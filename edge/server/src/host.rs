@@ -180,7 +180,7 @@ impl Host {
     /// Serves until a signal comes, the host leaves its cluster, or the engine ends by itself, which is a failure.
     ///
     /// # Errors
-    /// When the engine ended by itself.
+    /// When the engine ended by itself, or the cluster's records are not understood any more.
     pub async fn serve_until_told(self) -> Result<(), Failure> {
         let engine_gone = async {
             while !self.engine.is_finished() {
@@ -196,6 +196,8 @@ impl Host {
                 tracing::info!("stopping: this host has left its cluster");
                 self.stop().await
             }
+            // At once and with no word to the directory, as if it were killed: other hosts are told so, and take over.
+            why = self.control.outgrown() => Err(why),
             () = engine_gone => {
                 join(self.engine).await?;
                 Err(Failure::new(crate::failure::Code::Failed, "the storage engine ended by itself"))

@@ -18,6 +18,7 @@ mod host;
 mod limits;
 mod lock;
 mod name;
+mod release;
 mod sampler;
 mod security;
 mod watcher;

@@ -31,6 +31,8 @@ const CLOCK_LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1
 /// The machines and what runs on them.
 pub struct Apart {
     program: PathBuf,
+    /// By host, those that run another one.
+    programs: BTreeMap<String, PathBuf>,
     folder: PathBuf,
     /// Links that can be cut.
     pub network: Network,
@@ -62,6 +64,7 @@ impl Apart {
         let network = Network::new(&machines)?;
         let mut apart = Apart {
             program: program.to_owned(),
+            programs: BTreeMap::new(),
             folder: folder.to_owned(),
             network,
             children: BTreeMap::new(),
@@ -188,13 +191,22 @@ impl Apart {
         self.folder.join(host).join("host.toml").display().to_string()
     }
 
+    /// From its next start on a host runs another program, and its commands are those of that one.
+    pub fn use_program(&mut self, host: &str, program: &Path) {
+        self.programs.insert(host.to_owned(), program.to_owned());
+    }
+
+    fn program(&self, host: &str) -> &Path {
+        self.programs.get(host).unwrap_or(&self.program)
+    }
+
     /// Runs a command of the program on a host, and gives what it prints.
     ///
     /// # Errors
     /// When it fails, with what it said.
     pub fn say(&self, host: &str, words: &[&str]) -> Result<String, Failure> {
         let api = format!("unix:{}", self.folder.join(host).join("d/api.sock").display());
-        let mut command = self.network.command(host, &self.program);
+        let mut command = self.network.command(host, self.program(host));
         let done = command.args(words).env("DRYSTONE_API", api).stdin(Stdio::null()).output();
         let done = done.map_err(Failure::machine(format!("run drystone {}", words.join(" "))))?;
         match done.status.success() {
@@ -217,7 +229,7 @@ impl Apart {
     /// # Errors
     /// When the machine has no process left.
     pub fn start_host(&mut self, host: &str) -> Result<(), Failure> {
-        let mut command = self.network.command(host, &self.program);
+        let mut command = self.network.command(host, self.program(host));
         command.args(["host", "--config", &self.config(host)]);
         if self.ground == Ground::Clocks {
             command.env("LD_PRELOAD", CLOCK_LIBRARY).env("FAKETIME_TIMESTAMP_FILE", self.clock(host));

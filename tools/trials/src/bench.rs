@@ -30,6 +30,8 @@ pub const OWNER_LIMIT_MS: f64 = 4000.0;
 pub struct Settings {
     /// The program `drystone`.
     pub program: PathBuf,
+    /// The next release of it, for `upgrade`; the same if nothing was said.
+    pub next: PathBuf,
     /// Where clusters are made, each in a folder of its own.
     pub folder: PathBuf,
     /// Seed of all choices.

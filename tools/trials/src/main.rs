@@ -78,6 +78,9 @@ struct Arguments {
     /// The program `drystone`; the one beside this program if left out.
     #[arg(long)]
     program: Option<PathBuf>,
+    /// The next release of it, for `upgrade`; the same if left out.
+    #[arg(long)]
+    next: Option<PathBuf>,
     /// Writes all results as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -154,12 +157,15 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
         Ok(own.with_file_name("drystone"))
     };
     let program = arguments.program.clone().map_or_else(beside, Ok)?;
-    if !program.is_file() {
-        let what = format!(
-            "there is no program {}: `./x build` makes it; --program says where it is",
-            program.display()
-        );
-        return Err(Failure::Usage(what));
+    let next = arguments.next.clone().unwrap_or_else(|| program.clone());
+    for (program, option) in [(&program, "--program"), (&next, "--next")] {
+        if !program.is_file() {
+            let what = format!(
+                "there is no program {}: `./x build` makes it; {option} says where it is",
+                program.display()
+            );
+            return Err(Failure::Usage(what));
+        }
     }
     let usual = || std::env::temp_dir().join(format!("drystone-trials-{}", std::process::id()));
     let folder = arguments.dir.clone().unwrap_or_else(usual);
@@ -168,6 +174,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
     std::fs::create_dir_all(&folder).map_err(Failure::machine(format!("make {}", folder.display())))?;
     Ok(Settings {
         program,
+        next,
         folder,
         seed: arguments.seed,
         depth: arguments.depth,

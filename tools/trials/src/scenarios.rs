@@ -19,6 +19,7 @@ mod rebuild;
 mod rolling;
 mod slow;
 mod two;
+mod upgrade;
 mod witness;
 
 use crate::bench::{Bench, Settings};
@@ -65,6 +66,8 @@ pub enum Scenario {
     Directory,
     /// Every host is restarted in its turn, certificates and authorities change; needs the same.
     Rolling,
+    /// Every host changes from the release of `--program` to that of `--next`, and back; needs the same.
+    Upgrade,
     /// Two hosts and a witness, which is a member of etcd: a site is lost, or the sites lose each other; needs the same.
     Witness,
     /// Random bytes come to every port of a host, five minutes each; needs the same.
@@ -75,7 +78,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 20] = [
+    pub const ALL: [Scenario; 21] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -93,6 +96,7 @@ impl Scenario {
         Scenario::Migrate,
         Scenario::Directory,
         Scenario::Rolling,
+        Scenario::Upgrade,
         Scenario::Witness,
         Scenario::Garbage,
         Scenario::Mixed,
@@ -121,6 +125,7 @@ impl Scenario {
             Scenario::Migrate => migrate::run(settings),
             Scenario::Directory => directory::run(settings),
             Scenario::Rolling => rolling::run(settings),
+            Scenario::Upgrade => upgrade::run(settings),
             Scenario::Witness => witness::run(settings),
             Scenario::Garbage => garbage::run(settings),
             Scenario::Mixed => mixed::run(settings),

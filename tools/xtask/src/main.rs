@@ -95,6 +95,21 @@ fn ci(root: &Path) -> ExitCode {
     if !cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) {
         return ExitCode::FAILURE;
     }
+    // What stands for the next release has to be built, too, or it cannot be tried.
+    let next = [
+        "clippy",
+        "--package",
+        "server",
+        "--features",
+        "next-level",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    if !cargo(root, &next) {
+        return ExitCode::FAILURE;
+    }
     if cargo(root, &["test", "--workspace"]) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -103,7 +118,18 @@ fn trials(root: &Path, arguments: &[String]) -> ExitCode {
     if !cargo(root, &["build", "--release", "--quiet", "--package", "server"]) {
         return ExitCode::FAILURE;
     }
-    tool(root, "trials", arguments)
+    let mut arguments = arguments.to_vec();
+    let is_named = |word: &str| arguments.iter().any(|argument| argument == word);
+    if is_named("upgrade") && !is_named("--next") {
+        // It stands for the next release.
+        let next = ["--features", "next-level", "--target-dir", "target/next"];
+        if !cargo(root, &[&["build", "--release", "--quiet", "--package", "server"][..], &next].concat()) {
+            return ExitCode::FAILURE;
+        }
+        let next = root.join("target/next/release/drystone");
+        arguments.extend(["--next".to_owned(), next.display().to_string()]);
+    }
+    tool(root, "trials", &arguments)
 }
 
 /// Runs one of the tools that are programs of their own.

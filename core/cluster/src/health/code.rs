@@ -49,6 +49,12 @@ pub enum Code {
     ClockSkew,
     /// Hosts run different releases.
     VersionsMixed,
+    /// All hosts understand a later level of the records than the cluster writes.
+    LevelBehind,
+    /// A host's program does not understand the level of the records.
+    HostOutdated,
+    /// Records of the directory cannot be read.
+    RecordsUnreadable,
     /// A host's certificate ends soon, or has ended, and is not renewed.
     CertificateEnding,
     /// The certificate of an authority ends soon, or has ended.
@@ -98,7 +104,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 24] = [
+    pub const ALL: [Code; 27] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -121,6 +127,9 @@ impl Code {
         Code::DirectoryUnreachable,
         Code::ClockSkew,
         Code::VersionsMixed,
+        Code::LevelBehind,
+        Code::HostOutdated,
+        Code::RecordsUnreadable,
         Code::CertificateEnding,
         Code::AuthorityEnding,
     ];
@@ -150,6 +159,9 @@ impl Code {
             Code::DirectoryUnreachable => "directory.unreachable",
             Code::ClockSkew => "clock.skew",
             Code::VersionsMixed => "versions.mixed",
+            Code::LevelBehind => "level.behind",
+            Code::HostOutdated => "host.outdated",
+            Code::RecordsUnreadable => "records.unreadable",
             Code::CertificateEnding => "certificate.ending",
             Code::AuthorityEnding => "authority.ending",
         }
@@ -171,9 +183,13 @@ impl Code {
             | Code::RepairBlocked
             | Code::PlacementDebt => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
-            Code::HostMaintenance | Code::DirectoryUnreachable | Code::ClockSkew | Code::VersionsMixed => {
-                Group::Cluster
-            }
+            Code::HostMaintenance
+            | Code::DirectoryUnreachable
+            | Code::ClockSkew
+            | Code::VersionsMixed
+            | Code::LevelBehind
+            | Code::HostOutdated
+            | Code::RecordsUnreadable => Group::Cluster,
             Code::DeviceFailed | Code::DeviceAway | Code::DeviceLeaving => Group::Devices,
             Code::SpaceLow
             | Code::SpaceAfterFailure

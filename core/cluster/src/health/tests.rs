@@ -3,11 +3,12 @@
 use super::*;
 use crate::device::DeviceState;
 use crate::host::{Maintenance, Mode};
+use crate::levels::{Level, Levels};
 use crate::liveness::{Absence, Liveness};
 use crate::testing::{at, cluster, counting_from, node, owner_state};
 use base::units::GIB;
 use replication::{OwnedBy, Standing};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const NOW: u64 = 10_000;
 
@@ -36,6 +37,7 @@ fn find(view: &View, directory: Directory, earlier: &[u64]) -> Vec<Finding> {
         balancer: &balancer,
         links: &Links::default(),
         certificates: &[],
+        levels: &RecordLevels::default(),
     };
     let found = findings(view, &around);
     assert!(found.is_sorted_by_key(|one| (one.severity, one.code, one.subject)));
@@ -243,6 +245,46 @@ fn directory_unreachable() {
     assert!(found[0].cause.contains("for 90 s"));
 }
 
+/// What is found of a cluster that is well but for its levels.
+fn of_levels(levels: &RecordLevels) -> Vec<(Code, Severity, String)> {
+    let around = Surroundings {
+        now: at(NOW),
+        directory: Directory::Reachable,
+        repairs: &Repairs::default(),
+        balancer: &Balancer::default(),
+        links: &Links::default(),
+        certificates: &[],
+        levels,
+    };
+    findings(&well(), &around).into_iter().map(|one| (one.code, one.severity, one.cause)).collect()
+}
+
+#[test]
+fn level_behind_host_outdated_and_records_unreadable() {
+    let level = |number| Level::new(number).unwrap();
+    let upto = |highest| Levels::new(Level::FIRST, level(highest)).unwrap();
+    let known = |at, hosts: [u16; 4]| RecordLevels {
+        level: level(at),
+        hosts: (1..).zip(hosts).map(|(id, highest)| (HostId(id), upto(highest))).collect(),
+        unreadable: Vec::new(),
+    };
+    for quiet in [known(1, [1, 1, 1, 1]), known(1, [2, 2, 1, 2]), known(2, [2, 2, 2, 2])] {
+        assert_eq!(of_levels(&quiet), [], "{quiet:?}");
+    }
+    let behind = "all hosts understand records of level 2, and the cluster writes level 1".to_owned();
+    assert_eq!(of_levels(&known(1, [2, 2, 3, 2])), [(Code::LevelBehind, Severity::Notice, behind)]);
+    let outdated =
+        "h3 last ran drystone 1.0.0, which understands records of level 1, and the cluster's are at level 2";
+    let found = of_levels(&known(2, [2, 2, 1, 2]));
+    assert_eq!(found, [(Code::HostOutdated, Severity::Critical, outdated.to_owned())]);
+    let unreadable =
+        vec!["the record disks/1: it is odd".to_owned(), "the record disks/2: so is it".to_owned()];
+    let found = of_levels(&RecordLevels { unreadable, ..known(1, [1, 1, 1, 1]) });
+    assert_eq!((found.len(), found[0].0, found[0].1), (1, Code::RecordsUnreadable, Severity::Critical));
+    assert!(found[0].2.starts_with("2 records of the directory cannot be read"), "{}", found[0].2);
+    assert!(found[0].2.ends_with("the record disks/1: it is odd"), "{}", found[0].2);
+}
+
 #[test]
 fn clock_skew_and_mixed_versions() {
     check(Code::ClockSkew, "the clock of h1 is 3 s behind the directory's", |view| {
@@ -268,6 +310,7 @@ fn of_certificate(holder: Holder, hours_left: i64) -> Option<(Severity, String)>
         balancer: &Balancer::default(),
         links: &Links::default(),
         certificates: &certificates,
+        levels: &RecordLevels::default(),
     };
     let found = findings(&well(), &around);
     assert!(found.len() <= 1, "{found:#?}");
@@ -326,6 +369,7 @@ fn link_down() {
             balancer: &Balancer::default(),
             links,
             certificates: &[],
+            levels: &RecordLevels::default(),
         };
         findings(&view, &around).into_iter().map(|one| (one.code, one.cause)).collect::<Vec<_>>()
     };

@@ -178,6 +178,8 @@ mod tests {
             (Method::POST, "/api/v1/certificates/host", Action::ActAsHost),
             (Method::POST, "/api/v1/cluster/copy", Action::ActAsHost),
             (Method::POST, "/api/v1/cluster/rebuild-directory", Action::ChangeCluster),
+            (Method::GET, "/api/v1/cluster/versions", Action::See),
+            (Method::POST, "/api/v1/cluster/upgrade", Action::ChangeCluster),
         ];
         for (method, path, action) in table {
             assert_eq!(need(&method, path), Need::Right(action), "{method} {path}");

@@ -8,7 +8,7 @@ use super::types::{
     EventsView, ForecastView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest,
     KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView,
     RebuildDirectory, RebuildView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
-    TokenView, TopView, WhatIf,
+    TokenView, TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -55,6 +55,18 @@ pub async fn rebuild_directory(
     Input(request): Input<RebuildDirectory>,
 ) -> Answer<RebuildView> {
     control.rebuild_directory(&request).await.map(Json)
+}
+
+/// Which releases the hosts run, and the level of the records.
+#[utoipa::path(get, path = "/api/v1/cluster/versions", responses((status = 200, body = VersionsView), (status = "default", body = Failure)))]
+pub async fn versions(State(control): Shared) -> Answer<VersionsView> {
+    control.versions().map(Json)
+}
+
+/// Raises the level of the records to the next, if all hosts understand it.
+#[utoipa::path(post, path = "/api/v1/cluster/upgrade", responses((status = 200, body = VersionsView), (status = "default", body = Failure)))]
+pub async fn upgrade(State(control): Shared) -> Answer<VersionsView> {
+    control.upgrade().await.map(Json)
 }
 
 /// The cluster's settings.

@@ -11,6 +11,7 @@ mod members;
 mod rebuild;
 mod resync;
 mod support;
+mod versions;
 mod what_if;
 
 pub use attaching::{AllowedView, AttachedView};
@@ -30,6 +31,7 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use support::{SupportFile, SupportView};
+pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
 
 use serde::{Deserialize, Serialize};

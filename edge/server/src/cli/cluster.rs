@@ -2,6 +2,7 @@
 
 use super::members::{self, CertificateCommand, InitOptions};
 use super::rebuild::{self, RebuildOptions};
+use super::upgrade::{self, UpgradeOptions};
 use super::{Shell, seconds, text};
 use crate::api::types::{BalanceView, ChangeSettings};
 use crate::directory::shared::record::{BalanceMode, ClusterSettings};
@@ -31,6 +32,8 @@ pub enum ClusterCommand {
     /// Make a new directory from what the hosts and their devices know, in the empty etcd that the configuration names:
     /// for a cluster whose etcd lost its data.
     RebuildDirectory(RebuildOptions),
+    /// Raise the level of the records to the next, once all hosts run a release that understands it; shows what they run.
+    Upgrade(UpgradeOptions),
 }
 
 /// A setting.
@@ -66,6 +69,7 @@ pub async fn run(shell: &mut Shell<'_>, command: ClusterCommand) -> Result<(), F
             shell.show(&settings, settings_text)
         }
         ClusterCommand::RebuildDirectory(options) => rebuild::run(shell, options).await,
+        ClusterCommand::Upgrade(options) => upgrade::run(shell, &options).await,
         ClusterCommand::Balance => {
             let balance: BalanceView = shell.client.get("/api/v1/cluster/balance").await?;
             shell.show(&balance, balance_text)

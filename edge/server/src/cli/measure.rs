@@ -24,7 +24,7 @@ pub fn measure(cli: Cli) -> Result<(), Failure> {
         out: &mut out,
         json: cli.json,
         interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        program: format!("drystone {}", env!("CARGO_PKG_VERSION")),
+        program: format!("drystone {}", crate::release::RELEASE),
         disks: Arc::new(HostDisks { api: cli.api, identity: cli.identity }),
         keep: user_data_dir().map(|folder| folder.join("lab")),
     };

@@ -208,6 +208,10 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
             .hint(format!("start it with `drystone host --config {}`; if its certificate has expired: `--replace` and a token made with `--again`", options.config.display())));
     }
+    if let Some(ClusterConfig { directory: DirectoryPlace::Etcd(place), .. }) = &own.config.cluster {
+        // Before the token is spent.
+        InEtcd::new(place)?.check_level().await?;
+    }
     let host = JoiningHost {
         id: own.host.to_string(),
         name: own.config.name.clone(),

@@ -66,7 +66,7 @@ pub async fn run(shell: &mut Shell<'_>, options: SupportOptions) -> Result<(), F
     let file = options.out.unwrap_or_else(|| format!("drystone-support-{}-{time}.tar.zst", host.name).into());
     let failed = |error: io::Error| Failure::failed(format!("write {}", file.display()), error);
     let mut bundle = Bundle::create(&file).map_err(failed)?;
-    let version = env!("CARGO_PKG_VERSION");
+    let version = crate::release::RELEASE;
     let mut about = About {
         file: file.clone(),
         version,

@@ -105,8 +105,9 @@ impl Cluster {
             let (cluster, name) = (security.cluster(), crate::security::name(name)?);
             self.revoke(&trust::Identity::Host { cluster, host: id, name }).await?;
         }
-        let change = Change { key: ClusterHost::key(id), expected: version, value: None };
-        match self.directory.commit(vec![change]).await {
+        let mut changes = vec![Change { key: ClusterHost::key(id), expected: version, value: None }];
+        changes.extend(self.program_gone(id).await?);
+        match self.directory.commit(changes).await {
             Outcome::Done { .. } => self.catch_up().await?,
             Outcome::Conflict { .. } => {
                 return Err(Failure::new(

@@ -34,8 +34,9 @@ impl Cluster {
             self.revoke(&trust::Identity::Host { cluster, host: self.me, name }).await?;
         }
         self.has_left.store(true, Ordering::Relaxed);
-        let change = Change { key: ClusterHost::key(self.me), expected: version, value: None };
-        match self.directory.commit(vec![change]).await {
+        let mut changes = vec![Change { key: ClusterHost::key(self.me), expected: version, value: None }];
+        changes.extend(self.program_gone(self.me).await?);
+        match self.directory.commit(changes).await {
             Outcome::Done { .. } => Ok(()),
             Outcome::Conflict { .. } | Outcome::Unknown => Err(Failure::new(
                 Code::Unreachable,

@@ -9,7 +9,8 @@ use crate::api::types::{
 };
 use crate::config::DirectoryPlace;
 use crate::directory::shared::record::{
-    AUTHORITIES, CLUSTER, ClusterDisk, ClusterHost, DISKS, HOSTS, NAMES, POLICIES, REVOKED, TOKENS,
+    AUTHORITIES, CLUSTER, ClusterDisk, ClusterHost, DISKS, HOSTS, LEVEL, NAMES, POLICIES, REVOKED, TOKENS,
+    check_level,
 };
 use crate::directory::shared::{ClusterRecord, Entry, Ground, InEtcd};
 use crate::events::Kind;
@@ -156,6 +157,9 @@ impl Cluster {
             return Err(Failure::refused("no host that answers has a copy of the directory")
                 .hint("ask another host; if none has one, only the data of etcd bring the cluster back"));
         };
+        // Another host may have heard of a level that this one has not.
+        let level = kept.records.get(LEVEL).map(|record| entry(LEVEL, record));
+        check_level(level.as_slice())?;
         if former.id != self.id.to_string() {
             return Err(Failure::new(Code::Failed, format!("the copies are of cluster {}", former.id)));
         }
@@ -359,7 +363,7 @@ fn entries_of(
             continue;
         }
         view.policies += usize::from(key.starts_with(POLICIES));
-        view.revoked += usize::from(key.starts_with(REVOKED));
+        view.revoked += usize::from(key.starts_with(REVOKED) && key != LEVEL);
         if key == AUTHORITIES {
             view.authorities = record.1["authorities"].as_array().map_or(0, Vec::len);
         }

@@ -99,6 +99,7 @@ impl Cluster {
         self.refresh(state);
         self.refresh_sizes(state, false).await;
         let certificates = self.lifespans();
+        let levels = self.view().record_levels();
         let keeper = self.keeper();
         let Known { now, directory, repairs } = keeper.known();
         let around = Surroundings {
@@ -108,6 +109,7 @@ impl Cluster {
             balancer: &keeper.balancer,
             links: &keeper.links,
             certificates: &certificates,
+            levels: &levels,
         };
         let mut found = findings(&keeper.facts, &around);
         if let Some((why, remedy)) = self.directory_remedy() {

@@ -2,11 +2,11 @@
 
 use crate::directory::Records;
 use crate::directory::shared::record::{
-    ATTACHED, Attached, Believed, ClusterDisk, ClusterHost, ClusterSettings, DISKS, HOSTS, POLICIES,
-    SETTINGS, SILENCES, Silences, read_policy,
+    ATTACHED, Attached, Believed, CLUSTER, ClusterDisk, ClusterHost, ClusterLevel, ClusterSettings, DISKS,
+    HOSTS, LEVEL, NAMES, POLICIES, PROGRAMS, Program, SETTINGS, SILENCES, Silences, read_policy, unread,
 };
 use crate::directory::shared::{Changes, Entry};
-use ::cluster::{DeviceRecord, DiskState};
+use ::cluster::{DeviceRecord, DiskState, Levels, RecordLevels};
 use base::{DeviceId, DiskId, HostId, NodeId};
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,12 @@ pub struct View {
     pub settings: ClusterSettings,
     /// Who is believed.
     pub believed: Believed,
+    /// The level of the records.
+    pub level: ClusterLevel,
+    /// What the programs of hosts understand, with the version of the record.
+    pub programs: BTreeMap<HostId, (u64, Program)>,
+    /// By key: why records cannot be read. What they said before counts still.
+    pub unreadable: BTreeMap<String, String>,
     /// Disks and policies in the form of a single host's directory.
     pub records: Arc<Records>,
 }
@@ -116,16 +122,25 @@ impl View {
             records.policies.clear();
             records.silences = Silences::default();
             self.believed = Believed::default();
+            self.level = ClusterLevel::default();
+            self.programs.clear();
             difference.hosts = true;
             difference.believed = true;
         }
         for key in &changes.gone {
             self.remove(key, &mut difference);
         }
+        let former = match changes.is_complete {
+            true => std::mem::take(&mut self.unreadable),
+            false => self.unreadable.clone(),
+        };
         for entry in changes.entries {
-            if let Err(why) = self.put(&entry, &mut difference) {
-                tracing::error!("a record of the shared directory cannot be read: {why}");
+            self.unreadable.remove(&entry.key);
+            let Err(why) = self.put(&entry, &mut difference) else { continue };
+            if former.get(&entry.key) != Some(&why) {
+                tracing::error!("{why}; the cluster's records are at {}", self.level.level);
             }
+            self.unreadable.insert(entry.key, why);
         }
         self.revision = changes.revision;
         difference
@@ -152,8 +167,18 @@ impl View {
             let policy = read_policy(entry)?;
             let records = Arc::make_mut(&mut self.records);
             records.policies.insert(policy.name.clone(), policy);
-        } else {
-            difference.believed |= self.believed.put(entry)?;
+        } else if entry.key == LEVEL {
+            let level = ClusterLevel::read(entry)?;
+            if self.level.version < level.version {
+                self.level = level;
+            }
+        } else if entry.key.starts_with(PROGRAMS) {
+            let (host, program) = Program::read(entry)?;
+            self.note_program(entry.version, host, program);
+        } else if self.believed.put(entry)? {
+            difference.believed = true;
+        } else if entry.key != CLUSTER && !entry.key.starts_with(NAMES) {
+            return Err(unread(&entry.key, "there is no such kind of record"));
         }
         Ok(())
     }
@@ -189,7 +214,15 @@ impl View {
         }
     }
 
+    /// What a host told of its program, if it is news.
+    pub fn note_program(&mut self, version: u64, host: HostId, program: Program) {
+        if self.programs.get(&host).is_none_or(|(known, _)| *known < version) {
+            self.programs.insert(host, (version, program));
+        }
+    }
+
     fn remove(&mut self, key: &str, difference: &mut Difference) {
+        self.unreadable.remove(key);
         if let Some(id) = key.strip_prefix(DISKS).and_then(|id| id.parse().ok()) {
             self.remove_disk(id, difference);
         } else if let Some(id) = key.strip_prefix(HOSTS).and_then(|id| id.parse().ok()) {
@@ -204,6 +237,10 @@ impl View {
         } else if let Some(name) = key.strip_prefix(POLICIES) {
             let records = Arc::make_mut(&mut self.records);
             records.policies.remove(name);
+        } else if key == LEVEL {
+            self.level = ClusterLevel::default();
+        } else if let Some(id) = key.strip_prefix(PROGRAMS).and_then(|id| id.parse().ok()) {
+            self.programs.remove(&id);
         } else {
             self.believed.remove(key);
             difference.believed = true;
@@ -220,9 +257,115 @@ impl View {
         }
     }
 
+    /// The level of the records, and what each host understands: what its program told at this start of the host. One
+    /// that tells nothing knows of no levels.
+    pub fn record_levels(&self) -> RecordLevels {
+        let levels = |known: &KnownHost| {
+            let incarnation = known.host.record.nodes.first().map(|node| node.incarnation);
+            let (_, program) = self.programs.get(&known.host.record.id)?;
+            program.levels().filter(|_| incarnation == Some(program.incarnation))
+        };
+        let hosts = self.hosts.iter().map(|(id, known)| (*id, levels(known).unwrap_or(Levels::FIRST)));
+        RecordLevels {
+            level: self.level.level,
+            hosts: hosts.collect(),
+            unreadable: self.unreadable.values().cloned().collect(),
+        }
+    }
+
     /// Disks of which something is to be deleted on that host.
     pub fn to_clean(&self) -> Vec<Arc<ClusterDisk>> {
         let is_going = |disk: &&Arc<ClusterDisk>| disk.record.state == DiskState::Deleting;
         self.disks.values().filter(is_going).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::shared::record::OURS;
+    use ::cluster::Level;
+    use serde_json::{Value, json};
+
+    fn entry(key: &str, version: u64, value: Value) -> Entry {
+        Entry { key: key.to_owned(), version, value }
+    }
+
+    fn host(id: u128, version: u64, incarnation: u64) -> Entry {
+        let value = json!({
+            "id": HostId(id).to_string(), "name": format!("h{id}"), "version": "0.1.0", "incarnation": incarnation,
+            "peers": "127.0.0.1:1", "api": [], "nbd": [], "nbd_tls": false, "fault_domain": null, "devices": [],
+        });
+        entry(&ClusterHost::key(HostId(id)), version, value)
+    }
+
+    fn program(id: u128, version: u64, incarnation: u64, highest: u16) -> Entry {
+        let value =
+            json!({ "release": "0.2.0", "incarnation": incarnation, "lowest": 1, "highest": highest });
+        entry(&Program::key(HostId(id)), version, value)
+    }
+
+    fn changes(is_complete: bool, entries: Vec<Entry>, gone: &[&str]) -> Changes {
+        let gone = gone.iter().map(|key| (*key).to_owned()).collect();
+        Changes { cluster: String::new(), revision: 9, is_complete, entries, gone }
+    }
+
+    fn highest(view: &View) -> Vec<u16> {
+        view.record_levels().hosts.values().map(|levels| levels.highest().number()).collect()
+    }
+
+    #[test]
+    fn what_a_program_understands_counts_for_the_start_of_the_host_that_told_it() {
+        let mut view = View::default();
+        view.take(changes(true, vec![host(1, 1, 5), program(1, 1, 5, 3), host(2, 2, 8)], &[]));
+        assert_eq!(highest(&view), [3, 1], "one that tells nothing knows of no levels");
+        view.take(changes(false, vec![host(1, 3, 6)], &[]));
+        assert_eq!(highest(&view), [1, 1], "another program may have been started");
+        view.take(changes(false, vec![program(1, 4, 6, 2), program(7, 4, 1, 9)], &[]));
+        assert_eq!(highest(&view), [2, 1], "who is no host counts for nothing");
+        view.take(changes(false, vec![program(1, 3, 6, 4)], &[]));
+        assert_eq!(highest(&view), [2, 1], "that was told before");
+        view.take(changes(false, Vec::new(), &[&Program::key(HostId(1))]));
+        assert_eq!(highest(&view), [1, 1]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_until_it_can_and_changes_nothing() {
+        let mut view = View::default();
+        let told = |view: &View| view.record_levels().unreadable;
+        view.take(changes(
+            true,
+            vec![host(1, 1, 5), entry(NAMES, 1, json!("x")), entry(CLUSTER, 1, json!({}))],
+            &[],
+        ));
+        assert!(told(&view).is_empty());
+        let mut later = host(1, 2, 6);
+        later.value["colour"] = json!("red");
+        view.take(changes(false, vec![later.clone(), entry("gadgets/1", 2, json!({}))], &[]));
+        assert_eq!(told(&view).len(), 2);
+        for why in told(&view) {
+            assert!(why.contains(crate::release::RELEASE) && why.contains(&OURS.to_string()), "{why}");
+        }
+        let known = view.host(HostId(1)).map(|host| host.record.nodes[0].incarnation);
+        assert_eq!(known, Some(5), "what it said before counts");
+        view.take(changes(false, vec![host(1, 3, 6)], &["gadgets/1"]));
+        assert!(told(&view).is_empty());
+        view.take(changes(false, vec![later], &[]));
+        view.take(changes(true, vec![host(1, 4, 6)], &[]));
+        assert!(told(&view).is_empty());
+    }
+
+    #[test]
+    fn the_level_is_the_newest_that_was_heard_of() {
+        let mut view = View::default();
+        let level = |number, version| entry(LEVEL, version, json!({ "level": number }));
+        let at = |view: &View| view.record_levels().level.number();
+        view.take(changes(true, vec![host(1, 1, 5)], &[]));
+        assert_eq!((at(&view), view.level.version), (Level::FIRST.number(), 0));
+        view.take(changes(false, vec![level(3, 7)], &[]));
+        view.take(changes(false, vec![level(2, 5)], &[]));
+        assert_eq!((at(&view), view.level.version), (3, 7));
+        view.take(changes(true, vec![host(1, 1, 5)], &[]));
+        assert_eq!(at(&view), 1, "a directory without the record is at level 1");
     }
 }

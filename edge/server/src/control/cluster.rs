@@ -6,7 +6,7 @@
 use super::Control;
 use crate::api::types::{
     AllowedView, AttachedView, CopyView, HostSummary, LocalView, MemberView, RebuildDirectory, RebuildView,
-    ReplicationView, ResyncView, ResyncsView,
+    ReplicationView, ResyncView, ResyncsView, VersionsView,
 };
 use crate::cluster::{Cluster, HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
@@ -71,6 +71,22 @@ impl Control {
     pub async fn local(&self) -> Result<LocalView, Failure> {
         let cluster = self.cluster()?;
         Ok(cluster.local(&cluster.state().await?))
+    }
+
+    /// Which releases the hosts run, and the level of the records.
+    ///
+    /// # Errors
+    /// When this host stands alone.
+    pub fn versions(&self) -> Result<VersionsView, Failure> {
+        Ok(self.cluster()?.versions())
+    }
+
+    /// Raises the level of the records, if all hosts understand the next.
+    ///
+    /// # Errors
+    /// When hosts are in the way, or the directory does not answer.
+    pub async fn upgrade(&self) -> Result<VersionsView, Failure> {
+        self.cluster()?.upgrade().await
     }
 
     /// What this host and its devices know of the directory.

@@ -9,7 +9,8 @@ use crate::failure::Failure;
 use crate::limits::HEALTH_PERIOD;
 use ::cluster::{
     Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord, Links,
-    Liveness, Maintenance, NodeRecord, Repairs, Severity, Subject, Surroundings, Turn, View, Watch, findings,
+    Liveness, Maintenance, NodeRecord, RecordLevels, Repairs, Severity, Subject, Surroundings, Turn, View,
+    Watch, findings,
 };
 use base::{Instant, NodeId, WriteId};
 use replication::{Member, OwnedBy, Role, Roster, Standing};
@@ -29,6 +30,7 @@ impl Control {
             balancer: &Balancer::default(),
             links: &Links::default(),
             certificates: &[],
+            levels: &RecordLevels::default(),
         };
         let mut found = findings(&view, &around);
         for entry in records.disks.values().filter(|entry| entry.state == State::Active) {
@@ -101,7 +103,7 @@ impl Control {
             fault_domain: None,
             maintenance: Maintenance::Off,
             devices: host.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
-            release: env!("CARGO_PKG_VERSION").to_owned(),
+            release: crate::release::RELEASE.to_owned(),
             clock_ahead_ns: 0,
             heard: Instant(0),
         }

@@ -74,7 +74,7 @@ impl Control {
         tokio::spawn(watch_health(Arc::downgrade(&control)));
         control.events.here(
             Kind::HostStarted,
-            format!("drystone {} serves {} disks", env!("CARGO_PKG_VERSION"), control.records().disks.len()),
+            format!("drystone {} serves {} disks", crate::release::RELEASE, control.records().disks.len()),
         );
         Ok(control)
     }

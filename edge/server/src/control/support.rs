@@ -100,7 +100,7 @@ impl Control {
         }
         Ok(SupportView {
             host: self.config.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: crate::release::RELEASE.to_owned(),
             time: now_seconds(),
             files: all.files,
             left_out: all.left_out,

@@ -44,7 +44,7 @@ impl Control {
         });
         Ok(HostView {
             name: self.config.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: crate::release::RELEASE.to_owned(),
             host: self.directory.host.to_string(),
             cluster: host.cluster.to_string(),
             uptime_seconds: host.uptime.as_secs_f64(),

@@ -59,6 +59,8 @@ pub enum Kind {
     DeviceLeaving,
     /// The cluster's settings are others.
     SettingsChanged,
+    /// The level of the cluster's records was raised.
+    ClusterUpgraded,
     /// Tokens or certificates were given, or count no more.
     CertificatesChanged,
     /// The shared directory does not answer.
@@ -107,6 +109,7 @@ impl Kind {
         Kind::DeviceRemoved,
         Kind::DeviceLeaving,
         Kind::SettingsChanged,
+        Kind::ClusterUpgraded,
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
@@ -147,6 +150,7 @@ impl Kind {
             Kind::DeviceRemoved => "device.removed",
             Kind::DeviceLeaving => "device.leaving",
             Kind::SettingsChanged => "settings.changed",
+            Kind::ClusterUpgraded => "cluster.upgraded",
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",

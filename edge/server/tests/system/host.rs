@@ -195,6 +195,12 @@ impl Server {
         assert!(status.success(), "{status}: {}", self.messages());
     }
 
+    /// Waits until it has ended by itself because something is wrong; gives its exit code and what it said.
+    pub fn ended_by_itself(mut self) -> (i32, String) {
+        let status = wait_for("the server ends by itself", 60, || self.child.try_wait().expect("its state"));
+        (status.code().unwrap_or_else(|| panic!("{status}: {}", self.messages())), self.messages())
+    }
+
     /// Ends it as an administrator does, which must be orderly.
     pub fn stop(mut self) {
         self.signal(libc::SIGTERM);

@@ -4,6 +4,7 @@ use super::cluster::SECONDS;
 use super::host::Site;
 use super::members::{expect, free_port, init, join, join_all, site, token, wait_until_all_reach};
 use super::tools::{said, wait_for};
+use super::upgrade::records;
 use ::etcd::testing::Members;
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ fn a_host_that_leaves_is_emptied_first_and_may_join_anew() {
         });
     }
     assert!(!holders(&sites[0]).contains(&name), "nothing of it is left there");
+    let programs = records(&etcd).into_iter().filter(|(key, ..)| key.starts_with("programs/"));
+    assert_eq!(programs.count(), 2, "nor what it told of its program");
     // Without a certificate it does not start; with a new one it is a host like any other, its devices blank.
     let (code, why) = sites[leaving].refused(&[]);
     assert!(code != 0, "{why}");

@@ -29,3 +29,4 @@ mod repair;
 mod shards;
 mod stand_in;
 mod tools;
+mod upgrade;

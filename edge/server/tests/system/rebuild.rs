@@ -5,6 +5,7 @@ use super::host::{Server, Site};
 use super::members::{free_port, init, join_all, site, wait_until_all_reach};
 use super::nbd::Client;
 use super::tools::{said, text, wait_for};
+use super::upgrade::{LEVEL, records, set};
 use ::etcd::testing::Members;
 
 /// Three hosts and their etcd.
@@ -105,6 +106,7 @@ fn a_directory_that_was_wiped_is_rebuilt_while_disks_are_written_to() {
     three.sites[0].ask(&["person", "token", "ann"]);
     let whole = three.rebuild(0, &["--dry-run"]);
     assert!(said(&whole).contains("there is nothing to rebuild"), "{}", said(&whole));
+    set(&three.etcd, LEVEL, Some(&serde_json::json!({ "level": 1, "kept": true })));
     let socket = three.sites[1].path("d/nbd.sock");
     let load = verified_load(&format!("nbd+unix:///web?socket={}", text(&socket)), 8);
     std::thread::sleep(std::time::Duration::from_secs(1));
@@ -116,11 +118,13 @@ fn a_directory_that_was_wiped_is_rebuilt_while_disks_are_written_to() {
     let told = three.sites[2].json(&["cluster", "rebuild-directory", "--dry-run"]);
     assert_eq!(told["obstacles"].as_array().map(Vec::len), Some(0), "{told}");
     assert_eq!((&told["generation"], &told["is_made"]), (&2.into(), &false.into()), "{told}");
-    assert_eq!(told["tokens_dropped"], 1, "{told}");
+    assert_eq!((&told["tokens_dropped"], &told["revoked"]), (&1.into(), &0.into()), "{told}");
     let outcomes = told["disks"].as_array().cloned().unwrap_or_default();
     assert!(outcomes.len() == 2 && outcomes.iter().all(|disk| disk["outcome"] == "taken"), "{told}");
     let made = three.rebuild(2, &[]);
     assert!(made.status.success() && said(&made).contains("generation 2"), "{}", said(&made));
+    let level = records(&three.etcd).into_iter().find(|(key, ..)| key == LEVEL);
+    assert_eq!(level.map(|(.., value)| value["kept"] == true), Some(true), "the level is that of before");
     let again = three.rebuild(1, &[]);
     assert_eq!(again.status.code(), Some(5), "{}", said(&again));
     let told = three.wait_for_warning(0, "made anew");

@@ -3,7 +3,7 @@
 //! Relies on the crate `etcd` for all that etcd needs. Must never take what another cluster, or nobody, has there for the
 //! cluster's own records: an etcd that was wiped looks like one in which every disk was deleted.
 
-use super::record::{AUTHORITIES, Authorities, CLUSTER};
+use super::record::{AUTHORITIES, Authorities, CLUSTER, ClusterLevel, LEVEL, OURS, check_level};
 use super::{Attendees, Beat, Change, Changes, Contents, Copied, Entry, Heard, Outcome};
 use crate::control::blocking;
 use crate::failure::{Code, Failure};
@@ -152,16 +152,19 @@ impl InEtcd {
     pub async fn make(&self, record: &ClusterRecord, authorities: &Authorities) -> Result<(), Failure> {
         self.check_free().await?;
         let failed = |error: serde_json::Error| Failure::failed("write a record", error);
-        let first = [
+        let mut first = vec![
             (CLUSTER, serde_json::to_vec(record).map_err(failed)?),
             (AUTHORITIES, serde_json::to_vec(authorities).map_err(failed)?),
         ];
+        if let Some(level) = newest()? {
+            first.push((LEVEL, serde_json::to_vec(&level).map_err(failed)?));
+        }
         let change = |(key, value): (&str, Vec<u8>)| etcd::Change {
             key: key.to_owned(),
             expected: 0,
             value: Some(value),
         };
-        match self.etcd.commit(&first.map(change)).await {
+        match self.etcd.commit(&first.into_iter().map(change).collect::<Vec<_>>()).await {
             Ok(Committed::Done { .. }) => Ok(()),
             Ok(Committed::Conflict { .. }) => Err(Failure::new(
                 Code::Conflict,
@@ -172,6 +175,18 @@ impl InEtcd {
                 Some(found) if found == *record => Ok(()),
                 Some(_) | None => Err(self.away(&error)),
             },
+        }
+    }
+
+    /// Refuses to become a host of a cluster whose records this program does not understand. Where nobody answers nothing is
+    /// known: the start says so.
+    ///
+    /// # Errors
+    /// When it is so.
+    pub async fn check_level(&self) -> Result<(), Failure> {
+        match tokio::time::timeout(DIRECTORY_WAIT, self.etcd.get(LEVEL)).await {
+            Ok(Ok(found)) => check_level(found.map(entry).as_slice()),
+            Ok(Err(_)) | Err(_) => Ok(()),
         }
     }
 
@@ -350,6 +365,12 @@ impl InEtcd {
         });
         Ok(Attendees { now_ns: seen.now_ns, since_ns: seen.since_ns, heard: heard.collect() })
     }
+}
+
+/// The level of a new cluster: the highest that its first host understands. Nothing where that is the first.
+fn newest() -> Result<Option<Value>, Failure> {
+    let none = ClusterLevel::default();
+    if OURS.highest() == none.level { Ok(None) } else { Ok(none.raise(OURS.highest())?.value) }
 }
 
 /// A difference of clocks as it is told: what of it is certain, and in steps, so that what changes by microseconds each

@@ -1,5 +1,5 @@
 //! The records that hosts keep in the directory that they share: hosts, disks, the names of disks, where they are attached,
-//! policies, settings, silences, and who is believed.
+//! policies, settings, silences, who is believed, the level of all of them, and who understands it.
 //!
 //! JSON as in the directory of one host; `docs/formats/directory.md` has all keys. What a record means, and what it may
 //! become, is the business of the crate `cluster`: here is only its form. A disk's name is a record of its own, so that no
@@ -9,6 +9,7 @@ mod attached;
 mod believed;
 mod disk;
 mod host;
+mod level;
 mod settings;
 mod silences;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use believed::{
 };
 pub use disk::{ClusterDisk, engine_record};
 pub use host::{ClusterHost, HostCertificate};
+pub use level::{ClusterLevel, LEVEL, OURS, PROGRAMS, Program, check as check_level, unread};
 pub use settings::{BalanceMode, ClusterSettings};
 pub use silences::{SILENCES, Silences, StoredSilence};
 
@@ -62,8 +64,7 @@ pub fn policy_value(policy: &PolicyEntry) -> Result<Value, serde_json::Error> {
 /// # Errors
 /// When it makes no sense.
 pub fn read_policy(entry: &Entry) -> Result<PolicyEntry, String> {
-    let stored: StoredPolicy = serde_json::from_value(entry.value.clone())
-        .map_err(|error| format!("the record {}: {error}", entry.key))?;
+    let stored: StoredPolicy = read(entry)?;
     PolicyEntry::try_from(stored)
 }
 

@@ -3,6 +3,7 @@
 use super::record::Authorities;
 use super::*;
 use crate::failure::Code;
+use ::cluster::Level;
 use ::etcd::testing::Members;
 use serde_json::json;
 use std::time::Duration;
@@ -55,7 +56,7 @@ async fn done(shared: &Shared, changes: Vec<Change>) -> u64 {
 
 fn keys(changes: &Changes) -> Vec<&str> {
     let keys = changes.entries.iter().map(|entry| entry.key.as_str());
-    keys.filter(|key| ![record::CLUSTER, record::AUTHORITIES].contains(key)).collect()
+    keys.filter(|key| ![record::CLUSTER, record::AUTHORITIES, record::LEVEL].contains(key)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,6 +76,42 @@ async fn a_transaction_happens_as_a_whole_or_not_at_all() {
         assert!(second > first, "{place}");
         assert_eq!(shared.get("b").await, Ok(None), "{place}");
         assert!(done(shared, vec![set("b", 0, 5)]).await > second, "{place}: no version comes back");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_raise_the_level_at_once_one_does_and_nothing_changes_it_back() {
+    let places = places().await;
+    for (place, shared) in &places.all {
+        let level = |number| Level::new(number).expect("a level");
+        let heard = |changes: Changes| record::ClusterLevel::among(&changes.entries).expect("a level");
+        let before = heard(shared.watch(None).await.expect("it answers"));
+        // Where it was made by `cluster init` it is at the highest that the program understands, and elsewhere at the first.
+        let made = *place == "etcd" && record::OURS.highest() > Level::FIRST;
+        let first = if made { record::OURS.highest() } else { Level::FIRST };
+        assert_eq!((before.level, before.version > 0), (first, made), "{place}");
+        let raise = |from: record::ClusterLevel, to| vec![from.raise(level(to)).expect("plain text")];
+        let (one, other) = tokio::join!(shared.commit(raise(before, 5)), shared.commit(raise(before, 5)));
+        let version = match (&one, &other) {
+            (Outcome::Done { version }, Outcome::Conflict { current })
+            | (Outcome::Conflict { current }, Outcome::Done { version }) => {
+                assert_eq!(
+                    record::ClusterLevel::among(current).map(|now| now.level),
+                    Ok(level(5)),
+                    "{place}"
+                );
+                *version
+            }
+            _ => panic!("{place}: {one:?} {other:?}"),
+        };
+        let now = heard(shared.watch(None).await.expect("it answers"));
+        assert_eq!(now, record::ClusterLevel { version, level: level(5) }, "{place}");
+        // Who has not heard of it raises nothing, whatever to.
+        assert!(matches!(shared.commit(raise(before, 6)).await, Outcome::Conflict { .. }), "{place}");
+        done(shared, raise(now, 6)).await;
+        assert!(matches!(shared.commit(raise(now, 5)).await, Outcome::Conflict { .. }), "{place}");
+        let read = shared.get(record::LEVEL).await.expect("it answers").expect("it is there");
+        assert_eq!(record::ClusterLevel::read(&read).map(|now| now.level), Ok(level(6)), "{place}");
     }
 }
 

@@ -4,6 +4,7 @@
 //! business of the crate `cluster`.
 
 use super::super::{Change, Entry};
+use super::level::unread;
 use super::{ATTACHED, parsed, read};
 use crate::failure::Failure;
 use ::cluster::Claim;
@@ -56,15 +57,17 @@ impl Attached {
     /// # Errors
     /// When it makes no sense, or names nobody.
     pub fn read(entry: &Entry) -> Result<(DiskId, Attached), String> {
-        let disk = parsed(entry.key.strip_prefix(ATTACHED).unwrap_or_default())?;
+        let disk = parsed(entry.key.strip_prefix(ATTACHED).unwrap_or_default());
+        let disk = disk.map_err(|why| unread(&entry.key, why))?;
         let stored: StoredAttached = read(entry)?;
         if stored.hosts.is_empty() {
-            return Err(format!("the record {}: it names no host", entry.key));
+            return Err(unread(&entry.key, "it names no host"));
         }
         let claim = |one: StoredClaim| {
             Ok::<_, String>(Claim { host: parsed(&one.host)?, incarnation: one.incarnation })
         };
-        let claims = stored.hosts.into_iter().map(claim).collect::<Result<_, _>>()?;
+        let claims = stored.hosts.into_iter().map(claim).collect::<Result<_, _>>();
+        let claims = claims.map_err(|why| unread(&entry.key, why))?;
         Ok((disk, Attached { version: entry.version, claims }))
     }
 }

@@ -3,6 +3,7 @@
 //! No secret stands in them: of a token its hash, of an authority its certificate.
 
 use super::super::{Change, Entry};
+use super::level::{LEVEL, unread};
 use crate::failure::Failure;
 use base::HostId;
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,9 @@ impl Believed {
     /// # Errors
     /// When it makes no sense.
     pub fn put(&mut self, entry: &Entry) -> Result<bool, String> {
+        if entry.key == LEVEL {
+            return Ok(false);
+        }
         if entry.key == AUTHORITIES {
             self.authorities = Some((entry.version, read(entry)?));
         } else if entry.key.starts_with(TOKENS) {
@@ -150,5 +154,5 @@ impl Believed {
 /// # Errors
 /// When it makes no sense.
 pub fn read<T: serde::de::DeserializeOwned>(entry: &Entry) -> Result<T, String> {
-    serde_json::from_value(entry.value.clone()).map_err(|error| format!("the record {}: {error}", entry.key))
+    serde_json::from_value(entry.value.clone()).map_err(|error| unread(&entry.key, error))
 }

@@ -3,7 +3,8 @@
 use super::super::super::record::{StoredRecord, from_hex, to_hex};
 use super::super::super::{DiskEntry, State};
 use super::super::{Change, Entry};
-use super::{DISKS, NAMES, parsed};
+use super::level::unread;
+use super::{DISKS, NAMES, parsed, read};
 use crate::engine::DiskRecord as EngineRecord;
 use crate::failure::Failure;
 use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Reason, StandIn};
@@ -236,11 +237,9 @@ impl ClusterDisk {
     /// # Errors
     /// When it makes no sense, or its parts do not fit together.
     pub fn read(entry: &Entry) -> Result<ClusterDisk, String> {
-        let stored: StoredDisk = serde_json::from_value(entry.value.clone())
-            .map_err(|error| format!("the record {}: {error}", entry.key))?;
-        let disk =
-            stored.disk(entry.version).map_err(|error| format!("the record {}: {error}", entry.key))?;
-        disk.record.check().map_err(|error| format!("the record {}: {error}", entry.key))?;
+        let stored: StoredDisk = read(entry)?;
+        let disk = stored.disk(entry.version).map_err(|error| unread(&entry.key, error))?;
+        disk.record.check().map_err(|error| unread(&entry.key, error))?;
         Ok(disk)
     }
 }

@@ -1,9 +1,10 @@
 //! A host of the cluster.
 
 use super::super::{Change, Entry};
-use super::{HOSTS, parsed};
+use super::level::unread;
+use super::{HOSTS, parsed, read};
 use crate::failure::Failure;
-use ::cluster::{DeviceRecord, DeviceState, HostRecord, Leaving, Maintenance, Mode, NodeRecord};
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Leaving, Level, Maintenance, Mode, NodeRecord};
 use base::{HostId, Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ pub struct ClusterHost {
     pub nbd_tls: bool,
     /// Its certificate; nothing in a cluster whose hosts have none.
     pub certificate: Option<HostCertificate>,
+    /// The level that its record is of.
+    pub level: Level,
 }
 
 /// What a host tells of its certificate, and of whom it believes.
@@ -56,6 +59,10 @@ struct StoredHost {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<HostCertificate>,
     devices: Vec<StoredDevice>,
+    /// What level 2 of the tests has and level 1 does not know: the level that the record is of.
+    #[cfg(feature = "next-level")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    level: Option<u16>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,9 +140,8 @@ impl ClusterHost {
     /// # Errors
     /// When it makes no sense.
     pub fn read(entry: &Entry) -> Result<ClusterHost, String> {
-        let stored: StoredHost = serde_json::from_value(entry.value.clone())
-            .map_err(|error| format!("the record {}: {error}", entry.key))?;
-        stored.host().map_err(|error| format!("the record {}: {error}", entry.key))
+        let stored: StoredHost = read(entry)?;
+        stored.host().map_err(|error| unread(&entry.key, error))
     }
 }
 
@@ -169,12 +175,18 @@ impl From<&ClusterHost> for StoredHost {
                 Maintenance::On { mode, since } => Some(maintenance(mode, true, since)),
             },
             devices: record.devices.iter().map(StoredDevice::from).collect(),
+            #[cfg(feature = "next-level")]
+            level: (host.level > Level::FIRST).then(|| host.level.number()),
         }
     }
 }
 
 impl StoredHost {
     fn host(self) -> Result<ClusterHost, String> {
+        #[cfg(feature = "next-level")]
+        let level = self.level.map_or(Some(Level::FIRST), Level::new).ok_or("there is no level 0")?;
+        #[cfg(not(feature = "next-level"))]
+        let level = Level::FIRST;
         let id: HostId = parsed(&self.id)?;
         let incarnation = self.incarnation;
         let node = |(shard, address): (u8, String)| NodeRecord {
@@ -212,6 +224,7 @@ impl StoredHost {
             nbd: self.nbd,
             nbd_tls: self.nbd_tls,
             certificate: self.certificate,
+            level,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What people set for the whole cluster.
 
 use super::super::{Change, Entry};
-use super::SETTINGS;
+use super::{SETTINGS, read};
 use crate::failure::Failure;
 use ::cluster::limits::{REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,6 @@ impl ClusterSettings {
     /// # Errors
     /// When it makes no sense.
     pub fn read(entry: &Entry) -> Result<ClusterSettings, String> {
-        serde_json::from_value(entry.value.clone())
-            .map_err(|error| format!("the record {}: {error}", entry.key))
+        read(entry)
     }
 }

@@ -3,7 +3,7 @@
 use super::super::Entry;
 use super::*;
 use ::cluster::{
-    Access, Claim, DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Limit,
+    Access, Claim, DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Level, Limit,
     Maintenance, Mode, NodeRecord, Reason, StandIn,
 };
 use base::units::GIB;
@@ -179,8 +179,45 @@ fn a_host_is_read_as_it_was_written() {
                 expires_ns: 6,
                 believes: vec!["ab".to_owned(), "cd".to_owned()],
             }),
+            level: Level::FIRST,
         };
-        assert_eq!(ClusterHost::read(&stored(host.change(0).expect("plain text"), 1)), Ok(host));
+        let written = stored(host.change(0).expect("plain text"), 1);
+        assert_eq!(written.value.get("level"), None, "level 1 knows nothing of levels");
+        assert_eq!(ClusterHost::read(&written), Ok(host));
+        let mut later = written;
+        later.value["of a later level"] = serde_json::json!(1);
+        let why = ClusterHost::read(&later).expect_err("it may mean something");
+        for part in ["hosts/", "unknown field `of a later level`", crate::release::RELEASE, &OURS.to_string()]
+        {
+            assert!(why.contains(part), "{part} is not in {why}");
+        }
+    }
+}
+
+/// What a program of level 1 wrote is read by one of level 2, which marks what it writes once the cluster is there; and what
+/// has that mark is refused by one of level 1.
+#[test]
+fn a_host_is_read_at_each_level_that_is_understood_and_at_no_other() {
+    let record = |level: Option<u16>| {
+        let mut value = serde_json::json!({
+            "id": HostId(1).to_string(), "name": "a", "version": "0.1.0", "incarnation": 3, "peers": "127.0.0.1:1",
+            "api": [], "nbd": [], "nbd_tls": false, "fault_domain": null, "devices": [],
+        });
+        if let Some(level) = level {
+            value["level"] = level.into();
+        }
+        Entry { key: ClusterHost::key(HostId(1)), version: 1, value }
+    };
+    assert_eq!(ClusterHost::read(&record(None)).map(|host| host.level), Ok(Level::FIRST));
+    let second = Level::new(2).expect("a level");
+    match (OURS.contains(second), ClusterHost::read(&record(Some(2)))) {
+        (true, Ok(host)) => {
+            assert_eq!(host.level, second);
+            let written = stored(host.change(1).expect("plain text"), 2);
+            assert_eq!(written.value["level"], 2, "it keeps its level");
+        }
+        (false, Err(why)) => assert!(why.contains("unknown field `level`"), "{why}"),
+        (_, other) => panic!("{other:?}"),
     }
 }
 

@@ -1,0 +1,175 @@
+//! Levels of the directory's records: which forms of them a program understands, and when a cluster may go on to the next.
+//!
+//! A level is a number that stands for all forms that records may have. A program that understands a level understands what
+//! was written at every level below it, down to its lowest. `docs/design/0018-versions.md` has the whole of it. Must never let
+//! a cluster go on to a level that one of its hosts does not understand.
+
+use base::HostId;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A level; at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(u16);
+
+impl Level {
+    /// That of a cluster whose directory names none.
+    pub const FIRST: Level = Level(1);
+
+    /// The level of that number, if there can be one.
+    pub const fn new(number: u16) -> Option<Level> {
+        if number == 0 { None } else { Some(Level(number)) }
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The one after it; of the last, itself.
+    pub fn next(self) -> Level {
+        Level(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "level {}", self.0)
+    }
+}
+
+/// The levels that a program understands: all from the lowest to the highest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Levels {
+    lowest: Level,
+    /// Not below the lowest.
+    highest: Level,
+}
+
+impl Levels {
+    /// What a program understands that tells nothing of levels.
+    pub const FIRST: Levels = Levels { lowest: Level::FIRST, highest: Level::FIRST };
+
+    /// All from one to another, if the first is not above the second.
+    pub const fn new(lowest: Level, highest: Level) -> Option<Levels> {
+        if lowest.0 <= highest.0 { Some(Levels { lowest, highest }) } else { None }
+    }
+
+    /// The lowest.
+    pub const fn lowest(self) -> Level {
+        self.lowest
+    }
+
+    /// The highest.
+    pub const fn highest(self) -> Level {
+        self.highest
+    }
+
+    /// Whether a level is one of them.
+    pub fn contains(self, level: Level) -> bool {
+        (self.lowest..=self.highest).contains(&level)
+    }
+}
+
+impl fmt::Display for Levels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lowest == self.highest {
+            true => write!(f, "{}", self.lowest),
+            false => write!(f, "levels {} to {}", self.lowest.0, self.highest.0),
+        }
+    }
+}
+
+/// What is known of a cluster's records and of who reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordLevels {
+    /// The level that records are written in.
+    pub level: Level,
+    /// What each host understands.
+    pub hosts: BTreeMap<HostId, Levels>,
+    /// Why records cannot be read here, one sentence each.
+    pub unreadable: Vec<String>,
+}
+
+impl Default for RecordLevels {
+    fn default() -> RecordLevels {
+        RecordLevels { level: Level::FIRST, hosts: BTreeMap::new(), unreadable: Vec::new() }
+    }
+}
+
+/// Whether a cluster may go on to its next level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Raise {
+    /// No host understands a later one.
+    Nothing,
+    /// All hosts understand it.
+    Possible {
+        /// The next one.
+        to: Level,
+    },
+    /// Some hosts understand it, and others do not.
+    Waits {
+        /// The next one.
+        to: Level,
+        /// Those that do not.
+        hosts: Vec<HostId>,
+    },
+}
+
+impl RecordLevels {
+    /// Whether the cluster may go on to its next level.
+    pub fn raise(&self) -> Raise {
+        let to = self.level.next();
+        let (can, cannot): (Vec<_>, Vec<_>) = self.hosts.iter().partition(|(_, levels)| levels.contains(to));
+        match (can.is_empty() || to == self.level, cannot.is_empty()) {
+            (true, _) => Raise::Nothing,
+            (false, true) => Raise::Possible { to },
+            (false, false) => Raise::Waits { to, hosts: cannot.into_iter().map(|(id, _)| *id).collect() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(number: u16) -> Level {
+        Level::new(number).expect("a level")
+    }
+
+    fn levels(lowest: u16, highest: u16) -> Levels {
+        Levels::new(level(lowest), level(highest)).expect("levels")
+    }
+
+    #[test]
+    fn a_level_is_understood_from_the_lowest_to_the_highest() {
+        let check = |number, expected| assert_eq!(levels(2, 4).contains(level(number)), expected, "{number}");
+        check(1, false);
+        check(2, true);
+        check(4, true);
+        check(5, false);
+        assert_eq!(Level::new(0), None);
+        assert_eq!(Levels::new(level(3), level(2)), None);
+        assert_eq!(Levels::FIRST.to_string(), "level 1");
+        assert_eq!(levels(1, 3).to_string(), "levels 1 to 3");
+    }
+
+    #[test]
+    fn a_cluster_goes_on_only_when_every_host_understands_the_next_level() {
+        let check = |at, hosts: &[(u16, u16)], expected| {
+            let told =
+                (1..).zip(hosts).map(|(id, (lowest, highest))| (HostId(id), levels(*lowest, *highest)));
+            let known = RecordLevels { level: level(at), hosts: told.collect(), unreadable: Vec::new() };
+            assert_eq!(known.raise(), expected, "{at} {hosts:?}");
+        };
+        check(1, &[], Raise::Nothing);
+        check(1, &[(1, 1), (1, 1)], Raise::Nothing);
+        check(1, &[(1, 2), (1, 1)], Raise::Waits { to: level(2), hosts: vec![HostId(2)] });
+        check(1, &[(1, 2), (1, 3)], Raise::Possible { to: level(2) });
+        check(2, &[(1, 2), (1, 2)], Raise::Nothing);
+        check(2, &[(1, 2), (1, 3)], Raise::Waits { to: level(3), hosts: vec![HostId(1)] });
+        // One that has left the next level behind is in the way as well.
+        check(1, &[(1, 2), (3, 4)], Raise::Waits { to: level(2), hosts: vec![HostId(2)] });
+        check(u16::MAX, &[(1, u16::MAX)], Raise::Nothing);
+    }
+}
