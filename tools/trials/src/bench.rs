@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::ledger::Ledger;
 use crate::load::{Done, Load, Pattern, Shape};
 use crate::meter::{Stall, summary};
-use crate::report::{Report, Round};
+use crate::report::{Report, Round, costs};
 use crate::stamp::BLOCK;
 use base::Random;
 use base::units::MIB;
@@ -384,6 +384,7 @@ impl Bench {
         }
         self.blame();
         let mut report = std::mem::take(&mut self.report);
+        report.costs = costs(&report.rounds);
         report.latency = summary(std::mem::take(&mut self.latencies_us));
         (report.finding_count, report.findings) = self.ledger.findings();
         if report.is_good() && !self.settings.keeps {
