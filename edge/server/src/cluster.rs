@@ -160,7 +160,10 @@ pub async fn find(
         .hint("correct [cluster] directory, or give the host a data_dir and devices of its own"));
     }
     check_certificate(security.as_deref(), &changes, cluster)?;
-    own.set_cluster(cluster)?;
+    check_holder(security.as_deref(), own.host)?;
+    if own.cluster()?.is_none() {
+        own.set_cluster(cluster)?;
+    }
     Ok(Found { directory, changes, security, copy, away })
 }
 
@@ -195,6 +198,19 @@ fn check_certificate(
             }
             Ok(())
         }
+    }
+}
+
+/// Refuses the certificate of another host: one that was copied with its files would write itself into the directory as a host
+/// of its own, which no other host then listens to.
+fn check_holder(security: Option<&Security>, own: HostId) -> Result<(), Failure> {
+    let shown = security.map(|security| security.trust.identity());
+    match shown {
+        Some(who) if who.host() != Some(own) => Err(Failure::refused(format!(
+            "the certificate in this host's data_dir is of {who}, and this host is {own}"
+        ))
+        .hint("an identity is not to be copied: remove it, then join with a token of its own (`drystone host token` on another host)")),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shared::record::Silences;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -83,9 +83,10 @@ enum Stable {
 
 /// The store and the records in memory.
 pub struct Directory {
-    database: Database,
+    path: PathBuf,
+    /// Nothing after a write that failed: the store takes no other one until it is opened anew.
+    database: Mutex<Option<Database>>,
     records: RwLock<Arc<Records>>,
-    writer: Mutex<()>,
     /// This host's identity, drawn when the directory was made.
     pub host: HostId,
 }
@@ -115,7 +116,8 @@ impl Directory {
         let host = prepare(&transaction, &what, fresh_host)?;
         transaction.commit().map_err(broke)?;
         let records = load(&database).map_err(|error| Failure::failed(&what, error))?;
-        Ok(Directory { database, records: RwLock::new(Arc::new(records)), writer: Mutex::new(()), host })
+        let (database, records) = (Mutex::new(Some(database)), RwLock::new(Arc::new(records)));
+        Ok(Directory { path: path.to_owned(), database, records, host })
     }
 
     /// The records as they are now.
@@ -125,7 +127,8 @@ impl Directory {
 
     /// The cluster that the devices belong to, once it is known.
     pub fn cluster(&self) -> Result<Option<ClusterId>, Failure> {
-        let transaction = self.database.begin_read().map_err(broke)?;
+        let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let transaction = self.opened(&mut held)?.begin_read().map_err(broke)?;
         let table = transaction.open_table(META).map_err(broke)?;
         let found = table.get(KEY_CLUSTER).map_err(broke)?;
         Ok(found.map(|value| ClusterId(value.value())))
@@ -323,17 +326,73 @@ impl Directory {
         change: impl FnOnce(&WriteTransaction, &mut Records) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         // One writer at a time: the copy in memory must not be overtaken between commit and exchange.
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut transaction = self.database.begin_write().map_err(broke)?;
-        if stable == Stable::WithTheNext {
-            transaction.set_durability(Durability::None).map_err(broke)?;
-        }
+        let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = self.opened(&mut held)?;
         let mut records = Records::clone(&self.records());
-        let result = change(&transaction, &mut records)?;
-        transaction.commit().map_err(broke)?;
-        *self.records.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(records);
-        Ok(result)
+        let done = write(database, stable, |transaction| change(transaction, &mut records));
+        match &done {
+            Ok(_) => *self.records.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(records),
+            Err(failure) if failure.code == Code::Failed => *held = None,
+            Err(_) => {}
+        }
+        done
     }
+
+    /// The store. After a failure, as when there was no room, it is opened anew and written as the copy in memory has it: a change
+    /// that was told to have failed has not happened, and one that was to be stable with the next is not lost.
+    fn opened<'a>(&self, held: &'a mut Option<Database>) -> Result<&'a Database, Failure> {
+        if held.is_none() {
+            let database = Database::open(&self.path).map_err(broke)?;
+            let records = self.records();
+            write(&database, Stable::AtOnce, |transaction| put_all(transaction, &records))?;
+            *held = Some(database);
+        }
+        Ok(held.as_ref().expect("it was just opened"))
+    }
+}
+
+/// One transaction.
+fn write<T>(
+    database: &Database,
+    stable: Stable,
+    change: impl FnOnce(&WriteTransaction) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut transaction = database.begin_write().map_err(broke)?;
+    if stable == Stable::WithTheNext {
+        transaction.set_durability(Durability::None).map_err(broke)?;
+    }
+    let result = change(&transaction)?;
+    transaction.commit().map_err(broke)?;
+    Ok(result)
+}
+
+/// Puts these records in the place of all that are there.
+fn put_all(transaction: &WriteTransaction, records: &Records) -> Result<(), Failure> {
+    for table in [DISKS, GROUPS] {
+        transaction.delete_table(table).map_err(broke)?;
+    }
+    for table in [POLICIES, SINGLE] {
+        transaction.delete_table(table).map_err(broke)?;
+    }
+    let mut disks = transaction.open_table(DISKS).map_err(broke)?;
+    for entry in records.disks.values() {
+        let bytes = encode(&StoredDisk::from(&**entry))?;
+        disks.insert(entry.record.id.0, bytes.as_slice()).map_err(broke)?;
+    }
+    let mut groups = transaction.open_table(GROUPS).map_err(broke)?;
+    for group in records.groups.values() {
+        let bytes = encode(&StoredGroup::from(group))?;
+        groups.insert(group.id.0, bytes.as_slice()).map_err(broke)?;
+    }
+    let mut policies = transaction.open_table(POLICIES).map_err(broke)?;
+    for policy in records.policies.values() {
+        let bytes = encode(&StoredPolicy::from(policy))?;
+        policies.insert(policy.name.as_str(), bytes.as_slice()).map_err(broke)?;
+    }
+    let mut single = transaction.open_table(SINGLE).map_err(broke)?;
+    let silences = encode(&records.silences)?;
+    single.insert(KEY_SILENCES, silences.as_slice()).map_err(broke)?;
+    Ok(())
 }
 
 fn check_version(records: &Records, id: DiskId, version: u64) -> Result<(), Failure> {

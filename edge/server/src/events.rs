@@ -1,7 +1,8 @@
 //! What happened on a host, and to the disks that it owned: when, of which kind, to what, and why.
 //!
 //! The newest are in memory, where questions find them; all go to the log too, with their kind. Must never hold up what it
-//! tells of: when the files cannot be written, that is said once and the rest goes on in memory.
+//! tells of: when the files cannot be written, that is said and the rest goes on in memory, from where it is written once that can be
+//! done.
 
 mod file;
 mod kind;
@@ -9,13 +10,13 @@ mod kind;
 use crate::api::access::asked_by;
 use crate::api::types::{EventQuery, EventView};
 use crate::failure::Failure;
-use crate::limits::{EVENTS_ANSWERED, EVENTS_KEPT};
+use crate::limits::{EVENTS_ANSWERED, EVENTS_KEPT, EVENTS_RETRY};
 use file::Files;
 pub use kind::Kind;
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The events of a host, oldest first.
 #[derive(Debug)]
@@ -28,8 +29,29 @@ pub struct EventLog {
 struct Inner {
     events: VecDeque<EventView>,
     next: u64,
-    /// Nothing once they could not be written.
-    files: Option<Files>,
+    folder: PathBuf,
+    kept: Kept,
+    /// The number of the newest event that the files have.
+    written: u64,
+}
+
+/// Where events are kept besides in memory.
+#[derive(Debug)]
+enum Kept {
+    InFiles(Files),
+    /// Nowhere for now.
+    Nowhere {
+        why: String,
+        /// When it was last tried to write them.
+        tried: Instant,
+    },
+}
+
+impl Kept {
+    fn nowhere(error: std::io::Error) -> Kept {
+        tracing::error!("events are kept in memory alone for now: {error}");
+        Kept::Nowhere { why: error.to_string(), tried: Instant::now() }
+    }
 }
 
 fn now() -> Duration {
@@ -37,16 +59,22 @@ fn now() -> Duration {
 }
 
 impl EventLog {
-    /// Opens what a host has kept in its data directory.
+    /// Opens what a host has kept in its data directory. That nothing can be added there is no reason not to start.
     ///
     /// # Errors
     /// When the files cannot be read.
     pub fn open(data_dir: &Path, host: &str) -> Result<EventLog, Failure> {
-        let (files, kept) = Files::open(data_dir)
+        let kept = Files::read(data_dir)
             .map_err(|error| Failure::failed("read the events that were kept", error))?;
         let next = kept.iter().map(|event| event.number).max().unwrap_or(0) + 1;
         let more = kept.len().saturating_sub(EVENTS_KEPT);
-        let inner = Inner { events: kept.into_iter().skip(more).collect(), next, files: Some(files) };
+        let inner = Inner {
+            events: kept.into_iter().skip(more).collect(),
+            next,
+            folder: data_dir.to_owned(),
+            kept: Files::open(data_dir).map_or_else(Kept::nowhere, Kept::InFiles),
+            written: next - 1,
+        };
         Ok(EventLog { host: host.to_owned(), inner: Mutex::new(inner) })
     }
 
@@ -97,7 +125,19 @@ impl EventLog {
             who,
         };
         inner.next += 1;
-        inner.keep(event);
+        inner.keep(event, Instant::now());
+    }
+
+    /// Why events are kept in memory alone, if so. To ask is an occasion to try again.
+    pub fn trouble(&self) -> Option<String> {
+        let mut inner = self.lock();
+        inner.write_missing(Instant::now());
+        match &inner.kept {
+            Kept::InFiles(_) => None,
+            Kept::Nowhere { why, .. } => Some(format!(
+                "events are kept in memory alone, and a restart would lose them ({why}): see that its data_dir can be written"
+            )),
+        }
     }
 
     /// The newest that are asked for, oldest first.
@@ -112,18 +152,44 @@ impl EventLog {
 }
 
 impl Inner {
-    fn keep(&mut self, event: EventView) {
-        if let Some(files) = &mut self.files
-            && let Err(error) = files.add(&event)
-        {
-            tracing::error!("events are kept in memory alone from now on: {error}");
-            self.files = None;
-        }
+    fn keep(&mut self, event: EventView, now: Instant) {
         if self.events.len() == EVENTS_KEPT {
             self.events.pop_front();
         }
         self.events.push_back(event);
+        self.write_missing(now);
     }
+
+    /// Writes what the files lack, unless that failed a moment ago.
+    fn write_missing(&mut self, now: Instant) {
+        let written = match &mut self.kept {
+            Kept::InFiles(files) => add_all(files, &self.events, &mut self.written),
+            Kept::Nowhere { tried, .. } if now.saturating_duration_since(*tried) < EVENTS_RETRY => return,
+            // What a write that failed had begun is ended there.
+            Kept::Nowhere { .. } => Files::open(&self.folder).and_then(|mut files| {
+                add_all(&mut files, &self.events, &mut self.written)?;
+                tracing::info!("events are kept in files again");
+                self.kept = Kept::InFiles(files);
+                Ok(())
+            }),
+        };
+        match (written, &mut self.kept) {
+            (Ok(()), _) => {}
+            // It is said once.
+            (Err(error), Kept::Nowhere { why, tried }) => (*why, *tried) = (error.to_string(), now),
+            (Err(error), kept) => *kept = Kept::nowhere(error),
+        }
+    }
+}
+
+/// Adds the events after `written` to the files, and counts them.
+fn add_all(files: &mut Files, events: &VecDeque<EventView>, written: &mut u64) -> std::io::Result<()> {
+    let first = events.partition_point(|event| event.number <= *written);
+    for event in events.range(first..) {
+        files.add(event)?;
+        *written = event.number;
+    }
+    Ok(())
 }
 
 fn is_meant(event: &EventView, query: &EventQuery, now_ms: u64) -> bool {

@@ -80,6 +80,8 @@ pub const EVENTS_KEPT: usize = 10_000;
 pub const EVENTS_ANSWERED: usize = 1000;
 /// Bytes of each of the two files that a host keeps its events in: some ten thousand of them.
 pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
+/// How long after a failure it is tried again to write events: a data directory that is full stays so for a while.
+pub const EVENTS_RETRY: Duration = Duration::from_secs(5);
 /// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
 pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 /// How long a client that wants a disk that another host has is kept waiting before it is refused: that host may be about to

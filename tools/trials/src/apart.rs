@@ -9,6 +9,7 @@ use crate::device::{self, Device};
 use crate::failure::Failure;
 use crate::guide;
 use crate::namespaces::Network;
+use crate::room::Room;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,12 @@ pub const SPARE: &str = "spare";
 const POLL: Duration = Duration::from_millis(100);
 /// The log device of a host, and its capacity device, with their bytes where they are virtual.
 const DEVICES: [(&str, u64); 2] = [("log-device", 512 << 20), ("capacity-device", 8 << 30)];
+/// The same with two capacity devices, and one that lies beside.
+const PAIR: [(&str, u64); 4] = [DEVICES[0], DEVICES[1], ("second-device", 8 << 30), ("new-device", 8 << 30)];
+/// How many of these a host has at first.
+const PAIR_USED: usize = 3;
+/// Bytes of a host's data directory where it is small: what a host keeps there takes some MiB.
+const ROOM_BYTES: u64 = 48 << 20;
 /// Debian's libfaketime: what a program is told of the time is read from a file.
 const CLOCK_LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 
@@ -38,8 +45,10 @@ pub struct Apart {
     pub network: Network,
     children: BTreeMap<String, Child>,
     ground: Ground,
-    /// By host, those of [`DEVICES`] where they are virtual. They go after the processes that have them open.
-    devices: BTreeMap<String, [Device; 2]>,
+    /// By host, those of [`DEVICES`] or [`PAIR`] where they are virtual. They go after the processes that have them open.
+    devices: BTreeMap<String, Vec<Device>>,
+    /// By host, what its data directory is on where that is small.
+    rooms: BTreeMap<String, Room>,
 }
 
 impl Drop for Apart {
@@ -70,6 +79,7 @@ impl Apart {
             children: BTreeMap::new(),
             ground,
             devices: BTreeMap::new(),
+            rooms: BTreeMap::new(),
         };
         for member in MEMBERS {
             apart.start_member(member, false)?;
@@ -84,7 +94,7 @@ impl Apart {
 
     /// The guide's commands: the first host makes the cluster, the others join.
     fn make(&mut self, hosts: &[String]) -> Result<(), Failure> {
-        let typed = guide::commands("Make it")?;
+        let typed = guide::commands(guide::CLUSTER, "Make it")?;
         let join = typed.iter().position(|line| line.starts_with("drystone host join "));
         let join = join.ok_or_else(|| Failure::Refused("the guide lets no host join".to_owned()))?;
         let (first, others) = hosts.split_first().expect("a cluster has a host");
@@ -105,7 +115,7 @@ impl Apart {
     pub fn join_spare(&mut self, token: &str) -> Result<(), Failure> {
         self.write_config(SPARE)?;
         self.prepare(SPARE)?;
-        let typed = guide::commands("Make it")?;
+        let typed = guide::commands(guide::CLUSTER, "Make it")?;
         let joins = typed.iter().skip_while(|line| !line.starts_with("drystone host join "));
         let joins: Vec<String> = joins.cloned().collect();
         self.type_all(SPARE, &joins, token).map(drop)
@@ -148,26 +158,68 @@ impl Apart {
                 "there is no {CLOCK_LIBRARY}: Debian's package libfaketime has it"
             ))),
             Ground::Clocks => self.set_clock(host, 0),
-            Ground::Virtual => {
+            Ground::Small => {
+                let room = Room::mount(&self.folder.join(host).join("d"), ROOM_BYTES)?;
+                self.rooms.insert(host.to_owned(), room);
+                Ok(())
+            }
+            Ground::Virtual | Ground::Pair => {
                 let own = self.folder.join(host);
-                let [log, capacity] = DEVICES.map(|(name, size)| Device::mount(&own.join(name), size));
-                self.devices.insert(host.to_owned(), [log?, capacity?]);
+                let mounted = self.kinds().iter().map(|(name, size)| Device::mount(&own.join(name), *size));
+                self.devices.insert(host.to_owned(), mounted.collect::<Result<_, _>>()?);
                 Ok(())
             }
         }
     }
 
-    /// The log device and the capacity device of a host, where they are virtual.
+    /// The devices that each host has.
+    fn kinds(&self) -> &'static [(&'static str, u64)] {
+        if self.ground == Ground::Pair { &PAIR } else { &DEVICES }
+    }
+
+    /// The log device of a host, and its capacity devices, where they are virtual.
     ///
     /// # Errors
     /// When they are not.
-    pub fn devices(&self, host: &str) -> Result<&[Device; 2], Failure> {
-        self.devices.get(host).ok_or_else(|| Failure::Refused(format!("host {host} has no virtual devices")))
+    pub fn devices(&self, host: &str) -> Result<&[Device], Failure> {
+        self.devices
+            .get(host)
+            .map(Vec::as_slice)
+            .ok_or_else(|| Failure::Refused(format!("host {host} has no virtual devices")))
+    }
+
+    /// What a host's data directory is on.
+    ///
+    /// # Errors
+    /// When it is not on a file system of its own.
+    pub fn room(&self, host: &str) -> Result<&Room, Failure> {
+        self.rooms.get(host).ok_or_else(|| Failure::Refused(format!("host {host} has room without end")))
     }
 
     /// The paths of these, as the host's configuration has them.
-    pub fn device_paths(&self, host: &str) -> [String; 2] {
-        DEVICES.map(|(name, _)| self.folder.join(host).join(name).join(device::NAME).display().to_string())
+    pub fn device_paths(&self, host: &str) -> Vec<String> {
+        let path = |name: &str| self.folder.join(host).join(name).join(device::NAME).display().to_string();
+        self.kinds().iter().map(|(name, _)| path(name)).collect()
+    }
+
+    /// Writes a host's configuration with another path in the place of one.
+    ///
+    /// # Errors
+    /// When it does not name that one, or cannot be written.
+    pub fn replace_in_config(&self, host: &str, former: &str, new: &str) -> Result<(), Failure> {
+        let (path, own) = (self.config(host), self.folder.join(host));
+        let failed = || Failure::machine(format!("change {path}"));
+        let text = fs::read_to_string(&path).map_err(failed())?;
+        // It names devices as they stand from where it is.
+        let relative = |path: &str| match Path::new(path).strip_prefix(&own) {
+            Ok(relative) => format!("{:?}", relative.display().to_string()),
+            Err(_) => format!("{path:?}"),
+        };
+        let changed = text.replace(&relative(former), &relative(new));
+        match changed == text {
+            true => Err(Failure::Refused(format!("{path} does not name {former}"))),
+            false => fs::write(&path, changed).map_err(failed()),
+        }
     }
 
     /// Sets a host's clock that many seconds before that of this machine, or behind it.
@@ -347,13 +399,19 @@ impl Apart {
         fs::create_dir_all(&own).map_err(Failure::machine(format!("make {}", own.display())))?;
         let address = self.network.address(host);
         let endpoints = MEMBERS.map(|name| format!("\"http://{}:2379\"", self.network.address(name)));
-        let devices = match self.ground {
-            Ground::Virtual => DEVICES.map(|(name, _)| format!("{name}/{}", device::NAME)),
-            Ground::Any | Ground::Apart | Ground::Clocks => DEVICES.map(|(name, _)| format!("{name}.img")),
+        let in_folder = |(name, _): &(&str, u64)| format!("{:?}", format!("{name}/{}", device::NAME));
+        let devices: Vec<String> = match self.ground {
+            Ground::Virtual => DEVICES.iter().map(in_folder).collect(),
+            Ground::Pair => PAIR[..PAIR_USED].iter().map(in_folder).collect(),
+            Ground::Any | Ground::Apart | Ground::Clocks | Ground::Small => {
+                DEVICES.iter().map(|(name, _)| format!("\"{name}.img\"")).collect()
+            }
         };
-        let [log, capacity] = devices;
+        let (log, capacity) = devices.split_first().expect("a host has a log device");
+        let capacity = capacity.join(", ");
         let sizes = match self.ground {
-            Ground::Virtual => "",
+            Ground::Virtual | Ground::Pair => "",
+            Ground::Small => "log_size = \"128MiB\"\nfile_size = \"512MiB\"\n",
             Ground::Any | Ground::Apart | Ground::Clocks => "log_size = \"512MiB\"\nfile_size = \"8GiB\"\n",
         };
         let text = format!(
@@ -372,8 +430,8 @@ impl Apart {
              buffers = \"256MiB\"\n\
              tables = \"128MiB\"\n\
              [[group]]\n\
-             log = {log:?}\n\
-             capacity = [{capacity:?}]\n\
+             log = {log}\n\
+             capacity = [{capacity}]\n\
              {sizes}\
              create = \"if-blank\"\n",
             endpoints.join(", ")

@@ -39,6 +39,8 @@ pub struct Disk {
     /// Why it is not whole.
     #[serde(default)]
     pub not_whole: Vec<String>,
+    /// All that is wrong with it, in one line.
+    pub trouble: Option<String>,
     /// Its components.
     pub components: Vec<Component>,
 }
@@ -80,6 +82,24 @@ pub struct Owned {
     pub epoch: u32,
     /// Bytes copied to bring components up to date, since it began.
     pub copied_bytes: u64,
+}
+
+/// What a host finds wrong with the cluster.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Health {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Finding {
+    /// What kind.
+    pub code: String,
+    /// `critical`, `warning` or `notice`.
+    pub severity: String,
+    /// What is the case.
+    pub cause: String,
 }
 
 /// Something that happened.

@@ -4,9 +4,9 @@ use crate::api::Disk;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::ledger::Ledger;
-use crate::load::{Done, Load, Pattern, Shape};
+use crate::load::{Done, Load, Pattern, Refused, Shape};
 use crate::meter::{Stall, summary};
-use crate::report::{Report, Round};
+use crate::report::{Report, Round, costs};
 use crate::stamp::BLOCK;
 use base::Random;
 use base::units::MIB;
@@ -40,7 +40,7 @@ pub struct Settings {
     pub depth: usize,
     /// Rounds instead of a scenario's own number.
     pub rounds: Option<usize>,
-    /// How long a host is away in `away`.
+    /// How long what a scenario is about lasts, where that can be said.
     pub seconds: Option<u64>,
     /// How long `mixed` takes.
     pub minutes: Option<u64>,
@@ -80,8 +80,12 @@ pub enum Ground {
     Apart,
     /// The same, with virtual devices.
     Virtual,
+    /// The same, with two capacity devices for each host, and one to replace one of them.
+    Pair,
     /// The same, with a clock of its own for each host.
     Clocks,
+    /// The same, with small devices, and a small file system of its own for each host's data directory.
+    Small,
 }
 
 impl Plan {
@@ -228,10 +232,12 @@ impl Bench {
         self.count(load.abandon());
     }
 
-    fn count(&mut self, done: Done) {
+    /// Counts what a client did that has ended; gives what found no room.
+    pub fn count(&mut self, done: Done) -> Refused {
         self.report.reads += done.reads;
         self.report.writes += done.writes;
         self.latencies_us.extend(done.latencies_us);
+        done.refused
     }
 
     /// What hosts hold of the disk.
@@ -386,6 +392,7 @@ impl Bench {
         }
         self.blame();
         let mut report = std::mem::take(&mut self.report);
+        report.costs = costs(&report.rounds);
         report.latency = summary(std::mem::take(&mut self.latencies_us));
         (report.finding_count, report.findings) = self.ledger.findings();
         if report.is_good() && !self.settings.keeps {

@@ -4,7 +4,7 @@
 //! Dropped, the demo is killed, and the kernel kills its hosts.
 
 use crate::apart::{Apart, SPARE};
-use crate::api::{Api, Disk, Event, Local};
+use crate::api::{Api, Disk, Event, Health, Local};
 use crate::bench;
 use crate::failure::Failure;
 use serde_json::json;
@@ -225,7 +225,8 @@ impl Cluster {
         format!("nbd+unix:///{disk}?socket={}", self.socket(host).display())
     }
 
-    fn api(&self, host: &str) -> Api {
+    /// The API of a host.
+    pub fn api(&self, host: &str) -> Api {
         Api::new(&self.folder.join(host).join("d/api.sock"))
     }
 
@@ -371,6 +372,15 @@ impl Cluster {
         })
     }
 
+    /// Deletes a disk.
+    ///
+    /// # Errors
+    /// When the cluster refuses.
+    pub fn delete_disk(&mut self, name: &str) -> Result<(), Failure> {
+        let host = self.names[0].clone();
+        self.apart()?.say(&host, &["disk", "delete", name, "--confirm", name]).map(drop)
+    }
+
     /// Makes a disk of one place, which clients of several hosts may have at once, and waits until every host serves it.
     ///
     /// # Errors
@@ -472,6 +482,28 @@ impl Cluster {
             }
             std::thread::sleep(WHOLE_POLL);
         }
+    }
+
+    /// The causes of the findings of a kind, as a host tells them, each with its severity.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn findings(&self, host: &str, code: &str) -> Result<Vec<String>, Failure> {
+        let health: Health = self.api(host).get("/api/v1/health")?;
+        let meant = health.findings.into_iter().filter(|one| one.code == code);
+        Ok(meant.map(|one| format!("{}: {}", one.severity, one.cause)).collect())
+    }
+
+    /// What a host warns of, about itself.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn warnings(&self, host: &str) -> Result<Vec<String>, Failure> {
+        #[derive(serde::Deserialize)]
+        struct Host {
+            warnings: Vec<String>,
+        }
+        self.api(host).get("/api/v1/host").map(|host: Host| host.warnings)
     }
 
     /// What the hosts that run say has happened since that second, oldest first.

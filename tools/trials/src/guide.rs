@@ -1,17 +1,19 @@
-//! The guide of a cluster as what is typed: what users read is what trials run.
+//! The guides as what is typed: what users read is what trials run.
 
 use crate::failure::Failure;
 
-/// The guide.
-const GUIDE: &str = include_str!("../../../docs/guide/cluster.md");
+/// How a cluster is made and used.
+pub const CLUSTER: &str = include_str!("../../../docs/guide/cluster.md");
+/// What is done day by day.
+pub const OPERATING: &str = include_str!("../../../docs/guide/operating.md");
 
-/// The commands below a heading of the guide, one by one, without what is said beside them.
+/// The commands below a heading of a guide, one by one, without what is said beside them.
 ///
 /// # Errors
 /// When there is no such heading, or no command below it.
-pub fn commands(heading: &str) -> Result<Vec<String>, Failure> {
+pub fn commands(guide: &str, heading: &str) -> Result<Vec<String>, Failure> {
     let title = format!("## {heading}");
-    let below = GUIDE.lines().skip_while(|line| **line != title).skip(1);
+    let below = guide.lines().skip_while(|line| **line != title).skip(1);
     let section = below.take_while(|line| !line.starts_with("## "));
     let mut commands: Vec<String> = Vec::new();
     let (mut is_typed, mut goes_on) = (false, false);
@@ -59,10 +61,10 @@ mod tests {
 
     #[test]
     fn the_commands_that_trials_type_stand_in_the_guide() {
-        let made = commands("Make it").expect("commands");
+        let made = commands(CLUSTER, "Make it").expect("commands");
         assert!(made[0].starts_with("drystone cluster init --config /etc/drystone/host.toml"), "{made:?}");
         assert!(made.iter().any(|line| line.starts_with("drystone host join ")), "{made:?}");
-        let used = commands("Use it").expect("commands");
+        let used = commands(CLUSTER, "Use it").expect("commands");
         for wanted in [
             "drystone disk create web ",
             "drystone disk show web",
@@ -72,7 +74,11 @@ mod tests {
             assert!(used.iter().any(|line| line.starts_with(wanted)), "{wanted}: {used:?}");
         }
         assert!(used.iter().all(|line| !line.contains('#') && !line.ends_with('\\')), "{used:?}");
-        commands("No such heading").expect_err("nothing there");
+        commands(CLUSTER, "No such heading").expect_err("nothing there");
+        let replaced = commands(OPERATING, "A device died").expect("commands");
+        for wanted in ["systemctl restart drystone", "drystone device remove ", "drystone device add "] {
+            assert!(replaced.iter().any(|line| line.starts_with(wanted)), "{wanted}: {replaced:?}");
+        }
     }
 
     #[test]

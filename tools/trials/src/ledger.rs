@@ -130,6 +130,13 @@ impl Ledger {
         }
     }
 
+    /// Nothing of these blocks was under way, and a trim of them was acknowledged: they hold zeroes and nothing else.
+    pub fn trimmed(&self, blocks: Range<u64>) {
+        let mut recorder = locked(&self.recorder);
+        let now = self.now();
+        recorder.trimmed(now, blocks);
+    }
+
     fn find(&self, text: String) {
         let mut findings = locked(&self.findings);
         findings.count += 1;

@@ -46,6 +46,39 @@ pub struct Shape {
     pub depth: usize,
     /// At most so many I/Os a second.
     pub per_second: Option<u32>,
+    /// These blocks alone; nothing: all.
+    pub within: Option<Range<u64>>,
+    /// What it means when a write finds no room.
+    pub full: Full,
+}
+
+/// What it means to a client when a write finds no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Full {
+    /// An error like any other.
+    #[default]
+    Wrong,
+    /// It is counted, and goes on.
+    Counts,
+    /// It is counted, and is the end.
+    Ends,
+}
+
+/// What found no room.
+#[derive(Debug, Clone, Default)]
+pub struct Refused {
+    /// How long each of these writes took.
+    pub latencies_us: Vec<u32>,
+    /// The lowest block of them.
+    pub first: Option<u64>,
+}
+
+impl Refused {
+    /// Adds what another client found.
+    pub fn add(&mut self, other: Refused) {
+        self.latencies_us.extend(other.latencies_us);
+        self.first = [self.first, other.first].into_iter().flatten().min();
+    }
 }
 
 /// Blocks of one I/O of the patterns that go in order.
@@ -54,17 +87,22 @@ const ORDERED_BLOCKS: u64 = 16;
 impl Shape {
     /// Random I/O of 4 to 64 KiB, three of ten reads.
     pub fn random(depth: usize) -> Shape {
-        Shape { pattern: Pattern::Random { read_percent: 30, blocks_max: 16 }, depth, per_second: None }
+        Shape::of(Pattern::Random { read_percent: 30, blocks_max: 16 }, depth)
     }
 
     /// Random reads of 4 to 64 KiB.
     pub fn observer(depth: usize) -> Shape {
-        Shape { pattern: Pattern::Random { read_percent: 100, blocks_max: 16 }, depth, per_second: None }
+        Shape::of(Pattern::Random { read_percent: 100, blocks_max: 16 }, depth)
     }
 
     /// In order over everything.
     pub fn ordered(pattern: Pattern) -> Shape {
-        Shape { pattern, depth: 8, per_second: None }
+        Shape::of(pattern, 8)
+    }
+
+    /// A pattern over everything, as fast as it goes.
+    pub fn of(pattern: Pattern, depth: usize) -> Shape {
+        Shape { pattern, depth, per_second: None, within: None, full: Full::Wrong }
     }
 }
 
@@ -86,6 +124,8 @@ struct State {
     regions: Option<Regions>,
     /// By block, what a read back found.
     seen: Vec<WriteNumber>,
+    full: Full,
+    refused: Refused,
     reads: u64,
     writes: u64,
     is_over: bool,
@@ -110,6 +150,8 @@ pub struct Done {
     pub writes: u64,
     /// How long each took.
     pub latencies_us: Vec<u32>,
+    /// Writes that found no room, where that may be; they are none of the others.
+    pub refused: Refused,
 }
 
 /// A client at work.
@@ -123,6 +165,26 @@ impl State {
     /// Whether nothing is under way, and all that was answered is noted.
     fn is_quiet(&self) -> bool {
         self.under_way.is_empty() && self.arriving == 0
+    }
+
+    fn done(&mut self) -> Done {
+        Done {
+            reads: self.reads,
+            writes: self.writes,
+            latencies_us: self.meter.take(),
+            refused: std::mem::take(&mut self.refused),
+        }
+    }
+
+    /// A write that began then found no room; whether that may be.
+    fn note_full(&mut self, first: u64, lasted: Moment) -> bool {
+        if self.full == Full::Wrong {
+            return false;
+        }
+        self.refused.latencies_us.push(u32::try_from(lasted / 1000).unwrap_or(u32::MAX));
+        self.refused.first = Some(self.refused.first.map_or(first, |known| known.min(first)));
+        self.is_over |= self.full == Full::Ends;
+        true
     }
 
     /// Takes out what is answered now.
@@ -172,7 +234,7 @@ impl Load {
                 "{what}: it has {size} bytes, less than the area of the load"
             )));
         }
-        let mut state = State { depth: shape.depth, ..State::default() };
+        let mut state = State { depth: shape.depth, full: shape.full, ..State::default() };
         if matches!(shape.pattern, Pattern::ReadBack) {
             state.seen = vec![0; ledger.block_count() as usize];
         }
@@ -295,6 +357,15 @@ impl Load {
         Ok(seen)
     }
 
+    /// Waits until a write found no room or the pattern is through, detaches, and tells what was done.
+    ///
+    /// # Errors
+    /// As [`Load::stop`].
+    pub fn until_full(self) -> Result<Done, Failure> {
+        self.wait(|state| state.is_over && state.is_quiet())?;
+        self.stop()
+    }
+
     /// Waits for what is under way, detaches, and tells what was done.
     ///
     /// # Errors
@@ -304,8 +375,7 @@ impl Load {
         self.shared.state().may_break = true;
         self.end();
         drained?;
-        let mut state = self.shared.state();
-        Ok(Done { reads: state.reads, writes: state.writes, latencies_us: state.meter.take() })
+        Ok(self.shared.state().done())
     }
 
     /// Ends the connection, whatever is under way, and tells what was done.
@@ -313,8 +383,7 @@ impl Load {
         self.may_break();
         let _ = self.stream.shutdown(Shutdown::Both); // It fails only when the connection is over already.
         self.end();
-        let mut state = self.shared.state();
-        Done { reads: state.reads, writes: state.writes, latencies_us: state.meter.take() }
+        self.shared.state().done()
     }
 
     fn end(&mut self) {
@@ -349,6 +418,8 @@ struct Sender {
     shared: Arc<Shared>,
     stream: UnixStream,
     shape: Shape,
+    /// Those that are read and written.
+    blocks: Range<u64>,
     random: Random,
     next_cookie: u64,
     /// The next block of a pattern that goes in order.
@@ -360,7 +431,9 @@ struct Sender {
 impl Sender {
     fn new(shared: Arc<Shared>, stream: UnixStream, shape: Shape) -> Sender {
         let random = Random::new(u64::from(shared.client) ^ shared.ledger.campaign());
-        Sender { shared, stream, shape, random, next_cookie: 1, next_block: 0, next_at: Instant::now() }
+        let blocks = shape.within.clone().unwrap_or(0..shared.ledger.block_count());
+        let next_block = blocks.start;
+        Sender { shared, stream, shape, blocks, random, next_cookie: 1, next_block, next_at: Instant::now() }
     }
 
     fn run(&mut self) {
@@ -399,16 +472,16 @@ impl Sender {
     }
 
     fn choose(&mut self) -> Option<(bool, Range<u64>)> {
-        let count = self.shared.ledger.block_count();
+        let Range { start, end } = self.blocks;
         if let Pattern::Random { read_percent, blocks_max } = self.shape.pattern {
-            let length = 1 + self.random.below(blocks_max.min(count));
-            let first = self.random.below(count - length + 1);
+            let length = 1 + self.random.below(blocks_max.min(end - start));
+            let first = start + self.random.below(end - start - length + 1);
             return Some((self.random.chance(read_percent, 100), first..first + length));
         }
         let first = self.next_block;
-        self.next_block = (first + ORDERED_BLOCKS).min(count);
+        self.next_block = (first + ORDERED_BLOCKS).min(end);
         let is_read = matches!(self.shape.pattern, Pattern::ReadBack);
-        (first < count).then_some((is_read, first..self.next_block))
+        (first < end).then_some((is_read, first..self.next_block))
     }
 
     fn send(&mut self, is_read: bool, blocks: Range<u64>) -> io::Result<()> {
@@ -470,6 +543,10 @@ fn answer(shared: &Shared, stream: &mut UnixStream, reply: nbd::Reply) -> io::Re
     }
     let mut state = shared.state();
     state.arriving -= 1;
+    if reply.error == nbd::NO_SPACE && !is_read && state.note_full(blocks.start, now - one.begun) {
+        shared.changed.notify_all();
+        return Ok(());
+    }
     if reply.error != 0 {
         let kind = if is_read { "a read" } else { "a write" };
         let error = format!(

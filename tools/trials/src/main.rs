@@ -11,6 +11,7 @@ mod cluster;
 mod device;
 mod failure;
 mod fio;
+mod garbage;
 mod guest;
 mod guide;
 mod ledger;
@@ -22,6 +23,7 @@ mod nbd;
 mod recorder;
 mod regions;
 mod report;
+mod room;
 mod scenarios;
 mod stamp;
 
@@ -56,7 +58,7 @@ struct Arguments {
     /// I/Os that a client has under way.
     #[arg(long, default_value_t = 16)]
     depth: usize,
-    /// How long a host is away in `away`.
+    /// How long a host is away in `away`, etcd in `directory`, links are narrow in `shape`; how long each port gets garbage.
     #[arg(long)]
     seconds: Option<u64>,
     /// How long `mixed` takes.

@@ -17,6 +17,9 @@ pub enum Cut {
     Received,
 }
 
+/// Bytes of the queue before a narrow link, at least: the kernel hands over packets of up to 64 KiB.
+const QUEUE_BYTES_MIN: u32 = 128 << 10;
+
 /// Machines on one bridge, each with a namespace and an address.
 pub struct Network {
     /// Begins the names of all namespaces.
@@ -172,6 +175,50 @@ impl Network {
             )?;
         }
         Ok(())
+    }
+
+    /// Makes the link of a machine narrow, both ways: so many kilobits a second, and a queue of a tenth of a second, as
+    /// switches have; what finds it full is dropped. With `others`, only what goes to these and comes from them.
+    ///
+    /// # Errors
+    /// When `tc` refuses.
+    pub fn narrow(&self, machine: &str, others: &[String], kilobits: u32) -> Result<(), Failure> {
+        let port = format!("port-{machine}");
+        // What a machine sends is shaped where it sends; what it receives, where the bridge sends.
+        let sides = [(self.name(machine), "link", "dst"), (self.name("bridge"), port.as_str(), "src")];
+        let queue = QUEUE_BYTES_MIN.max(kilobits * 1000 / 8 / 10);
+        for (space, device, side) in sides {
+            let tc = |line: String| self.tc(&space, &line);
+            let default = if others.is_empty() { 2 } else { 1 };
+            tc(format!("qdisc add dev {device} root handle 1: htb default {default}"))?;
+            tc(format!("class add dev {device} parent 1: classid 1:1 htb rate 10gbit quantum 60000"))?;
+            tc(format!(
+                "class add dev {device} parent 1: classid 1:2 htb rate {kilobits}kbit burst 64k quantum 1514"
+            ))?;
+            tc(format!("qdisc add dev {device} parent 1:2 handle 2: bfifo limit {queue}"))?;
+            for other in others {
+                let address = self.address(other);
+                tc(format!(
+                    "filter add dev {device} parent 1: protocol ip prio 1 u32 match ip {side} {address}/32 flowid 1:2"
+                ))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the link of a machine wide again.
+    ///
+    /// # Errors
+    /// When `tc` refuses, as when it was never narrow.
+    pub fn widen(&self, machine: &str) -> Result<(), Failure> {
+        self.tc(&self.name(machine), "qdisc del dev link root")?;
+        self.tc(&self.name("bridge"), &format!("qdisc del dev port-{machine} root"))
+    }
+
+    /// Runs `tc` with the words of a line.
+    fn tc(&self, space: &str, line: &str) -> Result<(), Failure> {
+        let words: Vec<&str> = ["-n", space].into_iter().chain(line.split(' ')).collect();
+        run("tc", &words)
     }
 
     /// Lets everything of a machine through again.

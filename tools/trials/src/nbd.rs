@@ -23,6 +23,11 @@ const REFUSAL_MAX: u32 = 4096;
 /// How long attaching may take: a paused host accepts and says nothing.
 const ATTACH_WAIT: Duration = Duration::from_secs(10);
 
+/// The error of a write that finds no room (`NBD_ENOSPC`).
+pub const NO_SPACE: u32 = 28;
+/// How long a single answer may take.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
@@ -30,6 +35,8 @@ pub enum Command {
     Read,
     /// Write bytes.
     Write,
+    /// Give bytes back: they read as zeroes here.
+    Trim,
     /// The client leaves.
     Disconnect,
 }
@@ -116,6 +123,7 @@ pub fn request(command: Command, cookie: u64, offset: u64, length: u32, data: &[
         Command::Read => 0,
         Command::Write => 1,
         Command::Disconnect => 2,
+        Command::Trim => 4,
     };
     let mut bytes = Vec::with_capacity(28 + data.len());
     bytes.extend(REQUEST_MAGIC.to_be_bytes());
@@ -137,6 +145,22 @@ pub fn reply(stream: &mut impl Read) -> io::Result<Reply> {
         return Err(unexpected("not a simple reply"));
     }
     Ok(Reply { error: read_u32(stream)?, cookie: read_u64(stream)? })
+}
+
+/// One request that brings no data, and its answer; nothing else may be under way. Gives the protocol's error, or zero.
+///
+/// # Errors
+/// When the server is gone, or answers something else.
+pub fn call(
+    stream: &mut UnixStream,
+    command: Command,
+    offset: u64,
+    length: u32,
+    data: &[u8],
+) -> io::Result<u32> {
+    stream.set_read_timeout(Some(ANSWER_WAIT))?;
+    stream.write_all(&request(command, 1, offset, length, data))?;
+    Ok(reply(stream)?.error)
 }
 
 #[cfg(test)]

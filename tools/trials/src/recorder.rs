@@ -198,6 +198,16 @@ impl Recorder {
         self.blocks[block as usize] = vec![Value { write, begun: 0, ended_first: now, begun_last: now }];
     }
 
+    /// Blocks were given back while nothing of them was under way: from now on they are zeroes, and what they held must not
+    /// come back.
+    pub fn trimmed(&mut self, now: Moment, blocks: Range<u64>) {
+        let overlaps = |one: &Operation| one.blocks.start < blocks.end && blocks.start < one.blocks.end;
+        assert!(!self.under_way.values().any(overlaps), "a trim beside operations on the same blocks");
+        for values in &mut self.blocks[blocks.start as usize..blocks.end as usize] {
+            *values = vec![Value { write: 0, begun: now, ended_first: now, begun_last: now }];
+        }
+    }
+
     /// Before this moment nothing that is still under way began.
     fn horizon(&self, now: Moment) -> Moment {
         self.under_way.values().next().map_or(now, |operation| operation.begun)

@@ -32,6 +32,34 @@ pub struct Round {
     pub broken: Vec<String>,
 }
 
+/// A figure over all rounds of a fault.
+///
+/// By nearest rank: each is what a round was seen to cost, the smallest that half of the rounds, or 99 of a hundred, did not
+/// exceed. With fewer than a hundred rounds the 99th percentile is therefore the longest, and no estimate of what a thousand
+/// rounds would show; with an even number the median is the lower of the two in the middle.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half of the rounds took no longer, milliseconds.
+    pub median_ms: f64,
+    /// 99 of a hundred took no longer, milliseconds.
+    pub p99_ms: f64,
+    /// The longest, milliseconds.
+    pub max_ms: f64,
+}
+
+/// What one fault cost, over all rounds in which clients were watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// What was done, as the rounds have it.
+    pub fault: String,
+    /// Rounds.
+    pub rounds: usize,
+    /// The longest time without any answer, of each round.
+    pub silent: Spread,
+    /// The longest that one I/O took, of each round.
+    pub longest: Spread,
+}
+
 /// A whole trial.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
@@ -43,6 +71,8 @@ pub struct Report {
     pub folder: String,
     /// The rounds.
     pub rounds: Vec<Round>,
+    /// What each fault cost; [`costs`] of the rounds.
+    pub costs: Vec<Cost>,
     /// Reads by all clients.
     pub reads: u64,
     /// Writes by all clients.
@@ -61,7 +91,53 @@ pub struct Report {
     pub events: Vec<String>,
 }
 
+impl Spread {
+    /// That of some figures in any order; all zero where there is none.
+    pub fn of(mut figures_ms: Vec<f64>) -> Spread {
+        figures_ms.sort_by(f64::total_cmp);
+        // The nearest rank, from 1 on, of a percentile.
+        let at = |percent: usize| {
+            let rank = (figures_ms.len() * percent).div_ceil(100);
+            rank.checked_sub(1).map_or(0.0, |index| figures_ms[index])
+        };
+        Spread { median_ms: at(50), p99_ms: at(99), max_ms: at(100) }
+    }
+
+    fn cells(self) -> [String; 3] {
+        [self.median_ms, self.p99_ms, self.max_ms].map(|ms| format!("{ms:.0}"))
+    }
+}
+
+/// What each fault cost, in the order in which they came first. Rounds that watched no client are left out.
+pub fn costs(rounds: &[Round]) -> Vec<Cost> {
+    let mut names: Vec<&str> = Vec::new();
+    for round in rounds.iter().filter(|round| round.is_measured()) {
+        if !names.contains(&round.fault.as_str()) {
+            names.push(&round.fault);
+        }
+    }
+    let cost = |name: &str| {
+        let worst: Vec<Stall> = rounds
+            .iter()
+            .filter(|round| round.is_measured() && round.fault == name)
+            .map(Round::worst)
+            .collect();
+        Cost {
+            fault: name.to_owned(),
+            rounds: worst.len(),
+            silent: Spread::of(worst.iter().map(|stall| stall.silent_ms).collect()),
+            longest: Spread::of(worst.iter().map(|stall| stall.longest_ms).collect()),
+        }
+    };
+    names.into_iter().map(cost).collect()
+}
+
 impl Round {
+    /// Whether a client was watched: one that was has been answered at some time.
+    fn is_measured(&self) -> bool {
+        self.worst().silent_ms > 0.0
+    }
+
     /// The worse of both stalls.
     pub fn worst(&self) -> Stall {
         self.stall.worse(self.stall_after)
@@ -132,6 +208,7 @@ impl Report {
         let mut lines = vec![format!("\n{} (seed {})", self.scenario, self.seed)];
         lines.extend(table.lines().map(|line| line.trim_end().to_owned()));
         lines.extend(self.totals());
+        lines.extend(self.cost_table());
         lines.extend(self.notes.iter().cloned());
         for round in &self.rounds {
             lines.extend(round.broken.iter().map(|rule| format!("BROKEN in round {}: {rule}", round.number)));
@@ -146,23 +223,10 @@ impl Report {
     }
 
     fn totals(&self) -> Vec<String> {
-        let mut worst = 0.0_f64;
-        let mut sorted: Vec<f64> = self
-            .rounds
-            .iter()
-            .map(|round| round.worst())
-            .map(|stall| stall.silent_ms.max(stall.longest_ms))
-            .inspect(|&ms| worst = worst.max(ms))
-            .collect();
-        sorted.sort_by(f64::total_cmp);
-        let median = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
         let broken = self.rounds.iter().filter(|round| !round.broken.is_empty()).count();
         let latency = &self.latency;
         vec![
-            format!(
-                "{} rounds, {broken} with a broken rule; stalls: median {median:.0} ms, longest {worst:.0} ms",
-                self.rounds.len()
-            ),
+            format!("{} rounds, {broken} with a broken rule", self.rounds.len()),
             format!(
                 "{} reads and {} writes, verified: {} findings; latency ms: median {:.2}, 99 % {:.2}, 99.9 % {:.2}, longest {:.0}",
                 self.reads,
@@ -174,6 +238,36 @@ impl Report {
                 latency.longest_ms
             ),
         ]
+    }
+
+    /// What each fault cost, where any client was watched.
+    fn cost_table(&self) -> Vec<String> {
+        if self.costs.is_empty() {
+            return Vec::new();
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header([
+            "FAULT",
+            "ROUNDS",
+            "STALL MS: MEDIAN",
+            "99 %",
+            "MAX",
+            "LONGEST I/O MS: MEDIAN",
+            "99 %",
+            "MAX",
+        ]);
+        for cost in &self.costs {
+            let [silent, longest] = [cost.silent, cost.longest].map(Spread::cells);
+            let names = [cost.fault.clone(), cost.rounds.to_string()];
+            table.add_row(names.into_iter().chain(silent).chain(longest));
+        }
+        for index in 1..8 {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 }
 
@@ -204,5 +298,48 @@ mod tests {
         assert!(!Report { rounds: rounds.clone(), finding_count: 1, ..Report::default() }.is_good());
         assert!(!Report { rounds, failure: Some("no answer".into()), ..Report::default() }.is_good());
         assert!(!Report::default().is_good());
+    }
+
+    fn seen(fault: &str, silent_ms: f64, longest_ms: f64, after_ms: f64) -> Round {
+        let stall = Stall { silent_ms, longest_ms, ..Stall::default() };
+        let stall_after = Stall { silent_ms: after_ms, longest_ms: after_ms, ..Stall::default() };
+        Round { fault: fault.into(), stall, stall_after, ..Round::default() }
+    }
+
+    #[test]
+    fn each_fault_has_its_spread_and_the_worse_of_both_stalls_counts() {
+        let rounds = [
+            seen("kill", 10.0, 40.0, 5.0),
+            seen("cut", 7.0, 8.0, 0.0),
+            seen("kill", 30.0, 20.0, 50.0),
+            seen("kill", 20.0, 30.0, 0.0),
+            seen("rebuild", 0.0, 0.0, 0.0),
+        ];
+        let found = costs(&rounds);
+        let kill = Cost {
+            fault: "kill".into(),
+            rounds: 3,
+            silent: Spread { median_ms: 20.0, p99_ms: 50.0, max_ms: 50.0 },
+            longest: Spread { median_ms: 40.0, p99_ms: 50.0, max_ms: 50.0 },
+        };
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found[0], kill);
+        assert_eq!((found[1].fault.as_str(), found[1].rounds, found[1].silent.max_ms), ("cut", 1, 7.0));
+        let text = Report { costs: found, ..Report::default() }.text();
+        let line = text.lines().find(|line| line.trim_start().starts_with("kill")).expect("a row");
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells, ["kill", "3", "20", "50", "50", "40", "50", "50"], "{text}");
+    }
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        let spread = |count: u32| Spread::of((1..=count).rev().map(f64::from).collect());
+        let expected = |median_ms, p99_ms, max_ms| Spread { median_ms, p99_ms, max_ms };
+        assert_eq!(spread(0), Spread::default());
+        assert_eq!(spread(1), expected(1.0, 1.0, 1.0));
+        assert_eq!(spread(2), expected(1.0, 2.0, 2.0));
+        assert_eq!(spread(99), expected(50.0, 99.0, 99.0));
+        assert_eq!(spread(100), expected(50.0, 99.0, 100.0));
+        assert_eq!(spread(200), expected(100.0, 198.0, 200.0));
     }
 }

@@ -7,6 +7,7 @@ mod cut;
 mod device;
 mod directory;
 mod failover;
+mod full;
 pub mod garbage;
 mod guide;
 mod handover;
@@ -16,7 +17,9 @@ mod mixed;
 mod pause;
 mod power;
 mod rebuild;
+mod replace;
 mod rolling;
+mod shape;
 mod slow;
 mod two;
 mod upgrade;
@@ -53,6 +56,12 @@ pub enum Scenario {
     Device,
     /// A device becomes slow for good: it is found, emptied and taken out; needs the same.
     Slow,
+    /// One of two capacity devices of a host dies and is replaced, by the commands of the guide; needs the same.
+    Replace,
+    /// Devices are filled to the last byte, then the file systems of the hosts' data directories; needs root, `ip`, `nft`, `etcd`.
+    Full,
+    /// The links of a host, or the way to etcd, become narrow; needs the same, and `tc`.
+    Shape,
     /// The clock of a host steps; needs root, `ip`, `nft`, `etcd`, libfaketime.
     Clock,
     /// Clients at different hosts hand the disk over.
@@ -78,7 +87,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 21] = [
+    pub const ALL: [Scenario; 24] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -90,6 +99,9 @@ impl Scenario {
         Scenario::Power,
         Scenario::Device,
         Scenario::Slow,
+        Scenario::Replace,
+        Scenario::Full,
+        Scenario::Shape,
         Scenario::Clock,
         Scenario::Handover,
         Scenario::Failover,
@@ -119,6 +131,9 @@ impl Scenario {
             Scenario::Power => power::run(settings),
             Scenario::Device => device::run(settings),
             Scenario::Slow => slow::run(settings),
+            Scenario::Replace => replace::run(settings),
+            Scenario::Full => full::run(settings),
+            Scenario::Shape => shape::run(settings),
             Scenario::Clock => clock::run(settings),
             Scenario::Handover => handover::run(settings),
             Scenario::Failover => failover::run(settings),

@@ -159,10 +159,18 @@ impl Control {
         let records = self.directory.records();
         let replaced = records.groups.values().filter(|one| one.log == log && one.id != group);
         let replaced: Vec<GroupId> = replaced.map(|one| one.id).collect();
+        let entry = GroupEntry { id: group, log, capacity };
+        let is_known = records.groups.get(&group) == Some(&entry);
         blocking(|| {
             replaced.iter().try_for_each(|id| self.directory.remove_group(*id))?;
-            self.directory.put_group(GroupEntry { id: group, log, capacity })?;
-            self.directory.set_cluster(host.cluster)
+            // What is written already needs no room: a start in a full data_dir must not leave a group closed.
+            if !is_known {
+                self.directory.put_group(entry)?;
+            }
+            match self.directory.cluster()? {
+                Some(known) if known == host.cluster => Ok(()),
+                Some(_) | None => self.directory.set_cluster(host.cluster),
+            }
         })
     }
 

@@ -83,6 +83,7 @@ impl Control {
         let cluster = self.cluster.iter();
         warnings
             .extend(cluster.flat_map(|cluster| [cluster.directory_away(), cluster.copy_trouble()]).flatten());
+        warnings.extend(self.events.trouble());
         warnings
     }
 

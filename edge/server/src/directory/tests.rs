@@ -158,3 +158,31 @@ fn a_directory_is_open_only_once() {
     let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("in use");
     assert_eq!(failure.code, Code::Refused);
 }
+
+/// After one write that found no room the store refused all others until the next start, whatever room there was.
+#[test]
+fn a_store_that_failed_is_opened_anew_and_has_what_was_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = open(&folder);
+    directory.add_disk(entry(1, "a")).expect("added");
+    let policy = PolicyEntry { name: "gold".to_owned(), policy: Policy::DEFAULT };
+    directory.add_policy(policy).expect("added");
+    let broken = directory.change(|transaction, records| {
+        put_disk(transaction, records, entry(2, "b"))?;
+        Err::<(), Failure>(broke("no room"))
+    });
+    assert_eq!(broken.expect_err("it failed").code, Code::Failed);
+    assert!(directory.database.lock().expect("nobody panicked").is_none());
+    // What a commit that failed may have left is undone.
+    let left = Database::open(folder.path().join("d")).expect("nobody has it open");
+    write(&left, Stable::AtOnce, |transaction| put_disk(transaction, &mut Records::default(), entry(2, "b")))
+        .expect("written");
+    drop(left);
+    directory.add_disk(entry(3, "c")).expect("added");
+    assert!(directory.records().disk("b").is_none());
+    drop(directory);
+    let records = open(&folder).records();
+    let names: Vec<&str> = records.names.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a", "c"]);
+    assert!(records.policies.contains_key("gold"));
+}

@@ -22,15 +22,19 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens or makes them, and reads what they hold, oldest first. Lines that make no sense are left out: a crash may have
-    /// cut the last one short.
-    pub(super) fn open(folder: &Path) -> io::Result<(Files, Vec<EventView>)> {
+    /// What they hold, oldest first. Lines that make no sense are left out: a crash may have cut the last one short.
+    pub(super) fn read(folder: &Path) -> io::Result<Vec<EventView>> {
         let mut events = read(&folder.join(OLDER))?;
         events.extend(read(&folder.join(NEWER))?);
+        Ok(events)
+    }
+
+    /// Opens or makes them.
+    pub(super) fn open(folder: &Path) -> io::Result<Files> {
         let newer = open(&folder.join(NEWER))?;
         let mut files = Files { folder: folder.to_owned(), bytes: newer.metadata()?.len(), newer };
         files.end_line()?;
-        Ok((files, events))
+        Ok(files)
     }
 
     /// What was cut short must not spoil the line after it.

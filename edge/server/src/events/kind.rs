@@ -81,7 +81,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 35] = [
+    pub const ALL: [Kind; 36] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,

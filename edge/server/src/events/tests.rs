@@ -122,3 +122,30 @@ fn events_of_several_hosts_are_one_list() {
         merged(all, Some(3)).into_iter().map(|one| (one.host, one.number)).collect();
     assert_eq!(order, [("a".to_owned(), 8), ("b".to_owned(), 1), ("b".to_owned(), 2)]);
 }
+
+/// A data directory that was full once left events in memory until the next start, which lost them.
+#[test]
+fn events_that_could_not_be_written_are_written_once_they_can_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = folder.path().join("d");
+    std::fs::create_dir(&own).expect("room");
+    let log = EventLog::open(&own, "a").expect("it opens");
+    log.disk(Kind::DiskCreated, "web", "first");
+    std::fs::rename(&own, folder.path().join("gone")).expect("it moves");
+    // The file that is open still takes lines; the next one cannot be made.
+    let long = "x".repeat(64 << 10);
+    let count = EVENT_FILE_BYTES_MAX / (64 << 10) + 2;
+    for _ in 0..count {
+        log.disk(Kind::DiskChanged, "web", long.clone());
+    }
+    let trouble = log.trouble().expect("it tells");
+    assert!(trouble.contains("in memory alone"), "{trouble}");
+    log.disk(Kind::DiskDeleted, "web", "last");
+    std::fs::rename(folder.path().join("gone"), &own).expect("it moves");
+    assert!(log.trouble().is_some(), "it is not tried without end");
+    log.lock().write_missing(Instant::now() + EVENTS_RETRY);
+    assert_eq!(log.trouble(), None);
+    let again = EventLog::open(&own, "a").expect("it opens");
+    let numbers: Vec<u64> = again.find(&EventQuery::default()).iter().map(|one| one.number).collect();
+    assert_eq!(numbers, (1..=count + 2).collect::<Vec<u64>>(), "none is missing and none is there twice");
+}

@@ -82,14 +82,18 @@ pub fn wait_until_all_reach(sites: &[Site]) {
 }
 
 /// Three hosts of one cluster, running.
-struct Three {
-    sites: Vec<Site>,
-    servers: Vec<Server>,
-    ports: Vec<u16>,
+pub struct Three {
+    /// Where they are.
+    pub sites: Vec<Site>,
+    /// Their processes.
+    pub servers: Vec<Server>,
+    /// Where each has its API.
+    pub ports: Vec<u16>,
     _etcd: Members,
 }
 
-fn three() -> Three {
+/// Makes and starts them: `a`, `b` and `c`.
+pub fn three() -> Three {
     let etcd = Members::spawn(1);
     let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
     let sites: Vec<Site> =

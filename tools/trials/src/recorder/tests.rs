@@ -189,3 +189,18 @@ fn histories_of_a_real_register_pass_and_one_stale_read_in_them_does_not() {
     }
     assert!(caught > 20, "the histories had {caught} stale reads");
 }
+
+#[test]
+fn what_was_given_back_is_zeroes_and_does_not_return() {
+    let mut block = Block::new();
+    let first = block.write(1, 2);
+    let (lost, second) = block.begin_write(3);
+    block.0.lose(lost);
+    block.0.trimmed(5, 0..1);
+    assert_eq!(block.read(6, 7, 0), Ok(()));
+    block.read(8, 9, first).expect_err("it was given back");
+    block.read(10, 11, second).expect_err("so was what nobody knew of");
+    let third = block.write(12, 13);
+    assert_eq!(block.read(14, 15, third), Ok(()));
+    block.read(16, 17, 0).expect_err("it was written since");
+}

@@ -34,7 +34,7 @@ fn once(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     let holders = bench.disk.holders();
     let (user, victim) = (&holders[round % 2], &holders[(round + 1) % 2]);
     let pattern = Pattern::Random { read_percent: 0, blocks_max: 1 };
-    let shape = Shape { pattern, depth: bench.settings.depth, per_second: Some(WRITES_PER_SECOND) };
+    let shape = Shape { per_second: Some(WRITES_PER_SECOND), ..Shape::of(pattern, bench.settings.depth) };
     let load = bench.attach(user, &shape)?;
     bench.cluster.wait_for_owner(DISK, user)?;
     sleep(WARM_UP);

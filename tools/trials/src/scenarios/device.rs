@@ -106,6 +106,6 @@ fn replace(bench: &mut Bench, victim: &str) -> Result<(), Failure> {
     bench.cluster.start_host(victim)?;
     bench.cluster.wait_until_served(victim, DISK)?;
     let apart = bench.cluster.apart()?;
-    let [log, capacity] = apart.device_paths(victim);
-    apart.say(victim, &["device", "add", "--log", &log, &capacity]).map(drop)
+    let paths = apart.device_paths(victim);
+    apart.say(victim, &["device", "add", "--log", &paths[LOG], &paths[CAPACITY]]).map(drop)
 }

@@ -41,7 +41,7 @@ fn type_there(
     replaced: &[(&str, &str)],
 ) -> Result<String, Failure> {
     let mut said = Err(Failure::Refused(format!("the guide has no `{beginning}`")));
-    for line in guide::commands("Use it")?.iter().filter(|line| line.starts_with(beginning)) {
+    for line in guide::commands(guide::CLUSTER, "Use it")?.iter().filter(|line| line.starts_with(beginning)) {
         let mut words = guide::words(line, replaced)?;
         // At a terminal it asks.
         if words.contains(&"remove".to_owned()) {

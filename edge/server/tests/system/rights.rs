@@ -1,0 +1,232 @@
+//! Who may do what: the guide's table, asked line by line of a cluster. There is no other list.
+
+use super::host::Server;
+use super::members::{Three, login, remote, three};
+use super::refusals::{greeting, say_hello};
+use super::tools::{command, output, said, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The guide, as it is in the repository.
+const GUIDE: &str = include_str!("../../../../docs/guide/cluster.md");
+/// How its table begins.
+const HEAD: &str = "| | requests of the API";
+/// The columns of those who ask, in their order.
+const WHO: [&str; 5] = ["nobody", "viewer", "operator", "admin", "a host"];
+/// What the table calls requests that it does not name.
+const REST: &str = "every `GET` but those below";
+/// No request takes this: what is let in is refused for it, and nothing is changed.
+const NONSENSE: &str = "{\"nobody asked for this\": 1}";
+/// What is asked instead where a field makes the difference.
+const WITH_ALLOWED: &str = "{\"allowed\": {\"people\": [\"none\"]}}";
+
+/// A line of the table.
+#[derive(Debug)]
+struct Line {
+    /// What it allows, as it stands there: `POST /disks`, `NBD`.
+    requests: Vec<String>,
+    /// Whether it has what no line names.
+    has_rest: bool,
+    /// Whether each of [`WHO`] may.
+    may: [bool; WHO.len()],
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.trim().trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// The texts between backticks; a field that is told after one belongs to it.
+fn quoted(cell: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut parts = cell.split('`');
+    let mut before = parts.next().unwrap_or_default();
+    while let (Some(inner), after) = (parts.next(), parts.next().unwrap_or_default()) {
+        match before.trim() == "with" {
+            true => *found.last_mut().expect("a field of a request") += &format!(" {inner}"),
+            false => found.push(inner.to_owned()),
+        }
+        before = after;
+    }
+    found
+}
+
+fn table() -> Vec<Line> {
+    let mut lines = GUIDE.lines().skip_while(|line| !line.starts_with(HEAD));
+    let head = cells(lines.next().expect("the guide has the table"));
+    assert_eq!(head[2..], WHO, "the columns");
+    let line = |text: &str| {
+        let cells = cells(text);
+        assert_eq!(cells.len(), 2 + WHO.len(), "{text}");
+        let may = |cell: &&str| match *cell {
+            "yes" => true,
+            "" => false,
+            other => panic!("`{other}` in {text}"),
+        };
+        let may: Vec<bool> = cells[2..].iter().map(may).collect();
+        let has_rest = cells[1].contains(REST);
+        let requests = quoted(cells[1].split(REST).last().expect("the rest"));
+        assert!(!requests.is_empty(), "{text}");
+        Line { requests, has_rest, may: may.try_into().expect("a cell for each") }
+    };
+    lines.skip(1).take_while(|line| line.starts_with('|')).map(line).collect()
+}
+
+/// The operations of a host's API, as the table would name them.
+fn operations(three: &Three) -> Vec<String> {
+    let document = three.sites[0].json(&["openapi"]);
+    let paths = document["paths"].as_object().expect("paths");
+    let each = paths.iter().flat_map(|(path, methods)| {
+        let path = path.strip_prefix("/api/v1").expect("all are below one path").to_owned();
+        let methods = methods.as_object().into_iter().flat_map(serde_json::Map::keys);
+        let is_method = |name: &&String| ["get", "post", "put", "patch", "delete"].contains(&name.as_str());
+        methods.filter(is_method).map(move |method| format!("{} {path}", method.to_uppercase()))
+    });
+    each.collect()
+}
+
+/// One of those who ask.
+struct Asker {
+    /// The column.
+    name: &'static str,
+    /// Its certificate, if it has one.
+    identity: Option<PathBuf>,
+    /// What clients of NBD look into: with the authorities, even where it has none.
+    certificates: PathBuf,
+}
+
+impl Asker {
+    /// Whether a request is let in, whatever becomes of it.
+    fn is_let_in(&self, three: &Three, request: &str) -> bool {
+        match request {
+            "NBD" => self.attaches(three),
+            "peers" => self.is_heard(three),
+            _ => self.is_answered(three, request),
+        }
+    }
+
+    fn attaches(&self, three: &Three) -> bool {
+        let hosts = three.sites[1].json(&["host", "list"]);
+        let nbd = hosts[1]["nbd"][1].as_str().expect("an address").to_owned();
+        // Without encryption who is at loopback is on the host: here everybody comes as from elsewhere.
+        let uri = format!("nbds://{nbd}/web?tls-certificates={}", text(&self.certificates));
+        output(command("nbdinfo").arg(&uri)).status.success()
+    }
+
+    /// Whether a hello is answered at the port for hosts. It means to reach nobody, so the answer is a refusal.
+    fn is_heard(&self, three: &Three) -> bool {
+        let hosts = three.sites[1].json(&["host", "list"]);
+        let own = three.sites[2].json(&["status"]);
+        let [cluster, host] = ["cluster", "host"].map(|name| own[name].as_str().expect("an id"));
+        let peers = hosts[1]["peers"].as_str().expect("an address");
+        let answer = say_hello(peers, self.identity.as_deref(), &greeting(cluster, host, &"7".repeat(32), 1));
+        assert!(answer.is_empty() || answer[49] == 4, "another verdict than that it means another host");
+        !answer.is_empty()
+    }
+
+    fn is_answered(&self, three: &Three, request: &str) -> bool {
+        let mut words = request.split(' ');
+        let (method, path) = (words.next().expect("a method"), words.next().expect("a path"));
+        let path = path.split('/').map(|part| if part.starts_with('{') { "none" } else { part });
+        let path = path.collect::<Vec<_>>().join("/");
+        let url = format!("https://127.0.0.1:{}/api/v1{path}", three.ports[1]);
+        let mut curl = command("curl");
+        curl.args(["-sk", "--max-time", "30", "-X", method, "-w", "\n%{http_code}", &url]);
+        if let Some(folder) = &self.identity {
+            curl.arg("--cert").arg(folder.join("certificate.pem")).arg("--key").arg(folder.join("key.pem"));
+        }
+        if !["GET", "DELETE"].contains(&method) {
+            let body = match words.next() {
+                None => NONSENSE,
+                Some("allowed") => WITH_ALLOWED,
+                Some(other) => panic!("`{other}` in {request}"),
+            };
+            curl.args(["-H", "content-type: application/json", "-d", body]);
+        }
+        let done = output(&mut curl);
+        assert!(done.status.success(), "{request}: {}", said(&done));
+        let answer = said(&done);
+        let (body, status) = answer.rsplit_once('\n').expect("the status follows the body");
+        for wrong in ["there is nothing at", "does not take this method"] {
+            assert!(!body.contains(wrong), "{request}: {body}");
+        }
+        match status {
+            "403" => {
+                let is_denied = body.contains("nobody is let in here") || body.contains(" may not ");
+                assert!(is_denied, "{request}, by {}: {body}", self.name);
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Certificates as they are now: those of hosts may be replaced while they are used.
+fn copied(identity: &Path, folder: PathBuf) -> PathBuf {
+    std::fs::create_dir_all(&folder).expect("room for a folder");
+    for name in ["certificate.pem", "key.pem", "authorities.pem"] {
+        std::fs::copy(identity.join(name), folder.join(name)).expect("it is there");
+    }
+    for (link, name) in [
+        ("ca-cert.pem", "authorities.pem"),
+        ("client-cert.pem", "certificate.pem"),
+        ("client-key.pem", "key.pem"),
+    ] {
+        std::os::unix::fs::symlink(name, folder.join(link)).expect("room for a link");
+    }
+    folder
+}
+
+#[test]
+fn everybody_may_do_what_the_table_of_the_guide_says_and_nothing_else() {
+    let three = three();
+    let folder = tempfile::tempdir().expect("a folder");
+    let asker = |name: &'static str| {
+        // It stands in the URI of a disk.
+        let own = folder.path().join(name.replace(' ', "-"));
+        let identity = match name {
+            "nobody" => None,
+            "a host" => Some(copied(&three.sites[2].path("d/identity"), own)),
+            role => {
+                login(&three.sites[0], &own, &format!("ann-{role}"), role);
+                Some(own)
+            }
+        };
+        let certificates = identity.clone().unwrap_or_else(|| folder.path().to_owned());
+        Asker { name, identity, certificates }
+    };
+    let authorities = three.sites[0].path("d/identity/authorities.pem");
+    std::fs::copy(authorities, folder.path().join("ca-cert.pem")).expect("room");
+    let askers = WHO.map(asker);
+    let admin = askers[3].identity.as_deref().expect("she has one");
+    let made = remote(three.ports[1], admin, &["disk", "create", "web", "16MiB"]);
+    assert!(made.status.success(), "{}", said(&made));
+    let table = table();
+    let named: BTreeSet<&str> = table.iter().flat_map(|line| &line.requests).map(String::as_str).collect();
+    let operations = operations(&three);
+    for request in &operations {
+        let is_told = named.contains(request.as_str()) || request.starts_with("GET ");
+        assert!(is_told, "the table of docs/guide/cluster.md does not tell who may `{request}`");
+    }
+    let mut asked = 0;
+    for line in &table {
+        let is_rest =
+            |one: &&String| line.has_rest && one.starts_with("GET ") && !named.contains(one.as_str());
+        let rest = operations.iter().filter(is_rest);
+        for request in line.requests.iter().chain(rest) {
+            let without_field = request.split(' ').take(2).collect::<Vec<_>>().join(" ");
+            let is_known =
+                ["NBD", "peers"].contains(&request.as_str()) || operations.contains(&without_field);
+            assert!(is_known, "`{request}` of the table is no request");
+            for (asker, may) in askers.iter().zip(line.may) {
+                assert_eq!(asker.is_let_in(&three, request), may, "{request}, by {}", asker.name);
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked >= WHO.len() * (operations.len() + 2), "{asked} were asked");
+    // All is as before: what was let in was refused for other reasons.
+    let disks: Value = three.sites[1].json(&["disk", "list"]);
+    assert_eq!(disks.as_array().map(Vec::len), Some(1), "{disks}");
+    three.servers.into_iter().for_each(Server::stop);
+}

@@ -1,0 +1,75 @@
+//! The file system of a host's data directory is full: its disks go on, what changes nothing is answered, and all returns with the
+//! room.
+
+use super::host::{Shape, Site};
+use super::tools::{root_command, run_as_root, said, text, wait_for};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// A file system in memory at a folder, which is made.
+struct Memory {
+    folder: PathBuf,
+}
+
+impl Memory {
+    fn mount(folder: PathBuf, bytes: u64) -> Memory {
+        std::fs::create_dir_all(&folder).expect("room for a folder");
+        let options = format!("size={bytes},mode=0777");
+        run_as_root("mount", &["-t", "tmpfs", "-o", &options, "drystone-test", text(&folder)]);
+        Memory { folder }
+    }
+
+    /// Takes all that is left.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.folder.join("ballast")).expect("room for a file");
+        while file.write_all(&[1; 4096]).is_ok() {}
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.folder.join("ballast")).expect("it is there");
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Nothing may stay mounted, whatever failed.
+        let _ = root_command("umount").args(["--lazy", text(&self.folder)]).status();
+    }
+}
+
+#[test]
+fn a_full_data_directory_stops_no_guest_and_all_returns_with_the_room() {
+    let site = Site::new(&Shape::Two { size_mib: 256 });
+    let memory = Memory::mount(site.path("d"), 16 << 20);
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "16MiB"]);
+    let mut client = site.attach("web");
+    memory.fill();
+    // The last page of a file may still take something.
+    let refused = wait_for("there is no room for a record", 60, || {
+        let done = site.cli(&["disk", "create", "more", "1MiB"]);
+        match done.status.success() {
+            true => {
+                site.ask(&["disk", "delete", "more", "--confirm", "more"]);
+                None
+            }
+            false => Some(said(&done)),
+        }
+    });
+    assert!(refused.contains("No space left on device"), "{refused}");
+    client.write(0, &[7; 65536]).expect("a guest goes on");
+    assert_eq!(client.read(0, 65536), Ok(vec![7; 65536]));
+    let again = site.cli(&["disk", "create", "more", "1MiB"]);
+    assert!(!again.status.success(), "{}", said(&again));
+    memory.free();
+    site.ask(&["disk", "create", "after", "1MiB"]);
+    drop(client);
+    server.stop();
+    let server = site.start();
+    let disks = site.json(&["disk", "list"]);
+    let names: Vec<&str> =
+        disks.as_array().expect("disks").iter().filter_map(|disk| disk["name"].as_str()).collect();
+    assert_eq!(names, ["after", "web"]);
+    assert_eq!(site.attach("web").read(0, 65536), Ok(vec![7; 65536]));
+    server.stop();
+}
