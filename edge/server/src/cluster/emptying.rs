@@ -81,6 +81,15 @@ impl Cluster {
         devices: &BTreeSet<DeviceId>,
         leaving: Option<&Leaving>,
     ) -> Result<bool, Failure> {
+        let older = self.view().without_levels();
+        if leaving.is_some() && !older.is_empty() {
+            // They could not read the host's record any more (docs/design/0018).
+            return Err(Failure::refused(format!(
+                "hosts run a release that cannot read that a device is to be emptied: {}",
+                older.join(", ")
+            ))
+            .hint("upgrade them first: `drystone cluster upgrade --dry-run` shows what each host runs"));
+        }
         for _ in 0..ATTEMPTS {
             let Some((version, mut found)) = self.fetch_host(host).await? else {
                 return Err(Failure::new(Code::NotFound, format!("there is no host {host} in this cluster")));

@@ -273,6 +273,17 @@ impl View {
         }
     }
 
+    /// Hosts whose program tells nothing of levels: it reads no record with a field that came with them or later.
+    pub fn without_levels(&self) -> Vec<String> {
+        let is_told = |known: &&KnownHost| {
+            let incarnation = known.host.record.nodes.first().map(|node| node.incarnation);
+            let program = self.programs.get(&known.host.record.id);
+            program.is_some_and(|(_, program)| incarnation == Some(program.incarnation))
+        };
+        let hosts = self.hosts.values().filter(|known| !is_told(known));
+        hosts.map(|known| known.host.record.name.clone()).collect()
+    }
+
     /// Disks of which something is to be deleted on that host.
     pub fn to_clean(&self) -> Vec<Arc<ClusterDisk>> {
         let is_going = |disk: &&Arc<ClusterDisk>| disk.record.state == DiskState::Deleting;

@@ -64,8 +64,8 @@ fn once(bench: &mut Bench, round: usize, which: usize, name: &'static str) -> Re
     let mend = |bench: &mut Bench| {
         let apart = bench.cluster.apart()?;
         apart.devices(&victim)?[which].set(Condition::Well);
-        let [_, capacity] = apart.device_paths(&victim);
-        apart.say(&victim, &["device", "evacuate", &capacity, "--cancel"]).map(drop)
+        let capacity = &apart.device_paths(&victim)[1];
+        apart.say(&victim, &["device", "evacuate", capacity, "--cancel"]).map(drop)
     };
     bench.round(&fault, &[&load], strike, mend)?;
     bench.note(note);

@@ -3,7 +3,9 @@
 //! Relies on the crate `etcd` for all that etcd needs. Must never take what another cluster, or nobody, has there for the
 //! cluster's own records: an etcd that was wiped looks like one in which every disk was deleted.
 
-use super::record::{AUTHORITIES, Authorities, CLUSTER, ClusterLevel, LEVEL, OURS, check_level};
+use super::record::{
+    AUTHORITIES, Authorities, CLUSTER, ClusterLevel, ClusterSettings, LEVEL, OURS, SETTINGS, check_level,
+};
 use super::{Attendees, Beat, Change, Changes, Contents, Copied, Entry, Heard, Outcome};
 use crate::control::blocking;
 use crate::failure::{Code, Failure};
@@ -155,6 +157,7 @@ impl InEtcd {
         let mut first = vec![
             (CLUSTER, serde_json::to_vec(record).map_err(failed)?),
             (AUTHORITIES, serde_json::to_vec(authorities).map_err(failed)?),
+            (SETTINGS, serde_json::to_vec(&ClusterSettings::of_new_cluster()).map_err(failed)?),
         ];
         if let Some(level) = newest()? {
             first.push((LEVEL, serde_json::to_vec(&level).map_err(failed)?));

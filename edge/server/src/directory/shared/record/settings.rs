@@ -50,6 +50,12 @@ impl Default for ClusterSettings {
 }
 
 impl ClusterSettings {
+    /// Those of a cluster that `drystone cluster init` makes. They are written out, for what a record leaves out means the
+    /// same to all releases.
+    pub fn of_new_cluster() -> ClusterSettings {
+        ClusterSettings { stand_ins: true, ..ClusterSettings::default() }
+    }
+
     /// What decisions about repairs take of them.
     pub fn of_repairs(&self) -> ::cluster::Settings {
         ::cluster::Settings {
