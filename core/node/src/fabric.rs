@@ -34,6 +34,8 @@ pub struct FabricSettings {
     pub me: OwnedBy,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
+    /// Bytes a second that the node's owners copy at least, whatever guests feel.
+    pub copy_floor: u64,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<replication::Mutant>,
 }
@@ -216,6 +218,7 @@ impl Node {
     /// Makes this node one of several. To be called before any disk is opened.
     pub fn join_fabric(&mut self, settings: FabricSettings) {
         assert!(self.disks.is_empty(), "a node joins before it has disks");
+        self.shares.copy_floor = settings.copy_floor;
         self.fabric = Some(Box::new(Fabric::new(settings, self.now)));
     }
 

@@ -51,8 +51,8 @@ pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
 /// Bytes a second that a node's owners copy at first, when guests use their disks.
 pub const COPY_RATE_START: u64 = 128 << 20;
 
-/// And at least: 1 TiB in less than five hours, for a disk with a copy less is not safe.
-pub const COPY_RATE_FLOOR: u64 = 64 << 20;
+/// And at least, unless it is set otherwise: 1 TiB in nine hours, for a disk with a copy less is not safe.
+pub const COPY_RATE_FLOOR: u64 = 32 << 20;
 
 /// And at most: what a 40 GbE network carries.
 pub const COPY_RATE_CEILING: u64 = 4 << 30;

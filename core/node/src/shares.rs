@@ -34,6 +34,8 @@ pub(crate) struct Shares {
     pub(crate) of_groups: diskgroup::Shares,
     /// Bytes a second that the node's owners may copy.
     copy_rate: u64,
+    /// And at least.
+    pub(crate) copy_floor: u64,
     /// Mean latency of guests' requests while nothing was copied, smoothed; 0 until there was one.
     usual_ns: u64,
     /// What one of a hundred of them took then.
@@ -82,6 +84,7 @@ impl Shares {
         Shares {
             of_groups: diskgroup::Shares::FULL,
             copy_rate: limits::COPY_RATE_START,
+            copy_floor: limits::COPY_RATE_FLOOR,
             usual_ns: 0,
             usual_tail: Tail::default(),
             calm_ns: 0,
@@ -178,7 +181,7 @@ impl Shares {
             None => self.copy_rate * 2,
             Some(_) => self.copy_rate + limits::COPY_RATE_STEP,
         };
-        self.copy_rate = rate.clamp(limits::COPY_RATE_FLOOR, limits::COPY_RATE_CEILING);
+        self.copy_rate = rate.clamp(self.copy_floor, limits::COPY_RATE_CEILING);
         self.share_out(mean, is_felt, true);
         self.begin_period(now);
     }

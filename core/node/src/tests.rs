@@ -466,7 +466,12 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     use wire::{Answer, EntryKind, Refusal, Request};
     let mut bench = Bench::new(16);
     let me = replication::OwnedBy { node: ME, incarnation: 1 };
-    bench.node.join_fabric(FabricSettings { me, prefers_local: false, mutant: None });
+    bench.node.join_fabric(FabricSettings {
+        me,
+        prefers_local: false,
+        copy_floor: limits::COPY_RATE_FLOOR,
+        mutant: None,
+    });
     let component = ComponentId(7);
     let new = |size| wire::NewComponent {
         id: component,

@@ -238,6 +238,7 @@ impl Cluster {
             tls: found.security.as_ref().map(|security| security.peer_tls()).transpose()?,
             buffer_bytes: config.peer_buffer_bytes(),
             prefers_local: settings.prefers_local,
+            copy_floor: settings.resync_floor,
             groups: groups_of(&found.changes, me),
         };
         let (notices, inbox) = unbounded_channel();

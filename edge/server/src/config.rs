@@ -5,10 +5,11 @@
 use crate::engine::{Create, GroupSpec, Listen, SHARDS_MAX, Settings, TlsFiles};
 use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
-use base::units::{EXTENT_SIZE, MIB, parse_bytes};
+use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Most capacity devices of one disk group (design, section 1).
@@ -54,6 +55,8 @@ pub struct ClusterConfig {
     pub fault_domain: Option<String>,
     /// Whether reads of a disk that is owned here go to a component of this host when there is one.
     pub prefers_local: bool,
+    /// Bytes a second that owners on this host copy at least to make copies whole, whatever guests feel.
+    pub resync_floor: u64,
     /// Nodes of this host, each with a thread of its own.
     pub shards: u8,
 }
@@ -105,6 +108,8 @@ struct ClusterSection {
     fault_domain: Option<String>,
     #[serde(default)]
     prefers_local: bool,
+    #[serde(default = "resync_floor", deserialize_with = "size")]
+    resync_floor: u64,
     #[serde(default = "one_shard")]
     shards: u8,
     etcd: Option<EtcdSection>,
@@ -122,6 +127,13 @@ struct EtcdSection {
     user: Option<String>,
     password_file: Option<PathBuf>,
 }
+
+fn resync_floor() -> u64 {
+    node::limits::COPY_RATE_FLOOR
+}
+
+/// What owners can be made to copy at least: below, copies of large disks take weeks; above, it is more than links carry.
+const RESYNC_FLOORS: RangeInclusive<u64> = MIB..=4096 * MIB;
 
 fn etcd_prefix() -> String {
     "/drystone/".to_owned()
@@ -387,8 +399,16 @@ impl ClusterSection {
                 }
             },
         };
-        let ClusterSection { peers, fault_domain, prefers_local, shards, .. } = self;
-        Ok(ClusterConfig { directory, peers, fault_domain, prefers_local, shards })
+        let ClusterSection { peers, fault_domain, prefers_local, resync_floor, shards, .. } = self;
+        if !RESYNC_FLOORS.contains(&resync_floor) {
+            return Err(Failure::usage(format!(
+                "[cluster] resync_floor is {} a second: from {} to {} make sense",
+                format_bytes(resync_floor),
+                format_bytes(*RESYNC_FLOORS.start()),
+                format_bytes(*RESYNC_FLOORS.end())
+            )));
+        }
+        Ok(ClusterConfig { directory, peers, fault_domain, prefers_local, resync_floor, shards })
     }
 }
 

@@ -116,7 +116,24 @@ fn the_example_of_a_host_among_others_is_a_configuration() {
     assert_eq!(cluster.directory, DirectoryPlace::Socket("/run/drystone/demo.sock".into()));
     assert_eq!(cluster.peers, "127.0.0.1:0".parse().expect("an address"));
     assert_eq!((cluster.fault_domain.as_deref(), cluster.prefers_local), (Some("rack1"), false));
+    assert_eq!(cluster.resync_floor, 32 * MIB);
     assert_eq!(config.settings(None).buffer_bytes + config.peer_buffer_bytes(), config.buffer_bytes);
+}
+
+#[test]
+fn a_floor_of_resyncs_that_makes_no_sense_is_refused_with_those_that_do() {
+    let text = |floor: &str| {
+        format!("data_dir = \"/d\"\n[cluster]\ndirectory = \"unix:s\"\nresync_floor = \"{floor}\"\n")
+    };
+    for floor in ["0", "512KiB", "5GiB"] {
+        let failure = Config::parse(&text(floor), Path::new("/x"), false).expect_err(floor);
+        assert!(
+            failure.error.contains("resync_floor") && failure.error.contains("from 1 MiB to 4 GiB"),
+            "{failure}"
+        );
+    }
+    let config = Config::parse(&text("1MiB"), Path::new("/x"), false).expect("the least");
+    assert_eq!(config.cluster.expect("it is one of several").resync_floor, MIB);
 }
 
 #[test]

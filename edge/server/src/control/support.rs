@@ -198,6 +198,7 @@ fn settings_of(config: &Config) -> Value {
             "peers": cluster.peers,
             "fault_domain": cluster.fault_domain,
             "prefers_local": cluster.prefers_local,
+            "resync_floor": cluster.resync_floor,
             "shards": cluster.shards,
         })
     });

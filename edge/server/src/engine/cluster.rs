@@ -33,6 +33,8 @@ pub struct Fabric {
     pub buffer_bytes: u64,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
+    /// Bytes a second that owners here copy at least.
+    pub copy_floor: u64,
     /// The shards of this host's groups, as far as they were opened before.
     pub groups: BTreeMap<GroupId, u8>,
 }
@@ -270,7 +272,12 @@ impl Engine {
         self.registry.cluster = Some(fabric.cluster);
         self.registry.host = fabric.node.host;
         let me = OwnedBy { node: fabric.node, incarnation: fabric.incarnation };
-        let settings = FabricSettings { me, prefers_local: fabric.prefers_local, mutant: None };
+        let settings = FabricSettings {
+            me,
+            prefers_local: fabric.prefers_local,
+            copy_floor: fabric.copy_floor,
+            mutant: None,
+        };
         self.node.join_fabric(settings);
         Ok(address)
     }

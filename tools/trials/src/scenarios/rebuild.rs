@@ -18,7 +18,7 @@ const IDLE: Duration = Duration::from_secs(15);
 /// What 99 of 100 I/Os may take, compared with then.
 const RATIO_MAX: f64 = 2.0;
 /// What is copied in a second at least, whatever guests feel (docs/design/0007, "How fast").
-const FLOOR_BYTES: f64 = 16.0 * MIB as f64;
+const FLOOR_BYTES: f64 = 32.0 * MIB as f64;
 
 /// Runs it.
 ///
