@@ -469,7 +469,7 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     bench.node.join_fabric(FabricSettings {
         me,
         prefers_local: false,
-        copy_floor: limits::COPY_RATE_FLOOR,
+        copy_floor: crate::limits::COPY_RATE_FLOOR,
         mutant: None,
     });
     let component = ComponentId(7);

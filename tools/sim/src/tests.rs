@@ -84,7 +84,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::KeepReadiness, 3),
     (replication::Mutant::SettleUndecided, 26),
     (replication::Mutant::TrustUnchangedRecord, 1793),
-    (replication::Mutant::AskOpeningGroup, 809),
+    (replication::Mutant::AskOpeningGroup, 1225),
     (replication::Mutant::ApplyTwice, 216),
     (replication::Mutant::AcknowledgeWithoutStandIn, 74),
     (replication::Mutant::StandInBeforeDelta, 15),
