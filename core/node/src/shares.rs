@@ -273,7 +273,7 @@ mod tests {
             bench.shares.copy_rate
         });
         assert_eq!(of_50, limits::COPY_RATE_FLOOR);
-        assert!(of_1000 > limits::COPY_RATE_CEILING / 4, "{of_1000}");
+        assert!(of_1000 > 2 * limits::COPY_RATE_START, "{of_1000}");
     }
 
     #[test]
