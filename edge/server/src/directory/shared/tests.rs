@@ -56,7 +56,8 @@ async fn done(shared: &Shared, changes: Vec<Change>) -> u64 {
 
 fn keys(changes: &Changes) -> Vec<&str> {
     let keys = changes.entries.iter().map(|entry| entry.key.as_str());
-    keys.filter(|key| ![record::CLUSTER, record::AUTHORITIES, record::LEVEL].contains(key)).collect()
+    keys.filter(|key| ![record::CLUSTER, record::AUTHORITIES, record::LEVEL, record::SETTINGS].contains(key))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
