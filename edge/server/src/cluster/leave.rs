@@ -10,6 +10,9 @@ use crate::failure::{Code, Failure};
 use ::cluster::{Maintenance, Mode};
 use std::sync::atomic::Ordering;
 
+/// How often a change is tried again that another one came before.
+const ATTEMPTS: usize = 20;
+
 impl Cluster {
     /// Whether this host was taken out of its cluster, by itself or by others: it must not write its record any more.
     pub(super) fn is_out(&self) -> bool {
@@ -24,7 +27,7 @@ impl Cluster {
     /// # Errors
     /// What stands in the way, or that the directory does not answer.
     pub async fn leave(&self) -> Result<(), Failure> {
-        let Some((version, own)) = self.fetch_host(self.me).await? else {
+        let Some((_, own)) = self.fetch_host(self.me).await? else {
             return Err(Failure::refused("this host is none of its cluster any more"));
         };
         self.check_may_leave(&own).await?;
@@ -34,18 +37,23 @@ impl Cluster {
             self.revoke(&trust::Identity::Host { cluster, host: self.me, name }).await?;
         }
         self.has_left.store(true, Ordering::Relaxed);
-        let mut changes = vec![Change { key: ClusterHost::key(self.me), expected: version, value: None }];
-        changes.extend(self.program_gone(self.me).await?);
-        match self.directory.commit(changes).await {
-            Outcome::Done { .. } => Ok(()),
-            Outcome::Conflict { .. } | Outcome::Unknown => Err(Failure::new(
-                Code::Unreachable,
-                "the directory did not take the record of this host out",
-            )
-            .hint(
-                "try again; other hosts can take it out too, with `drystone host remove`, once it has ended",
-            )),
+        self.take_out().await
+    }
+
+    /// Takes this host's record out of the directory. What was being written to it when that was decided may come before.
+    async fn take_out(&self) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS {
+            let Some((version, _)) = self.fetch_host(self.me).await? else { return Ok(()) };
+            let mut changes = vec![Change { key: ClusterHost::key(self.me), expected: version, value: None }];
+            changes.extend(self.program_gone(self.me).await?);
+            match self.directory.commit(changes).await {
+                Outcome::Done { .. } => return Ok(()),
+                Outcome::Conflict { .. } | Outcome::Unknown => {}
+            }
         }
+        Err(Failure::new(Code::Unreachable, "the directory did not take the record of this host out").hint(
+            "try again; other hosts can take it out too, with `drystone host remove`, once it has ended",
+        ))
     }
 
     async fn check_may_leave(&self, own: &ClusterHost) -> Result<(), Failure> {

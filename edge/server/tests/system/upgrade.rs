@@ -122,6 +122,11 @@ fn records_that_cannot_be_read_are_told_with_the_release_and_its_levels() {
     let (etcd, sites, servers) = two();
     assert_eq!(unreadable(&sites[0]), None);
     sites[0].ask(&["policy", "create", "gold", "single", "stripes=1"]);
+    for site in &sites {
+        wait_for("all know the policy", SECONDS, || {
+            site.ask(&["policy", "list"]).contains("gold").then_some(())
+        });
+    }
     let gold = records(&etcd).into_iter().find(|(key, ..)| key == "policies/gold").expect("it is there").2;
     let mut odd = gold.clone();
     odd["colour"] = json!("red");
