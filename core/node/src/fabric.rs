@@ -36,6 +36,8 @@ pub struct FabricSettings {
     pub prefers_local: bool,
     /// Bytes a second that the node's owners copy at least, whatever guests feel.
     pub copy_floor: u64,
+    /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
+    pub copy_tail_percent: u64,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<replication::Mutant>,
 }
@@ -219,6 +221,7 @@ impl Node {
     pub fn join_fabric(&mut self, settings: FabricSettings) {
         assert!(self.disks.is_empty(), "a node joins before it has disks");
         self.shares.copy_floor = settings.copy_floor;
+        self.shares.copy_tail_percent = settings.copy_tail_percent;
         self.fabric = Some(Box::new(Fabric::new(settings, self.now)));
     }
 

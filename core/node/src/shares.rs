@@ -36,6 +36,8 @@ pub(crate) struct Shares {
     copy_rate: u64,
     /// And at least.
     pub(crate) copy_floor: u64,
+    /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
+    pub(crate) copy_tail_percent: u64,
     /// Mean latency of guests' requests while nothing was copied, smoothed; 0 until there was one.
     usual_ns: u64,
     /// What one of a hundred of them took then.
@@ -85,6 +87,7 @@ impl Shares {
             of_groups: diskgroup::Shares::FULL,
             copy_rate: limits::COPY_RATE_START,
             copy_floor: limits::COPY_RATE_FLOOR,
+            copy_tail_percent: limits::COPY_TAIL_PERCENT,
             usual_ns: 0,
             usual_tail: Tail::default(),
             calm_ns: 0,
@@ -99,10 +102,15 @@ impl Shares {
         let ns = took.as_nanos() as u64;
         self.period.sum_ns += ns;
         self.period.count += 1;
-        self.period.late += u64::from(self.usual_tail.ns().is_some_and(|usual| ns > goal_ns(usual)));
+        self.period.late +=
+            u64::from(self.usual_tail.ns().is_some_and(|usual| ns > self.tail_goal_ns(usual)));
         if self.granted_at.is_none() {
             self.usual_tail.note(ns);
         }
+    }
+
+    fn tail_goal_ns(&self, usual_ns: u64) -> u64 {
+        (usual_ns * self.copy_tail_percent / 100).max(usual_ns + limits::GOAL_SLACK.as_nanos() as u64)
     }
 
     /// How the node's groups are: the greatest congestion, and the bytes that they have destaged and scrubbed so far.
@@ -200,8 +208,7 @@ impl Shares {
     }
 }
 
-/// The latency that guests may have by the side of others, where it is `alone_ns` without them: in the mean, or for one request
-/// of a hundred.
+/// The mean latency that guests may have by the side of others, where it is `alone_ns` without them.
 fn goal_ns(alone_ns: u64) -> u64 {
     (alone_ns * 2).max(alone_ns + limits::GOAL_SLACK.as_nanos() as u64)
 }

@@ -15,6 +15,9 @@ use replication::{Mutant, OwnedBy, Roster};
 /// What a host copies at least, bytes a second: enough that a component is filled within a life.
 const COPY_FLOOR: u64 = 64 << 20;
 
+/// What one request of a hundred may take beside copies, in percent.
+const COPY_TAIL_PERCENT: u64 = 200;
+
 /// One host.
 pub struct Host {
     /// Its node.
@@ -118,7 +121,13 @@ impl Host {
         let pool = Pool::new(48 << 20);
         let mut node = Node::new(pool.clone(), clock);
         let me = OwnedBy { node: self.id, incarnation: self.incarnation << 32 };
-        node.join_fabric(FabricSettings { me, prefers_local, copy_floor: COPY_FLOOR, mutant });
+        node.join_fabric(FabricSettings {
+            me,
+            prefers_local,
+            copy_floor: COPY_FLOOR,
+            copy_tail_percent: COPY_TAIL_PERCENT,
+            mutant,
+        });
         let (mut first, mut out) = (Vec::new(), Vec::new());
         let settings = diskgroup::Settings {
             table_bytes_max: 1 << 20,
