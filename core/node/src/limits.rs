@@ -63,7 +63,7 @@ pub const COPY_RATE_STEP: u64 = 8 << 20;
 
 /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without. Less than the 200 that
 /// guests are promised: the way to the node and back gets longer, too, and the node does not see it.
-pub const COPY_TAIL_PERCENT: u64 = 120;
+pub const COPY_TAIL_PERCENT: u64 = 150;
 
 /// The mark of the slowest requests moves up by so small a part of itself for each that is above it: a dozen of them double it.
 pub const TAIL_STEP: u64 = 16;
