@@ -36,6 +36,8 @@ pub struct FabricSettings {
     pub prefers_local: bool,
     /// Bytes a second that the node's owners copy at least, whatever guests feel.
     pub copy_floor: u64,
+    /// Most blocks that one copy takes, 1..=256.
+    pub copy_blocks_max: u16,
     /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
     pub copy_tail_percent: u64,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.

@@ -470,6 +470,7 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
         me,
         prefers_local: false,
         copy_floor: crate::limits::COPY_RATE_FLOOR,
+        copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
         copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
         mutant: None,
     });

@@ -52,9 +52,9 @@ pub const PLACE_MEMBERS_MAX: usize = 8;
 /// Copies of one resync that are under way at once; each holds a range lock.
 pub const COPIES_MAX: usize = 8;
 
-/// Most blocks of one copy, 256 KiB: what a guest's write behind it waits for on the same link and device is less than a
-/// millisecond.
-pub const COPY_BLOCKS_MAX: u16 = 64;
+/// Most blocks of one copy, unless it is set otherwise: a whole part, 1 MiB, for only that goes straight to where it stays. Smaller
+/// ones would all go through the log of the group that gets them, and be written twice.
+pub const COPY_BLOCKS_MAX: u16 = 256;
 
 /// Times that a write whose data was damaged on the way is sent again.
 pub const RESENDS_MAX: u8 = 3;

@@ -88,6 +88,8 @@ pub struct Settings {
     pub zeroes: Buffer,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
+    /// Most blocks that one copy of a resync takes, 1..=256.
+    pub copy_blocks_max: u16,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<Mutant>,
 }

@@ -61,7 +61,8 @@ impl Node {
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
-        let settings = owner::Settings { zeroes, prefers_local, mutant };
+        let copy_blocks_max = fabric.settings.copy_blocks_max;
+        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, mutant };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();

@@ -327,6 +327,7 @@ impl Owner {
             self.is_mutant(Mutant::DeltaByDifference),
             self.is_mutant(Mutant::DeltaByNewer),
         );
+        let most = self.settings.copy_blocks_max;
         let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
         let mut source = resync.of_source.take().expect("both have told");
         let mut target = resync.of_target.take().expect("both have told");
@@ -373,7 +374,7 @@ impl Owner {
                 }
                 continue;
             }
-            push_runs(&mut resync.runs, part, of_source.as_ref(), of_target.as_ref(), is_needed);
+            push_runs(&mut resync.runs, (part, most), of_source.as_ref(), of_target.as_ref(), is_needed);
         }
         self.begin_copies(at);
     }
@@ -615,10 +616,10 @@ fn hole_of(versions: Option<&Versions>) -> WriteId {
     }
 }
 
-/// Neighbouring regions of a part that are needed become one run each.
+/// Neighbouring regions of a part that are needed become one run, or several where they are more blocks than one may have.
 fn push_runs(
     runs: &mut VecDeque<Run>,
-    part: u32,
+    (part, most): (u32, u16),
     of_source: Option<&Versions>,
     of_target: Option<&Versions>,
     is_needed: impl Fn(WriteId, WriteId) -> bool,
@@ -631,7 +632,7 @@ fn push_runs(
     let mut open: Option<Run> = None;
     for region in 0..REGIONS_PER_EXTENT {
         let (source, target) = (version(of_source, region), version(of_target, region));
-        let is_full = open.is_some_and(|run| run.range.count >= limits::COPY_BLOCKS_MAX);
+        let is_full = open.is_some_and(|run| run.range.count >= most);
         let is_needed = is_needed(source, target);
         if is_full || !is_needed {
             runs.extend(open.take());

@@ -50,7 +50,8 @@ impl Bench {
         let roster = Roster { epoch: 0, owner: None, members };
         let me = OwnedBy { node: node(1), incarnation: 1 };
         let zeroes = base::Pool::new(1 << 20).take_zeroed(1 << 20).expect("there is room");
-        let settings = Settings { zeroes, prefers_local: false, mutant };
+        let settings =
+            Settings { zeroes, prefers_local: false, copy_blocks_max: limits::COPY_BLOCKS_MAX, mutant };
         let (now, mut out) = (Instant(1 << 40), Vec::new());
         let up = (2..100).map(node).collect();
         let owner = Owner::claim(DISK, me, (1, roster), up, settings, now, &mut out);

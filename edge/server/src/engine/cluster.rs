@@ -276,6 +276,7 @@ impl Engine {
             me,
             prefers_local: fabric.prefers_local,
             copy_floor: fabric.copy_floor,
+            copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
             mutant: None,
         };

@@ -2,7 +2,7 @@
 
 use super::directory::Directory;
 use super::guest::Guest;
-use super::host::{Host, disk_spec};
+use super::host::{Host, copy_blocks_max, disk_spec};
 use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
@@ -240,6 +240,8 @@ pub struct World {
     pub(crate) plan: Plan,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) prefers_local: bool,
+    /// Most blocks of one copy of a resync.
+    pub(crate) copy_blocks_max: u16,
     pub(crate) hosts: Vec<Host>,
     pub(crate) network: Network,
     pub(crate) directory: Directory,
@@ -279,6 +281,7 @@ impl World {
         plan.stand_in(&mut Random::new(seed ^ STAND_INS));
         let mut world = World::with_plan(plan, random, mutant);
         world.watchers = Watchers::draw(seed);
+        world.copy_blocks_max = copy_blocks_max(seed);
         world
     }
 
@@ -315,6 +318,7 @@ impl World {
             plan,
             mutant,
             prefers_local,
+            copy_blocks_max: copy_blocks_max(0),
             hosts,
             network: Network::default(),
             directory,
@@ -703,7 +707,7 @@ impl World {
         self.say(|| format!("host {host} starts"));
         let peers: Vec<NodeId> = self.hosts.iter().map(|host| host.id).collect();
         let disks = self.records_for_start(host);
-        let (now, mutant, local) = (self.now, self.mutant, self.prefers_local);
+        let (now, mutant, local) = (self.now, self.mutant, (self.prefers_local, self.copy_blocks_max));
         let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);
