@@ -119,6 +119,8 @@ fn a_host_that_is_gone_for_good_is_removed_but_not_with_an_only_copy() {
     });
     cluster.order("start", user);
     drop(cluster.attach_soon(user, "web"));
+    // A host serves guests a moment before it answers questions.
+    wait_for("its API answers", SECONDS, || cluster.cli(user, &["status"]).status.success().then_some(()));
     cluster.wait_until_whole(user, "web");
     let expected = [stamped(3), stamped(4), stamped(5)].concat();
     assert!(cluster.attach_soon(third, "web").read(0, 12288) == Ok(expected));
