@@ -195,6 +195,10 @@ impl Owner {
             let (before, after) = (member.standing, recorded.standing);
             member.standing = after;
             (member.base, member.role) = (recorded.base, recorded.role);
+            // It may have been opened by a record that knew less of it: that it had been restored, for one.
+            if let Some(opened) = &mut member.opened {
+                opened.watermark = opened.watermark.max(recorded.base);
+            }
             match (before.counts(), after.counts()) {
                 (true, false) => {
                     let why = member.wanted.take().map_or(LeftBecause::Directory, |(_, why)| why);
