@@ -200,6 +200,7 @@ impl Group {
             offset,
             buffers: smallvec::smallvec![buffer],
             stable: false,
+            gentle: false,
         });
     }
 
@@ -235,7 +236,14 @@ impl Group {
         self.checkpoint = Checkpoint::Anchoring;
         let io = self.issue(0, Purpose::Anchor(anchor));
         let offset = anchor_offset(anchor.revision);
-        out.push(Output::Write { io, member: 0, offset, buffers: smallvec::smallvec![buffer], stable: true });
+        out.push(Output::Write {
+            io,
+            member: 0,
+            offset,
+            buffers: smallvec::smallvec![buffer],
+            stable: true,
+            gentle: false,
+        });
     }
 
     /// The anchor is stable: what lies before its tail may be written over.

@@ -280,7 +280,7 @@ impl Group {
             let purpose =
                 Purpose::DestageRead { destage: key, positions: (position, count), buffer: buffer.clone() };
             let io = self.issue(0, purpose);
-            out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer });
+            out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer, gentle: true });
         }
     }
 
@@ -363,7 +363,14 @@ impl Group {
             let offset =
                 self.members[place.member as usize].geometry.block_offset(place.extent, block as usize);
             let io = self.issue(place.member, Purpose::DestageWrite { destage: key });
-            out.push(Output::Write { io, member: place.member, offset, buffers, stable: false });
+            out.push(Output::Write {
+                io,
+                member: place.member,
+                offset,
+                buffers,
+                stable: false,
+                gentle: true,
+            });
         }
     }
 

@@ -158,6 +158,8 @@ pub enum Output {
         offset: u64,
         /// Where to.
         buffer: Buffer,
+        /// As for a write.
+        gentle: bool,
     },
     /// Write the buffers, one after the other.
     Write {
@@ -171,6 +173,9 @@ pub enum Output {
         buffers: Buffers,
         /// Whether it must be stable when it completes.
         stable: bool,
+        /// Whether no guest waits for it: it may be carried out piece by piece, so that what guests ask for stands behind a piece
+        /// and not behind all of it.
+        gentle: bool,
     },
     /// Make all completed writes of the member stable.
     Flush {

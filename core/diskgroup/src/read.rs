@@ -264,7 +264,7 @@ impl Group {
             };
             self.reads[key as usize].outstanding += 1;
             let io = self.issue(member, Purpose::Read { read: key });
-            out.push(Output::Read { io, member, offset, buffer });
+            out.push(Output::Read { io, member, offset, buffer, gentle: false });
         }
     }
 
@@ -450,7 +450,7 @@ impl Group {
         let state = &self.members[member as usize];
         let offset = state.geometry.page_offset(page, state.versions[page as usize] & 1);
         let io = self.issue(member, Purpose::Page { member, page, buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer });
+        out.push(Output::Read { io, member, offset, buffer, gentle: false });
     }
 
     /// Page reads that waited for memory try again.

@@ -78,7 +78,7 @@ impl Group {
     fn recovery_read(&mut self, member: u8, offset: u64, len: u64, out: &mut Vec<Output>) {
         let buffer = self.own_pool.take(len as usize).expect("recovery uses one buffer at a time");
         let io = self.issue(member, Purpose::Recovery { buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer });
+        out.push(Output::Read { io, member, offset, buffer, gentle: false });
     }
 
     fn open_failed(&mut self, error: OpenError, out: &mut Vec<Output>) {

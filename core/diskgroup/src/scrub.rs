@@ -201,7 +201,7 @@ impl Group {
         let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else { return self.next_extent() };
         self.scrub.step = Step::Log { queue, is_retry };
         let io = self.issue(0, Purpose::Scrub { buffer: buffer.clone() });
-        out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer });
+        out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer, gentle: true });
     }
 
     fn scrub_verify_in_log(
@@ -234,7 +234,7 @@ impl Group {
         let member = self.scrub.member;
         let offset = self.members[member as usize].geometry.block_offset(self.scrub.extent, first);
         let io = self.issue(member, Purpose::Scrub { buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer });
+        out.push(Output::Read { io, member, offset, buffer, gentle: true });
     }
 
     fn scrub_table_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
@@ -247,7 +247,7 @@ impl Group {
         let offset = state.geometry.page_offset(page, version & 1);
         self.scrub.step = Step::TablePage { page, version };
         let io = self.issue(member, Purpose::Scrub { buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer });
+        out.push(Output::Read { io, member, offset, buffer, gentle: true });
     }
 
     /// The descriptor that scrubbing waited for is there (or its device is not any more).

@@ -337,7 +337,14 @@ impl Group {
         let io = self.issue(member, Purpose::Direct(key));
         let offset = self.members[member as usize].geometry.block_offset(extent, 0);
         self.counters.direct_bytes += EXTENT_SIZE;
-        out.push(Output::Write { io, member, offset, buffers: data, stable: true });
+        out.push(Output::Write {
+            io,
+            member,
+            offset,
+            buffers: data,
+            stable: true,
+            gentle: origin == Origin::Copy,
+        });
     }
 
     pub(crate) fn direct_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
@@ -464,6 +471,7 @@ impl Group {
             offset: self.log_offset(start.position),
             buffers,
             stable: true,
+            gentle: false,
         });
     }
 

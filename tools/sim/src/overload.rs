@@ -252,10 +252,10 @@ impl Bed {
         self.tickets += 1;
         let ticket = self.tickets;
         let (io, member, bytes, kind) = match output {
-            diskgroup::Output::Read { io, member, offset, buffer } => {
+            diskgroup::Output::Read { io, member, offset, buffer, .. } => {
                 (io, member, buffer.len() as u64, Kind::Read { offset, buffer })
             }
-            diskgroup::Output::Write { io, member, offset, buffers, stable } => {
+            diskgroup::Output::Write { io, member, offset, buffers, stable, .. } => {
                 let data: Vec<u8> = joined(&buffers);
                 let len = data.len() as u64;
                 self.devices[member as usize].begin_write(ticket, offset, data, stable);

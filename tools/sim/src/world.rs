@@ -293,11 +293,11 @@ impl World {
     pub(crate) fn perform(&mut self, outputs: Vec<Output>) {
         for output in outputs {
             match output {
-                Output::Read { io, member, offset, buffer } => {
+                Output::Read { io, member, offset, buffer, .. } => {
                     self.note("read", offset);
                     self.enqueue(io, member, Kind::Read { offset, buffer });
                 }
-                Output::Write { io, member, offset, buffers, stable } => {
+                Output::Write { io, member, offset, buffers, stable, .. } => {
                     let bytes: Vec<u8> = joined(&buffers);
                     self.note("write", offset ^ u64::from(crc32c(&bytes)) << 32);
                     let range = offset..offset + bytes.len() as u64;

@@ -330,14 +330,16 @@ impl Engine {
     }
 
     fn ask_device(&mut self, group: GroupKey, output: diskgroup::Output) {
-        let (io, member, call, offset, buffers) = match output {
-            diskgroup::Output::Read { io, member, offset, buffer } => {
-                (io, member, DeviceCall::Read, offset, smallvec::smallvec![buffer])
+        let (io, member, call, offset, buffers, gentle) = match output {
+            diskgroup::Output::Read { io, member, offset, buffer, gentle } => {
+                (io, member, DeviceCall::Read, offset, smallvec::smallvec![buffer], gentle)
             }
-            diskgroup::Output::Write { io, member, offset, buffers, stable } => {
-                (io, member, DeviceCall::Write { stable }, offset, buffers)
+            diskgroup::Output::Write { io, member, offset, buffers, stable, gentle } => {
+                (io, member, DeviceCall::Write { stable }, offset, buffers, gentle)
             }
-            diskgroup::Output::Flush { io, member } => (io, member, DeviceCall::Flush, 0, Buffers::new()),
+            diskgroup::Output::Flush { io, member } => {
+                (io, member, DeviceCall::Flush, 0, Buffers::new(), false)
+            }
             diskgroup::Output::Discard { io, member, offset, len } => {
                 let Some(file) = self.file_of(group, member) else { return };
                 let mut flight =
@@ -351,7 +353,7 @@ impl Engine {
         };
         let Some(file) = self.file_of(group, member) else { return };
         let buffers = merge(buffers);
-        self.ring.device(DeviceFlight::new(group, io, file, call, offset, buffers));
+        self.ring.device(DeviceFlight::new(group, io, file, call, offset, buffers).gentle(gentle));
     }
 
     fn file_of(&self, group: GroupKey, member: u8) -> Option<u32> {

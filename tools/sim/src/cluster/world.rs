@@ -634,10 +634,10 @@ impl World {
         let delay = (10_000 + self.random.below(self.plan.device_ns)) * slow;
         let incarnation = self.hosts[host].incarnation;
         let (io, member, kind) = match output {
-            diskgroup::Output::Read { io, member, offset, buffer } => {
+            diskgroup::Output::Read { io, member, offset, buffer, .. } => {
                 (io, member, Kind::Read { offset, buffer })
             }
-            diskgroup::Output::Write { io, member, offset, buffers, stable } => {
+            diskgroup::Output::Write { io, member, offset, buffers, stable, .. } => {
                 let bytes: Vec<u8> = joined(&buffers);
                 self.hosts[host].devices[member as usize].begin_write(ticket, offset, bytes, stable);
                 (io, member, Kind::Write)
