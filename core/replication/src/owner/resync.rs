@@ -233,6 +233,15 @@ impl Owner {
         members.any(|member| member.resync.as_ref().is_some_and(|resync| !resync.runs.is_empty()))
     }
 
+    /// Bytes that are being copied, in requests that have begun.
+    pub fn copying_bytes(&self) -> u64 {
+        let bytes = |work: &Work| match work {
+            Work::Copy { range, attempt: Some(_), .. } => u64::from(range.count) * BLOCK_SIZE,
+            _ => 0,
+        };
+        self.works.iter().map(|(_, work)| bytes(work)).sum()
+    }
+
     /// More may be copied. What was not used is not saved up.
     pub(crate) fn paced(&mut self, bytes: u64) {
         self.allowance = self.allowance.min(0).saturating_add(bytes as i64);
@@ -414,6 +423,8 @@ impl Owner {
             source,
             holes,
             tried: 0,
+            pieces: Pieces::new(),
+            checksums: Vec::new(),
             outstanding: 0,
             bytes: 0,
             has_failed: false,
@@ -428,12 +439,20 @@ impl Owner {
 
     /// The range is locked: what stands there is read from an active component.
     pub(crate) fn begin_copy(&mut self, key: u32) {
-        let Work::Copy { target, range, tried, source: only, .. } = self.works[key as usize] else {
+        let Work::Copy { range, .. } = self.works[key as usize] else { unreachable!("only copies copy") };
+        match range.count {
+            0 => self.note_hole(key),
+            _ => self.read_on(key),
+        }
+    }
+
+    /// Reads the next slice: what guests ask of the device and of the link never stands behind more than that.
+    fn read_on(&mut self, key: u32) {
+        let Work::Copy { target, range, tried, source: only, ref pieces, .. } = self.works[key as usize]
+        else {
             unreachable!("only copies copy")
         };
-        if range.count == 0 {
-            return self.note_hole(key);
-        }
+        let read = blocks_of(pieces);
         let place = &self.places[target.place as usize];
         let may_give = |index: u8, one: &Member| match only {
             Some(only) => index == only && one.counts(),
@@ -444,7 +463,8 @@ impl Owner {
             .find(|(index, one)| may_give(*index, one) && one.is_open() && tried >> index & 1 == 0);
         let Some((member, one)) = source else { return self.end_copy(key, false) };
         let (node, component) = (one.node, one.component);
-        let Range { part, block, count } = range;
+        let (part, block) = (range.part, range.block + read);
+        let count = (range.count - read).min(limits::COPY_READ_BLOCKS);
         let at = At { place: target.place, member };
         let request = Request::Read { component, epoch: self.epoch, part, block, count };
         self.send(node, Asked::CopyRead { work: key, at }, request);
@@ -466,17 +486,31 @@ impl Owner {
     pub(crate) fn copy_read(&mut self, key: u32, at: At, answer: Result<Answer, Lost>) {
         match answer {
             Ok(Answer::Data { pieces, checksums }) if super::read::verify(&pieces, &checksums) => {
-                self.put(key, pieces, &checksums);
+                self.note_read(key, pieces, &checksums);
             }
+            // What was read before stays true: the range is locked, and whoever gave it was active.
             Ok(Answer::Data { .. } | Answer::Refused(_)) | Err(Lost) => {
                 let Work::Copy { tried, .. } = &mut self.works[key as usize] else {
                     unreachable!("only copies copy")
                 };
                 *tried |= 1 << at.member;
-                self.begin_copy(key);
+                self.read_on(key);
             }
             Ok(other) => unreachable!("a read is not answered by {other:?}"),
         }
+    }
+
+    fn note_read(&mut self, key: u32, slice: Pieces, sums: &[u32]) {
+        let Work::Copy { range, pieces, checksums, .. } = &mut self.works[key as usize] else {
+            unreachable!("only copies copy")
+        };
+        pieces.extend(slice);
+        checksums.extend_from_slice(sums);
+        if blocks_of(pieces) < range.count {
+            return self.read_on(key);
+        }
+        let (pieces, checksums) = (std::mem::take(pieces), std::mem::take(checksums));
+        self.put(key, pieces, &checksums);
     }
 
     /// Puts what was read where it is missing, whatever stands there.
@@ -646,6 +680,14 @@ fn push_runs(
         run.id = run.id.max(source);
     }
     runs.extend(open);
+}
+
+fn blocks_of(pieces: &Pieces) -> u16 {
+    let bytes = |piece: &Piece| match piece {
+        Piece::Bytes(buffer) => buffer.len() as u64,
+        Piece::Hole(len) => u64::from(*len),
+    };
+    (pieces.iter().map(bytes).sum::<u64>() / BLOCK_SIZE) as u16
 }
 
 /// Runs of bytes, or of blocks without any.

@@ -3,6 +3,7 @@
 use super::state::At;
 use super::{Payload, Token};
 use crate::lanes::Range;
+use base::request::Pieces;
 use base::{Instant, RequestTag, WriteId};
 
 /// What a copy makes of blocks that are not allocated where it reads.
@@ -58,6 +59,9 @@ pub(crate) enum Work {
         holes: Holes,
         /// Members that cannot give it.
         tried: u8,
+        /// What was read of it so far, from its beginning, and the checksums of that.
+        pieces: Pieces,
+        checksums: Vec<u32>,
         /// Writes under way.
         outstanding: u32,
         bytes: u64,
