@@ -41,32 +41,45 @@ pub const CARE_AFTER: Duration = Duration::from_secs(3);
 /// Most parts that one step of a control operation trims at once.
 pub const CONTROL_TRIMS_MAX: usize = 256;
 
-/// How often owners are granted bytes to copy: often enough that copies do not come in bursts. At the floor it is one copy
-/// of a quarter of a mebibyte and a bit.
+/// How often owners are granted bytes to copy: often enough that copies do not come in bursts.
 pub const COPY_GRANT_PERIOD: Duration = Duration::from_millis(5);
+
+/// Bytes of copies that may be under way at any pace: one copy is written while the next is read. Each more would stand in the
+/// queue of a slow device before what guests ask of it.
+pub const COPY_IN_FLIGHT_MIN: u64 = 2 << 20;
+
+/// And no more than the pace brings in this time, which is what a copy takes on a loaded device.
+pub const COPY_IN_FLIGHT_TIME: Duration = Duration::from_millis(20);
 
 /// How long guests' latency is measured before shares change: some hundred requests of a busy guest.
 pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
 
-/// Bytes a second that a node's owners copy at first, when guests use their disks.
-pub const COPY_RATE_START: u64 = 128 << 20;
-
-/// And at least, unless it is set otherwise: 1 TiB in nine hours, for a disk with a copy less is not safe.
+/// Bytes a second that a node's owners copy at least, unless it is set otherwise, and at first: 1 TiB in nine hours, for a
+/// disk with a copy less is not safe.
 pub const COPY_RATE_FLOOR: u64 = 32 << 20;
 
 /// And at most: what a 40 GbE network carries.
 pub const COPY_RATE_CEILING: u64 = 4 << 30;
 
-/// What is added in each period in which guests do not feel it. Small beside what is taken off: near the floor one period of
-/// five may be felt, so that of some hundred requests a second fewer than one of a hundred is late.
+/// What is added in each period in which guests do not feel it.
 pub const COPY_RATE_STEP: u64 = 8 << 20;
+
+/// Of a hundred requests one may be late. Requests that may be late still are saved up to this number, so that a guest that
+/// was quiet does not pay for a burst later...
+pub const LATE_SAVED_MAX: i64 = 1;
+
+/// ... and those that were late too often count as so many at most: what went wrong once is forgotten.
+pub const LATE_OWED_MAX: i64 = 10;
 
 /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without. Less than the 200 that
 /// guests are promised: the way to the node and back gets longer, too, and the node does not see it.
 pub const COPY_TAIL_PERCENT: u64 = 150;
 
-/// The mark of the slowest requests moves up by so small a part of itself for each that is above it: a dozen of them double it.
-pub const TAIL_STEP: u64 = 16;
+/// Requests after which it is looked at what one of a hundred of them took; ten of them lie above.
+pub const TAIL_WINDOW: u32 = 1_000;
+
+/// Periods after which it is looked at all the same, two seconds.
+pub const TAIL_WINDOW_PERIODS: u32 = 20;
 
 /// What others may add to guests' latency whatever it is; beyond, they may double it.
 pub const GOAL_SLACK: Duration = Duration::from_micros(500);

@@ -42,6 +42,8 @@ pub(crate) struct Shares {
     usual_ns: u64,
     /// What one of a hundred of them took then.
     usual_tail: Tail,
+    /// Hundredths of requests that may still be late beside copies; below zero as long as more than one of a hundred was.
+    late_left: i64,
     /// The mean while nothing was destaged or scrubbed either.
     calm_ns: u64,
     period: Period,
@@ -73,23 +75,18 @@ impl Period {
     fn mean_ns(&self) -> Option<u64> {
         self.sum_ns.checked_div(self.count)
     }
-
-    /// Whether more than one of a hundred requests was late. Of the few of a quiet guest one is enough: over many periods
-    /// that comes to the same, for the rate falls by more in one than it rises in one.
-    fn has_late_tail(&self) -> bool {
-        self.late * 100 > self.count
-    }
 }
 
 impl Shares {
     pub(crate) fn new(now: Instant) -> Shares {
         Shares {
             of_groups: diskgroup::Shares::FULL,
-            copy_rate: limits::COPY_RATE_START,
+            copy_rate: limits::COPY_RATE_FLOOR,
             copy_floor: limits::COPY_RATE_FLOOR,
             copy_tail_percent: limits::COPY_TAIL_PERCENT,
             usual_ns: 0,
-            usual_tail: Tail::default(),
+            usual_tail: Tail::new(),
+            late_left: 0,
             calm_ns: 0,
             period: Period::new(now),
             moved: (0, 0),
@@ -119,8 +116,9 @@ impl Shares {
         self.moved.1 = moved_bytes;
     }
 
-    /// Bytes that may be copied from now on, while something is to be copied; nothing before the next grant is due.
-    pub(crate) fn grant(&mut self, now: Instant, congestion: u8) -> Option<u64> {
+    /// Bytes that may be copied from now on, while something is to be copied and so many bytes are on their way already;
+    /// nothing before the next grant is due.
+    pub(crate) fn grant(&mut self, now: Instant, congestion: u8, in_flight: u64) -> Option<u64> {
         self.period.copy_congestion = self.period.copy_congestion.max(congestion);
         let since = match self.granted_at {
             None => limits::COPY_GRANT_PERIOD,
@@ -137,8 +135,15 @@ impl Shares {
             self.end_period_of_copies(now);
         }
         // After a pause there is no burst.
-        let since = since.min(limits::COPY_GRANT_PERIOD * 2);
-        Some((u128::from(self.copy_rate) * since.as_nanos() / 1_000_000_000) as u64)
+        let since = since.min(limits::COPY_GRANT_PERIOD * 4);
+        // The floor is held whatever a device takes for it.
+        let may_begin = self.copy_rate <= self.copy_floor
+            || in_flight < self.copied_in(limits::COPY_IN_FLIGHT_TIME).max(limits::COPY_IN_FLIGHT_MIN);
+        Some(if may_begin { self.copied_in(since) } else { 0 })
+    }
+
+    fn copied_in(&self, time: Duration) -> u64 {
+        (u128::from(self.copy_rate) * time.as_nanos() / 1_000_000_000) as u64
     }
 
     /// Nothing is to be copied now.
@@ -172,6 +177,9 @@ impl Shares {
             }
         }
         self.share_out(mean, is_felt, false);
+        self.usual_tail.end_period();
+        self.copy_rate = self.copy_floor; // What the next copies find is not known.
+        self.late_left = 0;
         self.begin_period(now);
     }
 
@@ -182,11 +190,16 @@ impl Shares {
             0 => limits::COPY_GOAL_UNKNOWN.as_nanos() as u64,
             usual => goal_ns(usual),
         };
-        let is_felt = mean.is_some_and(|mean| mean > goal) || self.period.has_late_tail();
+        let (count, late) = (self.period.count as i64, self.period.late as i64);
+        let bounds = (-100 * limits::LATE_OWED_MAX, 100 * limits::LATE_SAVED_MAX);
+        self.late_left = (self.late_left + count - 100 * late).clamp(bounds.0, bounds.1);
+        let is_over = self.late_left < 0;
+        let is_felt = mean.is_some_and(|mean| mean > goal) || (is_over && late > 0);
         let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
         let rate = match mean {
             _ if is_congested || is_felt => self.copy_rate * 3 / 4,
             None => self.copy_rate * 2,
+            Some(_) if is_over => self.copy_rate, // Until a hundred were in time for each that was late.
             Some(_) => self.copy_rate + limits::COPY_RATE_STEP,
         };
         self.copy_rate = rate.clamp(self.copy_floor, limits::COPY_RATE_CEILING);
@@ -234,7 +247,7 @@ mod tests {
         }
 
         fn calm(&mut self, latency: Duration) {
-            for _ in 0..100 {
+            for _ in 0..500 {
                 self.now = self.now + STEP;
                 self.shares.guest_done(latency);
                 self.shares.rest(self.now);
@@ -247,7 +260,7 @@ mod tests {
             for _ in 0..Duration::from_secs(1).as_millis() / STEP.as_millis() {
                 self.now = self.now + STEP;
                 latency.into_iter().for_each(|latency| self.shares.guest_done(latency));
-                bytes += self.shares.grant(self.now, congestion).expect("a grant is due");
+                bytes += self.shares.grant(self.now, congestion, 0).expect("a grant is due");
             }
             bytes
         }
@@ -260,6 +273,9 @@ mod tests {
     fn guests_that_feel_it_slow_copies_down_to_the_floor_and_no_further() {
         let mut bench = Bench::new();
         bench.calm(QUICK);
+        for _ in 0..3 {
+            bench.copy(Some(QUICK), 0);
+        }
         let mut rates: Vec<u64> = (0..10).map(|_| bench.copy(Some(SLOW), 0)).collect();
         assert!(rates[0] > rates[1]);
         let last = rates.pop().expect("ten");
@@ -275,12 +291,12 @@ mod tests {
             for turn in 1..=10_000u32 {
                 bench.now = bench.now + limits::SHARES_PERIOD / 100;
                 bench.shares.guest_done(if turn.is_multiple_of(every) { QUICK * 4 } else { QUICK });
-                bench.shares.grant(bench.now, 0);
+                bench.shares.grant(bench.now, 0, 0);
             }
             bench.shares.copy_rate
         });
         assert_eq!(of_50, limits::COPY_RATE_FLOOR);
-        assert!(of_1000 > 2 * limits::COPY_RATE_START, "{of_1000}");
+        assert!(of_1000 > 8 * limits::COPY_RATE_FLOOR, "{of_1000}");
     }
 
     #[test]
@@ -289,6 +305,40 @@ mod tests {
         bench.calm(QUICK);
         let rates: Vec<u64> = (0..5).map(|_| bench.copy(Some(QUICK * 2), 0)).collect();
         assert!(rates.is_sorted() && rates[4] > rates[0] + 3 * limits::COPY_RATE_STEP, "{rates:?}");
+    }
+
+    #[test]
+    fn one_late_request_of_a_hundred_is_the_measure_even_where_a_period_has_ten() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let [of_80, of_125] = [80, 125].map(|every| {
+            for turn in 1..=20_000u32 {
+                bench.now = bench.now + limits::SHARES_PERIOD / 10;
+                bench.shares.guest_done(if turn.is_multiple_of(every) { QUICK * 4 } else { QUICK });
+                bench.shares.grant(bench.now, 0, 0);
+            }
+            bench.shares.copy_rate
+        });
+        assert!(of_80 < limits::COPY_RATE_FLOOR + 2 * limits::COPY_RATE_STEP, "{of_80}");
+        assert!(of_125 > 4 * limits::COPY_RATE_FLOOR, "{of_125}");
+    }
+
+    #[test]
+    fn no_more_is_under_way_than_the_pace_brings_in_a_moment() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let granted = |bench: &mut Bench, in_flight| {
+            bench.now = bench.now + STEP;
+            bench.shares.grant(bench.now, 0, in_flight).expect("a grant is due")
+        };
+        assert!(granted(&mut bench, u64::MAX) > 0, "at the floor all may be under way");
+        bench.copy(Some(QUICK), 0);
+        assert!(granted(&mut bench, limits::COPY_IN_FLIGHT_MIN - 1) > 0);
+        assert_eq!(granted(&mut bench, 2 * limits::COPY_IN_FLIGHT_MIN), 0);
+        for _ in 0..10 {
+            bench.copy(None, 0);
+        }
+        assert!(granted(&mut bench, 16 * limits::COPY_IN_FLIGHT_MIN) > 0);
     }
 
     #[test]
@@ -326,9 +376,9 @@ mod tests {
         let mut bench = Bench::new();
         bench.copy(Some(QUICK), 0);
         bench.now = bench.now + Duration::from_secs(30);
-        let granted = bench.shares.grant(bench.now, 0).expect("one is due");
+        let granted = bench.shares.grant(bench.now, 0, 0).expect("one is due");
         assert!(granted <= limits::COPY_RATE_CEILING / 20, "{granted}");
-        assert_eq!(bench.shares.grant(bench.now, 0), None);
+        assert_eq!(bench.shares.grant(bench.now, 0, 0), None);
     }
 
     /// Lets so many periods pass without copies, in each of which the groups move so many bytes.

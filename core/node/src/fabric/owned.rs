@@ -145,7 +145,11 @@ impl Node {
         self.fabric().copying.retain(|disk| !over.contains(disk));
         let congestion = copying.iter().map(|disk| self.owner_congestion(*disk)).max();
         let Some(congestion) = congestion else { return self.shares.rest(now) };
-        let Some(granted) = self.shares.grant(now, congestion) else { return };
+        let in_flight = copying.iter().filter_map(|disk| self.owner(*disk)).map(Owner::copying_bytes).sum();
+        let Some(granted) = self.shares.grant(now, congestion, in_flight) else { return };
+        if granted == 0 {
+            return;
+        }
         let bytes = (granted / copying.len() as u64).max(1);
         for disk in copying {
             self.step_owner(disk, Input::Pace { bytes });
