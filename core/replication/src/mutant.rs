@@ -56,6 +56,8 @@ pub enum Mutant {
     KeepFailedStandIn,
     /// A stand-in takes a trim as a hole: it reads as if nothing had been changed there.
     TrimStandIn,
+    /// A stand-in that becomes a copy is not told of what was freed before it came.
+    FillWithoutHoles,
     /// Reads ask for no lease of stand-ins.
     ReadWithoutStandInLease,
     /// What an absent component has of changes that were decided without it counts when a disk is restored.
@@ -68,7 +70,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 30] = [
+    pub const ALL: [Mutant; 31] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -95,6 +97,7 @@ impl Mutant {
         Mutant::RestoreFromStandInAlone,
         Mutant::KeepFailedStandIn,
         Mutant::TrimStandIn,
+        Mutant::FillWithoutHoles,
         Mutant::ReadWithoutStandInLease,
         Mutant::RestoreOverVoid,
         Mutant::ForgetVoid,

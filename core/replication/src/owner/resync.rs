@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether all that the source holds is copied, and nothing of what it does not.
+    /// Whether all that the source holds is copied, however old it is.
     fn takes_all(self) -> bool {
         matches!(self, Kind::Fill | Kind::Restore)
     }
@@ -227,10 +227,11 @@ impl Owner {
         }
     }
 
-    /// Whether something waits for [`super::Input::Pace`].
+    /// Whether something is being copied, or waits for [`super::Input::Pace`].
     pub fn wants_pace(&self) -> bool {
-        let mut members = self.places.iter().flat_map(|place| &place.members);
-        members.any(|member| member.resync.as_ref().is_some_and(|resync| !resync.runs.is_empty()))
+        let mut resyncs =
+            self.places.iter().flat_map(|place| &place.members).filter_map(|one| one.resync.as_ref());
+        resyncs.any(|resync| resync.copies > 0 || !resync.runs.is_empty())
     }
 
     /// Bytes that are being copied, in requests that have begun.
@@ -335,6 +336,7 @@ impl Owner {
             self.is_mutant(Mutant::DeltaBySource),
             self.is_mutant(Mutant::DeltaByDifference),
             self.is_mutant(Mutant::DeltaByNewer),
+            self.is_mutant(Mutant::FillWithoutHoles),
         );
         let most = self.settings.copy_blocks_max;
         let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
@@ -348,10 +350,10 @@ impl Owner {
         let mut noted: Option<(u32, WriteId)> = None;
         let is_needed = |of_source: WriteId, of_target: WriteId| match mutants {
             _ if kind.takes_all() => of_source > WriteId::default(),
-            (true, _, _) => of_source > since,
-            (_, true, _) => of_source != of_target,
-            (_, _, true) => of_source > of_target,
-            (false, false, false) => of_source.max(of_target) > since,
+            (true, ..) => of_source > since,
+            (_, true, ..) => of_source != of_target,
+            (_, _, true, _) => of_source > of_target,
+            (false, false, false, _) => of_source.max(of_target) > since,
         };
         loop {
             let part = [source.parts.front(), target.parts.front()].into_iter().flatten().map(|one| one.part);
@@ -361,12 +363,12 @@ impl Owner {
                 Some(_) | None => None,
             };
             let (of_source, of_target) = (take(&mut source), take(&mut target));
-            if kind.takes_all() && !matches!(of_source, Some(Versions::Regions(_))) {
+            let has_nothing = matches!(of_source, None | Some(Versions::Hole(_)));
+            if has_nothing && (kind == Kind::Restore || (kind == Kind::Fill && mutants.3)) {
                 continue;
             }
-            let is_hole = kind == Kind::Return
-                && matches!(of_source, None | Some(Versions::Hole(_)))
-                && matches!(of_target, None | Some(Versions::Hole(_)));
+            let is_hole =
+                kind != Kind::StandIn && has_nothing && matches!(of_target, None | Some(Versions::Hole(_)));
             // Where both have nothing, nothing differs. A source that names no versions has none that count, but may
             // hold data; so only what both call a hole is passed over.
             let is_named = of_source.is_some() && of_target.is_some();
@@ -411,9 +413,11 @@ impl Owner {
         let resync = member.resync.as_ref().filter(|resync| Some(resync.attempt) == attempt);
         let source = resync.filter(|resync| resync.kind == Kind::Restore).map(|resync| resync.source);
         let holes = match resync.map(|resync| resync.kind) {
-            Some(Kind::Fill | Kind::Restore) => Holes::Skip,
-            Some(Kind::StandIn) if !self.is_mutant(Mutant::TrimStandIn) => Holes::Zero,
-            Some(Kind::StandIn | Kind::Return) | None => Holes::Trim,
+            Some(Kind::Restore) => Holes::Skip,
+            Some(Kind::Fill) if self.is_mutant(Mutant::FillWithoutHoles) => Holes::Skip,
+            // With their versions: what missed a freeing may be brought up to date from it later.
+            Some(Kind::StandIn | Kind::Fill) if !self.is_mutant(Mutant::TrimStandIn) => Holes::Zero,
+            Some(Kind::StandIn | Kind::Fill | Kind::Return) | None => Holes::Trim,
         };
         let work = Work::Copy {
             target,

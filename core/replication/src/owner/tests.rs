@@ -31,6 +31,8 @@ struct Bench {
     is_slow: bool,
     /// What components tell of their windows.
     windows: BTreeMap<ComponentId, Vec<wire::Entry>>,
+    /// What they tell of the versions of their parts.
+    listings: BTreeMap<ComponentId, Vec<wire::PartVersions>>,
     /// Whether what is read is not allocated.
     reads_holes: bool,
     /// Watermarks that came with writes, and to whom.
@@ -39,7 +41,11 @@ struct Bench {
 
 impl Bench {
     fn new(members: Vec<Member>) -> Bench {
-        let mut bench = Bench::claiming(members, None);
+        Bench::serving(members, None)
+    }
+
+    fn serving(members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
+        let mut bench = Bench::claiming(members, mutant);
         bench.begin();
         assert_eq!(bench.owner.phase(), Phase::Serving);
         bench
@@ -68,6 +74,7 @@ impl Bench {
             done: Vec::new(),
             is_slow: false,
             windows: BTreeMap::new(),
+            listings: BTreeMap::new(),
             reads_holes: false,
             told: Vec::new(),
         }
@@ -138,7 +145,8 @@ impl Bench {
                 (component, "read", Answer::Data { pieces: [piece].into_iter().collect(), checksums })
             }
             Request::Changed { component, .. } => {
-                (component, "changed", Answer::Changed { parts: Vec::new(), next: None })
+                let parts = self.listings.get(component).cloned().unwrap_or_default();
+                (component, "changed", Answer::Changed { parts, next: None })
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
             Request::Write { component, watermark, kind, .. } => {
@@ -438,7 +446,12 @@ fn a_disk_that_has_got_places_is_opened_anew() {
 
 /// A place of which component 2 is absent and not there, and component 3 is to stand in for it.
 fn with_stand_in() -> Bench {
-    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    with_stand_in_and(None)
+}
+
+fn with_stand_in_and(mutant: Option<Mutant>) -> Bench {
+    let members = vec![member(1, Standing::Active), member(2, Standing::Active)];
+    let mut bench = Bench::serving(members, mutant);
     (1..=5).for_each(|token| bench.write(token));
     bench.missing.insert(ComponentId(2));
     bench.step(Input::Link { node: node(2), change: LinkChange::Silent });
@@ -493,6 +506,33 @@ fn an_heir_is_filled_while_it_stands_in() {
     assert_eq!(bench.components()[2], (3, Standing::Active));
     bench.write(11);
     assert_eq!(bench.done.last(), Some(&(Token(11), true)));
+}
+
+/// Not for itself: one that missed the freeing may be brought up to date from it later, and takes only what has a version.
+#[test]
+fn an_heir_gets_the_versions_of_what_was_freed_before_it_came() {
+    for (mutant, writes_and_trims) in [(None, (1, 1)), (Some(Mutant::FillWithoutHoles), (0, 0))] {
+        if mutant.is_some() && !cfg!(feature = "mutants") {
+            continue;
+        }
+        let mut bench = with_stand_in_and(mutant);
+        let before = (bench.count(3, "write"), bench.count(3, "trim"));
+        let mut regions = Box::new([WriteId::default(); 16]);
+        regions[0] = WriteId { epoch: 1, sequence: 3 };
+        let freed = WriteId { epoch: 1, sequence: 4 };
+        let listing = [wire::Versions::Regions(regions), wire::Versions::Hole(freed)];
+        let of_part = |(part, versions)| wire::PartVersions { part, versions };
+        bench.listings.insert(ComponentId(1), (0..).zip(listing).map(of_part).collect());
+        bench.reads_holes = true;
+        let of = ComponentId(2);
+        bench.record(|members| members[2].role = Role::Heir { of });
+        for _ in 0..3 {
+            bench.step(Input::Pace { bytes: 1 << 20 });
+        }
+        let after = (bench.count(3, "write"), bench.count(3, "trim"));
+        assert_eq!((after.0 - before.0, after.1 - before.1), writes_and_trims, "{mutant:?}");
+        assert_eq!(bench.components()[2], (3, Standing::Active));
+    }
 }
 
 #[test]
