@@ -64,12 +64,12 @@ pub const COPY_RATE_CEILING: u64 = 4 << 30;
 /// What is added in each period in which guests do not feel it.
 pub const COPY_RATE_STEP: u64 = 8 << 20;
 
-/// Of a hundred requests one may be late. Requests that may be late still are saved up to this number, so that a guest that
-/// was quiet does not pay for a burst later...
-pub const LATE_SAVED_MAX: i64 = 1;
+/// Of a hundred requests one may be late. Those that were late too often count as so many at most, or as many as may be late in so
+/// many periods: what went wrong once is forgotten after a second or, of a quiet guest, after a thousand requests.
+pub const LATE_OWED_MIN: i64 = 10;
 
-/// ... and those that were late too often count as so many at most: what went wrong once is forgotten.
-pub const LATE_OWED_MAX: i64 = 10;
+/// See [`LATE_OWED_MIN`].
+pub const LATE_OWED_PERIODS: i64 = 10;
 
 /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without. Less than the 200 that
 /// guests are promised: the way to the node and back gets longer, too, and the node does not see it.

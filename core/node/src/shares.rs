@@ -191,8 +191,8 @@ impl Shares {
             usual => goal_ns(usual),
         };
         let (count, late) = (self.period.count as i64, self.period.late as i64);
-        let bounds = (-100 * limits::LATE_OWED_MAX, 100 * limits::LATE_SAVED_MAX);
-        self.late_left = (self.late_left + count - 100 * late).clamp(bounds.0, bounds.1);
+        let owed_max = (100 * limits::LATE_OWED_MIN).max(limits::LATE_OWED_PERIODS * count);
+        self.late_left = (self.late_left + count - 100 * late).clamp(-owed_max, count.max(100));
         let is_over = self.late_left < 0;
         let is_felt = mean.is_some_and(|mean| mean > goal) || (is_over && late > 0);
         let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
