@@ -52,6 +52,10 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
         ),
         (5778, "a trim of a part that was not copied yet left no version: the copy brought a lesser one"),
         (
+            1964,
+            "an heir was not told of what had been freed: a component that was brought up to date from it kept what it had there",
+        ),
+        (
             386,
             "a component was restored by a record of which nobody knew whether it was written: it was held to what it had before",
         ),
@@ -72,7 +76,7 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
 /// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
 const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::AcknowledgeBeforeShrink, 6),
-    (replication::Mutant::AcceptOlderEpoch, 89),
+    (replication::Mutant::AcceptOlderEpoch, 192),
     (replication::Mutant::ServeUndecided, 35),
     (replication::Mutant::StartAlone, 1),
     (replication::Mutant::ReadWithoutLease, 74),
@@ -80,24 +84,25 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::ResyncMissesInFlight, 13),
     (replication::Mutant::AcknowledgeWithoutResync, 35),
     (replication::Mutant::CopyWithoutLock, 1),
-    (replication::Mutant::AcceptOldSession, 5),
+    (replication::Mutant::AcceptOldSession, 38),
     (replication::Mutant::SettleDuringResync, 5),
     (replication::Mutant::DeltaBySource, 2352),
     (replication::Mutant::DeltaByDifference, 1),
     (replication::Mutant::DeltaByNewer, 1),
     (replication::Mutant::KeepReadiness, 3),
-    (replication::Mutant::SettleUndecided, 69),
+    (replication::Mutant::SettleUndecided, 120),
     (replication::Mutant::TrustUnchangedRecord, 47),
     (replication::Mutant::AskOpeningGroup, 10),
     (replication::Mutant::ApplyTwice, 216),
-    (replication::Mutant::AcknowledgeWithoutStandIn, 33),
+    (replication::Mutant::AcknowledgeWithoutStandIn, 63),
     (replication::Mutant::StandInBeforeDelta, 15),
-    (replication::Mutant::StandInDeltaFromNow, 34),
-    (replication::Mutant::RestoreWithoutStandIn, 14),
-    (replication::Mutant::RestoreFromStandInAlone, 14),
-    (replication::Mutant::KeepFailedStandIn, 10),
+    (replication::Mutant::StandInDeltaFromNow, 33),
+    (replication::Mutant::RestoreWithoutStandIn, 17),
+    (replication::Mutant::RestoreFromStandInAlone, 34),
+    (replication::Mutant::KeepFailedStandIn, 126),
     (replication::Mutant::TrimStandIn, 34),
-    (replication::Mutant::ReadWithoutStandInLease, 89),
+    (replication::Mutant::FillWithoutHoles, 1058),
+    (replication::Mutant::ReadWithoutStandInLease, 630),
 ];
 
 /// Mutants that the tests of `replication` notice by themselves: chance hardly ever leads to a change that only the absent
