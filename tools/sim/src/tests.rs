@@ -92,7 +92,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::KeepReadiness, 3),
     (replication::Mutant::SettleUndecided, 120),
     (replication::Mutant::TrustUnchangedRecord, 47),
-    (replication::Mutant::AskOpeningGroup, 10),
+    (replication::Mutant::AskOpeningGroup, 1444),
     (replication::Mutant::ApplyTwice, 216),
     (replication::Mutant::AcknowledgeWithoutStandIn, 63),
     (replication::Mutant::StandInBeforeDelta, 15),
