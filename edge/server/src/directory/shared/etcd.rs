@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What to do when etcd lacks what it had.
@@ -73,6 +74,8 @@ pub struct InEtcd {
     cluster: Mutex<Option<Bound>>,
     /// What this host keeps of it; nothing for who only looks.
     copy: Option<Arc<Copied>>,
+    /// Whether the last change was not confirmed. While etcd is away one is tried every second, and people are told once.
+    has_doubt: AtomicBool,
 }
 
 impl InEtcd {
@@ -85,7 +88,7 @@ impl InEtcd {
         let etcd = Etcd::new(options.clone()).map_err(|error| {
             Failure::refused(error.to_string()).hint("correct [cluster.etcd] in the configuration")
         })?;
-        Ok(InEtcd { etcd, place, cluster: Mutex::default(), copy: None })
+        Ok(InEtcd { etcd, place, cluster: Mutex::default(), copy: None, has_doubt: AtomicBool::new(false) })
     }
 
     /// The same for a host that keeps a copy: nobody learns of a record before the copy has it.
@@ -250,7 +253,9 @@ impl InEtcd {
         });
         let changes: Vec<etcd::Change> = changes.collect();
         let ended = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.commit(&changes)).await;
-        match ended.unwrap_or_else(|_| Err(silent())) {
+        let ended = ended.unwrap_or_else(|_| Err(silent()));
+        let had_doubt = self.has_doubt.swap(ended.is_err(), atomic::Ordering::Relaxed);
+        match ended {
             Ok(Committed::Done { version }) => {
                 let set = |change: &Change| {
                     let value = change.value.clone()?;
@@ -265,6 +270,10 @@ impl InEtcd {
                 self.note(&current).map_or(Outcome::Unknown, |()| Outcome::Conflict { current })
             }
             // Whoever asked reads the record again, and then knows.
+            Err(error) if had_doubt => {
+                tracing::debug!("another change of the directory was not confirmed: {error}");
+                Outcome::Unknown
+            }
             Err(error) => {
                 tracing::warn!("a change of the directory was not confirmed: {error}");
                 Outcome::Unknown
