@@ -35,7 +35,7 @@ const CHUNKS_MAX: u32 = 4096;
 /// Buffers of one vectored request (the kernel's limit).
 const VECTORS_MAX: usize = 1024;
 /// Bytes of a piece. Beside 40 MiB/s of writes in such pieces, each MiB made stable by one flush, one small write of a hundred took
-/// 1.4 times as long as alone, and 4 to 6 times as long beside writes of a MiB (perf/README.md, "Beside copies").
+/// about 1.5 times as long as alone, and 4 to 9 times as long beside writes of a MiB (perf/README.md, "Beside copies").
 const PIECE: u64 = 128 << 10;
 /// How often in succession the kernel is left alone: a request, what follows from it, and the answer; sockets wait no longer.
 const SKIPPED_WAITS_MAX: u32 = 4;

@@ -19,8 +19,6 @@ const IDLE: Duration = Duration::from_secs(15);
 const RATIO_MAX: f64 = 2.0;
 /// What is copied in a second at least, whatever guests feel (docs/design/0007, "How fast").
 const FLOOR_BYTES: f64 = 32.0 * MIB as f64;
-/// What it takes to decide on the copy, and to have the directory say that it is there.
-const DECISIONS: Duration = Duration::from_secs(1);
 
 /// Runs it.
 ///
@@ -54,7 +52,7 @@ fn once(bench: &mut Bench, index: usize) -> Result<(), Failure> {
         let disk = bench.cluster.disk(DISK)?;
         Ok((!disk.holders().contains(&victim) && disk.is_whole()).then_some(()))
     })?;
-    let seconds = began.elapsed().saturating_sub(DECISIONS).as_secs_f64();
+    let seconds = began.elapsed().as_secs_f64();
     let busy = counted(bench, load.stop()?);
     bench.cluster.apart()?.say(&user, &["host", "maintenance", &victim, "--end"])?;
     let copied = (bench.ledger.block_count() * crate::stamp::BLOCK as u64) as f64;
