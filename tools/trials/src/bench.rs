@@ -3,6 +3,7 @@
 use crate::api::Disk;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
+use crate::flushes::Flushes;
 use crate::ledger::Ledger;
 use crate::load::{Done, Load, Pattern, Refused, Shape};
 use crate::meter::{Stall, summary};
@@ -116,6 +117,8 @@ pub struct Bench {
     pub random: Random,
     /// As the command line has them.
     pub settings: Settings,
+    /// What the file system takes by itself.
+    flushes: Flushes,
     latencies_us: Vec<u32>,
     /// Findings that a round was told of.
     blamed: usize,
@@ -174,6 +177,7 @@ impl Bench {
             report,
             random,
             settings: settings.clone(),
+            flushes: Flushes::start(&folder)?,
             latencies_us: Vec::new(),
             blamed: 0,
             next_client: 1,
@@ -328,8 +332,10 @@ impl Bench {
         let disk = self.disk.clone();
         let copied = self.cluster.copied_bytes(&disk);
         watched.iter().for_each(|load| load.open_window());
+        self.flushes.take_ms();
         let struck = strike(self);
         round.stall = close(watched);
+        round.flush_ms = self.flushes.take_ms();
         struck?;
         watched.iter().for_each(|load| load.open_window());
         let mended = Instant::now();
@@ -340,6 +346,7 @@ impl Bench {
         let whole = whole.and_then(|()| self.cluster.wait_until_whole(DISK));
         round.whole_seconds = mended.elapsed().as_secs_f64();
         round.stall_after = close(watched);
+        round.flush_ms = round.flush_ms.max(self.flushes.take_ms());
         round.copied_bytes = self.cluster.copied_bytes(&disk) - copied;
         whole?;
         watched.iter().try_for_each(|load| load.check())
@@ -349,7 +356,7 @@ impl Bench {
     pub fn tell(&self, round: &Round) {
         let worst = round.worst();
         eprintln!(
-            "trials: {} {}: {} {} ({}): silent {:.0} ms, longest I/O {:.0} ms, {} KiB copied, whole after {:.1} s {}{}",
+            "trials: {} {}: {} {} ({}): silent {:.0} ms, longest I/O {:.0} ms (a flush by itself {:.0} ms), {} KiB copied, whole after {:.1} s {}{}",
             self.report.scenario,
             round.number,
             round.fault,
@@ -357,6 +364,7 @@ impl Bench {
             round.held,
             worst.silent_ms,
             worst.longest_ms,
+            round.flush_ms,
             round.copied_bytes / 1024,
             round.whole_seconds,
             round.note,

@@ -11,6 +11,7 @@ mod cluster;
 mod device;
 mod failure;
 mod fio;
+mod flushes;
 mod garbage;
 mod guest;
 mod guide;

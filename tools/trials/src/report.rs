@@ -22,6 +22,9 @@ pub struct Round {
     pub stall_after: Stall,
     /// The most that either may be, milliseconds; nothing: no limit.
     pub limit_ms: Option<f64>,
+    /// The longest that the file system under the hosts took meanwhile for a flush of its own, milliseconds
+    /// ([`crate::flushes`]).
+    pub flush_ms: f64,
     /// Bytes copied to bring copies up to date.
     pub copied_bytes: u64,
     /// From the end of the fault until every copy counted, or from the fault itself where it has no end.
@@ -179,6 +182,7 @@ impl Report {
             "LONGEST I/O MS",
             "AFTER MS",
             "LIMIT MS",
+            "FLUSH MS",
             "COPIED",
             "WHOLE S",
             "",
@@ -195,12 +199,13 @@ impl Report {
                 format!("{:.0}", round.stall.longest_ms),
                 format!("{after:.0}"),
                 round.limit_ms.map_or_else(|| "-".to_owned(), |limit| format!("{limit:.0}")),
+                format!("{:.0}", round.flush_ms),
                 format_bytes(round.copied_bytes),
                 format!("{:.1}", round.whole_seconds),
                 format!("{broken}{}", round.note),
             ]);
         }
-        for index in [0, 4, 5, 6, 7, 8, 9] {
+        for index in [0, 4, 5, 6, 7, 8, 9, 10] {
             if let Some(column) = table.column_mut(index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
