@@ -58,6 +58,10 @@ pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
 /// disk with a copy less is not safe.
 pub const COPY_RATE_FLOOR: u64 = 32 << 20;
 
+/// At the floor this part is granted in addition, so that a component of a GiB is whole, from the decision to its record, as soon
+/// as if it had been copied at the floor all the time: decisions come once a second.
+pub const COPY_FLOOR_MARGIN: u64 = 32;
+
 /// And at most: what a 40 GbE network carries.
 pub const COPY_RATE_CEILING: u64 = 4 << 30;
 
