@@ -88,6 +88,8 @@ pub struct HostRecord {
     pub release: String,
     /// How far its clock is ahead of the directory's, in nanoseconds.
     pub clock_ahead_ns: i64,
+    /// What is wrong with its data directory, each in words that stand for themselves.
+    pub data_trouble: Vec<String>,
     /// When it was last heard of, by the directory's clock.
     pub heard: Instant,
 }

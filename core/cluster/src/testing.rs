@@ -70,6 +70,7 @@ pub(crate) fn cluster(hosts: u128, each: u128) -> View {
             devices: (1..=each).map(|number| device(host, number)).collect(),
             release: "1.0.0".to_owned(),
             clock_ahead_ns: 0,
+            data_trouble: Vec::new(),
             heard: at(0),
         };
         view.hosts.insert(record.id, record);

@@ -248,6 +248,7 @@ impl NewHost {
             devices: free_ids.zip(&self.capacities).enumerate().map(device).collect(),
             release: String::new(),
             clock_ahead_ns: 0,
+            data_trouble: Vec::new(),
             heard: Instant(0),
         }
     }

@@ -31,6 +31,7 @@ pub use view::View;
 use crate::api::serve::address_of;
 use crate::config::{ClusterConfig, Config, DirectoryPlace};
 use crate::control::listen_text;
+use crate::data_dir;
 use crate::directory::shared::record::{
     Attached, Believed, ClusterDisk, ClusterHost, HOSTS, Program, check_level,
 };
@@ -340,13 +341,13 @@ impl Cluster {
         Some((away.error.clone(), away.hint.clone()?))
     }
 
-    /// Why this host has no copy of the directory, if so.
-    pub fn copy_trouble(&self) -> Option<String> {
-        let why = self.copy.as_ref()?.trouble()?;
-        Some(format!(
-            "this host keeps no copy of the directory, which would count if etcd lost its data ({why}): see that its data_dir \
-             can be written"
-        ))
+    /// What is wrong with this host's data directory.
+    pub fn data_trouble(&self) -> Vec<String> {
+        let copy = self.copy.as_ref().and_then(|copy| copy.trouble());
+        let copy = copy.map(|why| {
+            format!("no copy of the directory is kept, which would count if etcd lost its data ({why})")
+        });
+        copy.into_iter().chain(self.events.trouble()).chain(data_dir::low(&self.config.data_dir)).collect()
     }
 
     /// What the engine knows.
@@ -530,6 +531,7 @@ impl Cluster {
                 devices: state.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
                 release: RELEASE.to_owned(),
                 clock_ahead_ns: 0,
+                data_trouble: Vec::new(),
                 heard: base::Instant(0),
             },
             api,

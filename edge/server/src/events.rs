@@ -134,9 +134,9 @@ impl EventLog {
         inner.write_missing(Instant::now());
         match &inner.kept {
             Kept::InFiles(_) => None,
-            Kept::Nowhere { why, .. } => Some(format!(
-                "events are kept in memory alone, and a restart would lose them ({why}): see that its data_dir can be written"
-            )),
+            Kept::Nowhere { why, .. } => {
+                Some(format!("events are kept in memory alone, and a restart would lose them ({why})"))
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod cluster;
 mod complaints;
 mod config;
 mod control;
+mod data_dir;
 mod demo;
 mod directory;
 mod engine;

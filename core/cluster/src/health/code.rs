@@ -45,6 +45,8 @@ pub enum Code {
     DomainsTooFew,
     /// The directory does not answer.
     DirectoryUnreachable,
+    /// A host cannot keep what it should in its data directory, or will not soon.
+    HostDataDir,
     /// A host's clock is off.
     ClockSkew,
     /// Hosts run different releases.
@@ -104,7 +106,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 27] = [
+    pub const ALL: [Code; 28] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -125,6 +127,7 @@ impl Code {
         Code::ComponentsLow,
         Code::DomainsTooFew,
         Code::DirectoryUnreachable,
+        Code::HostDataDir,
         Code::ClockSkew,
         Code::VersionsMixed,
         Code::LevelBehind,
@@ -157,6 +160,7 @@ impl Code {
             Code::ComponentsLow => "components.low",
             Code::DomainsTooFew => "domains.too_few",
             Code::DirectoryUnreachable => "directory.unreachable",
+            Code::HostDataDir => "host.data_dir",
             Code::ClockSkew => "clock.skew",
             Code::VersionsMixed => "versions.mixed",
             Code::LevelBehind => "level.behind",
@@ -185,6 +189,7 @@ impl Code {
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable
+            | Code::HostDataDir
             | Code::ClockSkew
             | Code::VersionsMixed
             | Code::LevelBehind

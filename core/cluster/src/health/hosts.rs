@@ -16,6 +16,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
     for host in view.hosts.values() {
         presence(view, around, host, found);
         maintenance(view, around, host, found);
+        data_dir(host, found);
         for device in &host.devices {
             state(around, host, device, found);
             leaving(view, around, host, device, found);
@@ -90,6 +91,22 @@ fn maintenance(view: &View, around: &Surroundings<'_>, host: &HostRecord, found:
         subject: Subject::Host(host.id),
         cause,
         remedy: format!("end the maintenance of {} once its work is done", host.name),
+    });
+}
+
+fn data_dir(host: &HostRecord, found: &mut Vec<Finding>) {
+    if host.data_trouble.is_empty() {
+        return;
+    }
+    found.push(Finding {
+        code: Code::HostDataDir,
+        severity: Severity::Warning,
+        subject: Subject::Host(host.id),
+        cause: format!("data_dir of {}: {}", host.name, host.data_trouble.join("; ")),
+        remedy: format!(
+            "see that the data_dir of {} can be written and has room; disks are served without it meanwhile",
+            host.name
+        ),
     });
 }
 

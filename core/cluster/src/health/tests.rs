@@ -286,6 +286,13 @@ fn level_behind_host_outdated_and_records_unreadable() {
 }
 
 #[test]
+fn a_data_directory_that_cannot_be_written() {
+    check(Code::HostDataDir, "data_dir of h1: 5 MiB are left; nothing is kept", |view| {
+        view.host_mut(1).data_trouble = vec!["5 MiB are left".to_owned(), "nothing is kept".to_owned()];
+    });
+}
+
+#[test]
 fn clock_skew_and_mixed_versions() {
     check(Code::ClockSkew, "the clock of h1 is 3 s behind the directory's", |view| {
         view.host_mut(1).clock_ahead_ns = -3_000_000_000;

@@ -116,6 +116,7 @@ impl Keeper {
             if let Some(host) = self.facts.hosts.get_mut(&id) {
                 host.heard = at;
                 host.clock_ahead_ns = heard.beat.clock_ahead_ns;
+                host.data_trouble.clone_from(&heard.beat.data_trouble);
             }
             for (about, is_up) in &heard.beat.links {
                 if let Ok(about) = about.parse() {
@@ -288,6 +289,7 @@ impl Cluster {
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             clock_ahead_ns: self.clock_ahead_ns(),
             owned: self.owned_to_tell(state),
+            data_trouble: self.data_trouble(),
         };
         let answer = self.directory.beat(&beat).await;
         let mut keeper = self.keeper();

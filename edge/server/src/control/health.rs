@@ -105,6 +105,7 @@ impl Control {
             devices: host.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
             release: crate::release::RELEASE.to_owned(),
             clock_ahead_ns: 0,
+            data_trouble: self.data_trouble(),
             heard: Instant(0),
         }
     }

@@ -7,6 +7,7 @@ use crate::api::types::{
     BucketView, ClientView, ComponentView, DeviceView, DiskSummary, DiskView, FiguresView, GroupView,
     HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
 };
+use crate::data_dir;
 use crate::directory::{DiskEntry, State};
 use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use crate::failure::Failure;
@@ -80,11 +81,19 @@ impl Control {
 
     fn warnings_now(&self) -> Vec<String> {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let cluster = self.cluster.iter();
+        warnings.extend(self.cluster.as_ref().and_then(|cluster| cluster.directory_away()));
+        let folder = self.config.data_dir.display();
+        let hint = format!("see that its data_dir {folder} can be written and has room");
+        warnings.extend(self.data_trouble().into_iter().map(|trouble| format!("{trouble}: {hint}")));
         warnings
-            .extend(cluster.flat_map(|cluster| [cluster.directory_away(), cluster.copy_trouble()]).flatten());
-        warnings.extend(self.events.trouble());
-        warnings
+    }
+
+    /// What is wrong with this host's data directory.
+    pub(super) fn data_trouble(&self) -> Vec<String> {
+        match &self.cluster {
+            Some(cluster) => cluster.data_trouble(),
+            None => self.events.trouble().into_iter().chain(data_dir::low(&self.config.data_dir)).collect(),
+        }
     }
 
     pub(super) fn unavailable(

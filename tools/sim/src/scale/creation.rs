@@ -75,6 +75,7 @@ pub(super) fn hosts(count: usize, random: &mut Random) -> Vec<HostRecord> {
             devices: (0..DEVICES).map(device).collect(),
             release: "0.1.0".to_owned(),
             clock_ahead_ns: 0,
+            data_trouble: Vec::new(),
             heard: Instant(0),
         });
     }

@@ -279,6 +279,7 @@ fn directories(bench: &mut Bench) -> Result<(), Failure> {
             bench.cluster.apart()?.room(host)?.fill()?;
         }
         said = wait_for_warnings(bench, &hosts)?;
+        wait_for_findings(bench, &user, hosts.len())?;
         sleep(ROOMLESS);
         let gone = hosts.iter().find(|host| !bench.cluster.runs(host));
         if let Some(host) = gone {
@@ -294,7 +295,8 @@ fn directories(bench: &mut Bench) -> Result<(), Failure> {
         for host in &hosts {
             bench.cluster.apart()?.room(host)?.free()?;
         }
-        bench.cluster.wait_for_no_warnings(&hosts)
+        bench.cluster.wait_for_no_warnings(&hosts)?;
+        wait_for_findings(bench, &user, 0)
     };
     let began = Instant::now();
     bench.round(&fault, &[&load], strike, mend)?;
@@ -335,6 +337,13 @@ fn wait_for_warnings(bench: &mut Bench, hosts: &[String]) -> Result<String, Fail
         })?;
     }
     Ok(said)
+}
+
+/// One host tells of the data directories of so many.
+fn wait_for_findings(bench: &mut Bench, host: &str, count: usize) -> Result<(), Failure> {
+    wait_for(&format!("health at host {host} names {count} data directories"), || {
+        Ok((bench.cluster.findings(host, "host.data_dir")?.len() == count).then_some(()))
+    })
 }
 
 impl crate::cluster::Cluster {

@@ -370,7 +370,13 @@ impl InEtcd {
         let seen = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.beat(&beat.host, &value)).await;
         let seen = seen.unwrap_or_else(|_| Err(silent())).map_err(|error| self.away(&error))?;
         // Whoever tells what cannot be read, of another version perhaps, is there all the same.
-        let nothing = |host| Beat { host, links: BTreeMap::new(), clock_ahead_ns: 0, owned: Vec::new() };
+        let nothing = |host| Beat {
+            host,
+            links: BTreeMap::new(),
+            clock_ahead_ns: 0,
+            owned: Vec::new(),
+            data_trouble: Vec::new(),
+        };
         let heard = seen.members.into_iter().map(|(host, at_ns, value)| {
             let beat = serde_json::from_slice(&value).unwrap_or_else(|_| nothing(host));
             Heard { at_ns, beat }

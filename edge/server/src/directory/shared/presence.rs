@@ -19,6 +19,9 @@ pub struct Beat {
     pub clock_ahead_ns: i64,
     /// What it tells, as their owner, of disks that are not whole.
     pub owned: Vec<ReplicationView>,
+    /// What is wrong with its data directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_trouble: Vec<String>,
 }
 
 /// A host's last heartbeat.

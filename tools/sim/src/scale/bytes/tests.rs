@@ -39,6 +39,7 @@ fn host() -> HostRecord {
         devices: vec![device(1), device(2)],
         release: "0.1.0".into(),
         clock_ahead_ns: 0,
+        data_trouble: Vec::new(),
         heard: Instant(0),
     }
 }

@@ -218,6 +218,7 @@ impl StoredHost {
                 devices: self.devices.into_iter().map(|one| one.device(id)).collect::<Result<_, _>>()?,
                 release: self.version,
                 clock_ahead_ns: 0,
+                data_trouble: Vec::new(),
                 heard: Instant(0),
             },
             api: self.api,
