@@ -414,7 +414,9 @@ impl Cluster {
     /// When it does not.
     pub fn wait_until_served(&self, host: &str, disk: &str) -> Result<(), Failure> {
         wait_for(&format!("host {host} serves disk {disk}"), || {
-            Ok(crate::nbd::attach(&self.socket(host), disk).ok().map(drop))
+            let attached = crate::nbd::attach(&self.socket(host), disk).is_ok();
+            // Clients are let in a moment before the API answers.
+            Ok((attached && self.warnings(host).is_ok()).then_some(()))
         })
     }
 
