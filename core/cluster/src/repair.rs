@@ -423,7 +423,13 @@ impl Repairs {
         match trouble {
             Some(LeftBecause::LostWrites) => return Some(Why::Stale),
             Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
-            Some(LeftBecause::Refused(_) | LeftBecause::Unreachable | LeftBecause::Directory) | None => {}
+            Some(
+                LeftBecause::Refused(_)
+                | LeftBecause::Unreachable
+                | LeftBecause::Stuck
+                | LeftBecause::Directory,
+            )
+            | None => {}
         }
         if member.standing == Standing::Stale {
             return Some(Why::Stale);

@@ -17,6 +17,16 @@ pub const HEARTBEAT: Duration = Duration::from_millis(250);
 /// stall of a guest stays below 2 s.
 pub const SILENCE: Duration = Duration::from_millis(1000);
 
+/// How often it is looked whether a component has been asked something for too long.
+pub const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// How long a read may take before it is asked of another component too: ten times what a loaded disk takes, and a guest's stall
+/// stays below a second.
+pub const READ_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a component may take to be opened, of which a grant to the former owner may take [`GRANT`].
+pub const OPENING_PATIENCE: Duration = Duration::from_millis(3000);
+
 /// How long a component whose node broke the connection may take to come back before it is taken out of the active
 /// set: a process that died is noticed at once, and the guest's stall shall stay below 0.5 s.
 pub const RECONNECT: Duration = Duration::from_millis(250);

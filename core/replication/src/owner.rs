@@ -5,9 +5,11 @@
 //! joins the active set only by the directory's word (`record`); a read needs the leases of all (`read`, `status`); a resync copies
 //! by the delta rule, under range locks (`resync`).
 
+mod asked;
 mod change;
 mod happened;
 mod opening;
+mod patience;
 mod read;
 mod record;
 mod restore;
@@ -19,6 +21,8 @@ mod work;
 use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{OwnedBy, Roster};
+pub(crate) use asked::Asked;
+use asked::Question;
 use base::request::{Buffers, Pieces, StatusRun};
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
@@ -27,7 +31,7 @@ use record::Recording;
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use smallvec::SmallVec;
-use state::{At, Place};
+use state::Place;
 pub use state::{MemberState, OwnerState};
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Answer, Refusal, Request};
@@ -371,6 +375,9 @@ pub enum LeftBecause {
     /// Its node cannot be reached.
     #[error("its host cannot be reached")]
     Unreachable,
+    /// Its node answers, and it does not: its device hangs.
+    #[error("it does not answer, though its host does: its device hangs")]
+    Stuck,
     /// Its node refused.
     #[error("{0}")]
     Refused(Refusal),
@@ -397,85 +404,6 @@ pub enum Phase {
     Ended,
 }
 
-/// What a request to a component was for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Asked {
-    Open(At),
-    Change {
-        at: At,
-        sequence: u64,
-    },
-    Read {
-        work: u32,
-        at: At,
-    },
-    Status {
-        work: u32,
-        at: At,
-    },
-    /// The last step of opening a place.
-    FirstSettle {
-        at: At,
-        attempt: u32,
-    },
-    Settle,
-    Roll {
-        at: At,
-        attempt: u32,
-        roll: u32,
-        is_read: bool,
-    },
-    Changed {
-        at: At,
-        attempt: u32,
-        of_target: bool,
-    },
-    /// Whether the stand-in of that member has what the member may have got wrong.
-    Doubtful {
-        at: At,
-        attempt: u32,
-    },
-    CopyRead {
-        work: u32,
-        at: At,
-    },
-    CopyWrite {
-        work: u32,
-    },
-    Close,
-}
-
-impl Asked {
-    /// The member that was asked, or that it is about.
-    fn member(&self) -> Option<At> {
-        match self {
-            Asked::Open(at) | Asked::Change { at, .. } => Some(*at),
-            Asked::Read { at, .. } | Asked::Status { at, .. } => Some(*at),
-            Asked::FirstSettle { at, .. } | Asked::Roll { at, .. } | Asked::Changed { at, .. } => Some(*at),
-            Asked::CopyRead { at, .. } | Asked::Doubtful { at, .. } => Some(*at),
-            // A write of a copy is found by its work.
-            Asked::CopyWrite { .. } | Asked::Settle | Asked::Close => None,
-        }
-    }
-
-    /// Whether that is an answer to it.
-    fn takes(&self, answer: &Answer) -> bool {
-        match (self, answer) {
-            (_, Answer::Refused(_)) => true,
-            (Asked::Open(_), Answer::Opened { .. }) => true,
-            (Asked::Read { .. } | Asked::CopyRead { .. }, Answer::Data { .. }) => true,
-            (Asked::Doubtful { .. }, Answer::Data { .. }) => true,
-            (Asked::Status { .. }, Answer::Allocation(_)) => true,
-            (Asked::Roll { is_read, .. }, Answer::Data { .. }) => *is_read,
-            (Asked::Roll { is_read, .. }, Answer::Done { .. }) => !is_read,
-            (Asked::Changed { .. }, Answer::Changed { .. }) => true,
-            (Asked::Change { .. } | Asked::CopyWrite { .. }, Answer::Done { .. }) => true,
-            (Asked::FirstSettle { .. } | Asked::Settle | Asked::Close, Answer::Done { .. }) => true,
-            (_, _) => false,
-        }
-    }
-}
-
 /// The state machine.
 #[derive(Debug)]
 pub struct Owner {
@@ -488,7 +416,9 @@ pub struct Owner {
     pub(crate) recording: Recording,
     pub(crate) places: Vec<Place>,
     pub(crate) works: Slab<Work>,
-    pub(crate) asks: Slab<Asked>,
+    pub(crate) asks: Slab<Question>,
+    /// When it is looked next whether something has been under way for too long.
+    pub(crate) look_at: Instant,
     /// Nodes whose links are up.
     pub(crate) up: BTreeSet<NodeId>,
     /// Changes and reads that wait until the disk is served.
@@ -538,6 +468,7 @@ impl Owner {
             places: Vec::new(),
             works: Slab::new(),
             asks: Slab::new(),
+            look_at: now,
             up,
             held: VecDeque::new(),
             reads_waiting: VecDeque::new(),
@@ -585,6 +516,7 @@ impl Owner {
             if self.has_newcomers {
                 self.take_in_new_members();
             }
+            self.advance_patience();
             self.advance_members();
             self.advance_opening();
             self.advance_restores();
@@ -638,7 +570,10 @@ impl Owner {
     }
 
     pub(crate) fn send(&mut self, node: NodeId, asked: Asked, request: Request) {
-        let ask = Ask(self.asks.insert(asked) as u32);
+        if self.asks.is_empty() {
+            self.look_at = self.now + limits::LOOK_PERIOD;
+        }
+        let ask = Ask(self.asks.insert(Question { asked, since: self.now }) as u32);
         self.out.push(Output::Send { node, ask, request });
     }
 
@@ -673,10 +608,11 @@ impl Owner {
     }
 
     fn answered(&mut self, ask: Ask, answer: Result<Answer, Lost>, leases: &Leases) {
-        let Some(asked) = self.asks.try_remove(ask.0 as usize) else { return };
+        let Some(Question { asked, .. }) = self.asks.try_remove(ask.0 as usize) else { return };
         if self.phase == Phase::Ended {
             return;
         }
+        self.note_progress(&asked);
         if let Ok(Answer::Refused(Refusal::Superseded { epoch })) = answer
             && epoch > self.epoch
         {
@@ -697,6 +633,7 @@ impl Owner {
             Asked::CopyRead { work, at } => self.copy_read(work, at, answer),
             Asked::CopyWrite { work } => self.copy_written(work, answer),
             Asked::Close => self.closes -= 1,
+            Asked::GivenUp(at) => self.late_answered(at),
         }
     }
 
@@ -768,7 +705,8 @@ impl Owner {
         let settling = self.places.iter().filter(|place| is_serving && !place.is_single());
         let places = settling.filter_map(|place| place.settle_at);
         let reads = (!self.reads_waiting.is_empty()).then(|| self.now + limits::RETRY);
-        members.chain(places).chain(reads).chain(self.recording.retry_at).min()
+        let patience = self.patience_wake_at();
+        members.chain(places).chain(reads).chain(self.recording.retry_at).chain(patience).min()
     }
 
     /// The watermark of a place: all ids up to it are decided.

@@ -16,13 +16,15 @@ mod rebuilding;
 mod register;
 mod scenes;
 mod stand_ins;
+mod summary;
 mod traffic;
 mod watchers;
 mod world;
 
 pub use plan::Plan;
 pub use rebuilding::Slip;
-pub use world::{Summary, World};
+pub use summary::Summary;
+pub use world::World;
 
 use replication::Mutant;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -166,6 +166,7 @@ impl Owner {
             Ok(Answer::Opened { watermark, entries }) => {
                 let member = self.member_mut(at);
                 member.link = Link::Open;
+                (member.changed_at, member.is_stuck) = (now, false);
                 member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
                 match (self.phase, self.member(at).counts()) {
                     // An owner that is released before it served has decided nothing: it says nothing of a watermark.

@@ -80,7 +80,11 @@ impl Owner {
     pub(crate) fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
         let nearest = self.settings.prefers_local.then_some(self.me.node.host);
         let place: &Place = &self.places[place as usize];
-        let fit = place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
+        let fit = || place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
+        // One that owes an answer for long is asked nothing more, as long as there is another.
+        let is_prompt = |one: &Member| one.late == 0;
+        let has_prompt = fit().any(|(_, one)| is_prompt(one));
+        let fit = fit().filter(|(_, one)| is_prompt(one) || !has_prompt);
         let readable: SmallVec<[Readable; 4]> = fit
             .map(|(index, one)| Readable {
                 index,

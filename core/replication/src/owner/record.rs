@@ -314,7 +314,7 @@ impl Owner {
             && !state.members.iter().any(is_source)
             && state.in_flight.values().all(|change| !change.names(bit))
             && self.works.iter().all(|(_, work)| !work.names(at))
-            && self.asks.iter().all(|(_, asked)| asked.member() != Some(at))
+            && self.asks.iter().all(|(_, one)| one.asked.member() != Some(at))
     }
 
     /// The record has the component out of the active set: nothing waits for it any more.
@@ -322,7 +322,7 @@ impl Owner {
         let now = self.now;
         let member = self.member_mut(at);
         let retry_at = match why {
-            LeftBecause::Unreachable | LeftBecause::Directory => now,
+            LeftBecause::Unreachable | LeftBecause::Stuck | LeftBecause::Directory => now,
             LeftBecause::Refused(_) | LeftBecause::LostWrites => now + limits::RESYNC_RETRY,
         };
         member.wanted = None;

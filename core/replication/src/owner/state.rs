@@ -59,6 +59,12 @@ pub(crate) struct Member {
     pub(crate) congestion: u8,
     /// Running average of its reads' latencies, in nanoseconds.
     pub(crate) read_ns: u64,
+    /// When it answered a change last, or was opened.
+    pub(crate) changed_at: Instant,
+    /// Whether it had not ended a change for too long when that was looked at last.
+    pub(crate) is_stuck: bool,
+    /// Questions that it has not answered and that are not waited for any more.
+    pub(crate) late: u32,
     /// Why it could not be brought up to date last.
     pub(crate) trouble: Option<LeftBecause>,
     /// Whether the record names it no more. What was asked of it may still be answered, so it keeps its index until all
@@ -83,6 +89,9 @@ impl Member {
             told: WriteId::default(),
             congestion: 0,
             read_ns: 0,
+            changed_at: now,
+            is_stuck: false,
+            late: 0,
             trouble: None,
             is_gone: false,
         }

@@ -1,5 +1,6 @@
 //! Records that others change while a disk is served: members that come, and members that go.
 
+use super::state::At;
 use super::*;
 use crate::roster::{Member, Role, Standing};
 use base::HostId;
@@ -207,6 +208,25 @@ impl Bench {
         let mut out = Vec::new();
         self.owner.advance(self.now, &self.leases, &mut out);
         self.perform(out);
+    }
+
+    /// Lets a time pass in which it is looked at often.
+    fn pass(&mut self, time: std::time::Duration) {
+        for _ in 0..time.as_millis() / limits::LOOK_PERIOD.as_millis() {
+            self.wait(limits::LOOK_PERIOD);
+        }
+    }
+
+    /// What was held back is answered.
+    fn answer_late(&mut self) {
+        self.silent.clear();
+        for (ask, answer) in std::mem::take(&mut self.late) {
+            self.step(Input::Answered { ask, answer: Ok(answer) });
+        }
+    }
+
+    fn read(&mut self, token: u64) {
+        self.step(Input::Read { token: Token(token), place: 0, part: 0, block: 0, count: 1 });
     }
 
     fn components(&self) -> Vec<(u64, Standing)> {
@@ -660,4 +680,85 @@ fn told_in_resync(mutant: Option<Mutant>) -> Vec<WriteId> {
         told.extend(bench.told[before..].iter().filter(|(to, _)| *to == ComponentId(2)).map(|(_, id)| *id));
     }
     told.split_off(1)
+}
+
+#[test]
+fn a_component_that_ends_no_change_leaves_if_another_one_does() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.silent.insert(node(2));
+    bench.write(1);
+    bench.pass(limits::SILENCE);
+    assert_eq!((bench.components()[1], bench.done.len()), ((2, Standing::Active), 0), "it may be slow");
+    bench.pass(limits::LOOK_PERIOD * 2);
+    assert_eq!(bench.components()[1], (2, Standing::Absent));
+    assert_eq!(bench.done, [(Token(1), true)]);
+    bench.write(2);
+    assert_eq!(bench.done.len(), 2, "nobody waits for it");
+}
+
+#[test]
+fn a_component_that_ends_changes_slowly_stays() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.silent.insert(node(2));
+    (0..10).for_each(|token| bench.write(token));
+    while !bench.late.is_empty() {
+        bench.pass(limits::SILENCE - limits::LOOK_PERIOD);
+        let (ask, answer) = bench.late.remove(0);
+        bench.step(Input::Answered { ask, answer: Ok(answer) });
+    }
+    assert_eq!((bench.components()[1], bench.done.len()), ((2, Standing::Active), 10));
+}
+
+#[test]
+fn none_leaves_where_all_are_stuck() {
+    let mut bench = Bench::new(vec![member(2, Standing::Active), member(3, Standing::Active)]);
+    bench.silent.extend([node(2), node(3)]);
+    bench.write(1);
+    bench.pass(limits::SILENCE * 10);
+    assert_eq!(bench.components(), [(2, Standing::Active), (3, Standing::Active)]);
+    bench.answer_late();
+    assert_eq!(bench.done, [(Token(1), true)]);
+}
+
+#[test]
+fn an_owner_that_stood_still_takes_nobody_out_for_it() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    bench.silent.insert(node(2));
+    bench.write(1);
+    bench.wait(limits::SILENCE * 10);
+    bench.answer_late();
+    bench.pass(limits::SILENCE * 2);
+    assert_eq!((bench.components()[1], bench.done.len()), ((2, Standing::Active), 1));
+}
+
+#[test]
+fn a_read_that_takes_long_is_asked_elsewhere_and_its_late_answer_is_dropped() {
+    let mut bench = Bench::new(vec![member(2, Standing::Active), member(3, Standing::Active)]);
+    let lease = |bench: &mut Bench| {
+        [2, 3].into_iter().for_each(|host| bench.leases.granted(node(host), bench.now));
+    };
+    lease(&mut bench);
+    bench.silent.insert(node(2));
+    bench.read(1);
+    bench.pass(limits::READ_PATIENCE - limits::LOOK_PERIOD);
+    assert_eq!((bench.count(2, "read"), bench.done.len()), (1, 0));
+    lease(&mut bench);
+    bench.pass(limits::LOOK_PERIOD * 2);
+    assert_eq!((bench.count(3, "read"), &bench.done[..]), (1, &[(Token(1), true)][..]));
+    bench.read(2);
+    assert_eq!((bench.count(2, "read"), bench.count(3, "read")), (1, 2), "it is asked nothing more");
+    bench.answer_late();
+    bench.read(3);
+    assert_eq!((bench.count(2, "read"), bench.done.len()), (2, 3), "it is well again");
+    assert_eq!(bench.components(), [(2, Standing::Active), (3, Standing::Active)]);
+}
+
+#[test]
+fn one_that_takes_for_ever_to_be_opened_keeps_the_disk_from_nobody() {
+    let mut bench = Bench::claiming(vec![member(2, Standing::Active), member(3, Standing::Active)], None);
+    bench.silent.insert(node(2));
+    bench.begin();
+    assert_eq!(bench.owner.phase(), Phase::Opening);
+    bench.pass(limits::OPENING_PATIENCE + limits::LOOK_PERIOD * 2);
+    assert_eq!((bench.components()[0], bench.owner.phase()), ((2, Standing::Absent), Phase::Serving));
 }

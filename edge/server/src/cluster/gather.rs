@@ -230,7 +230,8 @@ fn trouble(text: &str) -> Option<LeftBecause> {
         Refusal::InUse,
         Refusal::Busy,
     ];
-    let mut all = vec![LeftBecause::Unreachable, LeftBecause::LostWrites, LeftBecause::Directory];
+    let mut all =
+        vec![LeftBecause::Unreachable, LeftBecause::Stuck, LeftBecause::LostWrites, LeftBecause::Directory];
     all.extend(refusals.map(LeftBecause::Refused));
     all.into_iter().find(|one| one.to_string() == text)
 }
@@ -244,6 +245,7 @@ mod tests {
         for why in [
             LeftBecause::LostWrites,
             LeftBecause::Unreachable,
+            LeftBecause::Stuck,
             LeftBecause::Refused(Refusal::NoComponent),
             LeftBecause::Refused(Refusal::NoSpace),
             LeftBecause::Refused(Refusal::NoSlot),

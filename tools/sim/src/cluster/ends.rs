@@ -19,6 +19,7 @@ impl World {
         for host in 0..self.hosts.len() {
             self.hosts[host].paused_until = self.hosts[host].paused_until.min(self.now);
             self.hosts[host].slow_until = 0;
+            self.hosts[host].hung.1 = 0;
             self.hosts[host].down_until = 0;
             self.hosts[host].cut_off_until = 0;
             self.start(host);

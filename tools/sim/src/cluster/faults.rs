@@ -55,6 +55,7 @@ impl World {
         if slow {
             self.hosts[host].slow_until = self.now + self.random.below(2000 * MS);
         }
+        self.hang();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());
@@ -71,6 +72,18 @@ impl World {
             self.hosts[host].is_damaged = true;
             self.say(|| format!("the last device of host {host} is dead"));
         }
+    }
+
+    /// A device hangs, as drawn from a stream of its own.
+    fn hang(&mut self) {
+        if self.plan.hangs == 0 || !self.hangs.chance(self.plan.hangs, 1000 * TURNS) {
+            return;
+        }
+        let host = self.hangs.below(self.hosts.len() as u64) as usize;
+        let member = self.hangs.below(self.hosts[host].devices.len() as u64) as u8;
+        let until = self.now + self.hangs.below(6000 * MS);
+        self.say(|| format!("device {member} of host {host} hangs until {}", until / MS));
+        self.hosts[host].hung = (member, until);
     }
 
     fn cut_link(&mut self, host: usize) {

@@ -46,6 +46,8 @@ pub struct Host {
     pub cut_off_until: u64,
     /// Until when its devices are slow.
     pub slow_until: u64,
+    /// The place of a device that hangs, and until when.
+    pub hung: (u8, u64),
     /// Whether its devices lost a bit, or failed.
     pub is_damaged: bool,
     /// What it keeps of the directory.
@@ -78,6 +80,7 @@ impl Host {
             down_until: 0,
             cut_off_until: 0,
             slow_until: 0,
+            hung: (0, 0),
             is_damaged: false,
             copy: HostCopy::default(),
             alarm: u64::MAX,

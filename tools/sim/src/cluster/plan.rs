@@ -64,6 +64,8 @@ pub struct Plan {
     pub dead_devices: u64,
     /// Devices that become slow for a while.
     pub slow: u64,
+    /// Devices that take what they are asked and end nothing of it for a while.
+    pub hangs: u64,
     /// Whether clocks run at different speeds.
     pub drift: bool,
     /// Whether transactions that make a component count are often late, and its node lost to the owner meanwhile (`scenes`).
@@ -141,6 +143,13 @@ impl Plan {
             self.double_losses = true;
             self.stand_ins = 1000;
             self.faulty_ns = self.faulty_ns.max(8000 * MS);
+        }
+    }
+
+    /// Draws whether devices hang.
+    pub fn hang(&mut self, random: &mut Random) {
+        if random.chance(1, 5) {
+            self.hangs = 100 + random.below(400);
         }
     }
 

@@ -9,6 +9,7 @@ use super::plan::{MS, Plan};
 use super::rebuilding::{RebuildEvent, Rebuilding};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
+use super::summary::Summary;
 use super::watchers::{LastWord, Watchers};
 use crate::device::joined;
 use base::checksum::crc32c;
@@ -32,90 +33,11 @@ const SCENES: u64 = 0x5ce7_e000_00a5_0000;
 /// notice the mutants that were there before.
 const STAND_INS: u64 = 0x57a4_d145_001d_8b70;
 
+/// And whether devices hang.
+const HANGS: u64 = 0x4a76_0000_0000_0001;
+
 /// When every node has noticed that a host is silent: after `SILENCE`, and the heartbeats before and after it.
 pub(crate) const NOTICED_AFTER: u64 = 1600 * MS;
-
-/// How a run ended well.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Checksum over everything that happened, in order.
-    pub trace: u64,
-    /// Events worked off.
-    pub events: u64,
-    /// Guests' requests answered.
-    pub answered: u64,
-    /// Owners that began to serve.
-    pub take_overs: u64,
-    /// Changes rolled forward by them.
-    pub rolled: u64,
-    /// Components that left an active set.
-    pub left: u64,
-    /// Components that joined one.
-    pub joined: u64,
-    /// Bytes copied for them.
-    pub copied_bytes: u64,
-    /// Damaged ranges written again.
-    pub repaired: u64,
-    /// Components that records began to name.
-    pub came: u64,
-    /// Components that they name no more.
-    pub went: u64,
-    /// Directories that were lost and made anew.
-    pub rebuilt: u64,
-    /// Components that stood in for others.
-    pub stood_in: u64,
-    /// Places that were put together from a component and its stand-in.
-    pub restored: u64,
-    /// Times that all active components of a place were lost while an absent one had a stand-in.
-    pub struck: u64,
-    /// The most answers that guests got while all components that had been active in a place were away.
-    pub answered_without: u64,
-    /// The longest that a guest's request took while faults came and went, in nanoseconds.
-    pub longest_ns: u64,
-}
-
-impl Summary {
-    /// Adds the figures of another run.
-    pub fn add(&mut self, other: &Summary) {
-        self.events += other.events;
-        self.answered += other.answered;
-        self.take_overs += other.take_overs;
-        self.rolled += other.rolled;
-        self.left += other.left;
-        self.joined += other.joined;
-        self.copied_bytes += other.copied_bytes;
-        self.repaired += other.repaired;
-        self.came += other.came;
-        self.went += other.went;
-        self.stood_in += other.stood_in;
-        self.restored += other.restored;
-        self.struck += other.struck;
-        self.answered_without = self.answered_without.max(other.answered_without);
-        self.longest_ns = self.longest_ns.max(other.longest_ns);
-    }
-}
-
-impl std::fmt::Display for Summary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left and {} joined \
-             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} ranges repaired",
-            self.events,
-            self.answered,
-            self.take_overs,
-            self.rolled,
-            self.left,
-            self.joined,
-            self.copied_bytes >> 20,
-            self.came,
-            self.went,
-            self.stood_in,
-            self.restored,
-            self.repaired
-        )
-    }
-}
 
 /// Something that happens.
 #[derive(Debug)]
@@ -237,6 +159,8 @@ impl PartialOrd for Pending {
 /// One run.
 pub struct World {
     pub(crate) random: Random,
+    /// For devices that hang.
+    pub(crate) hangs: Random,
     pub(crate) plan: Plan,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) prefers_local: bool,
@@ -279,7 +203,10 @@ impl World {
         let mut plan = Plan::draw(&mut random);
         plan.stage(&mut Random::new(seed ^ SCENES));
         plan.stand_in(&mut Random::new(seed ^ STAND_INS));
+        let mut hangs = Random::new(seed ^ HANGS);
+        plan.hang(&mut hangs);
         let mut world = World::with_plan(plan, random, mutant);
+        world.hangs = hangs;
         world.watchers = Watchers::draw(seed);
         world.copy_blocks_max = copy_blocks_max(seed);
         world
@@ -315,6 +242,7 @@ impl World {
         hosts.iter_mut().for_each(|host| host.paused_until = 0);
         World {
             random,
+            hangs: Random::new(0),
             plan,
             mutant,
             prefers_local,
@@ -612,6 +540,7 @@ impl World {
             }
             OwnerEvent::Left { why, .. } => {
                 self.summary.left += 1;
+                self.summary.stuck += u64::from(why == replication::owner::LeftBecause::Stuck);
                 let is_liar = why == replication::owner::LeftBecause::LostWrites;
                 if is_liar && !self.may_damage() {
                     self.fail(format!("host {host}: a component of {disk:?} lost acknowledged changes"));
@@ -631,7 +560,7 @@ impl World {
     fn ask_device(&mut self, host: usize, group: GroupKey, output: diskgroup::Output) {
         let ticket = self.tickets;
         let slow = if self.hosts[host].slow_until > self.now { 60 } else { 1 };
-        let delay = (10_000 + self.random.below(self.plan.device_ns)) * slow;
+        let mut delay = (10_000 + self.random.below(self.plan.device_ns)) * slow;
         let incarnation = self.hosts[host].incarnation;
         let (io, member, kind) = match output {
             diskgroup::Output::Read { io, member, offset, buffer, .. } => {
@@ -651,6 +580,10 @@ impl World {
                 unreachable!("the node passes device requests on only")
             }
         };
+        let (hung, until) = self.hosts[host].hung;
+        if hung == member {
+            delay += until.saturating_sub(self.now);
+        }
         self.later(delay, Event::Device { host, incarnation, group, io, member, ticket, kind });
     }
 

@@ -1,0 +1,161 @@
+//! Components that do not answer although their nodes do: a device that hangs takes what it is asked, and ends nothing of it.
+//!
+//! A read is asked of another component after a moment, and what the first answers later is dropped. A component that has not
+//! ended a change for as long as a node may be silent leaves the active set, as those of a silent node do. Neither happens where no
+//! other component could do it: then the disk waits.
+//!
+//! Looked at ten times a second, while anything is under way. A component leaves only if it is found so twice in a row: an owner
+//! that stood still itself has all answers before it the second time.
+//!
+//! Nothing is lost by not waiting. A component that left is opened anew before it is written to again, and answers that only
+//! when all that it was asked before has ended (`Stage::Draining` in `components.rs`); what it holds beyond is undone as after any
+//! other absence. So the range of a copy is let go of only when its target serves this owner no more.
+
+use super::asked::Question;
+use super::state::{At, Link, Member};
+use super::work::Work;
+use super::{Asked, LeftBecause, Lost, Owner};
+use crate::limits;
+use crate::roster::Standing;
+use base::Instant;
+
+impl Owner {
+    /// Looks whether something has been under way for too long, if it is time to.
+    pub(crate) fn advance_patience(&mut self) {
+        if self.asks.is_empty() || self.now < self.look_at {
+            return;
+        }
+        self.look_at = self.now + limits::LOOK_PERIOD;
+        self.find_stuck();
+        self.give_up_late();
+    }
+
+    /// When that is the next time.
+    pub(crate) fn patience_wake_at(&self) -> Option<Instant> {
+        (!self.asks.is_empty()).then_some(self.look_at)
+    }
+
+    /// A change was answered by a component, or was lost with its link.
+    pub(crate) fn note_progress(&mut self, asked: &Asked) {
+        let now = self.now;
+        if let Some(at) = self.changes(asked) {
+            let member = self.member_mut(at);
+            (member.changed_at, member.is_stuck) = (now, false);
+        }
+    }
+
+    /// What was asked of a component was not waited for any more, and is answered now.
+    pub(crate) fn late_answered(&mut self, at: At) {
+        let member = self.member_mut(at);
+        member.late = member.late.saturating_sub(1);
+    }
+
+    /// The component that makes a change for this question, if it is one of that kind.
+    fn changes(&self, asked: &Asked) -> Option<At> {
+        match asked {
+            Asked::Change { at, .. } | Asked::FirstSettle { at, .. } => Some(*at),
+            Asked::Roll { at, is_read: false, .. } => Some(*at),
+            Asked::CopyWrite { work } => self.copies_to(*work),
+            Asked::Roll { .. } | Asked::Open(_) | Asked::Read { .. } | Asked::Status { .. } => None,
+            Asked::Settle | Asked::Changed { .. } | Asked::Doubtful { .. } => None,
+            Asked::CopyRead { .. } | Asked::Close | Asked::GivenUp(_) => None,
+        }
+    }
+
+    fn copies_to(&self, work: u32) -> Option<At> {
+        match self.works.get(work as usize) {
+            Some(Work::Copy { target, .. }) => Some(*target),
+            Some(Work::Change { .. } | Work::Read { .. } | Work::Status { .. }) | None => None,
+        }
+    }
+
+    /// Takes out components that are stuck, where another one is not.
+    fn find_stuck(&mut self) {
+        let overdue: Vec<At> = self.asks.iter().filter_map(|(_, one)| self.overdue(one)).collect();
+        for at in self.all() {
+            let is_overdue = overdue.contains(&at);
+            let member = self.member_mut(at);
+            let was_stuck = std::mem::replace(&mut member.is_stuck, is_overdue);
+            if is_overdue && was_stuck && self.has_other_well(at) {
+                self.leave_behind(at);
+            }
+        }
+    }
+
+    /// The component that is stuck, if that is what a question says.
+    fn overdue(&self, one: &Question) -> Option<At> {
+        if let Asked::Open(at) = one.asked {
+            let is_late = one.since + limits::OPENING_PATIENCE <= self.now;
+            return Some(at).filter(|at| is_late && self.member(*at).link == Link::Opening);
+        }
+        let at = self.changes(&one.asked)?;
+        let since = one.since.max(self.member(at).changed_at);
+        let is_late = since + limits::SILENCE <= self.now;
+        Some(at).filter(|at| is_late && self.member(*at).is_open())
+    }
+
+    /// Whether another active component of the place could serve without this one.
+    fn has_other_well(&self, at: At) -> bool {
+        let is_well = |one: &Member| one.is_open() && one.wanted.is_none() && !one.is_stuck;
+        self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_well(one))
+    }
+
+    /// A component is stuck: it leaves, or what fills it ends.
+    fn leave_behind(&mut self, at: At) {
+        let (now, why) = (self.now, LeftBecause::Stuck);
+        let member = self.member_mut(at);
+        if member.is_gone || member.is_leaving() {
+            return;
+        }
+        match (member.may_count(), member.resync.is_some()) {
+            (true, _) => {
+                member.trouble = Some(why);
+                self.want_out(at, Standing::Absent, why);
+            }
+            (false, true) => {
+                member.down(now, now + limits::RESYNC_RETRY);
+                self.drop_resync(at, why);
+            }
+            // Nothing waits for it.
+            (false, false) => {}
+        }
+    }
+
+    /// Reads that take long are asked elsewhere, if there is an elsewhere; what was under way with a component that serves this
+    /// owner no more is not waited for.
+    fn give_up_late(&mut self) {
+        let late = self.asks.iter().filter(|(_, one)| self.is_given_up(one)).map(|(key, _)| key);
+        for key in late.collect::<Vec<_>>() {
+            let asked = self.asks[key].asked;
+            let Some(at) = asked.member().or_else(|| self.changes(&asked)) else { continue };
+            self.asks[key].asked = Asked::GivenUp(at);
+            self.member_mut(at).late += 1;
+            match asked {
+                Asked::Read { work, .. } => self.reads_waiting.push_back(work),
+                Asked::Status { work, at } => self.status_answered(work, at, Err(Lost)),
+                Asked::CopyRead { work, at } => self.copy_read(work, at, Err(Lost)),
+                Asked::CopyWrite { work } => self.copy_written(work, Err(Lost)),
+                _ => unreachable!("only reads and copies are given up"),
+            }
+        }
+    }
+
+    fn is_given_up(&self, one: &Question) -> bool {
+        let (at, is_read) = match one.asked {
+            Asked::Read { at, .. } | Asked::Status { at, .. } | Asked::CopyRead { at, .. } => (at, true),
+            Asked::CopyWrite { work } => match self.copies_to(work) {
+                Some(target) => (target, false),
+                None => return false,
+            },
+            _ => return false,
+        };
+        let is_late = is_read && one.since + limits::READ_PATIENCE <= self.now;
+        !self.member(at).is_open() || (is_late && self.has_other_prompt(at))
+    }
+
+    /// Whether another active component of the place can be read from, and answers.
+    fn has_other_prompt(&self, at: At) -> bool {
+        let is_prompt = |one: &Member| one.is_open() && one.late == 0;
+        self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_prompt(one))
+    }
+}

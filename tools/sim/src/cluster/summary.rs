@@ -1,0 +1,87 @@
+//! What a run of several hosts came to, in figures.
+
+/// How a run ended well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Checksum over everything that happened, in order.
+    pub trace: u64,
+    /// Events worked off.
+    pub events: u64,
+    /// Guests' requests answered.
+    pub answered: u64,
+    /// Owners that began to serve.
+    pub take_overs: u64,
+    /// Changes rolled forward by them.
+    pub rolled: u64,
+    /// Components that left an active set.
+    pub left: u64,
+    /// Those of them whose devices hung.
+    pub stuck: u64,
+    /// Components that joined one.
+    pub joined: u64,
+    /// Bytes copied for them.
+    pub copied_bytes: u64,
+    /// Damaged ranges written again.
+    pub repaired: u64,
+    /// Components that records began to name.
+    pub came: u64,
+    /// Components that they name no more.
+    pub went: u64,
+    /// Directories that were lost and made anew.
+    pub rebuilt: u64,
+    /// Components that stood in for others.
+    pub stood_in: u64,
+    /// Places that were put together from a component and its stand-in.
+    pub restored: u64,
+    /// Times that all active components of a place were lost while an absent one had a stand-in.
+    pub struck: u64,
+    /// The most answers that guests got while all components that had been active in a place were away.
+    pub answered_without: u64,
+    /// The longest that a guest's request took while faults came and went, in nanoseconds.
+    pub longest_ns: u64,
+}
+
+impl Summary {
+    /// Adds the figures of another run.
+    pub fn add(&mut self, other: &Summary) {
+        self.events += other.events;
+        self.answered += other.answered;
+        self.take_overs += other.take_overs;
+        self.rolled += other.rolled;
+        self.left += other.left;
+        self.stuck += other.stuck;
+        self.joined += other.joined;
+        self.copied_bytes += other.copied_bytes;
+        self.repaired += other.repaired;
+        self.came += other.came;
+        self.went += other.went;
+        self.stood_in += other.stood_in;
+        self.restored += other.restored;
+        self.struck += other.struck;
+        self.answered_without = self.answered_without.max(other.answered_without);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
+             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} ranges repaired",
+            self.events,
+            self.answered,
+            self.take_overs,
+            self.rolled,
+            self.left,
+            self.stuck,
+            self.joined,
+            self.copied_bytes >> 20,
+            self.came,
+            self.went,
+            self.stood_in,
+            self.restored,
+            self.repaired
+        )
+    }
+}
