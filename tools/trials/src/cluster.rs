@@ -460,6 +460,15 @@ impl Cluster {
         self.copied.total()
     }
 
+    /// Whether all hosts that run say so: one that was cut off tells for a moment what was true before.
+    fn is_whole_for_all(&self, name: &str) -> bool {
+        let is_whole = |host: &String| {
+            let disk: Result<Disk, Failure> = self.api(host).get(&format!("/api/v1/disks/{name}"));
+            disk.is_ok_and(|disk| disk.is_whole())
+        };
+        self.others(&[]).iter().all(is_whole)
+    }
+
     /// Waits until every copy of a disk counts; gives how long it took.
     ///
     /// # Errors
@@ -471,7 +480,7 @@ impl Cluster {
             let disk = self.disk(name);
             if let Ok(disk) = &disk {
                 self.copied_bytes(disk);
-                if disk.is_whole() {
+                if disk.is_whole() && self.is_whole_for_all(name) {
                     return Ok(began.elapsed());
                 }
             }
