@@ -53,6 +53,16 @@ pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
     double_loss(seed, copies).run()
 }
 
+/// Runs a seed with no fault but that devices hang, one after the other.
+///
+/// # Errors
+/// What the oracle found.
+pub fn run_hanging(seed: u64, copies: u64) -> Result<Summary, String> {
+    let mut world = World::with_plan(Plan::hanging(copies), base::Random::new(seed), None);
+    world.hangs = base::Random::new(seed);
+    world.run()
+}
+
 /// The world of [`run_double_loss`].
 pub fn double_loss(seed: u64, copies: u64) -> World {
     World::with_plan(Plan::double_loss(copies), base::Random::new(seed), None)

@@ -152,6 +152,19 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
     }
 }
 
+/// A device that hangs is waited for as long as a host may be silent, and no longer; a read, half as long.
+#[test]
+fn devices_that_hang_stall_nobody_for_long() {
+    let mut stuck = 0;
+    for seed in 1..=8 {
+        let run = cluster::run_hanging(seed, 2 + seed % 2);
+        let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert!(run.longest_ns < 1_500_000_000, "seed {seed}: {} ms", run.longest_ns / 1_000_000);
+        stuck += run.stuck;
+    }
+    assert!(stuck > 8, "{stuck} components were left behind");
+}
+
 #[test]
 fn a_seed_gives_the_same_trace_twice() {
     for seed in 1..=5 {

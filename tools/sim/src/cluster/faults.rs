@@ -1,11 +1,15 @@
 //! Faults, drawn as the plan says.
 
+use super::host::Host;
 use super::plan::MS;
 use super::world::{Event, World};
 use base::NodeId;
 
 /// Faults are drawn so many times a second.
 const TURNS: u64 = 40;
+
+/// How long devices are well before the next one hangs, where they hang one after the other.
+const BETWEEN_HANGS: u64 = 4000 * MS;
 
 /// How long a manager waits before it starts a guest elsewhere whose host it cannot reach.
 pub(crate) const RESTART_AFTER: u64 = 3000 * MS;
@@ -77,6 +81,10 @@ impl World {
     /// A device hangs, as drawn from a stream of its own.
     fn hang(&mut self) {
         if self.plan.hangs == 0 || !self.hangs.chance(self.plan.hangs, 1000 * TURNS) {
+            return;
+        }
+        let is_soon = |host: &Host| host.hung.1 + BETWEEN_HANGS > self.now;
+        if self.plan.is_plain && self.hosts.iter().any(is_soon) {
             return;
         }
         let host = self.hangs.below(self.hosts.len() as u64) as usize;

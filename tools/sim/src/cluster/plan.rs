@@ -77,7 +77,7 @@ pub struct Plan {
     /// Whether a component is lost, and all others of its place once it has a stand-in (`stand_ins`).
     pub double_losses: bool,
     /// Whether that is played without its variants, and nothing takes the seat of what it stands in for: then what came back
-    /// and its stand-in always make the disk.
+    /// and its stand-in always make the disk. Devices then hang one after the other.
     pub is_plain: bool,
 }
 
@@ -170,6 +170,26 @@ impl Plan {
             tend_ns: 300 * MS,
             stand_ins: 1000,
             double_losses: true,
+            is_plain: true,
+            ..Plan::default()
+        }
+    }
+
+    /// One disk, no fault but that now and then one device hangs, and the copies are whole before the next one does.
+    pub fn hanging(copies: u64) -> Plan {
+        Plan {
+            hosts: copies + 1,
+            copies,
+            places: 1,
+            disks: 1,
+            extents: 48,
+            faulty_ns: 40_000 * MS,
+            network_ns: MS / 4,
+            device_ns: MS / 2,
+            directory_ns: 5 * MS,
+            think_ns: 5 * MS,
+            depth: 4,
+            hangs: 2000,
             is_plain: true,
             ..Plan::default()
         }
