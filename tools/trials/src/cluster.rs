@@ -505,6 +505,18 @@ impl Cluster {
         Ok(meant.map(|one| format!("{}: {}", one.severity, one.cause)).collect())
     }
 
+    /// Whether any copy is being made or brought up to date.
+    ///
+    /// # Errors
+    /// When the host does not answer.
+    pub fn has_resyncs(&self, host: &str) -> Result<bool, Failure> {
+        #[derive(serde::Deserialize)]
+        struct Resyncs {
+            disks: Vec<serde::de::IgnoredAny>,
+        }
+        self.api(host).get("/api/v1/resync").map(|found: Resyncs| !found.disks.is_empty())
+    }
+
     /// What a host warns of, about itself.
     ///
     /// # Errors

@@ -108,6 +108,9 @@ fn trim(bench: &Bench, host: &str, blocks: Range<u64>) -> Result<(), Failure> {
 
 /// A round: the disk is filled beside clients that overwrite and read, and emptied again.
 fn devices(bench: &mut Bench, way: Way) -> Result<(), Failure> {
+    if way == Way::Delete {
+        stay(bench)?;
+    }
     let holders = bench.cluster.disk(DISK)?.holders();
     let user = holders[0].clone();
     let other = if way == Way::Delete { Some(make_other(bench, &user)?) } else { None };
@@ -141,15 +144,20 @@ fn read_through(bench: &mut Bench, user: &str) -> Result<(), Failure> {
     bench.attach(user, &Shape::ordered(Pattern::ReadBack))?.finish().map(drop)
 }
 
+/// Copies move to roomier hosts no more: else the deletion of another disk gives room to one copy of two, and the other has none
+/// still.
+fn stay(bench: &mut Bench) -> Result<(), Failure> {
+    let host = bench.cluster.names()[0].clone();
+    bench.cluster.apart()?.say(&host, &["cluster", "set", "balance", "off"])?;
+    wait_for("no copy moves", || Ok((!bench.cluster.has_resyncs(&host)?).then_some(())))
+}
+
 /// Another disk with data, its copies on the same hosts; gives its name.
 fn make_other(bench: &mut Bench, user: &str) -> Result<String, Failure> {
     let sorted = |mut holders: Vec<String>| {
         holders.sort();
         holders
     };
-    // Else a copy moves to the roomier host while devices fill: its deletion then gives room to one copy of two, and the other
-    // has none still.
-    bench.cluster.apart()?.say(user, &["cluster", "set", "balance", "off"])?;
     let wanted = sorted(bench.cluster.disk(DISK)?.holders());
     let (mut others, mut found) = (Vec::new(), None);
     while found.is_none() && others.len() < OTHER_TRIES {
