@@ -16,6 +16,7 @@ use super::state::{At, Link, Member};
 use super::work::Work;
 use super::{Asked, LeftBecause, Lost, Owner};
 use crate::limits;
+use crate::mutant::Mutant;
 use crate::roster::Standing;
 use base::Instant;
 
@@ -149,7 +150,8 @@ impl Owner {
             },
             _ => return false,
         };
-        let is_late = is_read && one.since + limits::READ_PATIENCE <= self.now;
+        let may_wait = is_read || self.is_mutant(Mutant::GiveUpCopies);
+        let is_late = may_wait && one.since + limits::READ_PATIENCE <= self.now;
         !self.member(at).is_open() || (is_late && self.has_other_prompt(at))
     }
 

@@ -32,8 +32,6 @@ const GIVEN_BACK: u64 = 4 * MORE;
 /// Another disk, whose room is wanted.
 const OTHER: &str = "other";
 const OTHER_BYTES: u64 = 96 * MIB;
-/// Disks that are made to find one on the same devices.
-const OTHER_TRIES: usize = 12;
 /// The longest trim.
 const TRIM_BYTES: u64 = 32 * MIB;
 /// What a host keeps its copy of the directory in.
@@ -154,25 +152,18 @@ fn stay(bench: &mut Bench) -> Result<(), Failure> {
 
 /// Another disk with data, its copies on the same hosts; gives its name.
 fn make_other(bench: &mut Bench, user: &str) -> Result<String, Failure> {
-    let sorted = |mut holders: Vec<String>| {
-        holders.sort();
-        holders
-    };
-    let wanted = sorted(bench.cluster.disk(DISK)?.holders());
-    let (mut others, mut found) = (Vec::new(), None);
-    while found.is_none() && others.len() < OTHER_TRIES {
-        // Those that do not fit stay until one does: placement evens out.
-        let name = format!("{OTHER}-{}", others.len());
-        let other = bench.cluster.create_disk(&name, OTHER_BYTES, "default,stripes=1")?;
-        match sorted(other.holders()) == wanted {
-            true => found = Some(name),
-            false => others.push(name),
-        }
+    let holders = bench.cluster.disk(DISK)?.holders();
+    // Others take nothing new meanwhile.
+    let others: Vec<String> =
+        bench.cluster.names().iter().filter(|host| !holders.contains(host)).cloned().collect();
+    for host in &others {
+        bench.cluster.apart()?.say(user, &["host", "maintenance", host, "--mode", "no-action"])?;
     }
-    others.iter().try_for_each(|other| bench.cluster.delete_disk(other))?;
-    let name = found.ok_or_else(|| {
-        Failure::Refused(format!("none of {OTHER_TRIES} disks stands on {}", wanted.join(", ")))
-    })?;
+    let name = OTHER.to_owned();
+    bench.cluster.create_disk(&name, OTHER_BYTES, "default,stripes=1")?;
+    for host in &others {
+        bench.cluster.apart()?.say(user, &["host", "maintenance", host, "--end"])?;
+    }
     let mut stream = raw(bench, user, &name)?;
     for at in (0..OTHER_BYTES).step_by(MIB as usize) {
         let error = nbd::call(&mut stream, Command::Write, at, MIB as u32, &vec![1; MIB as usize]);
