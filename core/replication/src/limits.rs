@@ -24,6 +24,9 @@ pub const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// stays below a second.
 pub const READ_PATIENCE: Duration = Duration::from_millis(500);
 
+/// Where reads of a component take long anyhow, so many times as long, up to [`SILENCE`]: what is merely loaded is not asked twice.
+pub const READ_PATIENCE_FACTOR: u32 = 8;
+
 /// How long a component may take to be opened, of which a grant to the former owner may take [`GRANT`].
 pub const OPENING_PATIENCE: Duration = Duration::from_millis(3000);
 

@@ -19,6 +19,7 @@ use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::Standing;
 use base::Instant;
+use std::time::Duration;
 
 impl Owner {
     /// Looks whether something has been under way for too long, if it is time to.
@@ -151,8 +152,14 @@ impl Owner {
             _ => return false,
         };
         let may_wait = is_read || self.is_mutant(Mutant::GiveUpCopies);
-        let is_late = may_wait && one.since + limits::READ_PATIENCE <= self.now;
+        let is_late = may_wait && one.since + self.read_patience(at) <= self.now;
         !self.member(at).is_open() || (is_late && self.has_other_prompt(at))
+    }
+
+    /// How long a read may take at a component: longer where they all take long, for then it is loaded.
+    fn read_patience(&self, at: At) -> Duration {
+        let usual = Duration::from_nanos(self.member(at).read_ns) * limits::READ_PATIENCE_FACTOR;
+        usual.clamp(limits::READ_PATIENCE, limits::SILENCE)
     }
 
     /// Whether another active component of the place can be read from, and answers.

@@ -58,7 +58,7 @@ impl Owner {
         if !self.has_leases(place, leases) {
             return false;
         }
-        let is_near = |one: &Member| one.is_open() && one.node == self.me.node;
+        let is_near = |one: &Member| one.is_open() && one.late == 0 && one.node == self.me.node;
         let near = self.places[usize::from(place)].active().find(|(_, one)| is_near(one));
         let near = near.map(|(member, _)| member);
         let Some(member) = near.or_else(|| self.choose(place, part, 0)) else { return false };
