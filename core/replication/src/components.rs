@@ -632,7 +632,7 @@ impl Components {
                 self.set_stage(component, Stage::Draining);
                 self.advance_opening(now, component, out);
             }
-            Stage::Draining if held.outstanding == 0 || Mutant::is(self.mutant, Mutant::OpenUndrained) => {
+            Stage::Draining if held.outstanding == 0 => {
                 let (caller, epoch) = (opening.caller, opening.epoch);
                 if epoch <= held.promised {
                     self.set_stage(component, Stage::Telling);

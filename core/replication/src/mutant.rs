@@ -66,15 +66,11 @@ pub enum Mutant {
     ForgetVoid,
     /// Word that a node's process has ended counts against the process that was started after it, too.
     BuryTheLiving,
-    /// A component answers an opening while what it was asked in an earlier session is still under way (design 0020).
-    OpenUndrained,
-    /// The range of a copy that takes long is let go of while its target goes on serving (design 0020).
-    GiveUpCopies,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 33] = [
+    pub const ALL: [Mutant; 31] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -106,8 +102,6 @@ impl Mutant {
         Mutant::RestoreOverVoid,
         Mutant::ForgetVoid,
         Mutant::BuryTheLiving,
-        Mutant::OpenUndrained,
-        Mutant::GiveUpCopies,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

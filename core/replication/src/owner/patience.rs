@@ -16,7 +16,6 @@ use super::state::{At, Link, Member};
 use super::work::Work;
 use super::{Asked, LeftBecause, Lost, Owner};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
 use base::Instant;
 use std::time::Duration;
@@ -151,8 +150,7 @@ impl Owner {
             },
             _ => return false,
         };
-        let may_wait = is_read || self.is_mutant(Mutant::GiveUpCopies);
-        let is_late = may_wait && one.since + self.read_patience(at) <= self.now;
+        let is_late = is_read && one.since + self.read_patience(at) <= self.now;
         !self.member(at).is_open() || (is_late && self.has_other_prompt(at))
     }
 
