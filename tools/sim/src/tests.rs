@@ -86,7 +86,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::CopyWithoutLock, 6),
     (replication::Mutant::AcceptOldSession, 38),
     (replication::Mutant::SettleDuringResync, 5),
-    (replication::Mutant::DeltaBySource, 2352),
+    (replication::Mutant::DeltaBySource, 3698),
     (replication::Mutant::DeltaByDifference, 1),
     (replication::Mutant::DeltaByNewer, 1),
     (replication::Mutant::KeepReadiness, 3),
