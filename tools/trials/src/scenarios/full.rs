@@ -157,7 +157,7 @@ fn make_other(bench: &mut Bench, user: &str) -> Result<String, Failure> {
     let others: Vec<String> =
         bench.cluster.names().iter().filter(|host| !holders.contains(host)).cloned().collect();
     for host in &others {
-        bench.cluster.apart()?.say(user, &["host", "maintenance", host, "--mode", "no-action"])?;
+        bench.cluster.apart()?.say(user, &["host", "maintenance", host, "--mode", "none"])?;
     }
     let name = OTHER.to_owned();
     bench.cluster.create_disk(&name, OTHER_BYTES, "default,stripes=1")?;
