@@ -11,6 +11,7 @@ use crate::cluster;
 use crate::config::Config;
 use crate::control::start::directory_path;
 use crate::control::{Control, listen_text, random_bits};
+use crate::data_dir;
 use crate::directory::Directory;
 use crate::engine::{self, EngineError, EngineHandle, Listen, Settings};
 use crate::failure::Failure;
@@ -97,7 +98,17 @@ impl Host {
     /// # Errors
     /// Why it cannot.
     pub async fn start(config: Config, start_engine: StartEngine) -> Result<Host, Failure> {
-        let lock = lock::take(&config.data_dir)?;
+        let data_dir = config.data_dir.clone();
+        let lock = lock::take(&data_dir)?;
+        if data_dir::take_reserve(&data_dir)? {
+            tracing::warn!("{} is full: the room kept for starts is taken", data_dir.display());
+        }
+        let started = Host::start_locked(config, start_engine, lock).await;
+        data_dir::keep_reserve(&data_dir);
+        started.map_err(|failure| data_dir::explained(&data_dir, failure))
+    }
+
+    async fn start_locked(config: Config, start_engine: StartEngine, lock: Lock) -> Result<Host, Failure> {
         let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
         let security = Security::load(&config.data_dir)?;
         security::check_listeners(&config, security.is_some())?;

@@ -5,6 +5,7 @@ use super::host::{Shape, Site};
 use super::tools::{root_command, run_as_root, said, text, wait_for};
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A file system in memory at a folder, which is made.
 struct Memory {
@@ -22,6 +23,13 @@ impl Memory {
     /// Takes all that is left.
     fn fill(&self) {
         let mut file = std::fs::File::create(self.folder.join("ballast")).expect("room for a file");
+        while file.write_all(&[1; 4096]).is_ok() {}
+    }
+
+    /// Takes what came back meanwhile.
+    fn fill_more(&self) {
+        let ballast = self.folder.join("ballast");
+        let mut file = std::fs::File::options().append(true).open(ballast).expect("it was filled before");
         while file.write_all(&[1; 4096]).is_ok() {}
     }
 
@@ -71,5 +79,31 @@ fn a_full_data_directory_stops_no_guest_and_all_returns_with_the_room() {
         disks.as_array().expect("disks").iter().filter_map(|disk| disk["name"].as_str()).collect();
     assert_eq!(names, ["after", "web"]);
     assert_eq!(site.attach("web").read(0, 65536), Ok(vec![7; 65536]));
+    server.stop();
+}
+
+#[test]
+fn a_host_starts_where_no_room_is_left_even_if_it_has_to_make_its_directory_anew() {
+    let site = Site::new(&Shape::Two { size_mib: 256 });
+    let memory = Memory::mount(site.path("d"), 16 << 20);
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "16MiB"]);
+    let mut client = site.attach("web");
+    client.write(0, &[7; 65536]).expect("it is written");
+    drop(client);
+    server.stop();
+    std::fs::remove_file(site.path("d").join("directory.redb")).expect("it is there");
+    memory.fill();
+    // What the first start did not need is there for the second.
+    for _ in 0..2 {
+        let server = site.start();
+        assert_eq!(site.attach("web").read(0, 65536), Ok(vec![7; 65536]));
+        let killer = server.kill_after(Duration::ZERO);
+        server.killed(killer);
+        memory.fill_more();
+    }
+    memory.free();
+    let server = site.start();
+    site.ask(&["disk", "create", "more", "1MiB"]);
     server.stop();
 }
