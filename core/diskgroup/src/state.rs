@@ -67,8 +67,13 @@ pub struct ComponentState {
 }
 
 impl Group {
-    /// All figures of the group.
+    /// All figures of the group, as of the last thing that happened in it.
     pub fn state(&self) -> GroupState {
+        self.state_at(self.now)
+    }
+
+    /// The same as of `now`: on a device that hangs nothing happens, and its work goes on.
+    pub fn state_at(&self, now: Instant) -> GroupState {
         let page = std::mem::size_of::<crate::member::CachedPage>() + 3 * 1344;
         let entry = std::mem::size_of::<crate::index::Entry>();
         let dirty = std::mem::size_of::<crate::index::Dirty>();
@@ -81,7 +86,7 @@ impl Group {
             + self.retained.len() * BLOCK_SIZE as usize;
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
-            members: self.members.iter().map(|member| member_state(member, self.now)).collect(),
+            members: self.members.iter().map(|member| member_state(member, now)).collect(),
             log_bytes: self.log.blocks * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
             destage_pending_bytes: self.index_entries as u64 * BLOCK_SIZE,

@@ -358,6 +358,23 @@ fn a_full_device_refuses_new_space_only() {
 }
 
 #[test]
+fn work_of_a_device_that_hangs_goes_on_while_nothing_happens() {
+    let mut bench = Bench::new(12);
+    let disk = bench.create(Bench::spec(64 * MIB, 1));
+    let (token, request) = (bench.token(), bench.write_request(0, &[1; 4096]));
+    let mut hung = Vec::new();
+    bench.node.request(Instant(bench.now), token, disk, request, &mut hung);
+    bench.node.advance(Instant(bench.now), &mut hung);
+    assert!(hung.iter().any(|output| matches!(output, Output::Device { .. })), "the device has work");
+    let effort = |later: u64| {
+        let (_, group) = bench.node.groups().next().expect("there is a group");
+        group.state_at(Instant(bench.now + later)).members[0].effort
+    };
+    let (now, later) = (effort(0), effort(7_000_000));
+    assert_eq!((later.busy_ns - now.busy_ns, later.requests), (7_000_000, now.requests));
+}
+
+#[test]
 fn disks_are_found_on_their_devices_alone() {
     let mut bench = Bench::new(20);
     let spec = Bench::spec(9 * MIB, 3);

@@ -468,8 +468,9 @@ impl Engine {
     fn host_state(&self) -> HostState {
         let mut groups = Vec::new();
         let mut devices = Vec::new();
+        let now = self.now();
         for (key, group) in self.node.groups() {
-            let state = group.state();
+            let state = group.state_at(now);
             groups.push(GroupState {
                 id: group.id(),
                 log_bytes: state.log_bytes,
