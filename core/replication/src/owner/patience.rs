@@ -132,13 +132,22 @@ impl Owner {
             self.asks[key].asked = Asked::GivenUp(at);
             self.member_mut(at).late += 1;
             match asked {
-                Asked::Read { work, .. } => self.reads_waiting.push_back(work),
+                Asked::Read { work, .. } => self.read_elsewhere(work),
                 Asked::Status { work, at } => self.status_answered(work, at, Err(Lost)),
                 Asked::CopyRead { work, at } => self.copy_read(work, at, Err(Lost)),
                 Asked::CopyWrite { work } => self.copy_written(work, Err(Lost)),
                 _ => unreachable!("only reads and copies are given up"),
             }
         }
+    }
+
+    fn read_elsewhere(&mut self, key: u32) {
+        let now = self.now;
+        if let Some(Work::Read { began, .. }) = self.works.get_mut(key as usize) {
+            // What the first one took is not the next one's.
+            *began = now;
+        }
+        self.reads_waiting.push_back(key);
     }
 
     fn is_given_up(&self, one: &Question) -> bool {

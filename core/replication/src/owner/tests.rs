@@ -745,6 +745,8 @@ fn a_read_that_takes_long_is_asked_elsewhere_and_its_late_answer_is_dropped() {
     lease(&mut bench);
     bench.pass(limits::LOOK_PERIOD * 2);
     assert_eq!((bench.count(3, "read"), &bench.done[..]), (1, &[(Token(1), true)][..]));
+    let second = bench.owner.member(At { place: 0, member: 1 });
+    assert!(second.read_ns < limits::LOOK_PERIOD.as_nanos() as u64, "what the first took is not its");
     bench.read(2);
     assert_eq!((bench.count(2, "read"), bench.count(3, "read")), (1, 2), "it is asked nothing more");
     bench.answer_late();
