@@ -33,6 +33,10 @@ struct LastBeat {
 pub struct Keeper {
     last_beat: Option<LastBeat>,
     attendance: Attendance,
+    /// Who was there when the directory last answered.
+    attended: BTreeMap<HostId, Liveness>,
+    /// Hosts that this one does not reach, and since when.
+    unreached: BTreeMap<HostId, base::Instant>,
     /// Which hosts that are there do not reach each other.
     pub(super) links: Links,
     /// All that decisions are made from.
@@ -86,18 +90,26 @@ impl Keeper {
         }
         let own = state.disks.iter().filter_map(|(id, disk)| Some((*id, disk.owner.clone()?)));
         self.facts.owners.extend(own);
-        if self.away_since.is_none() && self.last_beat.is_some() {
-            self.facts.liveness = self.attendance.step(self.now(), &self.facts.hosts);
-        }
-        // What this host does not reach, it does not count on, whatever others say.
         let now = self.now();
-        for (host, is_up) in state.links_of_hosts(me) {
-            let liveness = self.facts.liveness.get_mut(&host);
-            if let Some(liveness) = liveness.filter(|liveness| !is_up && **liveness == Liveness::Alive) {
-                *liveness = Liveness::Suspect { since: now };
+        if self.away_since.is_none() && self.last_beat.is_some() {
+            self.attended = self.attendance.step(now, &self.facts.hosts);
+        }
+        self.facts.liveness.clone_from(&self.attended);
+        self.note_unreached(now, state.links_of_hosts(me));
+        self.facts.liveness.insert(me, Liveness::Alive);
+    }
+
+    /// What this host does not reach, it does not count on, whatever others say, for as long as that lasts.
+    fn note_unreached(&mut self, now: base::Instant, links: impl Iterator<Item = (HostId, bool)>) {
+        let former = std::mem::take(&mut self.unreached);
+        let down = links.filter(|(_, is_up)| !is_up).map(|(host, _)| host);
+        self.unreached = down.map(|host| (host, former.get(&host).copied().unwrap_or(now))).collect();
+        for (host, since) in &self.unreached {
+            let liveness = self.facts.liveness.get_mut(host);
+            if let Some(liveness) = liveness.filter(|liveness| **liveness == Liveness::Alive) {
+                *liveness = Liveness::Suspect { since: *since };
             }
         }
-        self.facts.liveness.insert(me, Liveness::Alive);
     }
 
     /// Hosts' last heartbeats, and what they say of their links.
