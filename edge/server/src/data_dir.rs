@@ -72,6 +72,14 @@ pub fn keep_reserve(data_dir: &Path) {
     }
 }
 
+/// While the host runs: the reserve is whole again soon after there is room.
+pub fn restore_reserve(data_dir: &Path) {
+    let kept = fs::metadata(data_dir.join(RESERVE_FILE)).map_or(0, |file| file.len());
+    if kept < RESERVE_BYTES && low(data_dir).is_none() {
+        keep_reserve(data_dir);
+    }
+}
+
 /// A failure of a start that wrote there, with what may be behind it.
 pub fn explained(data_dir: &Path, failure: Failure) -> Failure {
     match low(data_dir) {
@@ -113,6 +121,9 @@ mod tests {
         assert_eq!(fs::metadata(&reserve).expect("it is kept").len(), RESERVE_BYTES);
         assert!(!take_reserve(folder.path()).expect("it is asked"), "there is room beside it");
         assert!(reserve.exists());
+        fs::remove_file(&reserve).expect("it is there");
+        restore_reserve(folder.path());
+        assert_eq!(reserve.exists(), low(folder.path()).is_none());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::data_dir;
 use crate::directory::Directory;
 use crate::engine::{self, EngineError, EngineHandle, Listen, Settings};
 use crate::failure::Failure;
-use crate::limits::STOP_WAIT;
+use crate::limits::{RESERVE_PERIOD, STOP_WAIT};
 use crate::lock::{self, Lock};
 use crate::security::{self, Security};
 use axum::Router;
@@ -105,7 +105,9 @@ impl Host {
         }
         let started = Host::start_locked(config, start_engine, lock).await;
         data_dir::keep_reserve(&data_dir);
-        started.map_err(|failure| data_dir::explained(&data_dir, failure))
+        let host = started.map_err(|failure| data_dir::explained(&data_dir, failure))?;
+        tokio::spawn(tend_reserve(data_dir, host.stop.subscribe()));
+        Ok(host)
     }
 
     async fn start_locked(config: Config, start_engine: StartEngine, lock: Lock) -> Result<Host, Failure> {
@@ -234,6 +236,13 @@ impl Host {
             let _ = std::fs::remove_file(socket);
         }
         ended
+    }
+}
+
+/// What a start took is kept for the next one as soon as there is room again.
+async fn tend_reserve(data_dir: PathBuf, mut stop: watch::Receiver<bool>) {
+    while tokio::time::timeout(RESERVE_PERIOD, stop.wait_for(|stop| *stop)).await.is_err() {
+        data_dir::restore_reserve(&data_dir);
     }
 }
 

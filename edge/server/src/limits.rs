@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How often a host looks whether there is room again for what a start took of its data directory's reserve.
+pub const RESERVE_PERIOD: Duration = Duration::from_secs(10);
+
 /// Longest name of a disk or a policy: what file names and NBD exports carry everywhere.
 pub const NAME_LENGTH_MAX: usize = 128;
 /// Virtual disks of one host; another is refused. Far above what a host is asked to serve (1,000).
