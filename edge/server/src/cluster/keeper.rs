@@ -94,13 +94,13 @@ impl Keeper {
         if self.away_since.is_none() && self.last_beat.is_some() {
             self.attended = self.attendance.step(now, &self.facts.hosts);
         }
-        self.facts.liveness.clone_from(&self.attended);
-        self.note_unreached(now, state.links_of_hosts(me));
+        self.count_on_reached(now, state.links_of_hosts(me));
         self.facts.liveness.insert(me, Liveness::Alive);
     }
 
     /// What this host does not reach, it does not count on, whatever others say, for as long as that lasts.
-    fn note_unreached(&mut self, now: base::Instant, links: impl Iterator<Item = (HostId, bool)>) {
+    fn count_on_reached(&mut self, now: base::Instant, links: impl Iterator<Item = (HostId, bool)>) {
+        self.facts.liveness.clone_from(&self.attended);
         let former = std::mem::take(&mut self.unreached);
         let down = links.filter(|(_, is_up)| !is_up).map(|(host, _)| host);
         self.unreached = down.map(|host| (host, former.get(&host).copied().unwrap_or(now))).collect();
@@ -345,3 +345,27 @@ impl Cluster {
 
 /// Disks by their ids.
 pub(super) type Disks = BTreeMap<DiskId, DiskRecord>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_is_reached_again_is_counted_on_again_while_the_directory_is_away() {
+        let (host, at) = (HostId(2), base::Instant);
+        let mut keeper = Keeper {
+            attended: BTreeMap::from([(host, Liveness::Alive)]),
+            away_since: Some(at(1)),
+            ..Keeper::default()
+        };
+        let mut seen = |now, is_up| {
+            keeper.count_on_reached(at(now), [(host, is_up)].into_iter());
+            keeper.facts.liveness(host)
+        };
+        assert_eq!(seen(1, true), Liveness::Alive);
+        assert_eq!(seen(2, false), Liveness::Suspect { since: at(2) });
+        assert_eq!(seen(3, false), Liveness::Suspect { since: at(2) }, "since it was found");
+        assert_eq!(seen(4, true), Liveness::Alive);
+        assert_eq!(seen(5, false), Liveness::Suspect { since: at(5) });
+    }
+}
