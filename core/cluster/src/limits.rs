@@ -22,7 +22,7 @@ pub const REPLACEMENTS_MAX: usize = 16;
 /// Components of one host that are filled at once, unless a setting says otherwise: its devices serve guests too.
 pub const REPLACEMENTS_PER_HOST_MAX: usize = 4;
 
-/// How long a placement that was refused is left alone: devices change slowly.
+/// How long a placement that was refused is left alone, unless a device comes that could not take components before.
 pub const REFUSED_RETRY: Duration = Duration::from_secs(30);
 
 /// How long a decision to let a component come counts against the bounds before a record has it: its actor decides every

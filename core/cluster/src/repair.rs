@@ -13,7 +13,7 @@ use crate::limits::{
     ACTOR_PATIENCE, REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX,
 };
 use crate::view::{Ground, View};
-use base::{ComponentId, DiskId, HostId, Instant, NodeId};
+use base::{ComponentId, DeviceId, DiskId, HostId, Instant, NodeId};
 use layout::Component;
 use placement::{Cause, DeviceSpace, Stripes, add_copies, repair};
 use replication::owner::{LeftBecause, MemberState};
@@ -192,6 +192,8 @@ pub struct Repairs {
     /// Bytes copied to components that are there and not active, and since when that has not changed.
     unmoved: BTreeMap<(DiskId, ComponentId), (Option<u64>, Instant)>,
     refused: BTreeMap<(DiskId, Slot), Refused>,
+    /// The devices that could take components at the last decision.
+    in_service: BTreeSet<DeviceId>,
     /// What was decided to begin and no record has yet, since when.
     awaited: BTreeMap<(DiskId, Slot), Instant>,
     /// The disks that anything may have to be done about, as of the last decision.
@@ -304,6 +306,7 @@ impl Repairs {
         let (coming, of_host) = view.coming();
         let awaited = std::mem::take(&mut self.awaited);
         let mut budget = Budget { coming, of_host, spaces: view.spaces(), awaited };
+        self.note_devices(now, &budget.spaces);
         for job in jobs {
             if !budget.has_room(self.settings) {
                 break;
@@ -324,6 +327,15 @@ impl Repairs {
         let retries = self.refused.values().map(|refused| refused.retry_at);
         let wait_until = ends_of_delay.chain(retries).filter(|at| *at > now).min();
         Decisions { actions, wait_until }
+    }
+
+    /// Where a device can take components that could not before, what was refused is tried again.
+    fn note_devices(&mut self, now: Instant, spaces: &[DeviceSpace]) {
+        let in_service = spaces.iter().filter(|one| one.in_service).map(|one| one.id).collect();
+        let former = std::mem::replace(&mut self.in_service, in_service);
+        if !self.in_service.is_subset(&former) {
+            self.refused.values_mut().for_each(|refused| refused.retry_at = now);
+        }
     }
 
     /// Notes since when components are missing, and forgets what is there again.

@@ -356,7 +356,7 @@ fn of_two_current_copies_that_are_both_away_neither_is_given_up() {
 }
 
 #[test]
-fn a_refusal_is_kept_with_its_reason_until_there_is_a_place() {
+fn a_refusal_is_kept_with_its_reason_until_there_is_a_place_and_a_device_that_comes_ends_the_wait() {
     let (mut view, host) = one_disk(2);
     let lost = view.component_on(1, host);
     view.set_device(host * 10 + 1, failed());
@@ -365,11 +365,14 @@ fn a_refusal_is_kept_with_its_reason_until_there_is_a_place() {
     assert_eq!((begun(&decisions), decisions.wait_until.is_some()), (vec![], true));
     let refused = &repairs.refused()[&(DiskId(1), Slot::Component(lost))];
     assert!(matches!(refused.cause, Cause::Domains { .. }), "{refused:?}");
+    let retry_at = refused.retry_at;
+    assert_eq!(begun(&decide(&mut repairs, &view, 2)), []);
+    let refused = &repairs.refused()[&(DiskId(1), Slot::Component(lost))];
+    assert_eq!(refused.retry_at, retry_at, "it is not tried all the time");
     let third = cluster(3, 1).hosts.remove(&HostId(3)).expect("there are three");
     view.hosts.insert(HostId(3), third);
     view.liveness.insert(HostId(3), crate::Liveness::Alive);
-    assert_eq!(begun(&decide(&mut repairs, &view, 2)), [], "it is not tried all the time");
-    assert_eq!(begun(&decide(&mut repairs, &view, 31)), [Why::DeviceFailed]);
+    assert_eq!(begun(&decide(&mut repairs, &view, 3)), [Why::DeviceFailed]);
     assert!(repairs.refused().is_empty());
 }
 
