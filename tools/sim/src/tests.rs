@@ -85,7 +85,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::AcknowledgeWithoutResync, 35),
     (replication::Mutant::CopyWithoutLock, 6),
     (replication::Mutant::AcceptOldSession, 38),
-    (replication::Mutant::SettleDuringResync, 5),
+    (replication::Mutant::SettleDuringResync, 1),
     (replication::Mutant::DeltaBySource, 3698),
     (replication::Mutant::DeltaByDifference, 1),
     (replication::Mutant::DeltaByNewer, 1),
