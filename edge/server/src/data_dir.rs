@@ -5,7 +5,7 @@
 //! the whole machine. A host that runs needs no room to serve; one that starts writes its number of the start, at least. So a file
 //! of no content keeps some room, which a start takes when nothing else is left, and gives back what it did not need.
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use base::units::{MIB, format_bytes};
 use rustix::fs::{FallocateFlags, StatVfs, fallocate, ftruncate, statvfs};
 use std::fs::{self, File};
@@ -53,37 +53,43 @@ pub fn take_reserve(data_dir: &Path) -> Result<bool, Failure> {
 
 /// After a start: keeps room for the next one, as much as is left and no more than its share.
 pub fn keep_reserve(data_dir: &Path) {
-    let path = data_dir.join(RESERVE_FILE);
-    let kept = File::options().create(true).truncate(false).write(true).open(&path).and_then(|file| {
-        let mut size = RESERVE_BYTES;
-        loop {
-            match fallocate(&file, FallocateFlags::empty(), 0, size) {
-                Err(rustix::io::Errno::NOSPC) if size > RESERVE_BYTES_MIN => size /= 2,
-                done => break Ok(done?),
-            }
-            // What an attempt took before it failed may stay with the file.
-            ftruncate(&file, 0)?;
-        }
-    });
-    if let Err(error) = kept {
+    if let Err(error) = try_keep(&data_dir.join(RESERVE_FILE)) {
         // A start without it needs what is left beside it. File systems that cannot keep room are few.
         tracing::warn!("no room is kept for starts when the data directory is full: {error}");
-        let _ = fs::remove_file(&path);
     }
 }
 
 /// While the host runs: the reserve is whole again soon after there is room.
 pub fn restore_reserve(data_dir: &Path) {
-    let kept = fs::metadata(data_dir.join(RESERVE_FILE)).map_or(0, |file| file.len());
+    let path = data_dir.join(RESERVE_FILE);
+    let kept = fs::metadata(&path).map_or(0, |file| file.len());
     if kept < RESERVE_BYTES && low(data_dir).is_none() {
-        keep_reserve(data_dir);
+        // Why it cannot be was told at the start.
+        let _ = try_keep(&path);
     }
+}
+
+fn try_keep(path: &Path) -> io::Result<()> {
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let mut size = RESERVE_BYTES;
+    let kept = loop {
+        match fallocate(&file, FallocateFlags::empty(), 0, size) {
+            Err(rustix::io::Errno::NOSPC) if size > RESERVE_BYTES_MIN => size /= 2,
+            done => break done,
+        }
+        // What an attempt took before it failed may stay with the file.
+        ftruncate(&file, 0)?;
+    };
+    if kept.is_err() {
+        fs::remove_file(path)?;
+    }
+    Ok(kept?)
 }
 
 /// A failure of a start that wrote there, with what may be behind it.
 pub fn explained(data_dir: &Path, failure: Failure) -> Failure {
     match low(data_dir) {
-        Some(low) if failure.hint.is_none() => {
+        Some(low) if failure.code == Code::Failed && failure.hint.is_none() => {
             failure.hint(format!("make room for {}: {low}", data_dir.display()))
         }
         Some(_) | None => failure,

@@ -20,17 +20,11 @@ impl Memory {
         Memory { folder }
     }
 
-    /// Takes all that is left.
+    /// Takes all that is left, or that came back since.
     fn fill(&self) {
-        let mut file = std::fs::File::create(self.folder.join("ballast")).expect("room for a file");
-        while file.write_all(&[1; 4096]).is_ok() {}
-    }
-
-    /// Takes what came back meanwhile.
-    fn fill_more(&self) {
-        let ballast = self.folder.join("ballast");
-        let mut file = std::fs::File::options().append(true).open(ballast).expect("it was filled before");
-        while file.write_all(&[1; 4096]).is_ok() {}
+        let ballast = std::fs::File::options().create(true).append(true).open(self.folder.join("ballast"));
+        let mut ballast = ballast.expect("room for a file");
+        while ballast.write_all(&[1; 4096]).is_ok() {}
     }
 
     fn free(&self) {
@@ -100,7 +94,7 @@ fn a_host_starts_where_no_room_is_left_even_if_it_has_to_make_its_directory_anew
         assert_eq!(site.attach("web").read(0, 65536), Ok(vec![7; 65536]));
         let killer = server.kill_after(Duration::ZERO);
         server.killed(killer);
-        memory.fill_more();
+        memory.fill();
     }
     memory.free();
     let server = site.start();
