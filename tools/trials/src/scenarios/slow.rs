@@ -1,4 +1,4 @@
-//! `slow`: a device of a host becomes slow for good while guests write. It is found by its work for a request, emptied while it goes on
+//! `slow`: a device of a host becomes slow, or hangs, for good while guests write. It is found by its work for a request, emptied while it goes on
 //! serving, and taken out. And no device is found where nothing is wrong but the load.
 
 use crate::bench::{Bench, DISK, Fault, Ground, Plan, Settings};
@@ -19,8 +19,12 @@ const BUSY: Duration = Duration::from_secs(6 * 60);
 const BUSY_DEPTH: usize = 128;
 const POLL: Duration = Duration::from_secs(1);
 
-/// Which device of a host, as in `Apart::devices`, and what its round is called.
-const DEVICES: [(usize, &str); 2] = [(1, "capacity device becomes slow"), (0, "log device becomes slow")];
+/// Which device of a host, as in `Apart::devices`, what is wrong with it, and what its round is called.
+const DEVICES: [(usize, Condition, &str); 3] = [
+    (1, Condition::Slow(SLOW), "capacity device becomes slow"),
+    (0, Condition::Slow(SLOW), "log device becomes slow"),
+    (0, Condition::Hung, "log device hangs for good"),
+];
 const BUSY_NAME: &str = "devices are busy";
 
 /// Runs it.
@@ -30,8 +34,8 @@ const BUSY_NAME: &str = "devices are busy";
 pub fn run(settings: &Settings) -> Result<Report, Failure> {
     let bench = Bench::start(settings, Plan { ground: Ground::Virtual, ..Plan::usual("slow") })?;
     Ok(bench.run(|bench| {
-        for (which, name) in DEVICES {
-            (0..bench.rounds(name, 2)).try_for_each(|round| once(bench, round, which, name))?;
+        for (which, ill, name) in DEVICES {
+            (0..bench.rounds(name, 2)).try_for_each(|round| once(bench, round, (which, ill), name))?;
         }
         (0..bench.rounds(BUSY_NAME, 1)).try_for_each(|_| busy(bench))
     }))
@@ -46,8 +50,13 @@ fn leaving(bench: &mut Bench, host: &str) -> Result<Option<String>, Failure> {
     Ok(devices.iter().find_map(|device| device["leaving"].as_str().map(str::to_owned)))
 }
 
-/// A device of the host with the other component becomes slow, and is well again only once nothing stands on it.
-fn once(bench: &mut Bench, round: usize, which: usize, name: &'static str) -> Result<(), Failure> {
+/// A device of the host with the other component becomes so, and is well again only once nothing stands on it.
+fn once(
+    bench: &mut Bench,
+    round: usize,
+    (which, ill): (usize, Condition),
+    name: &'static str,
+) -> Result<(), Failure> {
     let holders = bench.cluster.disk(DISK)?.holders();
     let (user, victim) = (holders[round % 2].clone(), holders[(round + 1) % 2].clone());
     let load = bench.attach_load(&user)?;
@@ -57,7 +66,7 @@ fn once(bench: &mut Bench, round: usize, which: usize, name: &'static str) -> Re
     let fault = Fault { name, hosts: &hosts, limit_ms: None };
     let mut note = String::new();
     let strike = |bench: &mut Bench| {
-        bench.cluster.apart()?.devices(&victim)?[which].set(Condition::Slow(SLOW));
+        bench.cluster.apart()?.devices(&victim)?[which].set(ill);
         note = emptied(bench, &victim)?;
         Ok(())
     };
