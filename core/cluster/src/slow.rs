@@ -54,7 +54,11 @@ pub struct Slow {
 impl fmt::Display for Slow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        write!(f, "it is slow, {:.0} ms of work for a request", ms(self.request))?;
+        // Where none ended within a window, what is known is that it takes at least so long.
+        match self.request >= SLOW_WINDOW {
+            true => write!(f, "it is slow, {:.0} s of work and more for a request", self.request.as_secs_f64())?,
+            false => write!(f, "it is slow, {:.0} ms of work for a request", ms(self.request))?,
+        }
         match self.peers {
             Some((peers, 1)) => write!(f, " where its one peer needs {:.1} ms", ms(peers)),
             Some((peers, count)) => {
@@ -226,6 +230,15 @@ mod tests {
         let well = [(2 * MS, 900); 3];
         let until = (1..=SLOW_HISTORY).find(|_| bench.window(&well, &[]).is_empty());
         assert_eq!(until, Some(SLOW_HISTORY - WELL_WINDOWS + 1));
+    }
+
+    #[test]
+    fn of_a_device_that_ends_nothing_it_is_said_that_a_request_takes_a_window_and_more() {
+        let mut bench = Bench::new(2);
+        let times = [(11_000 * MS, 1), (2 * MS, 900)];
+        assert_eq!(bench.windows_until_slow(&times, &[]), Some(SLOW_WINDOWS));
+        let text = bench.watch.slow().next().expect("it is slow").1.to_string();
+        assert_eq!(text, "it is slow, 11 s of work and more for a request where its one peer needs 2.0 ms");
     }
 
     #[test]

@@ -210,6 +210,7 @@ fn scale(arguments: &Arguments) -> ExitCode {
         written_percent: arguments.written,
         fill: Duration::from_millis(arguments.fill),
         patience: Duration::from_secs(arguments.patience),
+        progress: |text| eprintln!("sim: {text}"),
         ..sim::scale::Options::default()
     };
     let report = match sim::scale::run(&options) {

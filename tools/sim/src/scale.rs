@@ -42,6 +42,8 @@ pub struct Options {
     pub idle: Duration,
     /// How long disks are given to be whole again after the repair delay.
     pub patience: Duration,
+    /// Is told how far it is, every ten virtual seconds and where something else begins.
+    pub progress: fn(&str),
 }
 
 impl Default for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             fill: Duration::from_secs(1),
             idle: Duration::from_secs(20),
             patience: Duration::from_secs(15 * 60),
+            progress: |_| {},
         }
     }
 }

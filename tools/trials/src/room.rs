@@ -66,6 +66,11 @@ impl Room {
         Ok(())
     }
 
+    /// Whether a file is there, with something in it.
+    pub fn holds(&self, name: &str) -> bool {
+        fs::metadata(self.folder.join(name)).is_ok_and(|file| file.len() > 0)
+    }
+
     /// Removes a file of those that have its room, if it is there.
     ///
     /// # Errors

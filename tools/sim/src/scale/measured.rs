@@ -171,6 +171,18 @@ impl Ledger {
         self.lost.values().all(|one| one.replaced_ns.is_some())
     }
 
+    /// How far it is at a moment, in words.
+    pub fn progress(&self, now: u64) -> String {
+        let count = |is: fn(&Lost) -> bool| self.lost.values().filter(|one| is(one)).count();
+        format!(
+            "{} s after the loss {} of {} components are planned anew, and {} replaced",
+            now.saturating_sub(self.lost_ns) / 1_000_000_000,
+            count(|one| one.planned_ns.is_some()),
+            self.lost.len(),
+            count(|one| one.replaced_ns.is_some())
+        )
+    }
+
     /// What became of the loss.
     pub fn failure(&self) -> Failure {
         let at = |moment: fn(&Lost) -> Option<u64>| {

@@ -115,6 +115,7 @@ impl World {
     /// When the policy is none, or the disks do not fit.
     pub fn new(options: Options) -> Result<World, String> {
         let (mut random, mut directory) = (Random::new(options.seed), Directory::default());
+        (options.progress)(&format!("{} hosts make {} disks", options.hosts, options.disks));
         let mut creation = Creation::new(&options, &mut directory, &mut random)?;
         creation.make_all()?;
         let made = creation.directory.traffic;
@@ -185,11 +186,13 @@ impl World {
         // The first round of heartbeats is no idle one.
         self.run_until(2 * BEAT_NS, |_| false);
         self.begin_span();
+        (self.options.progress)("nothing happens for a while");
         let end = self.now + self.options.idle.as_nanos() as u64;
         self.run_until(end, |_| false);
         self.report.idle = self.end_span();
         self.report.memory = self.memory();
         self.lose_host();
+        (self.options.progress)(&self.ledger.progress(self.now));
         self.begin_span();
         let before = self.directory.traffic;
         let due = self.now + self.report.delay_ns;
@@ -290,6 +293,9 @@ impl World {
             }
             Event::Clock => {
                 self.directory.write_clock(self.now);
+                if !self.ledger.lost.is_empty() {
+                    (self.options.progress)(&self.ledger.progress(self.now));
+                }
                 self.later(CLOCK_NS, Event::Clock);
             }
             Event::Silent { host } => self.links_break(host),
