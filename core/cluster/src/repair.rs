@@ -7,6 +7,9 @@
 //! a host has noted for itself, and what nobody has begun for a while takes nobody else's turn. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
 //! what has nothing to be filled from, and never end what the last copy depends on.
 
+mod budget;
+
+use self::budget::Budget;
 use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason, StandIn};
 use crate::host::{Maintenance, Mode};
 use crate::limits::{
@@ -219,15 +222,6 @@ struct Job<'a> {
     heir: Option<ComponentId>,
 }
 
-/// What is under way, and the room that is left.
-struct Budget {
-    coming: usize,
-    of_host: BTreeMap<HostId, usize>,
-    spaces: Vec<DeviceSpace>,
-    /// What was decided before and is in no record yet, since when.
-    awaited: BTreeMap<(DiskId, Slot), Instant>,
-}
-
 impl Repairs {
     /// Nothing is known yet.
     pub fn new(settings: Settings) -> Repairs {
@@ -303,10 +297,8 @@ impl Repairs {
             }
         }
         jobs.sort_by_key(|job| (job.due.iter().map(|due| (due.sound, due.why.urgency())).min(), job.disk.id));
-        let (coming, of_host) = view.coming();
-        let awaited = std::mem::take(&mut self.awaited);
-        let mut budget = Budget { coming, of_host, spaces: view.spaces(), awaited };
-        self.note_devices(now, &budget.spaces);
+        self.note_devices(now, view);
+        let mut budget = Budget::new(view, std::mem::take(&mut self.awaited));
         for job in jobs {
             if !budget.has_room(self.settings) {
                 break;
@@ -330,8 +322,8 @@ impl Repairs {
     }
 
     /// Where a device can take components that could not before, what was refused is tried again.
-    fn note_devices(&mut self, now: Instant, spaces: &[DeviceSpace]) {
-        let in_service = spaces.iter().filter(|one| one.in_service).map(|one| one.id).collect();
+    fn note_devices(&mut self, now: Instant, view: &View) {
+        let in_service = view.in_service().map(|(_, device)| device.id).collect();
         let former = std::mem::replace(&mut self.in_service, in_service);
         if !self.in_service.is_subset(&former) {
             self.refused.values_mut().for_each(|refused| refused.retry_at = now);
@@ -501,7 +493,7 @@ impl Repairs {
         now: Instant,
         disk: &DiskRecord,
         heir: ComponentId,
-        budget: &mut Budget,
+        budget: &mut Budget<'_>,
     ) -> bool {
         let member = disk.roster.member(heir).expect("the roster names what stands in");
         let of = member.role.of().expect("it stands in for another");
@@ -518,7 +510,7 @@ impl Repairs {
         now: Instant,
         view: &View,
         job: &Job<'_>,
-        budget: &mut Budget,
+        budget: &mut Budget<'_>,
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
     ) -> Vec<Coming> {
@@ -535,7 +527,7 @@ impl Repairs {
             Slot::Copy(_) => None,
         };
         let lost = due.iter().filter_map(lost).collect();
-        let devices = disk.without_leaving(&budget.spaces, &lost);
+        let devices = disk.without_leaving(budget.spaces.all(), &lost);
         let mut found: Vec<(Due, Component)> = Vec::new();
         for (slot, outcome) in self.places_for(&placed, due, &devices, budget, ids, seed) {
             let due = *due.iter().find(|due| due.slot == slot).expect("only what is due was asked for");
@@ -562,7 +554,7 @@ impl Repairs {
         let begun = self.admit(now, found, disk, budget);
         for one in &begun {
             let component = one.incoming.component;
-            let device = budget.spaces.iter_mut().find(|device| device.id == component.device);
+            let device = budget.spaces.of(component.device);
             device.expect("it was chosen").add(&placed.footprint(usize::from(one.incoming.place)));
         }
         begun
@@ -575,7 +567,7 @@ impl Repairs {
         placed: &placement::PlacedDisk<'_>,
         due: &[Due],
         devices: &[DeviceSpace],
-        budget: &Budget,
+        budget: &Budget<'_>,
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
     ) -> Vec<(Slot, Result<Component, Cause>)> {
@@ -607,7 +599,7 @@ impl Repairs {
         now: Instant,
         found: Vec<Coming>,
         disk: &DiskRecord,
-        budget: &mut Budget,
+        budget: &mut Budget<'_>,
     ) -> Vec<Coming> {
         let Settings { replacements_max, replacements_per_host_max, .. } = self.settings;
         // With an explicit number of stripes, components that left one device together must come to one device
@@ -641,22 +633,6 @@ impl Repairs {
             budget.coming += 1;
             *budget.of_host.entry(host).or_default() += 1;
         }
-    }
-}
-
-impl Budget {
-    /// Whether a host fills as many components as it may.
-    fn is_full(&self, host: HostId, settings: Settings) -> bool {
-        self.of_host.get(&host).is_some_and(|count| *count >= settings.replacements_per_host_max)
-    }
-
-    /// Whether any more may come, and anywhere.
-    fn has_room(&self, settings: Settings) -> bool {
-        let takes = |device: &DeviceSpace| device.in_service && !self.is_full(device.host, settings);
-        // Where no device is in service, that is why nothing comes.
-        let is_anywhere =
-            self.spaces.iter().any(takes) || !self.spaces.iter().any(|device| device.in_service);
-        self.coming < settings.replacements_max && is_anywhere
     }
 }
 

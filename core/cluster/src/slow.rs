@@ -56,7 +56,9 @@ impl fmt::Display for Slow {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         // Where none ended within a window, what is known is that it takes at least so long.
         match self.request >= SLOW_WINDOW {
-            true => write!(f, "it is slow, {:.0} s of work and more for a request", self.request.as_secs_f64())?,
+            true => {
+                write!(f, "it is slow, {:.0} s of work and more for a request", self.request.as_secs_f64())?
+            }
             false => write!(f, "it is slow, {:.0} ms of work for a request", ms(self.request))?,
         }
         match self.peers {

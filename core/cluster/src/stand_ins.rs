@@ -10,7 +10,7 @@ use crate::limits::{STAND_IN_AFTER, STAND_IN_RETRY, STAND_INS_BEGUN_MAX};
 use crate::repair::{
     Acting, Action, Because, Decisions, Repairs, Step, acting, is_unwanted_at, mode_of, told,
 };
-use crate::view::{Ground, View};
+use crate::view::{Ground, Spaces, View};
 use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Component;
 use placement::{DeviceSpace, FaultDomain, repair};
@@ -41,7 +41,7 @@ impl StandIns {
     ) -> Decisions {
         self.retry_at.retain(|(disk, _), at| *at > now && view.disks.contains_key(disk));
         let mut decisions = Decisions::default();
-        let mut spaces = view.spaces();
+        let mut spaces = Spaces::of_view(view);
         let mut room = STAND_INS_BEGUN_MAX;
         for disk in repairs.restless(view).filter(|disk| disk.state == DiskState::Active) {
             let Acting::Owner(actor) = acting(view, disk) else { continue };
@@ -100,7 +100,7 @@ impl StandIns {
         view: &View,
         disk: &DiskRecord,
         due: &[ComponentId],
-        spaces: &mut [DeviceSpace],
+        spaces: &mut Spaces<'_>,
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
     ) -> Vec<(NodeId, StandIn)> {
@@ -112,14 +112,14 @@ impl StandIns {
         let nodes = view.nodes();
         let mut begun = Vec::new();
         for &of in due {
-            let devices = allowed(disk, of, spaces);
+            let devices = allowed(disk, of, spaces.all());
             for found in repair(&placed, &BTreeSet::from([of]), &devices, ids, seed) {
                 let chosen = found.outcome.ok().and_then(|one| Some((*nodes.get(&one.device)?, one)));
                 let Some((node, component)) = chosen else {
                     self.retry_at.insert((disk.id, of), now + STAND_IN_RETRY);
                     continue;
                 };
-                let device = spaces.iter_mut().find(|device| device.id == component.device);
+                let device = spaces.of(component.device);
                 device.expect("it was chosen").add(&placed.footprint(found.place));
                 begun.push((node, StandIn { place: found.place as u16, component, of }));
             }

@@ -9,6 +9,7 @@ use layout::Component;
 use placement::DeviceSpace;
 use replication::Standing;
 use replication::owner::OwnerState;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// The cluster as one node sees it.
@@ -80,15 +81,28 @@ impl View {
         devices.map(|device| (device.id, device.node)).collect()
     }
 
-    /// The devices as placement sees them. Those of hosts that are not there, or are being serviced, take nothing new.
+    /// The devices as placement sees them. Those of hosts that are not there, or are being serviced, take nothing new. Walks
+    /// all records: milliseconds where there are ten thousand.
     pub fn spaces(&self) -> Vec<DeviceSpace> {
         let counts = component_counts(self.disks.values());
         let of_host = |host: &HostRecord| {
-            let takes = self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off;
+            let takes = self.is_calm(host);
             let space = |device| space(host, device, takes, &counts);
             host.devices.iter().map(space).collect::<Vec<_>>()
         };
         self.hosts.values().flat_map(of_host).collect()
+    }
+
+    /// Whether a host is there and not being serviced.
+    fn is_calm(&self, host: &HostRecord) -> bool {
+        self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off
+    }
+
+    /// The devices that take something new, and their hosts.
+    pub(crate) fn in_service(&self) -> impl Iterator<Item = (&HostRecord, &DeviceRecord)> {
+        let calm = self.hosts.values().filter(|host| self.is_calm(host));
+        calm.flat_map(|host| host.devices.iter().map(move |device| (host, device)))
+            .filter(|(_, device)| device.takes())
     }
 
     /// What a component on a device stands on.
@@ -128,12 +142,7 @@ impl View {
     /// The disks that anything may have to be done about, in their order: all but those whose components are all copies that
     /// count, on devices that serve and need not be emptied, in hosts that are there and are not being serviced, and as many as the policy asks for.
     pub(crate) fn restless(&self) -> Vec<&DiskRecord> {
-        let is_calm = |host: &HostRecord| {
-            self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off
-        };
-        let calm = self.hosts.values().filter(|host| is_calm(host)).flat_map(|host| &host.devices);
-        let in_service = calm.filter(|device| device.takes());
-        let mut calm: Vec<DeviceId> = in_service.map(|device| device.id).collect();
+        let mut calm: Vec<DeviceId> = self.in_service().map(|(_, device)| device.id).collect();
         calm.sort_unstable();
         let stands = |component: &Component| calm.binary_search(&component.device).is_ok();
         let rests = |disk: &DiskRecord| {
@@ -183,6 +192,29 @@ impl View {
             }
         }
         (of_host.values().sum(), of_host)
+    }
+}
+
+/// The devices as placement sees them, looked up when they are first asked for, and changed by what is placed since.
+pub(crate) struct Spaces<'a> {
+    view: &'a View,
+    found: OnceCell<Vec<DeviceSpace>>,
+}
+
+impl<'a> Spaces<'a> {
+    pub fn of_view(view: &'a View) -> Spaces<'a> {
+        Spaces { view, found: OnceCell::new() }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[DeviceSpace] {
+        self.found.get_or_init(|| self.view.spaces())
+    }
+
+    /// One of them.
+    pub fn of(&mut self, device: DeviceId) -> Option<&mut DeviceSpace> {
+        self.all();
+        self.found.get_mut()?.iter_mut().find(|space| space.id == device)
     }
 }
 
