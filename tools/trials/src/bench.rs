@@ -332,10 +332,10 @@ impl Bench {
         let disk = self.disk.clone();
         let copied = self.cluster.copied_bytes(&disk);
         watched.iter().for_each(|load| load.open_window());
-        self.flushes.take_ms();
+        self.flushes.take();
+        let opened = Instant::now();
         let struck = strike(self);
-        round.stall = close(watched);
-        round.flush_ms = self.flushes.take_ms();
+        round.stall = self.close(round, opened, watched);
         struck?;
         watched.iter().for_each(|load| load.open_window());
         let mended = Instant::now();
@@ -345,18 +345,28 @@ impl Bench {
         let whole = whole.and_then(|_| watched.iter().try_for_each(|load| load.catch_up()));
         let whole = whole.and_then(|()| self.cluster.wait_until_whole(DISK));
         round.whole_seconds = mended.elapsed().as_secs_f64();
-        round.stall_after = close(watched);
-        round.flush_ms = round.flush_ms.max(self.flushes.take_ms());
+        round.stall_after = self.close(round, mended, watched);
         round.copied_bytes = self.cluster.copied_bytes(&disk) - copied;
         whole?;
         watched.iter().try_for_each(|load| load.check())
+    }
+
+    /// What the watched clients saw of a stretch that began then, and what the file system took for flushes meanwhile.
+    fn close(&self, round: &mut Round, opened: Instant, watched: &[&Load]) -> Stall {
+        let stall = close(watched);
+        let flushes = self.flushes.take();
+        round.flush_ms = round.flush_ms.max(flushes.longest_ms());
+        let of = |ms: f64| Duration::from_secs_f64(ms.max(0.0) / 1e3);
+        let ended = opened + of(stall.longest_sent_ms + stall.longest_ms);
+        let sent = ended.checked_sub(of(stall.longest_ms)).unwrap_or(opened);
+        Stall { flush_beside_ms: flushes.beside_ms(sent, ended), ..stall }
     }
 
     /// One line while it runs.
     pub fn tell(&self, round: &Round) {
         let worst = round.worst();
         eprintln!(
-            "trials: {} {}: {} {} ({}): silent {:.0} ms, longest I/O {:.0} ms (a flush by itself {:.0} ms), {} KiB copied, whole after {:.1} s {}{}",
+            "trials: {} {}: {} {} ({}): silent {:.0} ms, longest I/O {:.0} ms (a flush by itself {:.0} ms, beside it {:.0} ms), {} KiB copied, whole after {:.1} s {}{}",
             self.report.scenario,
             round.number,
             round.fault,
@@ -365,6 +375,7 @@ impl Bench {
             worst.silent_ms,
             worst.longest_ms,
             round.flush_ms,
+            worst.flush_beside_ms,
             round.copied_bytes / 1024,
             round.whole_seconds,
             round.note,

@@ -9,7 +9,7 @@ use crate::stamp::BLOCK;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,22 +26,49 @@ pub struct Flushes {
 #[derive(Default)]
 struct Shared {
     has_ended: AtomicBool,
-    /// The longest flush that ended since this was asked for, microseconds.
-    longest_us: AtomicU64,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    /// When each flush began and ended, of those that ended since this was asked for.
+    ended: Vec<(Instant, Instant)>,
     /// When the flush that is under way began.
-    began: Mutex<Option<Instant>>,
+    began: Option<Instant>,
 }
 
 impl Shared {
-    fn began(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.began.lock().unwrap_or_else(PoisonError::into_inner)
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_ms(&self) -> f64 {
-        let longest = Duration::from_micros(self.longest_us.swap(0, Ordering::Relaxed));
-        let under_way = self.began().map_or(Duration::ZERO, |began| began.elapsed());
-        longest.max(under_way).as_secs_f64() * 1e3
+    fn take(&self) -> Spell {
+        let mut asked = self.asked();
+        let under_way = asked.began.map(|began| (began, Instant::now()));
+        let ended = std::mem::take(&mut asked.ended);
+        Spell(ended.into_iter().chain(under_way).collect())
     }
+}
+
+/// The flushes of a stretch of time, with when each began and ended.
+#[derive(Debug, Default)]
+pub struct Spell(Vec<(Instant, Instant)>);
+
+impl Spell {
+    /// The longest, milliseconds.
+    pub fn longest_ms(&self) -> f64 {
+        longest_ms(self.0.iter())
+    }
+
+    /// The longest of those that were under way at any moment from one to another, milliseconds.
+    pub fn beside_ms(&self, from: Instant, to: Instant) -> f64 {
+        longest_ms(self.0.iter().filter(|(began, ended)| *began < to && from < *ended))
+    }
+}
+
+fn longest_ms<'a>(flushes: impl Iterator<Item = &'a (Instant, Instant)>) -> f64 {
+    let longest = flushes.map(|(began, ended)| *ended - *began).max();
+    longest.map_or(0.0, |longest| longest.as_secs_f64() * 1e3)
 }
 
 impl Flushes {
@@ -63,9 +90,9 @@ impl Flushes {
         Ok(Flushes { shared, thread: Some(thread) })
     }
 
-    /// The longest flush since this was asked before, milliseconds; one that is still under way counts with what it took so far.
-    pub fn take_ms(&self) -> f64 {
-        self.shared.take_ms()
+    /// Those since this was asked before; one that is still under way is among them with what it took so far.
+    pub fn take(&self) -> Spell {
+        self.shared.take()
     }
 }
 
@@ -80,11 +107,13 @@ impl Drop for Flushes {
 fn ask(file: &File, shared: &Shared) {
     while !shared.has_ended.load(Ordering::Relaxed) {
         let began = Instant::now();
-        *shared.began() = Some(began);
+        shared.asked().began = Some(began);
         // A file system that fails shows by far more than this.
         let _ = file.write_all_at(&[2; BLOCK], 0).and_then(|()| file.sync_data());
-        *shared.began() = None;
-        shared.longest_us.fetch_max(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        let mut asked = shared.asked();
+        asked.began = None;
+        asked.ended.push((began, Instant::now()));
+        drop(asked);
         std::thread::sleep(PERIOD);
     }
 }
@@ -98,17 +127,27 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let flushes = Flushes::start(folder.path()).expect("there is room for a block");
         assert!(std::fs::read_dir(folder.path()).expect("it is there").next().is_none());
-        while flushes.take_ms() == 0.0 {
+        while flushes.take().longest_ms() == 0.0 {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn the_longest_is_told_once_and_one_under_way_as_long_as_it_lasts() {
-        let shared = Shared::default();
-        shared.longest_us.store(7000, Ordering::Relaxed);
-        assert_eq!((shared.take_ms(), shared.take_ms()), (7.0, 0.0));
-        *shared.began() = Instant::now().checked_sub(Duration::from_secs(3));
-        assert!(shared.take_ms() >= 3000.0 && shared.take_ms() >= 3000.0);
+        let (shared, now) = (Shared::default(), Instant::now());
+        shared.asked().ended.push((now, now + Duration::from_millis(7)));
+        assert_eq!((shared.take().longest_ms(), shared.take().longest_ms()), (7.0, 0.0));
+        shared.asked().began = Instant::now().checked_sub(Duration::from_secs(3));
+        assert!(shared.take().longest_ms() >= 3000.0 && shared.take().longest_ms() >= 3000.0);
+    }
+
+    #[test]
+    fn what_was_under_way_beside_something_is_told_apart_from_what_was_not() {
+        let now = Instant::now();
+        let at = |ms: u64| now + Duration::from_millis(ms);
+        let spell = Spell(vec![(at(0), at(7)), (at(10), at(400)), (at(500), at(530))]);
+        assert_eq!(spell.longest_ms(), 390.0);
+        let beside = [(8, 10), (0, 3), (399, 520), (520, 600), (531, 600)];
+        assert_eq!(beside.map(|(from, to)| spell.beside_ms(at(from), at(to))), [0.0, 7.0, 390.0, 30.0, 0.0]);
     }
 }

@@ -14,6 +14,9 @@ pub struct Stall {
     pub longest_sent_ms: f64,
     /// Whether that one was a read.
     pub longest_is_read: bool,
+    /// The longest flush of the file system under the hosts by itself that was under way together with that one, milliseconds
+    /// ([`crate::flushes`]).
+    pub flush_beside_ms: f64,
 }
 
 impl Stall {
@@ -26,7 +29,10 @@ impl Stall {
     /// The longest I/O in words.
     pub fn longest(&self) -> String {
         let kind = if self.longest_is_read { "a read" } else { "a write" };
-        format!("{kind} of {:.0} ms, sent at {:.0} ms", self.longest_ms, self.longest_sent_ms)
+        let (took, sent, flush) = (self.longest_ms, self.longest_sent_ms, self.flush_beside_ms);
+        format!(
+            "{kind} of {took:.0} ms, sent at {sent:.0} ms beside a flush that took {flush:.0} ms by itself,"
+        )
     }
 }
 
@@ -107,6 +113,7 @@ impl Meter {
             longest_ms: ms(window.longest.lasted),
             longest_sent_ms: ms(window.longest.begun) - ms(window.opened),
             longest_is_read: window.longest.is_read,
+            flush_beside_ms: 0.0,
         }
     }
 
@@ -143,7 +150,8 @@ mod tests {
         meter.answered(1309 * MS, 1311 * MS, false);
         let stall = meter.close(1312 * MS, None);
         assert_eq!((stall.silent_ms, stall.longest_ms), (300.0, 305.0));
-        assert_eq!(stall.longest(), "a read of 305 ms, sent at 5 ms");
+        let longest = stall.longest();
+        assert_eq!(longest, "a read of 305 ms, sent at 5 ms beside a flush that took 0 ms by itself,");
         assert_eq!(meter.close(2000 * MS, None), Stall::default());
     }
 
