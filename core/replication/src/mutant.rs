@@ -66,11 +66,13 @@ pub enum Mutant {
     ForgetVoid,
     /// Word that a node's process has ended counts against the process that was started after it, too.
     BuryTheLiving,
+    /// A component that ends no change stays (design 0020).
+    KeepTheStuck,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 31] = [
+    pub const ALL: [Mutant; 32] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -102,6 +104,7 @@ impl Mutant {
         Mutant::RestoreOverVoid,
         Mutant::ForgetVoid,
         Mutant::BuryTheLiving,
+        Mutant::KeepTheStuck,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

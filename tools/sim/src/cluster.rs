@@ -57,8 +57,8 @@ pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
 ///
 /// # Errors
 /// What the oracle found.
-pub fn run_hanging(seed: u64, copies: u64) -> Result<Summary, String> {
-    let mut world = World::with_plan(Plan::hanging(copies), base::Random::new(seed), None);
+pub fn run_hanging(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    let mut world = World::with_plan(Plan::hanging(copies), base::Random::new(seed), mutant);
     world.hangs = base::Random::new(seed);
     world.run()
 }

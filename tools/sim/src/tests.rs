@@ -144,6 +144,7 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
         MUTANTS_NOTICED.iter().any(|(listed, _)| *listed == mutant)
             || MUTANTS_NOTICED_ELSEWHERE.contains(&mutant)
             || mutant == replication::Mutant::BuryTheLiving // `a_late_word_buries_nobody_who_lives`
+            || mutant == replication::Mutant::KeepTheStuck // `devices_that_hang_stall_nobody_for_long`
     };
     assert!(replication::Mutant::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for (mutant, first) in MUTANTS_NOTICED {
@@ -160,12 +161,14 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
 fn devices_that_hang_stall_nobody_for_long() {
     let mut stuck = 0;
     for seed in 1..=8 {
-        let run = cluster::run_hanging(seed, 2 + seed % 2);
+        let run = cluster::run_hanging(seed, 2 + seed % 2, None);
         let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         assert!(run.longest_ns < 1_500_000_000, "seed {seed}: {} ms", run.longest_ns / 1_000_000);
         stuck += run.stuck;
     }
     assert!(stuck > 8, "{stuck} components were left behind");
+    let without = cluster::run_hanging(1, 2, Some(replication::Mutant::KeepTheStuck));
+    assert!(without.is_ok_and(|run| run.longest_ns > 1_500_000_000), "the rule is needed");
 }
 
 #[test]

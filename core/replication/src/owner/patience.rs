@@ -16,6 +16,7 @@ use super::state::{At, Link, Member};
 use super::work::Work;
 use super::{Asked, LeftBecause, Lost, Owner};
 use crate::limits;
+use crate::mutant::Mutant;
 use crate::roster::Standing;
 use base::Instant;
 use std::time::Duration;
@@ -77,7 +78,8 @@ impl Owner {
             let is_overdue = overdue.contains(&at);
             let member = self.member_mut(at);
             let was_stuck = std::mem::replace(&mut member.is_stuck, is_overdue);
-            if is_overdue && was_stuck && self.has_other_well(at) {
+            let stays = self.is_mutant(Mutant::KeepTheStuck);
+            if is_overdue && was_stuck && self.has_other_well(at) && !stays {
                 self.leave_behind(at);
             }
         }
