@@ -14,9 +14,12 @@ pub struct RebuildOptions {
     /// A host that never comes back, or lost its copy: what only it knew is given up. Once for each.
     #[arg(long, value_name = "HOST")]
     without: Vec<String>,
-    /// A disk that is `unproven` and taken all the same: it may lack the last changes, and be damaged by that.
+    /// A disk that is `unproven` and taken all the same: it may lack the last changes, and be damaged by that. Once for each.
     #[arg(long, value_name = "DISK")]
     accept: Vec<String>,
+    /// A disk that is `unproven` and given up: nothing brings it back. Once for each.
+    #[arg(long, value_name = "DISK")]
+    leave_out: Vec<String>,
     /// Do not ask.
     #[arg(long)]
     yes: bool,
@@ -29,8 +32,13 @@ const PATH: &str = "/api/v1/cluster/rebuild-directory";
 /// # Errors
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, options: RebuildOptions) -> Result<(), Failure> {
-    let RebuildOptions { dry_run, without, accept, yes } = options;
-    let ask = |dry_run| RebuildDirectory { dry_run, without: without.clone(), accept: accept.clone() };
+    let RebuildOptions { dry_run, without, accept, leave_out, yes } = options;
+    let ask = |dry_run| RebuildDirectory {
+        dry_run,
+        without: without.clone(),
+        accept: accept.clone(),
+        leave_out: leave_out.clone(),
+    };
     let told: RebuildView = shell.client.post(PATH, &ask(true)).await?;
     if dry_run {
         return shell.show(&told, rebuild_text);
@@ -66,7 +74,7 @@ fn consequence(view: &RebuildView) -> String {
         text.push_str(&format!("; of {at_risk} of them the last changes may be lost"));
     }
     if lost > 0 {
-        text.push_str(&format!("; {lost} are left out"));
+        text.push_str(&format!("; {lost} are given up for good"));
     }
     text
 }

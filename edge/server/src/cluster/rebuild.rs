@@ -202,10 +202,12 @@ impl Cluster {
             view.hosts.push(RebuildHost { name, id, answers, copy, is_left_out, trouble });
         }
         let disks = read_disks(&kept, &mut view);
-        let accepted = accepted(&wanted.accept, &disks)?;
+        let accepted = disks_named(&wanted.accept, &disks)?;
+        let left_out = disks_named(&wanted.leave_out, &disks)?;
         let testimony = Testimony { components, without: lacking, accepted };
         let rebuilt = rebuild(disks.values().map(|disk| disk.record.clone()), &testimony);
         show(&mut view, &rebuilt, &hosts);
+        view.obstacles.extend(undecided(&rebuilt, &left_out));
         let entries = entries_of(&kept, &disks, &rebuilt, &mut view)?;
         Ok(Plan { view, record, entries })
     }
@@ -215,7 +217,7 @@ fn possible(view: &RebuildView) -> Result<(), Failure> {
     match view.obstacles.is_empty() {
         true => Ok(()),
         false => Err(Failure::refused(format!("the directory cannot be rebuilt yet: {}", view.obstacles.join("; ")))
-            .hint("start these hosts; a host that never comes back is left out by `--without`: see what that puts at risk with `--dry-run` first")),
+            .hint("start the hosts that do not answer; one that never comes back is left out by `--without`: see what that puts at risk with `--dry-run` first")),
     }
 }
 
@@ -267,8 +269,26 @@ fn named(names: &[String], hosts: &[ClusterHost]) -> Result<BTreeSet<HostId>, Fa
     names.iter().map(find).collect()
 }
 
+/// Disks of which a person has to say first what becomes of them: no record brings one back that was left out once.
+fn undecided(rebuilt: &Rebuilt, left_out: &BTreeSet<DiskId>) -> Vec<String> {
+    let line = |(id, disk): (&DiskId, &Restored)| {
+        let name = &disk.record.name;
+        match (disk.is_taken(), left_out.contains(id)) {
+            (true, true) => {
+                Some(format!("disk {name}: nothing stands against taking it, so it is not left out"))
+            }
+            (false, false) => Some(format!(
+                "disk {name}: nobody knows whether its record is the last (`--accept {name}` takes it as it is known, and what was \
+                 written last may be lost; `--leave-out {name}` gives it up)"
+            )),
+            (true, false) | (false, true) => None,
+        }
+    };
+    rebuilt.disks.iter().filter_map(line).collect()
+}
+
 /// The disks that people mean.
-fn accepted(names: &[String], disks: &BTreeMap<DiskId, ClusterDisk>) -> Result<BTreeSet<DiskId>, Failure> {
+fn disks_named(names: &[String], disks: &BTreeMap<DiskId, ClusterDisk>) -> Result<BTreeSet<DiskId>, Failure> {
     let find = |name: &String| {
         let is_it = |disk: &&ClusterDisk| disk.record.name == *name || disk.record.id.to_string() == *name;
         let found = disks.values().find(is_it).map(|disk| disk.record.id);

@@ -198,3 +198,111 @@ fn a_cluster_that_stopped_as_a_whole_and_lost_its_directory_is_rebuilt_with_and_
     three.wait_until_whole("web");
     assert_eq!(three.sites[2].attach("web").read(0, 8192), Ok(vec![7; 8192]));
 }
+
+/// What the directory's records knew last is gone with a host; devices tell that there was more.
+#[test]
+fn a_disk_that_was_owned_later_than_any_record_knows_waits_for_a_persons_word() {
+    let mut three = three();
+    for name in ["web", "other"] {
+        three.make_disk(name);
+        let mut client = three.sites[0].attach(name);
+        client.write(0, &[7; 8192]).expect("it writes");
+    }
+    let disk = three.sites[0].json(&["disk", "show", "web"]);
+    let holds = |name: &str| {
+        let components = disk["components"].as_array().cloned().unwrap_or_default();
+        components.iter().any(|one| one["host"] == name)
+    };
+    let names = ["a", "b", "c"];
+    let third = (0..3).find(|host| !holds(names[*host])).expect("two of three hold it");
+    let others: Vec<usize> = (0..3).filter(|host| *host != third).collect();
+    let copy = |three: &Three, host: usize| three.sites[host].path("d/directory-copy.redb");
+    let former = |three: &Three, host: usize| three.sites[host].path("former.redb");
+    (0..3).for_each(|host| three.stop(host));
+    for host in &others {
+        std::fs::copy(copy(&three, *host), former(&three, *host)).expect("its copy is there");
+    }
+    (0..3).for_each(|host| three.start(host));
+    wait_until_all_reach(&three.sites);
+    three.wait_for_disk("web");
+    let mut client = three.sites[third].attach("web");
+    client.write(4096, &[8; 4096]).expect("it writes as the next owner");
+    drop(client);
+    (0..3).for_each(|host| three.stop(host));
+    three.wipe();
+    for host in &others {
+        std::fs::rename(former(&three, *host), copy(&three, *host)).expect("the former copy");
+        three.start(*host);
+    }
+    let asked = others[0];
+    three.wait_for_warning(asked, "does not hold the records of this cluster");
+    let without = ["--without", names[third]];
+    let refused = three.rebuild(asked, &without);
+    let told = said(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{told}");
+    assert!(told.contains("--accept web") && told.contains("--leave-out web"), "{told}");
+    assert!(!told.contains("--accept other"), "{told}");
+    let dry = |words: &[&str]| {
+        let options = ["cluster", "rebuild-directory", "--dry-run"];
+        three.sites[asked].json(&[&options, &without[..], words].concat())
+    };
+    let obstacles = |told: &serde_json::Value| told["obstacles"].as_array().map(Vec::len);
+    let left = dry(&["--leave-out", "web"]);
+    assert_eq!(obstacles(&left), Some(0), "{left}");
+    let is_unproven = |one: &&serde_json::Value| one["outcome"] == "unproven" && one["name"] == "web";
+    assert!(left["disks"].as_array().is_some_and(|all| all.iter().find(is_unproven).is_some()), "{left}");
+    let proven = dry(&["--accept", "web", "--leave-out", "other"]);
+    assert!(
+        proven["obstacles"][0].as_str().is_some_and(|why| why.contains("nothing stands against")),
+        "{proven}"
+    );
+    let made = three.rebuild(asked, &["--without", names[third], "--accept", "web"]);
+    assert!(made.status.success() && said(&made).contains("with 2 disks"), "{}", said(&made));
+    for host in &others {
+        three.stop(*host);
+        three.start(*host);
+    }
+    three.start(third);
+    wait_until_all_reach(&three.sites);
+    for (name, second) in [("web", 8), ("other", 7)] {
+        three.wait_until_whole(name);
+        let mut client = three.sites[asked].attach(name);
+        assert_eq!(client.read(0, 8192), Ok([[7; 4096], [second; 4096]].concat()), "{name}");
+    }
+}
+
+#[test]
+fn what_an_interrupted_rebuild_left_goes_and_of_two_at_once_one_goes_on() {
+    let mut three = three();
+    three.make_disk("web");
+    let mut client = three.sites[0].attach("web");
+    client.write(0, &[7; 4096]).expect("it writes");
+    three.wipe();
+    (0..3).for_each(|host| drop(three.wait_for_warning(host, "does not hold the records of this cluster")));
+    let left = [
+        ("rebuilding", serde_json::json!({"generation": 2, "host": "a"})),
+        ("policies/half", serde_json::json!({})),
+    ];
+    for (key, value) in &left {
+        set(&three.etcd, key, Some(value));
+    }
+    let made: Vec<_> = std::thread::scope(|scope| {
+        let one = |host| {
+            scope.spawn({
+                let three = &three;
+                move || three.rebuild(host, &[])
+            })
+        };
+        [0, 1, 2].map(one).map(|thread| thread.join().expect("it ends")).into()
+    });
+    let good = made.iter().filter(|one| one.status.success()).count();
+    let told = || made.iter().map(said).collect::<Vec<_>>();
+    assert_eq!(good, 1, "{:?}", told());
+    assert!(made.iter().all(|one| matches!(one.status.code(), Some(0 | 5))), "{:?}", told());
+    let there = records(&three.etcd);
+    assert!(there.iter().all(|(key, ..)| left.iter().all(|(left, _)| key != left)), "{there:?}");
+    drop(client);
+    three.restart_all();
+    assert_eq!(three.sites[2].attach("web").read(0, 4096), Ok(vec![7; 4096]));
+    three.make_disk("next");
+}

@@ -65,6 +65,9 @@ pub struct RebuildDirectory {
     /// Disks, by name or id, that are taken though nobody can prove that their record is the last.
     #[serde(default)]
     pub accept: Vec<String>,
+    /// Disks, by name or id, that are given up because nobody can prove that their record is the last.
+    #[serde(default)]
+    pub leave_out: Vec<String>,
 }
 
 /// What comes of it, or came.
@@ -122,7 +125,7 @@ pub struct RebuildDisk {
     pub name: String,
     /// Its id.
     pub id: String,
-    /// `taken`, `at-risk`, `accepted`, `unproven`.
+    /// `taken`, `at-risk`, `accepted`, `unproven`; the last prevents it, unless the disk is left out by name.
     pub outcome: String,
     /// What is to be known about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -202,7 +202,7 @@ impl InEtcd {
         record.as_ref().map(|record| self.read_cluster(record)).transpose()
     }
 
-    fn read_cluster(&self, record: &Record) -> Result<ClusterRecord, Failure> {
+    pub(super) fn read_cluster(&self, record: &Record) -> Result<ClusterRecord, Failure> {
         let read: ClusterRecord = serde_json::from_slice(&record.value).map_err(|error| {
             Failure::failed(format!("read the record `{CLUSTER}` of {}", self.place), error)
         })?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// The record that is there while a directory is being rebuilt. Each step sets it from the version that the step before gave it.
 const REBUILDING: &str = "rebuilding";
-/// Records of one step; with the record of the step itself fewer than one transaction takes.
+/// Records of one step; with the record of the step itself, and the one that must not be there, what one transaction takes.
 const STEP_RECORDS: usize = etcd::CHANGES_MAX - 2;
 /// Bytes of one step, beyond its first record: a request to etcd is refused above 1.5 MiB.
 const STEP_BYTES: usize = 512 << 10;
@@ -38,7 +38,15 @@ impl InEtcd {
     /// # Errors
     /// [`Code::Conflict`] when a cluster does, or records of which nobody knows whose they are.
     pub async fn ground(&self) -> Result<Ground, Failure> {
-        if let Some(found) = self.found().await? {
+        let left = self.left().await?;
+        Ok(if left.is_empty() { Ground::Free } else { Ground::Leftovers(left.len()) })
+    }
+
+    /// What an interrupted rebuild left, and nothing else.
+    async fn left(&self) -> Result<Vec<etcd::Record>, Failure> {
+        let left = self.etcd.list().await.map_err(|error| self.away(&error))?.records;
+        if let Some(record) = left.iter().find(|record| record.key == CLUSTER) {
+            let found = self.read_cluster(record)?;
             return Err(Failure::new(
                 Code::Conflict,
                 format!(
@@ -48,17 +56,13 @@ impl InEtcd {
             )
             .hint("if it is this cluster's new directory: restart the hosts' services, one after another; if it is what a snapshot brought back and hosts refuse it: delete these keys with etcdctl, then rebuild"));
         }
-        let left = self.etcd.list().await.map_err(|error| self.away(&error))?;
-        match left.records.first() {
-            None => Ok(Ground::Free),
-            Some(_) if left.records.iter().any(|record| record.key == REBUILDING) => {
-                Ok(Ground::Leftovers(left.records.len()))
-            }
-            Some(first) => Err(Failure::new(
+        match left.first() {
+            Some(first) if left.iter().all(|record| record.key != REBUILDING) => Err(Failure::new(
                 Code::Conflict,
                 format!("{} holds records, `{}` for one, and no cluster", self.place, first.key),
             )
             .hint("nobody knows whose they are: if they are of no use, delete them with etcdctl")),
+            Some(_) | None => Ok(left),
         }
     }
 
@@ -74,10 +78,11 @@ impl InEtcd {
     ) -> Result<(), Failure> {
         let step = Rebuilding { generation: record.generation, host };
         let step = serde_json::to_value(&step).map_err(|error| Failure::failed("write a record", error))?;
-        let left = self.etcd.list().await.map_err(|error| self.away(&error))?;
-        let of_step = left.records.iter().find(|record| record.key == REBUILDING);
+        // Asked again: somebody else may have made one since.
+        let left = self.left().await?;
+        let of_step = left.iter().find(|record| record.key == REBUILDING);
         let mut steps = Steps { etcd: self, step, version: of_step.map_or(0, |found| found.version) };
-        let leftovers = left.records.iter().filter(|record| record.key != REBUILDING);
+        let leftovers = left.iter().filter(|record| record.key != REBUILDING);
         let leftovers =
             leftovers.map(|one| Change { key: one.key.clone(), expected: one.version, value: None });
         steps.all(leftovers.collect()).await?;
@@ -113,10 +118,12 @@ impl Steps<'_> {
         self.one(batch).await
     }
 
-    /// One step: these changes, and the record that says that it was done by who did the one before.
+    /// One step: these changes, and the record that says that it was done by who did the one before; nothing where there is a
+    /// cluster.
     async fn one(&mut self, mut changes: Vec<etcd::Change>) -> Result<(), Failure> {
         let value = Some(self.step.to_string().into_bytes());
         changes.push(etcd::Change { key: REBUILDING.to_owned(), expected: self.version, value });
+        changes.push(etcd::Change { key: CLUSTER.to_owned(), expected: 0, value: None });
         match self.etcd.etcd.commit(&changes).await {
             Ok(Committed::Done { version }) => {
                 self.version = version;
