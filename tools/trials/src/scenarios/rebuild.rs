@@ -1,11 +1,12 @@
 //! `rebuild`: what a guest feels while a copy of its disk is made anew elsewhere, beside what it feels when nothing is: both in
-//! one run, with the same load.
+//! one run, with the same load. Nothing is copied before and after: what a disk takes for itself changes within minutes, most of all
+//! a virtual one.
 
 use crate::bench::{Bench, DISK, Ground, Plan, Settings};
 use crate::cluster::wait_for;
 use crate::failure::Failure;
 use crate::load::{Done, Shape};
-use crate::meter::{Summary, summary};
+use crate::meter::summary;
 use crate::report::{Report, Round};
 use base::units::{GIB, MIB};
 use std::thread::sleep;
@@ -13,8 +14,10 @@ use std::time::{Duration, Instant};
 
 /// A guest that is busy, and has room left.
 const IOS_PER_SECOND: u32 = 300;
-/// How long it is watched while nothing is copied.
+/// How long it is watched while nothing is copied, before and after.
 const IDLE: Duration = Duration::from_secs(15);
+/// How long it then takes until what the emptied host had is gone.
+const CLEARED: Duration = Duration::from_secs(5);
 /// What 99 of 100 I/Os may take, compared with then.
 const RATIO_MAX: f64 = 2.0;
 /// What is copied in a second at least, whatever guests feel (docs/design/0007, "How fast").
@@ -40,10 +43,7 @@ fn once(bench: &mut Bench, index: usize) -> Result<(), Failure> {
     let holders = bench.cluster.disk(DISK)?.holders();
     let (user, victim) = (holders[index % 2].clone(), holders[(index + 1) % 2].clone());
     let shape = Shape { per_second: Some(IOS_PER_SECOND), ..Shape::random(bench.settings.depth) };
-    let load = bench.attach(&user, &shape)?;
-    bench.cluster.wait_for_owner(DISK, &user)?;
-    sleep(IDLE);
-    let idle = counted(bench, load.stop()?);
+    let before = idle(bench, &user, &shape)?;
     let load = bench.attach(&user, &shape)?;
     let began = Instant::now();
     let empty = ["host", "maintenance", victim.as_str(), "--mode", "full-evacuation"];
@@ -53,9 +53,13 @@ fn once(bench: &mut Bench, index: usize) -> Result<(), Failure> {
         Ok((!disk.holders().contains(&victim) && disk.is_whole()).then_some(()))
     })?;
     let seconds = began.elapsed().as_secs_f64();
-    let busy = counted(bench, load.stop()?);
+    let busy = summary(counted(bench, load.stop()?));
+    sleep(CLEARED);
+    let after = idle(bench, &user, &shape)?;
     bench.cluster.apart()?.say(&user, &["host", "maintenance", &victim, "--end"])?;
     let copied = (bench.ledger.block_count() * crate::stamp::BLOCK as u64) as f64;
+    let [first, last] = [&before, &after].map(|latencies| summary(latencies.clone()).p99_ms);
+    let idle = summary([before, after].concat());
     let (ratio, pace) = (busy.p99_ms / idle.p99_ms, copied / seconds);
     let mut round = Round {
         number: index + 1,
@@ -65,7 +69,7 @@ fn once(bench: &mut Bench, index: usize) -> Result<(), Failure> {
         copied_bytes: copied as u64,
         whole_seconds: seconds,
         note: format!(
-            "99 % of I/Os within {:.2} ms, {:.2} ms idle: {ratio:.2} times; {:.0} MiB/s",
+            "99 % of I/Os within {:.2} ms, {:.2} ms idle ({first:.2} before and {last:.2} after): {ratio:.2} times; {:.0} MiB/s",
             busy.p99_ms,
             idle.p99_ms,
             pace / MIB as f64
@@ -83,8 +87,16 @@ fn once(bench: &mut Bench, index: usize) -> Result<(), Failure> {
     bench.read_back(&user)
 }
 
-fn counted(bench: &mut Bench, done: Done) -> Summary {
+/// What I/Os take while nothing is copied, microseconds.
+fn idle(bench: &mut Bench, user: &str, shape: &Shape) -> Result<Vec<u32>, Failure> {
+    let load = bench.attach(user, shape)?;
+    bench.cluster.wait_for_owner(DISK, user)?;
+    sleep(IDLE);
+    Ok(counted(bench, load.stop()?))
+}
+
+fn counted(bench: &mut Bench, done: Done) -> Vec<u32> {
     bench.report.reads += done.reads;
     bench.report.writes += done.writes;
-    summary(done.latencies_us)
+    done.latencies_us
 }
