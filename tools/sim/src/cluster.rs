@@ -53,7 +53,7 @@ pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
     double_loss(seed, copies).run()
 }
 
-/// Runs a seed with no fault but that devices hang, one after the other.
+/// Runs a seed with no fault but that devices hang, one after the other, with a rule removed or not.
 ///
 /// # Errors
 /// What the oracle found.
