@@ -43,7 +43,7 @@ pub use levels::{Level, Levels, Raise, RecordLevels};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
 pub use orphans::{Listed, Orphans, orphans};
-pub use rebuild::{Kept, Rebuilt, Restored, Testimony, Unproven, rebuild};
+pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
 pub use resync::{Motive, Resync, resyncs};
 pub use slow::{Effort, Pace, Slow, SlowWatch};

@@ -52,6 +52,8 @@ pub struct Testimony {
     pub without: BTreeSet<HostId>,
     /// Disks that are taken though nobody can prove that their record is the last.
     pub accepted: BTreeSet<DiskId>,
+    /// Disks that are given up for the same reason.
+    pub left_out: BTreeSet<DiskId>,
 }
 
 /// Why nobody knows whether a disk's record is the last.
@@ -67,6 +69,16 @@ pub struct Unproven {
     pub known: u32,
 }
 
+/// What a person has to say otherwise before a directory is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Nobody knows whether the disk's record is the last, and nobody said what becomes of it. Left out by itself it would be
+    /// lost: no host keeps a record that the new directory has not.
+    Undecided,
+    /// It is to be given up, and nothing stands against taking it.
+    LeftOutForNothing,
+}
+
 /// What becomes of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
@@ -76,6 +88,8 @@ pub struct Restored {
     pub unproven: Option<Unproven>,
     /// Whether it was accepted in spite of that.
     pub is_accepted: bool,
+    /// What stands against making a directory of this.
+    pub obstacle: Option<Obstacle>,
     /// Hosts without a copy that owned it or held an active component: changes of theirs may be missing.
     pub at_risk: Vec<HostId>,
     /// Components that counted, and are absent now because their host did not answer.
@@ -140,6 +154,11 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
     let promise = promises.0.get(&record.id).filter(|(promised, ..)| *promised > known);
     let unproven = promise.map(|&(promised, component, host)| Unproven { component, host, promised, known });
     let is_accepted = unproven.is_some() && testimony.accepted.contains(&record.id);
+    let obstacle = match (unproven.is_none() || is_accepted, testimony.left_out.contains(&record.id)) {
+        (true, true) => Some(Obstacle::LeftOutForNothing),
+        (false, false) => Some(Obstacle::Undecided),
+        (true, false) | (false, true) => None,
+    };
     if let (Some(unproven), true) = (unproven, is_accepted) {
         // The next owner counts on from here, so that every component promises its epoch.
         (record.roster.epoch, record.roster.owner) = (unproven.promised, None);
@@ -149,7 +168,16 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
     let concerned: BTreeSet<HostId> = active.map(|one| one.node.host).chain(owner).collect();
     let at_risk = concerned.intersection(&testimony.without).copied().collect();
     let (made_absent, places_missing) = without_silent(&mut record, testimony);
-    Restored { record, unproven, is_accepted, at_risk, made_absent, places_missing, renamed_from: None }
+    Restored {
+        record,
+        unproven,
+        is_accepted,
+        obstacle,
+        at_risk,
+        made_absent,
+        places_missing,
+        renamed_from: None,
+    }
 }
 
 /// Components on hosts that did not answer count no more where others of their place do.

@@ -92,10 +92,29 @@ fn a_disk_that_somebody_owned_later_is_not_taken_unless_a_person_accepts_it() {
     let why = Unproven { component: member.component, host: member.node.host, promised: 6, known: 4 };
     assert_eq!(only(&rebuilt).unproven, Some(why));
     assert!(!only(&rebuilt).is_taken());
+    assert_eq!(only(&rebuilt).obstacle, Some(Obstacle::Undecided));
     testimony.accepted.insert(record.id);
     let rebuilt = rebuild([record], &testimony);
     assert!(only(&rebuilt).is_taken());
+    assert_eq!(only(&rebuilt).obstacle, None);
     assert_eq!((only(&rebuilt).record.roster.epoch, only(&rebuilt).record.roster.owner), (6, None));
+}
+
+#[test]
+fn a_disk_is_given_up_only_where_something_stands_against_taking_it() {
+    let (record, mut testimony) = disk();
+    testimony.left_out.insert(record.id);
+    let rebuilt = rebuild([record.clone()], &testimony);
+    assert!(only(&rebuilt).is_taken());
+    assert_eq!(only(&rebuilt).obstacle, Some(Obstacle::LeftOutForNothing));
+    let later = Listed { disk: record.id, promised: 5 };
+    testimony.components.entry(HostId(3)).or_default().insert(ComponentId(99), later);
+    let rebuilt = rebuild([record.clone()], &testimony);
+    assert!(!only(&rebuilt).is_taken());
+    assert_eq!(only(&rebuilt).obstacle, None);
+    testimony.accepted.insert(record.id);
+    let both = rebuild([record], &testimony);
+    assert_eq!(only(&both).obstacle, Some(Obstacle::LeftOutForNothing), "it cannot be both");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::directory::shared::{ClusterRecord, Entry, Ground, InEtcd};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::COPY_WAIT;
-use ::cluster::{Kept, Listed, Rebuilt, Restored, Testimony, rebuild};
+use ::cluster::{Kept, Listed, Obstacle, Rebuilt, Restored, Testimony, rebuild};
 use base::{ComponentId, DiskId, HostId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,10 +204,10 @@ impl Cluster {
         let disks = read_disks(&kept, &mut view);
         let accepted = disks_named(&wanted.accept, &disks)?;
         let left_out = disks_named(&wanted.leave_out, &disks)?;
-        let testimony = Testimony { components, without: lacking, accepted };
+        let testimony = Testimony { components, without: lacking, accepted, left_out };
         let rebuilt = rebuild(disks.values().map(|disk| disk.record.clone()), &testimony);
         show(&mut view, &rebuilt, &hosts);
-        view.obstacles.extend(undecided(&rebuilt, &left_out));
+        view.obstacles.extend(obstacles(&rebuilt));
         let entries = entries_of(&kept, &disks, &rebuilt, &mut view)?;
         Ok(Plan { view, record, entries })
     }
@@ -269,22 +269,21 @@ fn named(names: &[String], hosts: &[ClusterHost]) -> Result<BTreeSet<HostId>, Fa
     names.iter().map(find).collect()
 }
 
-/// Disks of which a person has to say first what becomes of them: no record brings one back that was left out once.
-fn undecided(rebuilt: &Rebuilt, left_out: &BTreeSet<DiskId>) -> Vec<String> {
-    let line = |(id, disk): (&DiskId, &Restored)| {
+/// What stands against a new directory for the disks' sake, in words.
+fn obstacles(rebuilt: &Rebuilt) -> Vec<String> {
+    let line = |disk: &Restored| {
         let name = &disk.record.name;
-        match (disk.is_taken(), left_out.contains(id)) {
-            (true, true) => {
-                Some(format!("disk {name}: nothing stands against taking it, so it is not left out"))
-            }
-            (false, false) => Some(format!(
+        match disk.obstacle? {
+            Obstacle::Undecided => Some(format!(
                 "disk {name}: nobody knows whether its record is the last (`--accept {name}` takes it as it is known, and what was \
                  written last may be lost; `--leave-out {name}` gives it up)"
             )),
-            (true, false) | (false, true) => None,
+            Obstacle::LeftOutForNothing => {
+                Some(format!("disk {name}: nothing stands against taking it, so it is not left out"))
+            }
         }
     };
-    rebuilt.disks.iter().filter_map(line).collect()
+    rebuilt.disks.values().filter_map(line).collect()
 }
 
 /// The disks that people mean.

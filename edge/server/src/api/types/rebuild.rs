@@ -66,7 +66,7 @@ pub struct RebuildDirectory {
     #[serde(default)]
     pub accept: Vec<String>,
     /// Disks, by name or id, that are given up because nobody can prove that their record is the last.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leave_out: Vec<String>,
 }
 
