@@ -76,15 +76,34 @@ impl Owner {
         holders.peek().is_some() && holders.all(is_held)
     }
 
+    /// The component to read what is copied from, of those that may give it.
+    pub(crate) fn copy_source(
+        &self,
+        place: u16,
+        part: u32,
+        may_give: impl Fn(u8, &Member) -> bool,
+    ) -> Option<u8> {
+        let members = &self.places[place as usize].members;
+        let fit = || (0u8..).zip(members).filter(|(index, one)| may_give(*index, one) && one.is_open());
+        let has_prompt = fit().any(|(_, one)| one.is_prompt());
+        let readable: SmallVec<[Readable; 4]> = fit()
+            .filter(|(_, one)| one.is_prompt() || !has_prompt)
+            .map(|(index, one)| Readable {
+                index,
+                is_near: one.node.host == self.me.node.host,
+                read_ns: one.read_ns,
+            })
+            .collect();
+        source(&readable, part)
+    }
+
     /// The component to read from.
     pub(crate) fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
         let nearest = self.settings.prefers_local.then_some(self.me.node.host);
         let place: &Place = &self.places[place as usize];
         let fit = || place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
-        // One that owes an answer for long is asked nothing more, as long as there is another.
-        let is_prompt = |one: &Member| one.late == 0;
-        let has_prompt = fit().any(|(_, one)| is_prompt(one));
-        let fit = fit().filter(|(_, one)| is_prompt(one) || !has_prompt);
+        let has_prompt = fit().any(|(_, one)| one.is_prompt());
+        let fit = fit().filter(|(_, one)| one.is_prompt() || !has_prompt);
         let readable: SmallVec<[Readable; 4]> = fit
             .map(|(index, one)| Readable {
                 index,
@@ -185,10 +204,23 @@ fn spread(readable: &[Readable], part: u32) -> Option<(Readable, bool)> {
         return Some((*near, false));
     }
     let chosen = *readable.get(part as usize % readable.len().max(1))?;
-    let quickest = readable.iter().map(|one| one.read_ns).min()?;
-    let is_slow = chosen.read_ns > quickest.saturating_mul(limits::SLOW_FACTOR)
-        && chosen.read_ns > limits::SLOW_LATENCY.as_nanos() as u64;
-    Some((chosen, is_slow))
+    Some((chosen, is_slow(&chosen, readable)))
+}
+
+/// Whether a component takes so much longer than the quickest that it is better not asked.
+fn is_slow(one: &Readable, readable: &[Readable]) -> bool {
+    let quickest = readable.iter().map(|one| one.read_ns).min().unwrap_or(0);
+    one.read_ns > quickest.saturating_mul(limits::SLOW_FACTOR)
+        && one.read_ns > limits::SLOW_LATENCY.as_nanos() as u64
+}
+
+/// Where a copy of a part is read from: near, for what is read elsewhere crosses the network twice, unless that is slow; otherwise
+/// spread by offset over those that are not.
+fn source(readable: &[Readable], part: u32) -> Option<u8> {
+    let near = readable.iter().find(|one| one.is_near && !is_slow(one, readable));
+    let fit: SmallVec<[&Readable; 4]> = readable.iter().filter(|one| !is_slow(one, readable)).collect();
+    let spread = || fit.get(part as usize % fit.len().max(1)).copied();
+    near.or_else(spread).map(|one| one.index)
 }
 
 /// Whether every block in `pieces` is as its checksum says.
@@ -216,6 +248,23 @@ mod tests {
         let chosen: Vec<u8> = (0..6).filter_map(|part| Some(spread(&readable, part)?.0.index)).collect();
         assert_eq!(chosen, [0, 1, 2, 0, 1, 2]);
         assert!(spread(&[], 7).is_none(), "nobody is there to read from");
+    }
+
+    #[test]
+    fn a_copy_is_read_near_unless_that_is_slow_and_then_from_those_that_are_not() {
+        let mut readable = [0, 1, 2].map(of(100_000));
+        let sources = |readable: &[Readable]| (0..4).filter_map(|part| source(readable, part)).collect();
+        let chosen: Vec<u8> = sources(&readable);
+        assert_eq!(chosen, [0, 1, 2, 0]);
+        readable[1].is_near = true;
+        let chosen: Vec<u8> = sources(&readable);
+        assert_eq!(chosen, [1, 1, 1, 1]);
+        readable[1].read_ns = 60_000_000;
+        let chosen: Vec<u8> = sources(&readable);
+        assert_eq!(chosen, [0, 2, 0, 2]);
+        let chosen: Vec<u8> = sources(&readable[1..2]);
+        assert_eq!(chosen, [1, 1, 1, 1], "a slow one is better than none");
+        assert_eq!(source(&[], 7), None);
     }
 
     #[test]

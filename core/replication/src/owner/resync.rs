@@ -459,13 +459,13 @@ impl Owner {
         let read = blocks_of(pieces);
         let place = &self.places[target.place as usize];
         let may_give = |index: u8, one: &Member| match only {
+            _ if tried >> index & 1 == 1 => false,
             Some(only) => index == only && one.counts(),
             None => one.is_active() && index != target.member,
         };
-        let source = (0u8..)
-            .zip(&place.members)
-            .find(|(index, one)| may_give(*index, one) && one.is_open() && tried >> index & 1 == 0);
-        let Some((member, one)) = source else { return self.end_copy(key, false) };
+        let source = self.copy_source(target.place, range.part, may_give);
+        let Some(member) = source else { return self.end_copy(key, false) };
+        let one = &place.members[usize::from(member)];
         let (node, component) = (one.node, one.component);
         let (part, block) = (range.part, range.block + read);
         let count = (range.count - read).min(limits::COPY_READ_BLOCKS);

@@ -136,6 +136,11 @@ impl Member {
         self.link == Link::Open
     }
 
+    /// Whether it owes no answer for long. One that does is asked nothing more, as long as there is another.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.late == 0
+    }
+
     pub(crate) fn down(&mut self, since: Instant, retry_at: Instant) {
         self.link = Link::Down { since, retry_at };
         self.opened = None;
