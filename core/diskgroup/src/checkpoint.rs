@@ -219,13 +219,19 @@ impl Group {
 
     fn write_anchor(&mut self, out: &mut Vec<Output>) {
         let Checkpoint::Flushing { tail, flushes: 0, intents_from } = self.checkpoint else { return };
+        // A member that is away may have torn pages, which the intents in the log must tell when it is back: those since the last
+        // checkpoint before it went. Earlier ones would excuse damage to pages that are stable since.
+        let intents_from = match self.away_since() {
+            Some(since) if self.is_mutant(Mutant::ExcuseStablePages) => since.number.min(intents_from),
+            Some(_) => self.log.anchor.intents_from,
+            None => intents_from,
+        };
         let anchor = Anchor {
             revision: self.log.anchor.revision + 1,
             log_mark: self.log.anchor.log_mark,
             tail: tail.position,
             tail_batch: tail.number,
-            // A member that is away may have torn pages, which the intents in the log must tell when it is back.
-            intents_from: self.away_since().map_or(intents_from, |since| since.number.min(intents_from)),
+            intents_from,
             failed_members: self.failed_members,
         };
         let mut buffer = match self.own_pool.take(crate::format::anchor::ANCHOR_SIZE) {

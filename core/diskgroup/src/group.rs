@@ -110,6 +110,8 @@ pub struct Counters {
     pub destaged_bytes: u64,
     /// Bytes that went straight to fresh extents.
     pub direct_bytes: u64,
+    /// Bytes of copies that were taken in.
+    pub copied_bytes: u64,
     /// Batches written to the log, and bytes in them.
     pub batches: u64,
     /// Bytes of those batches, headers included.
@@ -161,6 +163,8 @@ pub struct Group {
     pub(crate) exclusive: FxHashSet<(u32, u32)>,
     pub(crate) parked: FxHashMap<(u32, u32), VecDeque<Work>>,
     pub(crate) directs: Slab<Work>,
+    /// Copies of whole extents that wait for the page that tells the versions of what they take the place of.
+    pub(crate) copies_held: Slab<Work>,
     pub(crate) reads: Slab<ReadState>,
     /// Reads that wait for memory.
     pub(crate) reads_waiting: VecDeque<u32>,
@@ -239,6 +243,7 @@ impl Group {
             exclusive: FxHashSet::default(),
             parked: FxHashMap::default(),
             directs: Slab::new(),
+            copies_held: Slab::new(),
             reads: Slab::new(),
             reads_waiting: VecDeque::new(),
             changed: Slab::new(),
@@ -422,6 +427,11 @@ impl Group {
         self.counters.scrubbed_bytes + self.counters.destaged_bytes
     }
 
+    /// Bytes of copies that were taken in since the group was opened.
+    pub fn copied_bytes(&self) -> u64 {
+        self.counters.copied_bytes
+    }
+
     pub(crate) fn trim_caches(&mut self) {
         let budget =
             self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
@@ -452,6 +462,7 @@ impl Group {
             && self.records_waiting.is_empty()
             && self.starved.is_empty()
             && self.reads.is_empty()
+            && self.copies_held.is_empty()
             && self.changed.is_empty()
             && self.settling.is_empty()
             && self.deleting.is_empty()

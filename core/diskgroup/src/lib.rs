@@ -7,6 +7,7 @@
 mod bits;
 mod checkpoint;
 mod component;
+mod copy;
 mod destage;
 mod effort;
 pub mod format;

@@ -44,6 +44,7 @@ pub(crate) enum PageWaiter {
     Destage(u32),
     Scrub,
     Changed(u32),
+    Copy(u32),
     /// Whoever asked will ask again.
     Nobody,
 }
@@ -156,6 +157,12 @@ impl Member {
         let cached = self.pages[page as usize].as_mut()?;
         cached.is_recent = true;
         Some(&mut cached.descriptors[place])
+    }
+
+    /// The descriptor as it is in memory, without a claim to be kept there.
+    pub(crate) fn cached_descriptor(&self, extent: u32) -> Option<&Descriptor> {
+        let (page, place) = self.page_of(extent);
+        self.pages[page as usize].as_ref().map(|cached| &cached.descriptors[place])
     }
 
     pub(crate) fn keep_page(&mut self, page: u32, descriptors: Box<[Descriptor; DESCRIPTORS_PER_PAGE]>) {

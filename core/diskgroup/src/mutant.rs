@@ -21,19 +21,23 @@ pub enum Mutant {
     TrustOlderPage,
     /// A freed extent is taken again before the record of its freeing is stable.
     ReuseExtentEarly,
+    /// While a device is away, intents of checkpoints that are through excuse damaged pages.
+    ExcuseStablePages,
     /// The log does not keep what a device that is away has not got yet.
     ForgetAwayMember,
     /// The log lets go of changes that are not decided.
     ForgetWindow,
     /// A copy's record has the copy's id, whatever it replaces in the log.
     ForgetReplacedId,
+    /// A copy's record has the copy's id, whatever it replaces of what the log has let go of and no page tells yet.
+    ForgetDescribedId,
     /// What is written where there was nothing goes by its own id, whatever was trimmed there.
     ForgetHole,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 12] = [
+    pub const ALL: [Mutant; 14] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -42,9 +46,11 @@ impl Mutant {
         Mutant::LoseTrim,
         Mutant::TrustOlderPage,
         Mutant::ReuseExtentEarly,
+        Mutant::ExcuseStablePages,
         Mutant::ForgetAwayMember,
         Mutant::ForgetWindow,
         Mutant::ForgetReplacedId,
+        Mutant::ForgetDescribedId,
         Mutant::ForgetHole,
     ];
 }

@@ -491,6 +491,7 @@ impl Group {
                 PageWaiter::Destage(key) => self.start_destage(key, out),
                 PageWaiter::Scrub => self.scrub_page_ready(),
                 PageWaiter::Changed(key) => self.look_for_changes(key, out),
+                PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
                 PageWaiter::Nobody => {}
             }
         }
@@ -508,6 +509,7 @@ impl Group {
                 PageWaiter::Destage(key) => self.start_destage(key, out),
                 PageWaiter::Scrub => self.scrub_page_ready(),
                 PageWaiter::Changed(key) => self.look_for_changes(key, out),
+                PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
                 PageWaiter::Nobody => {}
             }
         }

@@ -82,8 +82,9 @@ impl Group {
         out.push(Output::Done { op: state.op, result });
     }
 
-    /// The versions of one part; the page that must be read first, if it must, or nothing if nobody knows them.
-    fn versions_of(&mut self, component: u32, part: u32) -> Result<Versions, Option<(u8, u32)>> {
+    /// The versions of one part; the page that must be read first, if it must, or nothing if nobody knows them. Changes that are
+    /// accepted and not stable yet are not in them.
+    pub(crate) fn versions_of(&mut self, component: u32, part: u32) -> Result<Versions, Option<(u8, u32)>> {
         let component = &self.components[component as usize];
         let index = component.member;
         let hole = component.hole(part);

@@ -4,6 +4,7 @@
 //! lack of either. Nothing takes effect, for readers or for tables, before its batch is stable: see `install`.
 
 use crate::component::Component;
+use crate::copy::Whole;
 use crate::format::batch::{BatchHeader, ExtentPlace, Origin, Record, WindowEntry};
 use crate::group::{Group, Phase, Purpose};
 use crate::index::Dirty;
@@ -86,6 +87,9 @@ impl Group {
         if !expected.is_empty() && *expected != *checksums {
             return out.push(Output::Done { op: change.op, result: Err(GroupError::Damaged) });
         }
+        if change.origin == Origin::Copy {
+            self.counters.copied_bytes += blocks as u64 * BLOCK_SIZE;
+        }
         self.submit(Work::Write { change, data, checksums }, out);
     }
 
@@ -158,7 +162,7 @@ impl Group {
     }
 
     /// Does what can be done with the work now; hands it back if there is no room in the log.
-    fn accept(&mut self, work: Work, out: &mut Vec<Output>) -> Option<Work> {
+    pub(crate) fn accept(&mut self, work: Work, out: &mut Vec<Output>) -> Option<Work> {
         if let Phase::Failed = self.phase {
             fail(&work, GroupError::DeviceLost, out);
             return None;
@@ -209,14 +213,20 @@ impl Group {
         let Change { op, component, part, block, id, origin } = change;
         let blocks = checksums.len();
         let mapped = self.components[component as usize].extent_of(part);
-        // A copy must not take the versions of what it replaces along: it may bring lesser ones.
-        let may_replace = origin != Origin::Copy || mapped.is_none();
-        if blocks == BLOCKS_PER_EXTENT
-            && may_replace
-            && let Some(extent) = self.allocate(component)
-        {
-            self.write_direct(change, extent, data, &checksums, out);
-            return None;
+        if blocks == BLOCKS_PER_EXTENT {
+            match self.whole(change) {
+                Whole::At(id) => {
+                    if let Some(extent) = self.allocate(component) {
+                        self.write_direct(Change { id, ..change }, extent, data, &checksums, out);
+                        return None;
+                    }
+                }
+                Whole::Needs { member, page } => {
+                    self.hold_copy((member, page), Work::Write { change, data, checksums }, out);
+                    return None;
+                }
+                Whole::Unknown => {}
+            }
         }
         if !self.has_guest_room(blocks as u64) {
             return Some(Work::Write { change, data, checksums });
@@ -288,32 +298,6 @@ impl Group {
         let data = Buffers::new();
         self.gather.push(&record, Then { record: record.clone(), op: Some(op), data, for_checkpoint: false });
         None
-    }
-
-    /// A copy with an id that is no less than that of anything in the log that it takes the place of: the record of that may
-    /// leave the log before the copy's own.
-    fn not_lessened(&self, change: Change, count: u16) -> Change {
-        let Change { component, part, block, id, origin, .. } = change;
-        if origin != Origin::Copy || self.is_mutant(Mutant::ForgetReplacedId) {
-            return change;
-        }
-        let component = &self.components[component as usize];
-        let Some(extent) = component.extent_of(part) else { return change };
-        let place = ExtentPlace { member: component.member, extent };
-        Change { id: id.max(self.greatest_replaced(place, block, count)), ..change }
-    }
-
-    /// The greatest id of the changes in the log that a change of these blocks takes the place of.
-    fn greatest_replaced(&self, place: ExtentPlace, block: u16, count: u16) -> WriteId {
-        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
-        if key == CLEAN {
-            return WriteId::default();
-        }
-        let dirty = &self.dirty[key as usize];
-        let blocks = block..block + count;
-        let replaced = dirty.entries.iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
-        let direct = dirty.direct.as_ref().map(|direct| direct.id);
-        replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
     }
 
     /// Writes a whole extent to a fresh place; its record follows when that is stable.
@@ -560,7 +544,7 @@ impl Group {
         *pending -= 1;
     }
 
-    fn end_exclusive(&mut self, component: u32, part: u32) {
+    pub(crate) fn end_exclusive(&mut self, component: u32, part: u32) {
         self.exclusive.remove(&(component, part));
         if let Some(parked) = self.parked.remove(&(component, part)) {
             for work in parked.into_iter().rev() {
@@ -642,6 +626,7 @@ impl Group {
         works.extend(std::mem::take(&mut self.records_waiting));
         works.extend(std::mem::take(&mut self.starved));
         works.extend(self.directs.drain());
+        works.extend(self.copies_held.drain());
         works.iter().for_each(|work| fail(work, GroupError::DeviceLost, out));
         for read in self.reads.drain() {
             if let Some(op) = read.op() {
