@@ -82,6 +82,9 @@ pub const COPY_TAIL_PERCENT: u64 = 150;
 /// Requests after which it is looked at what one of a hundred of them took; ten of them lie above.
 pub const TAIL_WINDOW: u32 = 1_000;
 
+/// Windows that are remembered: a load that grows is followed after four of them.
+pub const TAIL_WINDOWS: usize = 7;
+
 /// Periods after which it is looked at all the same, two seconds.
 pub const TAIL_WINDOW_PERIODS: u32 = 20;
 

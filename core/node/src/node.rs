@@ -9,7 +9,7 @@ use crate::disk::{Disk, DiskKey};
 use crate::fabric::{Fabric, FabricOutput, inspected};
 use crate::limits;
 use crate::request::{RequestState, Requester};
-use crate::shares::Shares;
+use crate::shares::{Done, Shares};
 use base::request::{Outcome, Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
@@ -237,10 +237,12 @@ impl Node {
 
     fn look_at_groups(&mut self) {
         let groups = self.groups.iter().flatten();
-        let (congestion, moved_bytes) = groups.fold((0, 0), |(congestion, moved), group| {
-            (group.congestion().max(congestion), moved + group.background_bytes())
+        let (congestion, done) = groups.fold((0, Done::default()), |(congestion, done), group| {
+            let moved = done.moved + group.background_bytes();
+            let copied = done.copied + group.copied_bytes();
+            (group.congestion().max(congestion), Done { moved, copied })
         });
-        self.shares.look(congestion, moved_bytes);
+        self.shares.look(congestion, done);
     }
 
     /// When [`Node::advance`] wants to be called at the latest.

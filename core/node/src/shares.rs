@@ -8,7 +8,7 @@
 //!    one request of a hundred takes. Above the goal all others give way, and return step by step once it is met
 //!    (multiplicative decrease, additive increase, as TCP does).
 //! 3. *Resync*: while a copy is missing, another loss would be the last. It may double what guests feel, its floor is high
-//!    (vSAN keeps a fifth of the bandwidth), and scrubbing gives way to it, too.
+//!    (vSAN keeps a fifth of the bandwidth), and scrubbing gives way to it, too, wherever the copies come from.
 //! 4. *Destaging* while the log has room: it only has to happen before the log is full.
 //! 5. *Scrubbing* gives way to everything, also to a log that fills, since it disturbs destaging. It keeps a sixteenth of its
 //!    pace, so that a round always ends.
@@ -47,9 +47,18 @@ pub(crate) struct Shares {
     /// The mean while nothing was destaged or scrubbed either.
     calm_ns: u64,
     period: Period,
-    /// Bytes that the groups had destaged and scrubbed when the period began, and when they were last looked at.
-    moved: (u64, u64),
+    /// What the groups had done when the period began, and when they were last looked at.
+    done: (Done, Done),
     granted_at: Option<Instant>,
+}
+
+/// Bytes that the groups of a node have moved so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Destaged and scrubbed.
+    pub(crate) moved: u64,
+    /// Taken in as copies, whoever owns the disk.
+    pub(crate) copied: u64,
 }
 
 /// What was measured since.
@@ -89,7 +98,7 @@ impl Shares {
             late_left: 0,
             calm_ns: 0,
             period: Period::new(now),
-            moved: (0, 0),
+            done: (Done::default(), Done::default()),
             granted_at: None,
         }
     }
@@ -110,10 +119,10 @@ impl Shares {
         (usual_ns * self.copy_tail_percent / 100).max(usual_ns + limits::GOAL_SLACK.as_nanos() as u64)
     }
 
-    /// How the node's groups are: the greatest congestion, and the bytes that they have destaged and scrubbed so far.
-    pub(crate) fn look(&mut self, congestion: u8, moved_bytes: u64) {
+    /// How the node's groups are: the greatest congestion, and what they have done so far.
+    pub(crate) fn look(&mut self, congestion: u8, done: Done) {
         self.period.is_log_congested |= congestion > 0;
-        self.moved.1 = moved_bytes;
+        self.done.1 = done;
     }
 
     /// Bytes that may be copied from now on, while something is to be copied and so many bytes are on their way already;
@@ -164,7 +173,7 @@ impl Shares {
 
     fn begin_period(&mut self, now: Instant) {
         self.period = Period::new(now);
-        self.moved.0 = self.moved.1;
+        self.done.0 = self.done.1;
     }
 
     /// A period without copies: what guests felt is remembered, and compared with the goal.
@@ -174,11 +183,13 @@ impl Shares {
         if let Some(mean) = mean {
             smooth(&mut self.usual_ns, mean);
             let at_floor = self.of_groups == diskgroup::Shares { scrub: Share::FLOOR, destage: Share::FLOOR };
-            if at_floor || self.moved.0 == self.moved.1 || mean < self.calm_ns || self.calm_ns == 0 {
+            if at_floor || self.done.0.moved == self.done.1.moved || mean < self.calm_ns || self.calm_ns == 0
+            {
                 smooth(&mut self.calm_ns, mean);
             }
         }
-        self.share_out(mean, is_felt, false);
+        let takes_copies = self.done.0.copied != self.done.1.copied;
+        self.share_out(mean, is_felt, takes_copies);
         self.usual_tail.end_period();
         self.copy_rate = self.copy_floor; // What the next copies find is not known.
         self.late_left = 0;
@@ -388,8 +399,8 @@ mod tests {
         for _ in 0..periods {
             bench.now = bench.now + limits::SHARES_PERIOD;
             latency.into_iter().for_each(|latency| bench.shares.guest_done(latency));
-            let moved = bench.shares.moved.1 + moved_bytes;
-            bench.shares.look(0, moved);
+            let moved = bench.shares.done.1.moved + moved_bytes;
+            bench.shares.look(0, Done { moved, ..bench.shares.done.1 });
             bench.shares.rest(bench.now);
         }
     }
@@ -433,11 +444,24 @@ mod tests {
     }
 
     #[test]
+    fn scrubbing_gives_way_to_copies_that_another_node_sends() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        for copied in 1..20 {
+            bench.shares.look(0, Done { copied, ..bench.shares.done.1 });
+            pass(&mut bench, 1, Some(QUICK), 0);
+        }
+        assert_eq!(bench.shares.of_groups, diskgroup::Shares { scrub: Share::FLOOR, destage: Share::FULL });
+        pass(&mut bench, 20, Some(QUICK), 0);
+        assert_eq!(bench.shares.of_groups, FULL);
+    }
+
+    #[test]
     fn scrubbing_gives_way_to_a_log_that_fills_and_destaging_does_not() {
         let mut bench = Bench::new();
         for _ in 0..10 {
             bench.now = bench.now + limits::SHARES_PERIOD;
-            bench.shares.look(1, 0);
+            bench.shares.look(1, Done::default());
             bench.shares.rest(bench.now);
         }
         let diskgroup::Shares { scrub, destage } = bench.shares.of_groups;

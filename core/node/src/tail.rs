@@ -1,10 +1,13 @@
 //! What one of a hundred requests takes longer than, of late.
 //!
-//! Times are counted in buckets, eight to each power of two, so that the mark is off by an eighth at most. A window ends after
-//! a thousand of them, or after a while if there were a hundred; the mark moves half of the way to what the window says, and all of
-//! it where that is twice or half as much: then the load has changed, and a rebuild would be held to what was long ago.
+//! Times are counted in buckets, eight to each power of two, so that what a window says is off by an eighth at most. A window ends
+//! after a thousand of them, or after a while if there were a hundred. The mark is the median of the last windows: a device that
+//! stands still for a moment lifts one of them, and a rebuild that begins then would be allowed to slow guests by as much. Where
+//! the last two are below that, the load has become lighter, and the mark follows at once: too low a mark costs a rebuild time, too
+//! high a one costs guests theirs.
 
 use crate::limits;
+use std::collections::VecDeque;
 
 const PER_OCTAVE: u32 = 8;
 const BUCKETS: usize = (64 * PER_OCTAVE) as usize;
@@ -16,12 +19,14 @@ pub(crate) struct Tail {
     count: u32,
     /// Periods since the window began.
     periods: u32,
+    /// What the last windows said, the oldest first.
+    windows: VecDeque<u64>,
     mark_ns: Option<u64>,
 }
 
 impl Tail {
     pub(crate) fn new() -> Tail {
-        Tail { counts: Box::new([0; BUCKETS]), count: 0, periods: 0, mark_ns: None }
+        Tail { counts: Box::new([0; BUCKETS]), count: 0, periods: 0, windows: VecDeque::new(), mark_ns: None }
     }
 
     /// Takes a time in.
@@ -55,13 +60,23 @@ impl Tail {
             }
             None => true,
         });
-        let seen = end_of(bucket.expect("fewer are above than there are"));
-        self.mark_ns = Some(match self.mark_ns {
-            Some(mark) if (mark / 2..=mark * 2).contains(&seen) => mark / 2 + seen / 2,
-            _ => seen,
-        });
-        *self = Tail { mark_ns: self.mark_ns, ..Tail::new() };
+        let mut windows = std::mem::take(&mut self.windows);
+        if windows.len() == limits::TAIL_WINDOWS {
+            windows.pop_front();
+        }
+        windows.push_back(end_of(bucket.expect("fewer are above than there are")));
+        let mark_ns = Some(mark_of(&windows));
+        *self = Tail { windows, mark_ns, ..Tail::new() };
     }
+}
+
+/// The median of what the windows say, of two in the middle the lesser; or what the last two say if that is less.
+fn mark_of(windows: &VecDeque<u64>) -> u64 {
+    let mut sorted: Vec<u64> = windows.iter().copied().collect();
+    sorted.sort_unstable();
+    let median = sorted[(sorted.len() - 1) / 2];
+    let of_late = windows.iter().rev().take(2).copied().max();
+    of_late.map_or(median, |of_late| of_late.min(median))
 }
 
 fn bucket_of(ns: u64) -> usize {
@@ -99,15 +114,26 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_changes_is_followed_within_two_windows() {
+    fn a_load_that_becomes_lighter_is_followed_within_two_windows_and_one_that_grows_within_four() {
         let (mut random, mut tail) = (Random::new(7), Tail::new());
-        let mut after = |most: u64| {
-            (0..2 * limits::TAIL_WINDOW).for_each(|_| tail.note(random.below(most)));
+        let mut after = |most: u64, windows: u32| {
+            (0..windows * limits::TAIL_WINDOW).for_each(|_| tail.note(random.below(most)));
             tail.ns().expect("there were times")
         };
-        assert!((950_000..1_150_000).contains(&after(1_000_000)));
-        assert!((47_500_000..57_500_000).contains(&after(50_000_000)));
-        assert!((950_000..1_150_000).contains(&after(1_000_000)));
+        assert!((950_000..1_150_000).contains(&after(1_000_000, 7)));
+        assert!((950_000..1_150_000).contains(&after(50_000_000, 3)));
+        assert!((47_500_000..57_500_000).contains(&after(50_000_000, 1)));
+        assert!((950_000..1_150_000).contains(&after(1_000_000, 2)));
+    }
+
+    #[test]
+    fn a_device_that_stands_still_for_a_moment_does_not_lift_the_mark() {
+        let mut tail = Tail::new();
+        for turn in 0..5 * limits::TAIL_WINDOW {
+            let stands_still = turn >= 4 * limits::TAIL_WINDOW && turn % 1_000 < 20;
+            tail.note(if stands_still { 40_000_000 } else { 1_000_000 });
+        }
+        assert!((1_000_000..1_130_000).contains(&tail.ns().expect("there were times")));
     }
 
     #[test]

@@ -464,6 +464,19 @@ fn scrubbing_gives_way_to_a_log_that_is_congested() {
 const ME: base::NodeId = base::NodeId { host: HostId(1), shard: 0 };
 
 impl Bench {
+    fn of_a_host_among_others() -> Bench {
+        let mut bench = Bench::new(16);
+        bench.node.join_fabric(FabricSettings {
+            me: replication::OwnedBy { node: ME, incarnation: 1 },
+            prefers_local: false,
+            copy_floor: crate::limits::COPY_RATE_FLOOR,
+            copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
+            copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
+            mutant: None,
+        });
+        bench
+    }
+
     /// Asks the node for something about a component of its own.
     fn of_component(&mut self, request: wire::Request) -> wire::Answer {
         let token = self.token();
@@ -474,6 +487,13 @@ impl Bench {
     }
 }
 
+const COMPONENT: ComponentId = ComponentId(7);
+
+fn new_component(size: u64) -> wire::NewComponent {
+    let (id, disk, device) = (COMPONENT, DiskId(1), DeviceId(1));
+    wire::NewComponent { id, disk, device, size, reservation: 0, disk_record: Vec::new() }
+}
+
 fn is_done(answer: &wire::Answer) -> bool {
     matches!(answer, wire::Answer::Done { .. })
 }
@@ -481,25 +501,9 @@ fn is_done(answer: &wire::Answer) -> bool {
 #[test]
 fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     use wire::{Answer, EntryKind, Refusal, Request};
-    let mut bench = Bench::new(16);
-    let me = replication::OwnedBy { node: ME, incarnation: 1 };
-    bench.node.join_fabric(FabricSettings {
-        me,
-        prefers_local: false,
-        copy_floor: crate::limits::COPY_RATE_FLOOR,
-        copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-        copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
-        mutant: None,
-    });
-    let component = ComponentId(7);
-    let new = |size| wire::NewComponent {
-        id: component,
-        disk: DiskId(1),
-        device: DeviceId(1),
-        size,
-        reservation: 0,
-        disk_record: Vec::new(),
-    };
+    let mut bench = Bench::of_a_host_among_others();
+    let component = COMPONENT;
+    let new = new_component;
     assert!(is_done(&bench.of_component(Request::Create(new(2 * MIB)))));
     assert!(is_done(&bench.of_component(Request::Change(new(4 * MIB)))));
     assert!(is_done(&bench.of_component(Request::Change(new(2 * MIB)))), "one that is late");
@@ -554,4 +558,33 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     assert!(matches!(beyond, Answer::Refused(Refusal::NoComponent)), "{beyond:?}");
     let other = bench.of_component(Request::Allocation { component, epoch: 2, part: 0, count: 1 });
     assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");
+}
+
+#[test]
+fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and_lessens_no_version() {
+    use wire::{Answer, EntryKind, Request, Versions};
+    let mut bench = Bench::of_a_host_among_others();
+    assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
+    let (component, epoch) = (COMPONENT, 1);
+    bench.of_component(Request::Open { disk: DiskId(1), component, epoch });
+    let id = |sequence| base::WriteId { epoch, sequence };
+    let write = |bench: &mut Bench, kind, id, block, count: usize| {
+        let data = bench.pool.take_zeroed(count * 4096).expect("there is room");
+        let checksums = data.chunks_exact(4096).map(base::checksum::crc32c).collect();
+        let (watermark, data) = (base::WriteId::default(), smallvec::smallvec![data]);
+        let request =
+            Request::Write { component, epoch, id, watermark, kind, part: 1, block, data, checksums };
+        assert!(is_done(&bench.of_component(request)));
+    };
+    write(&mut bench, EntryKind::Guest(base::RequestTag(1)), id(5), 9, 1);
+    write(&mut bench, EntryKind::Copy, id(2), 0, 256);
+    let counters = bench.node.group(GroupKey(0)).expect("it is there").state().counters;
+    assert_eq!((counters.direct_bytes, counters.copied_bytes), (MIB, MIB));
+    assert!(counters.batch_bytes < MIB, "{} bytes went through the log", counters.batch_bytes);
+    let since = id(4);
+    let changed = bench.of_component(Request::Changed { component, epoch, since, from_part: 0 });
+    let Answer::Changed { parts, .. } = changed else { panic!("{changed:?}") };
+    let [one] = &parts[..] else { panic!("{parts:?}") };
+    let Versions::Regions(regions) = &one.versions else { panic!("{one:?}") };
+    assert!(one.part == 1 && regions.iter().all(|region| *region == id(5)), "{regions:?}");
 }
