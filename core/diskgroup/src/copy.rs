@@ -101,6 +101,8 @@ impl Group {
         let is_anew = self.dirty_at(place).is_some_and(|dirty| dirty.reset.is_some());
         let member = &self.members[place.member as usize];
         match member.cached_descriptor(place.extent) {
+            // Word of a freeing changes no block.
+            Some(_) if blocks.is_empty() => WriteId::default(),
             Some(descriptor) if !is_anew && !self.is_mutant(Mutant::ForgetDescribedId) => {
                 let of = |block: u16| usize::from(block) / BLOCKS_PER_REGION;
                 let regions = &descriptor.regions[of(blocks.start)..=of(blocks.end - 1)];

@@ -27,7 +27,7 @@ pub enum Mutant {
     ForgetAwayMember,
     /// The log lets go of changes that are not decided.
     ForgetWindow,
-    /// A copy's record has the copy's id, whatever it replaces in the log.
+    /// A copy has its own id, whatever it takes the place of.
     ForgetReplacedId,
     /// A copy's record has the copy's id, whatever it replaces of what the log has let go of and no page tells yet.
     ForgetDescribedId,
