@@ -92,7 +92,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::KeepReadiness, 3),
     (replication::Mutant::SettleUndecided, 181),
     (replication::Mutant::TrustUnchangedRecord, 292),
-    (replication::Mutant::AskOpeningGroup, 1283),
+    (replication::Mutant::AskOpeningGroup, 2058),
     (replication::Mutant::ApplyTwice, 233),
     (replication::Mutant::AcknowledgeWithoutStandIn, 63),
     (replication::Mutant::StandInBeforeDelta, 34),
