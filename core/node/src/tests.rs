@@ -588,3 +588,36 @@ fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and
     let Versions::Regions(regions) = &one.versions else { panic!("{one:?}") };
     assert!(one.part == 1 && regions.iter().all(|region| *region == id(5)), "{regions:?}");
 }
+
+#[test]
+fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_nothing() {
+    use wire::{EntryKind, Request};
+    let mut bench = Bench::of_a_host_among_others();
+    assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
+    let (component, epoch) = (COMPONENT, 1);
+    bench.of_component(Request::Open { disk: DiskId(1), component, epoch });
+    let (part, watermark) = (1, base::WriteId::default());
+    let id = |sequence| base::WriteId { epoch, sequence };
+    let mut data = bench.pool.take_zeroed(4096).expect("there is room");
+    data.bytes_mut().fill(7);
+    let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
+    let (kind, data) = (EntryKind::Guest(base::RequestTag(1)), smallvec::smallvec![data]);
+    let write =
+        Request::Write { component, epoch, id: id(5), watermark, kind, part, block: 9, data, checksums };
+    assert!(is_done(&bench.of_component(write)));
+    // What the page of the part says is in memory once it was read for this.
+    let since = base::WriteId::default();
+    let changed = |bench: &mut Bench| {
+        bench.of_component(Request::Changed { component, epoch, since, from_part: 0 })
+    };
+    let before = changed(&mut bench);
+    for block in [0, 9] {
+        let kind = EntryKind::Copy;
+        let freed = Request::Trim { component, epoch, id: id(2), watermark, kind, part, block, count: 0 };
+        assert!(is_done(&bench.of_component(freed)));
+    }
+    assert_eq!(changed(&mut bench), before);
+    let read = Request::Read { component, epoch, part, block: 9, count: 1 };
+    let wire::Answer::Data { pieces, .. } = bench.of_component(read) else { panic!("it is read") };
+    assert!(matches!(&pieces[..], [Piece::Bytes(bytes)] if bytes.iter().all(|byte| *byte == 7)));
+}

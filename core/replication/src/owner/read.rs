@@ -207,9 +207,11 @@ fn spread(readable: &[Readable], part: u32) -> Option<(Readable, bool)> {
     Some((chosen, is_slow(&chosen, readable)))
 }
 
-/// Whether a component takes so much longer than the quickest that it is better not asked.
+/// Whether a component takes so much longer than the quickest that it is better not asked. Of one that was never read from nobody
+/// knows what it takes: it makes no other slow.
 fn is_slow(one: &Readable, readable: &[Readable]) -> bool {
-    let quickest = readable.iter().map(|one| one.read_ns).min().unwrap_or(0);
+    let known = readable.iter().map(|one| one.read_ns).filter(|ns| *ns > 0);
+    let quickest = known.min().unwrap_or(0);
     one.read_ns > quickest.saturating_mul(limits::SLOW_FACTOR)
         && one.read_ns > limits::SLOW_LATENCY.as_nanos() as u64
 }
@@ -264,6 +266,9 @@ mod tests {
         assert_eq!(chosen, [0, 2, 0, 2]);
         let chosen: Vec<u8> = sources(&readable[1..2]);
         assert_eq!(chosen, [1, 1, 1, 1], "a slow one is better than none");
+        (readable[0].read_ns, readable[2].read_ns) = (0, 0);
+        let chosen: Vec<u8> = sources(&readable);
+        assert_eq!(chosen, [1, 1, 1, 1], "of the others nobody knows whether they are quicker");
         assert_eq!(source(&[], 7), None);
     }
 
