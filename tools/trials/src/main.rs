@@ -27,6 +27,7 @@ mod report;
 mod room;
 mod scenarios;
 mod stamp;
+mod stolen;
 
 use bench::Settings;
 use clap::{Parser, ValueEnum};
