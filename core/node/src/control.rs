@@ -514,6 +514,7 @@ impl Node {
             && self.controls.is_empty()
             && self.pending_deletions().is_empty()
             && self.groups().all(|(_, group)| group.is_idle())
+            && self.fabric.as_ref().is_none_or(|fabric| fabric.gathers.is_empty())
     }
 
     fn pending_deletions(&self) -> VecDeque<u32> {

@@ -4,6 +4,7 @@
 //! outputs: so no part is entered while it is at work, and what happens does not depend on who called.
 
 mod change;
+mod gather;
 mod link;
 mod owned;
 mod shelf;
@@ -13,6 +14,7 @@ mod usage;
 use crate::node::{Node, Output, Token};
 use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 pub(crate) use change::surplus_answer;
+use gather::Gathers;
 pub use link::LinkState;
 pub(crate) use link::{Accepted, Link};
 use replication::components::{Caller, Components};
@@ -169,6 +171,8 @@ pub(crate) struct Fabric {
     pub(crate) last_tag: RequestTag,
     /// Questions about allocation that wait for table pages, in order.
     pub(crate) surveys: VecDeque<Survey>,
+    /// Slices of copies that wait for the rest of their parts.
+    pub(crate) gathers: Gathers,
     /// Disks whose owner has something to copy.
     pub(crate) copying: BTreeSet<u32>,
     /// Disks whose owner is to be advanced.
@@ -194,6 +198,7 @@ impl Fabric {
             next_session: settings.me.incarnation,
             last_tag: RequestTag::first(settings.me.node, settings.me.incarnation),
             surveys: VecDeque::new(),
+            gathers: Gathers::default(),
             copying: BTreeSet::new(),
             touched: BTreeSet::new(),
             thirsty: BTreeSet::new(),
@@ -368,6 +373,7 @@ impl Node {
         fabric.components.advance(now, &mut outputs);
         fabric.jobs.extend(outputs.into_iter().map(Job::Components));
         self.go_on_with_surveys(out);
+        self.release_overdue(out);
         self.pump(out);
         self.look_at_disks(out);
         self.pace_copies();
@@ -399,6 +405,7 @@ impl Node {
         let links = fabric.links.values().filter_map(Link::wake_at).min();
         let pace = (!fabric.copying.is_empty()).then(|| self.shares.due_at().unwrap_or(self.now));
         let survey = (!fabric.surveys.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
-        [soon, alarm, look, links, pace, survey, fabric.components.wake_at()].into_iter().flatten().min()
+        let others = [fabric.gathers.wake_at(), fabric.components.wake_at()];
+        [soon, alarm, look, links, pace, survey].into_iter().chain(others).flatten().min()
     }
 }

@@ -51,6 +51,10 @@ pub const COPY_IN_FLIGHT_MIN: u64 = 2 << 20;
 /// And no more than the pace brings in this time, which is what a copy takes on a loaded device.
 pub const COPY_IN_FLIGHT_TIME: Duration = Duration::from_millis(20);
 
+/// How long a slice of a copy waits for the next one of its part: what a busy device takes to read it. Longer, and a copy that was
+/// given up would hold what its owner does next with the part.
+pub const GATHER_WAIT: Duration = Duration::from_millis(100);
+
 /// How long guests' latency is measured before shares change: some hundred requests of a busy guest.
 pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
 

@@ -560,6 +560,62 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");
 }
 
+/// What a slice of a copy of part 1 says.
+fn slice_of_copy(bench: &Bench, id: base::WriteId, block: u16, count: usize) -> wire::Request {
+    let data = bench.pool.take_zeroed(count * 4096).expect("there is room");
+    let checksums = data.chunks_exact(4096).map(base::checksum::crc32c).collect();
+    wire::Request::Write {
+        component: COMPONENT,
+        epoch: 1,
+        id,
+        watermark: base::WriteId::default(),
+        kind: wire::EntryKind::Copy,
+        part: 1,
+        block,
+        data: smallvec::smallvec![data],
+        checksums,
+    }
+}
+
+/// Bytes that went past the log and through it once a host has what those slices say, one after the other without waiting.
+fn ways_of_slices(slices: &[(u16, u16)]) -> (u64, u64) {
+    let mut bench = Bench::of_a_host_among_others();
+    assert!(is_done(&bench.of_component(wire::Request::Create(new_component(2 * MIB)))));
+    bench.of_component(wire::Request::Open { disk: DiskId(1), component: COMPONENT, epoch: 1 });
+    let before = bench.node.group(GroupKey(0)).expect("it is there").state().counters.batch_bytes;
+    let (mut out, mut tokens) = (Vec::new(), Vec::new());
+    for (block, count) in slices {
+        let id = base::WriteId { epoch: 1, sequence: 3 };
+        let request = slice_of_copy(&bench, id, *block, usize::from(*count));
+        let token = bench.token();
+        bench.node.ask_component(Instant(bench.now), token, ME, request, &mut out);
+        tokens.push(token);
+    }
+    assert!(bench.components.is_empty(), "none is done before it is stable");
+    bench.settle(out);
+    for token in tokens {
+        let answer = bench.components.remove(&token.0).flatten().expect("each is answered");
+        assert!(is_done(&answer), "{answer:?}");
+    }
+    let counters = bench.node.group(GroupKey(0)).expect("it is there").state().counters;
+    (counters.direct_bytes, counters.batch_bytes - before)
+}
+
+#[test]
+fn slices_of_a_whole_part_go_past_the_log_together_and_any_others_through_it() {
+    let whole: Vec<(u16, u16)> = (0..8).map(|slice| (slice * 32, 32)).collect();
+    let (direct, in_log) = ways_of_slices(&whole);
+    assert!(direct == MIB && in_log < MIB / 8, "{direct} past the log, {in_log} through it");
+    let mut twice = whole[..5].to_vec();
+    twice.extend(&whole);
+    let (gap, late) = ([&whole[..3], &whole[4..]].concat(), whole[1..].to_vec());
+    // What is still in the log has no place that a whole part could take: all that came twice goes behind it.
+    for (slices, past, through) in [(gap, 0, 7), (late, 0, 7), (whole[..7].to_vec(), 0, 7), (twice, 0, 13)] {
+        let (direct, in_log) = ways_of_slices(&slices);
+        assert_eq!((direct, in_log / (MIB / 8)), (past * MIB, through), "{slices:?}");
+    }
+}
+
 #[test]
 fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and_lessens_no_version() {
     use wire::{Answer, EntryKind, Request, Versions};
@@ -590,7 +646,7 @@ fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and
 }
 
 #[test]
-fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_nothing() {
+fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_no_block() {
     use wire::{EntryKind, Request};
     let mut bench = Bench::of_a_host_among_others();
     assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
@@ -607,16 +663,26 @@ fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_nothing() {
     assert!(is_done(&bench.of_component(write)));
     // What the page of the part says is in memory once it was read for this.
     let since = base::WriteId::default();
-    let changed = |bench: &mut Bench| {
-        bench.of_component(Request::Changed { component, epoch, since, from_part: 0 })
+    let changed = |bench: &mut Bench| match bench.of_component(Request::Changed {
+        component,
+        epoch,
+        since,
+        from_part: 0,
+    }) {
+        wire::Answer::Changed { parts, .. } => parts,
+        other => panic!("{other:?}"),
     };
-    let before = changed(&mut bench);
+    changed(&mut bench);
     for block in [0, 9] {
         let kind = EntryKind::Copy;
         let freed = Request::Trim { component, epoch, id: id(2), watermark, kind, part, block, count: 0 };
         assert!(is_done(&bench.of_component(freed)));
     }
-    assert_eq!(changed(&mut bench), before);
+    let parts = changed(&mut bench);
+    let of_part = parts.iter().find(|one| one.part == part).expect("it was written");
+    let wire::Versions::Regions(regions) = &of_part.versions else { panic!("{of_part:?}") };
+    assert_eq!(regions[0], id(5), "what was written later counts as before");
+    assert!(regions[1..].iter().all(|region| *region == id(2)), "and all else as freed: {regions:?}");
     let read = Request::Read { component, epoch, part, block: 9, count: 1 };
     let wire::Answer::Data { pieces, .. } = bench.of_component(read) else { panic!("it is read") };
     assert!(matches!(&pieces[..], [Piece::Bytes(bytes)] if bytes.iter().all(|byte| *byte == 7)));

@@ -69,9 +69,9 @@ pub const COPIES_MAX: usize = 8;
 /// ones would all go through the log of the group that gets them, and be written twice.
 pub const COPY_BLOCKS_MAX: u16 = 256;
 
-/// Blocks of a copy that are read at a time, 128 KiB: a read of a whole part keeps a device busy for longer than a guest's request
-/// takes (perf/README.md, "Beside copies").
-pub const COPY_READ_BLOCKS: u16 = 32;
+/// Blocks of a copy that are read and sent at a time, 128 KiB: a whole part keeps a device, a link and the nodes at its ends busy for
+/// longer than a guest's request takes (perf/README.md, "Beside copies").
+pub const COPY_SLICE_BLOCKS: u16 = 32;
 
 /// Times that a write whose data was damaged on the way is sent again.
 pub const RESENDS_MAX: u8 = 3;

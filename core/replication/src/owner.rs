@@ -7,6 +7,7 @@
 
 mod asked;
 mod change;
+mod copies;
 mod happened;
 mod opening;
 mod patience;

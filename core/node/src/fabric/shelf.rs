@@ -1,6 +1,6 @@
 //! What components are asked for, done by the groups that hold them.
 
-use crate::fabric::{FabricOutput, Job};
+use crate::fabric::FabricOutput;
 use crate::node::{GroupKey, Node, Output, Token, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
@@ -34,7 +34,13 @@ impl Node {
     }
 
     /// Hands a store to the group of its component.
-    pub(crate) fn store(&mut self, op: StoreOp, component: ComponentId, store: Store, out: &mut Vec<Output>) {
+    pub(crate) fn store_whole(
+        &mut self,
+        op: StoreOp,
+        component: ComponentId,
+        store: Store,
+        out: &mut Vec<Output>,
+    ) {
         if let Store::Create(new) = store {
             return self.store_create(op, new, out);
         }
@@ -187,14 +193,6 @@ impl Node {
             Err(error) => Stored::Failed(refusal(error)),
         };
         self.stored(op, stored);
-    }
-
-    pub(crate) fn stored(&mut self, op: StoreOp, stored: Stored) {
-        let now = self.now;
-        let fabric = self.fabric();
-        let mut outputs = Vec::new();
-        fabric.components.stored(now, op, stored, &mut outputs);
-        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
     }
 }
 

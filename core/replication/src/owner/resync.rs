@@ -8,19 +8,17 @@
 //! A component that is to stand in for another gets the regions that were changed since that one left, and only these; one
 //! that is to replace it gets the rest after that (docs/design/0013).
 
-use super::state::{At, Member, Place};
-use super::work::{Holes, Work};
-use super::{Asked, End, Event, Failure, LeftBecause, Lost, Owner, Phase, Reply};
-use crate::lanes::{Hold, Range};
+use super::state::{At, Place};
+use super::work::Work;
+use super::{Asked, End, Event, LeftBecause, Lost, Owner, Phase};
+use crate::lanes::Range;
 use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{Role, Standing};
-use base::request::{Buffers, Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{ComponentId, Instant, WriteId};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
-use wire::{Answer, EntryKind, PartVersions, Request, Versions};
+use wire::{Answer, PartVersions, Request, Versions};
 
 /// What one of the two said of the parts from `from` on.
 #[derive(Debug)]
@@ -75,7 +73,7 @@ pub(crate) struct Resync {
     /// Where the next listing begins; `None` when all was listed.
     next: Option<u32>,
     runs: VecDeque<Run>,
-    copies: u32,
+    pub(super) copies: u32,
     pub(crate) copied_bytes: u64,
 }
 
@@ -406,244 +404,6 @@ impl Owner {
             self.copy(at, run.range, run.id, attempt);
         }
     }
-
-    /// Copies a range to a component, under its lock.
-    pub(crate) fn copy(&mut self, target: At, range: Range, id: WriteId, attempt: Option<u32>) {
-        let member = self.member(target);
-        let resync = member.resync.as_ref().filter(|resync| Some(resync.attempt) == attempt);
-        let source = resync.filter(|resync| resync.kind == Kind::Restore).map(|resync| resync.source);
-        let holes = match resync.map(|resync| resync.kind) {
-            Some(Kind::Restore) => Holes::Skip,
-            Some(Kind::Fill) if self.is_mutant(Mutant::FillWithoutHoles) => Holes::Skip,
-            // With their versions: what missed a freeing may be brought up to date from it later.
-            Some(Kind::StandIn | Kind::Fill) if !self.is_mutant(Mutant::TrimStandIn) => Holes::Zero,
-            Some(Kind::StandIn | Kind::Fill | Kind::Return) | None => Holes::Trim,
-        };
-        let work = Work::Copy {
-            target,
-            range,
-            id,
-            attempt,
-            source,
-            holes,
-            tried: 0,
-            pieces: Pieces::new(),
-            checksums: Vec::new(),
-            outstanding: 0,
-            bytes: 0,
-            has_failed: false,
-        };
-        let key = self.works.insert(work) as u32;
-        let is_locked = self.is_mutant(Mutant::CopyWithoutLock)
-            || self.places[target.place as usize].lanes.lock(range, Hold::Exclusive, key);
-        if is_locked {
-            self.begin_copy(key);
-        }
-    }
-
-    /// The range is locked: what stands there is read from an active component.
-    pub(crate) fn begin_copy(&mut self, key: u32) {
-        let Work::Copy { range, .. } = self.works[key as usize] else { unreachable!("only copies copy") };
-        match range.count {
-            0 => self.note_hole(key),
-            _ => self.read_on(key),
-        }
-    }
-
-    /// Reads the next slice: what guests ask of the device and of the link never stands behind more than that.
-    fn read_on(&mut self, key: u32) {
-        let Work::Copy { target, range, tried, source: only, ref pieces, .. } = self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        let read = blocks_of(pieces);
-        let place = &self.places[target.place as usize];
-        let may_give = |index: u8, one: &Member| match only {
-            _ if tried >> index & 1 == 1 => false,
-            Some(only) => index == only && one.counts(),
-            None => one.is_active() && index != target.member,
-        };
-        let source = self.copy_source(target.place, range.part, may_give);
-        let Some(member) = source else { return self.end_copy(key, false) };
-        let one = &place.members[usize::from(member)];
-        let (node, component) = (one.node, one.component);
-        let (part, block) = (range.part, range.block + read);
-        let count = (range.count - read).min(limits::COPY_READ_BLOCKS);
-        let at = At { place: target.place, member };
-        let request = Request::Read { component, epoch: self.epoch, part, block, count };
-        self.send(node, Asked::CopyRead { work: key, at }, request);
-    }
-
-    /// Tells a component of a freeing that changes none of its blocks.
-    fn note_hole(&mut self, key: u32) {
-        let Work::Copy { target, range, id, outstanding, .. } = &mut self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        *outstanding = 1;
-        let (target, part, id) = (*target, range.part, *id);
-        let (node, component) = (self.member(target).node, self.member(target).component);
-        let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Copy);
-        let request = Request::Trim { component, epoch, id, watermark, kind, part, block: 0, count: 0 };
-        self.send(node, Asked::CopyWrite { work: key }, request);
-    }
-
-    pub(crate) fn copy_read(&mut self, key: u32, at: At, answer: Result<Answer, Lost>) {
-        match answer {
-            Ok(Answer::Data { pieces, checksums }) if super::read::verify(&pieces, &checksums) => {
-                self.note_read(key, pieces, &checksums);
-            }
-            // What was read before stays true: the range is locked, and whoever gave it was active.
-            Ok(Answer::Data { .. } | Answer::Refused(_)) | Err(Lost) => {
-                let Work::Copy { tried, .. } = &mut self.works[key as usize] else {
-                    unreachable!("only copies copy")
-                };
-                *tried |= 1 << at.member;
-                self.read_on(key);
-            }
-            Ok(other) => unreachable!("a read is not answered by {other:?}"),
-        }
-    }
-
-    fn note_read(&mut self, key: u32, slice: Pieces, sums: &[u32]) {
-        let Work::Copy { range, pieces, checksums, .. } = &mut self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        pieces.extend(slice);
-        checksums.extend_from_slice(sums);
-        if blocks_of(pieces) < range.count {
-            return self.read_on(key);
-        }
-        let (pieces, checksums) = (std::mem::take(pieces), std::mem::take(checksums));
-        self.put(key, pieces, &checksums);
-    }
-
-    /// Puts what was read where it is missing, whatever stands there.
-    fn put(&mut self, key: u32, pieces: Pieces, checksums: &[u32]) {
-        let Work::Copy { target, range, id, holes, .. } = self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        let node = self.member(target).node;
-        if !self.member(target).is_open() {
-            return self.end_copy(key, false);
-        }
-        let mut block = range.block;
-        let mut sums = checksums;
-        let mut requests: SmallVec<[Request; 2]> = SmallVec::new();
-        let mut copied = 0;
-        for run in runs_of(pieces) {
-            let at = (range.part, block);
-            match run {
-                Ok(data) => {
-                    let len: usize = data.iter().map(|buffer| buffer.len()).sum();
-                    let count = (len as u64 / BLOCK_SIZE) as u16;
-                    let (mine, rest) = sums.split_at(count as usize);
-                    sums = rest;
-                    copied += len as u64;
-                    let checksums = SmallVec::from_slice(mine);
-                    requests.push(self.copy_of_data(target, id, at, data, checksums));
-                    block += count;
-                }
-                Err(count) => {
-                    requests.extend(self.copy_of_hole(target, id, at, (count, holes)));
-                    block += count;
-                }
-            }
-        }
-        if requests.is_empty() {
-            return self.end_copy(key, true);
-        }
-        let Work::Copy { outstanding, bytes, .. } = &mut self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        *outstanding = requests.len() as u32;
-        *bytes = copied;
-        for request in requests {
-            self.send(node, Asked::CopyWrite { work: key }, request);
-        }
-    }
-
-    fn copy_of_data(
-        &self,
-        target: At,
-        id: WriteId,
-        (part, block): (u32, u16),
-        data: Buffers,
-        checksums: SmallVec<[u32; 2]>,
-    ) -> Request {
-        let (component, epoch) = (self.member(target).component, self.epoch);
-        let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
-        Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
-    }
-
-    fn copy_of_hole(
-        &self,
-        target: At,
-        id: WriteId,
-        (part, block): (u32, u16),
-        (count, holes): (u16, Holes),
-    ) -> Option<Request> {
-        let (component, epoch) = (self.member(target).component, self.epoch);
-        let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
-        match holes {
-            Holes::Trim => Some(Request::Trim { component, epoch, id, watermark, kind, part, block, count }),
-            Holes::Zero => {
-                let (data, checksums) = self.settings.zero_blocks(count);
-                Some(self.copy_of_data(target, id, (part, block), data, checksums))
-            }
-            Holes::Skip => None,
-        }
-    }
-
-    pub(crate) fn copy_written(&mut self, key: u32, answer: Result<Answer, Lost>) {
-        let Work::Copy { target, outstanding, has_failed, attempt, .. } = &mut self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        let (target, attempt) = (*target, *attempt);
-        *outstanding -= 1;
-        let is_last = *outstanding == 0;
-        let refusal = match answer {
-            Ok(Answer::Done { .. }) => None,
-            Ok(Answer::Refused(refusal)) => Some(refusal),
-            Err(Lost) => {
-                *has_failed = true;
-                None
-            }
-            Ok(other) => unreachable!("a write is not answered by {other:?}"),
-        };
-        *has_failed |= refusal.is_some();
-        let has_failed = *has_failed;
-        let is_current = self.member(target).resync.as_ref().is_some_and(|one| Some(one.attempt) == attempt);
-        if let Some(refusal) = refusal.filter(|_| is_current) {
-            self.abort_resync(target, LeftBecause::Refused(refusal));
-        }
-        if is_last {
-            self.end_copy(key, !has_failed);
-        }
-    }
-
-    fn end_copy(&mut self, key: u32, is_done: bool) {
-        let Work::Copy { target, range, attempt, bytes, .. } = self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        self.end_work(key, if is_done { Ok(Reply::Changed) } else { Err(Failure::Damaged) });
-        let component = self.member(target).component;
-        if attempt.is_none() && is_done {
-            self.repaired_blocks += u64::from(range.count);
-            self.out.push(super::Output::Event(Event::Repaired { component, blocks: range.count }));
-        }
-        if is_done && attempt.is_some() {
-            self.copied_bytes += bytes;
-        }
-        let resync = self.member_mut(target).resync.as_mut();
-        if let Some(resync) = resync.filter(|resync| attempt == Some(resync.attempt)) {
-            resync.copies -= 1;
-            resync.copied_bytes += bytes;
-            if !is_done {
-                self.abort_resync(target, LeftBecause::Unreachable);
-            }
-        }
-    }
 }
 
 /// The greatest id of a freeing, where nothing is allocated.
@@ -684,26 +444,4 @@ fn push_runs(
         run.id = run.id.max(source);
     }
     runs.extend(open);
-}
-
-fn blocks_of(pieces: &Pieces) -> u16 {
-    let bytes = |piece: &Piece| match piece {
-        Piece::Bytes(buffer) => buffer.len() as u64,
-        Piece::Hole(len) => u64::from(*len),
-    };
-    (pieces.iter().map(bytes).sum::<u64>() / BLOCK_SIZE) as u16
-}
-
-/// Runs of bytes, or of blocks without any.
-fn runs_of(pieces: Pieces) -> Vec<Result<Buffers, u16>> {
-    let mut runs: Vec<Result<Buffers, u16>> = Vec::new();
-    for piece in pieces {
-        match (runs.last_mut(), piece) {
-            (Some(Ok(data)), Piece::Bytes(buffer)) => data.push(buffer),
-            (Some(Err(count)), Piece::Hole(len)) => *count += (u64::from(len) / BLOCK_SIZE) as u16,
-            (_, Piece::Bytes(buffer)) => runs.push(Ok(smallvec::smallvec![buffer])),
-            (_, Piece::Hole(len)) => runs.push(Err((u64::from(len) / BLOCK_SIZE) as u16)),
-        }
-    }
-    runs
 }

@@ -59,7 +59,11 @@ pub(crate) enum Work {
         holes: Holes,
         /// Members that cannot give it.
         tried: u8,
-        /// What was read of it so far, from its beginning, and the checksums of that.
+        /// Blocks that were read, from its beginning.
+        read: u16,
+        /// Whether more is to be read.
+        is_reading: bool,
+        /// What was read and not sent yet, and the checksums of that.
         pieces: Pieces,
         checksums: Vec<u32>,
         /// Writes under way.
