@@ -74,20 +74,35 @@ impl Lanes {
         let lane = self.lanes.get_mut(&part).expect("what is unlocked was locked");
         let index = lane.held.iter().position(|claim| claim.key == key);
         lane.held.swap_remove(index.expect("what is unlocked was locked"));
+        lane.begin_waiting(begin);
+        if lane.held.is_empty() && lane.waiting.is_empty() {
+            self.lanes.remove(&part);
+        }
+    }
+
+    /// Lets others read what `key` holds in that part, and tells who may begin now.
+    pub(crate) fn share(&mut self, part: u32, key: u32, begin: &mut SmallVec<[u32; 4]>) {
+        let lane = self.lanes.get_mut(&part).expect("what is shared was locked");
+        let claim = lane.held.iter_mut().find(|claim| claim.key == key);
+        claim.expect("what is shared was locked").hold = Hold::Shared;
+        lane.begin_waiting(begin);
+    }
+}
+
+impl Lane {
+    /// Locks what nothing before it is in the way of any more.
+    fn begin_waiting(&mut self, begin: &mut SmallVec<[u32; 4]>) {
         let mut at = 0;
-        while at < lane.waiting.len() {
-            let claim = lane.waiting[at];
-            let earlier = lane.waiting.iter().take(at);
-            if lane.held.iter().chain(earlier).any(|other| other.conflicts(&claim)) {
+        while at < self.waiting.len() {
+            let claim = self.waiting[at];
+            let earlier = self.waiting.iter().take(at);
+            if self.held.iter().chain(earlier).any(|other| other.conflicts(&claim)) {
                 at += 1;
                 continue;
             }
-            lane.waiting.remove(at);
-            lane.held.push(claim);
+            self.waiting.remove(at);
+            self.held.push(claim);
             begin.push(claim.key);
-        }
-        if lane.held.is_empty() && lane.waiting.is_empty() {
-            self.lanes.remove(&part);
         }
     }
 }
@@ -116,6 +131,21 @@ mod tests {
         begin.clear();
         lanes.unlock(7, 3, &mut begin);
         assert_eq!(begin.to_vec(), [4]);
+    }
+
+    #[test]
+    fn what_is_shared_may_be_read_and_not_changed() {
+        let mut lanes = Lanes::default();
+        assert!(lanes.lock(range(0, 4), Hold::Exclusive, 1));
+        assert!(!lanes.lock(range(2, 1), Hold::Shared, 2));
+        assert!(!lanes.lock(range(3, 1), Hold::Exclusive, 3));
+        let mut begin = SmallVec::new();
+        lanes.share(7, 1, &mut begin);
+        assert_eq!(begin.to_vec(), [2]);
+        assert!(lanes.lock(range(0, 1), Hold::Shared, 4));
+        begin.clear();
+        lanes.unlock(7, 1, &mut begin);
+        assert_eq!(begin.to_vec(), [3]);
     }
 
     #[test]

@@ -18,8 +18,12 @@ pub enum Mutant {
     ReadOverWrites,
     /// A resync does not take the writes in flight along (8).
     ResyncMissesInFlight,
-    /// Acknowledgements do not wait for a component in resync (8).
+    /// What a component in resync was sent is never waited for (8).
     AcknowledgeWithoutResync,
+    /// A component is asked to count although it lacks what was acknowledged before (8).
+    JoinBeforeCaughtUp,
+    /// Acknowledgements do not wait for a component of which the record was asked that it counts (8).
+    AcknowledgeWhileJoining,
     /// A resync copies without the range lock (8).
     CopyWithoutLock,
     /// A late message of an old session is accepted (2).
@@ -72,7 +76,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 32] = [
+    pub const ALL: [Mutant; 34] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -81,6 +85,8 @@ impl Mutant {
         Mutant::ReadOverWrites,
         Mutant::ResyncMissesInFlight,
         Mutant::AcknowledgeWithoutResync,
+        Mutant::JoinBeforeCaughtUp,
+        Mutant::AcknowledgeWhileJoining,
         Mutant::CopyWithoutLock,
         Mutant::AcceptOldSession,
         Mutant::SettleDuringResync,

@@ -1,9 +1,9 @@
 //! The owner of one virtual disk: it orders all I/O, and keeps the components equal.
 //!
 //! What keeps data safe here, each rule in one place: nothing is served before the window is decided (`opening`); a
-//! change is acknowledged when every active component and every one in resync has it (`change`); a component leaves or
-//! joins the active set only by the directory's word (`record`); a read needs the leases of all (`read`, `status`); a resync copies
-//! by the delta rule, under range locks (`resync`).
+//! change is acknowledged when every component that counts, or may, has it (`change`); a component leaves or joins the active set
+//! only by the directory's word (`record`); a read needs the leases of all (`read`, `status`); a resync copies by the delta rule,
+//! under range locks, and asks that its component counts only once that has all that was acknowledged (`resync`).
 
 mod asked;
 mod change;
@@ -669,8 +669,11 @@ impl Owner {
         if self.phase != Phase::Releasing || !self.recording.is_idle() {
             return;
         }
-        for place in &mut self.places {
-            place.members.iter_mut().for_each(|member| member.resync = None);
+        for at in self.all() {
+            let member = self.member_mut(at);
+            if member.resync.take().is_some() && !member.may_count() {
+                self.excuse(at);
+            }
         }
         if self.works.iter().any(|(_, work)| work.is_guests()) {
             return;

@@ -23,6 +23,8 @@ pub struct Config {
     pub writes: u8,
     /// See there.
     pub method: Method,
+    /// Whether guests wait for a component in resync only at its end (docs/design/0021), not all the time.
+    pub is_early: bool,
     /// The rule that is taken out.
     pub without: Option<Rule>,
 }
@@ -57,6 +59,8 @@ pub enum Action {
     Write { owner: u8, block: usize },
     /// The guest learns that its write is done.
     Acknowledge { owner: u8, block: usize },
+    /// A write that was acknowledged before has reached the component in resync, too, or there is none any more.
+    End { owner: u8, block: usize },
     /// A guest reads from a component.
     Read { owner: u8, component: usize, block: usize },
     /// A component learns what is decided.
@@ -67,6 +71,8 @@ pub enum Action {
     Abandon { owner: u8 },
     /// A block is copied to the component in resync.
     Copy { owner: u8, component: usize, block: usize, source: usize },
+    /// All is copied, and the component has what was acknowledged before: acknowledgements wait for it from here on.
+    CatchUp { owner: u8 },
     /// The record has the component among the active ones again.
     Grow { owner: u8, component: usize },
     /// A write reaches a component; its answer arrives or is lost.
@@ -175,14 +181,18 @@ fn next_of_serving(config: &Config, state: &State, epoch: u8, owner: &Owner, out
         if !is_busy && owner.sequence < SEQUENCE_MAX && state.writes < config.writes {
             out.push(Action::Write { owner: epoch, block });
         }
-        let awaited = match config.keeps(Rule::AcknowledgeWaitsForResync) {
-            true => owner.active.or(owner.resyncing),
-            false => owner.active,
-        };
-        if is_busy && owner.answered[block].covers(awaited) {
+        let waits_for_resync =
+            config.keeps(Rule::AcknowledgeWaitsForResync) && (owner.is_caught_up || !config.is_early);
+        let all = owner.active.or(owner.resyncing);
+        let awaited = if waits_for_resync { all } else { owner.active };
+        let is_trailing = owner.is_trailing(block);
+        if is_busy && !is_trailing && owner.answered[block].covers(awaited) {
             out.push(Action::Acknowledge { owner: epoch, block });
         }
-        if has_lease && (!is_busy || !config.keeps(Rule::ReadsWait)) {
+        if is_trailing && owner.answered[block].covers(all) {
+            out.push(Action::End { owner: epoch, block });
+        }
+        if has_lease && (!is_busy || is_trailing || !config.keeps(Rule::ReadsWait)) {
             out.extend(owner.active.iter().map(|component| Action::Read { owner: epoch, component, block }));
         }
     }
@@ -223,7 +233,13 @@ fn next_of_component(
             out.extend(sources().map(|source| Action::Copy { owner: epoch, component, block, source }));
         }
     }
-    if owner.copied == (1 << BLOCKS) - 1 && state.epoch == epoch {
+    let is_copied = owner.copied == (1 << BLOCKS) - 1;
+    let lacks = |block| owner.is_trailing(block) && !owner.answered[block].has(component);
+    let may_catch_up = !(0..BLOCKS).any(lacks) || !config.keeps(Rule::CatchUpFirst);
+    if is_copied && config.is_early && !owner.is_caught_up && may_catch_up {
+        out.push(Action::CatchUp { owner: epoch });
+    }
+    if is_copied && (owner.is_caught_up || !config.is_early) && state.epoch == epoch {
         out.push(Action::Grow { owner: epoch, component });
     }
 }
@@ -268,17 +284,26 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
         Action::Serve { owner } => serve(&mut next, owner),
         Action::Write { owner, block } => write(&mut next, owner, block),
         Action::Acknowledge { owner, block } => {
-            let pending = std::mem::take(&mut next.owners[owner as usize].pending[block]);
-            next.known[block] = next.known[block].max(pending);
+            let owner = &mut next.owners[owner as usize];
+            next.known[block] = next.known[block].max(owner.pending[block]);
+            // Without the rule that they wait, what is not there yet is never waited for.
+            let is_trailing = config.is_early
+                && config.keeps(Rule::AcknowledgeWaitsForResync)
+                && !owner.answered[block].covers(owner.active.or(owner.resyncing));
+            match is_trailing {
+                true => owner.trailing |= 1 << block,
+                false => owner.pending[block] = Id::default(),
+            }
         }
+        Action::End { owner, block } => next.owners[owner as usize].end(block),
+        Action::CatchUp { owner } => next.owners[owner as usize].is_caught_up = true,
         Action::Read { owner, component, block } => read(&mut next, owner, component, block)?,
         Action::SendWatermark { owner, component } => {
             decide(config, &mut next, component, watermark(&state.owners[owner as usize], owner));
         }
         Action::Attach { owner, component, source } => attach(config, &mut next, owner, component, source),
         Action::Abandon { owner } => {
-            let owner = &mut next.owners[owner as usize];
-            (owner.resyncing, owner.copied) = (Set::default(), 0);
+            next.owners[owner as usize].end_resync();
         }
         Action::Copy { owner, component, block, source } => {
             let copied = state.components[source].stored[block];
@@ -294,7 +319,7 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
             next.active = next.active.with(component);
             let owner = &mut next.owners[owner as usize];
             owner.active = next.active;
-            (owner.resyncing, owner.copied) = (Set::default(), 0);
+            owner.end_resync();
         }
         Action::Deliver { id, block, component, is_answered } => {
             next.take(id, component);

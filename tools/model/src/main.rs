@@ -22,6 +22,9 @@ struct Arguments {
     /// Uncertain writes are rolled back, as with parity, and not forward, as with mirrors.
     #[arg(long)]
     parity: bool,
+    /// Guests wait for a component in resync all the time, not only at its end.
+    #[arg(long)]
+    late: bool,
     /// Takes one rule out.
     #[arg(long, value_name = "RULE")]
     without: Option<String>,
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         epochs: arguments.epochs,
         writes: arguments.writes,
         method: if arguments.parity { Method::Parity } else { Method::Mirror },
+        is_early: !arguments.late,
         without: None,
     };
     if arguments.each_rule {

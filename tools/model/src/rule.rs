@@ -17,8 +17,10 @@ pub enum Rule {
     ReadsWait,
     /// Writes under way when a component is attached go to it, too (8).
     AttachTakesWritesUnderWay,
-    /// Acknowledgements wait for the component in resync (8).
+    /// Acknowledgements wait for the component in resync (8): at its end, or all the time (`Config::is_early`).
     AcknowledgeWaitsForResync,
+    /// The component in resync has what was acknowledged before they wait for it (8).
+    CatchUpFirst,
     /// Resync copies a block only while no write to it is under way (8).
     CopyUnderLock,
     /// Messages of an earlier session of the same owner are refused (2).
@@ -35,7 +37,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them, with the names that commands take.
-    pub const ALL: [(&'static str, Rule); 14] = [
+    pub const ALL: [(&'static str, Rule); 15] = [
         ("shrink-before-acknowledge", Rule::ShrinkBeforeAcknowledge),
         ("fence", Rule::Fence),
         ("decide-window", Rule::DecideWindow),
@@ -44,6 +46,7 @@ impl Rule {
         ("reads-wait", Rule::ReadsWait),
         ("attach-takes-writes-under-way", Rule::AttachTakesWritesUnderWay),
         ("acknowledge-waits-for-resync", Rule::AcknowledgeWaitsForResync),
+        ("catch-up-first", Rule::CatchUpFirst),
         ("copy-under-lock", Rule::CopyUnderLock),
         ("sessions", Rule::Sessions),
         ("no-watermark-in-resync", Rule::NoWatermarkInResync),

@@ -134,6 +134,28 @@ pub struct Owner {
     pub resyncing: Set,
     /// Blocks that are copied to it, by bit.
     pub copied: u8,
+    /// Whether acknowledgements wait for it.
+    pub is_caught_up: bool,
+    /// Blocks whose write under way is acknowledged, and which it may not have yet, by bit.
+    pub trailing: u8,
+}
+
+impl Owner {
+    /// Whether the write under way to a block is acknowledged already.
+    pub fn is_trailing(&self, block: usize) -> bool {
+        self.trailing >> block & 1 == 1
+    }
+
+    /// No write to the block is under way any more.
+    pub fn end(&mut self, block: usize) {
+        self.pending[block] = Id::default();
+        self.trailing &= !(1 << block);
+    }
+
+    /// No component is in resync any more.
+    pub fn end_resync(&mut self) {
+        (self.resyncing, self.copied, self.is_caught_up) = (Set::default(), 0, false);
+    }
 }
 
 /// The world.
@@ -250,8 +272,10 @@ impl State {
         for owner in &self.owners[1..] {
             owners.put(owner.phase as u8, 2);
             owners.put(owner.sequence, 2);
+            owners.put(u8::from(owner.is_caught_up), 1);
             for block in blocks() {
                 owners.put(owner.copied >> block & 1, 1);
+                owners.put(owner.trailing >> block & 1, 1);
                 owners.put(owner.pending[block].0, 4);
             }
         }

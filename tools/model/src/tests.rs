@@ -4,11 +4,14 @@ use crate::action::{Config, Method};
 use crate::rule::Rule;
 use crate::search::{Outcome, search};
 
-const SMALL: Config = Config { components: 2, epochs: 2, writes: 2, method: Method::Mirror, without: None };
+const SMALL: Config =
+    Config { components: 2, epochs: 2, writes: 2, method: Method::Mirror, is_early: true, without: None };
 
 #[test]
 fn a_small_mirror_has_no_wrong_state() {
     let outcome = search(&SMALL, usize::MAX);
+    assert!(matches!(outcome, Outcome::Exhausted { .. }), "{outcome:?}");
+    let outcome = search(&Config { is_early: false, ..SMALL }, usize::MAX);
     // As many as in the model that the protocol was drawn up with: the two agree on every state.
     assert_eq!(outcome, Outcome::Exhausted { states: 128_843, depth: 33 });
 }

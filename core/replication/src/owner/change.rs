@@ -1,4 +1,4 @@
-//! Changes: locked, numbered, sent to all that count, acknowledged when all of them have it.
+//! Changes: locked, numbered, sent to all that count or are brought up to date, acknowledged when all that count have them.
 
 use super::happened::Known;
 use super::resync::Resync;
@@ -89,6 +89,7 @@ impl Owner {
                 self.begin_changes(place);
             }
             Work::Read { .. } => self.reads_waiting.push_back(key),
+            Work::Trailing { .. } => unreachable!("it has its range already"),
             Work::Status { .. } => self.status_locked(key),
             Work::Copy { .. } => self.begin_copy(key),
         }
@@ -252,6 +253,12 @@ impl Owner {
     fn check_change(&mut self, place: u16, sequence: u64) {
         let state = &self.places[place as usize];
         let Some(in_flight) = state.in_flight.get(&sequence) else { return };
+        if in_flight.waiting & state.waited_for(self.settings.mutant) == 0 && state.active().next().is_some()
+        {
+            self.acknowledge(place, sequence);
+        }
+        let state = &self.places[place as usize];
+        let in_flight = &state.in_flight[&sequence];
         if in_flight.waiting & !in_flight.full != 0 {
             return;
         }
@@ -319,14 +326,36 @@ impl Owner {
         }
     }
 
+    /// All that count have it: whoever asked for it is answered, though a component in resync may not have it yet. That one is waited
+    /// for before it counts (docs/design/0021).
+    fn acknowledge(&mut self, place: u16, sequence: u64) {
+        let in_flight = &self.places[place as usize].in_flight[&sequence];
+        let (Some(key), tag, range) = (in_flight.work, in_flight.tag, in_flight.range) else { return };
+        let Work::Change { token, .. } = self.works[key as usize] else { return };
+        self.note_ended(Known { tag, place, part: range.part, block: range.block });
+        self.out.push(Output::Done { token, result: Ok(Reply::Changed) });
+        self.works[key as usize] = Work::Trailing { place, range };
+        let mut begin = SmallVec::new();
+        self.places[place as usize].lanes.share(range.part, key, &mut begin);
+        begin.into_iter().for_each(|key| self.begin_work(key));
+    }
+
+    /// Whether a change was acknowledged that a component has not got yet.
+    pub(crate) fn has_trailing(&self, at: At) -> bool {
+        let is_trailing = |one: &InFlight| {
+            let work = one.work.and_then(|key| self.works.get(key as usize));
+            one.names(1 << at.member) && matches!(work, Some(Work::Trailing { .. }))
+        };
+        self.places[usize::from(at.place)].in_flight.values().any(is_trailing)
+    }
+
     fn end_change(&mut self, place: u16, sequence: u64) {
+        self.acknowledge(place, sequence);
         let state = &mut self.places[place as usize];
         let in_flight = state.in_flight.remove(&sequence).expect("it is in flight");
         state.in_flight_bytes -= in_flight.payload.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
         if let Some(key) = in_flight.work {
-            let InFlight { tag, range, .. } = in_flight;
-            self.note_ended(Known { tag, place, part: range.part, block: range.block });
             self.end_work(key, Ok(Reply::Changed));
         }
         self.begin_changes(place);
@@ -337,7 +366,7 @@ impl Owner {
         let work = self.works.remove(key as usize);
         let token = work.token();
         let (place, range, is_locked) = match work {
-            Work::Change { place, range, .. } => (place, range, true),
+            Work::Change { place, range, .. } | Work::Trailing { place, range } => (place, range, true),
             Work::Read { place, range, .. } => (place, range, !self.is_mutant(Mutant::ReadOverWrites)),
             Work::Copy { target, range, .. } => {
                 (target.place, range, !self.is_mutant(Mutant::CopyWithoutLock))

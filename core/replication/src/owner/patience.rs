@@ -67,7 +67,7 @@ impl Owner {
     fn copies_to(&self, work: u32) -> Option<At> {
         match self.works.get(work as usize) {
             Some(Work::Copy { target, .. }) => Some(*target),
-            Some(Work::Change { .. } | Work::Read { .. } | Work::Status { .. }) | None => None,
+            Some(_) | None => None,
         }
     }
 

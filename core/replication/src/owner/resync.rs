@@ -1,9 +1,9 @@
 //! Bringing a component up to date while the disk is in use.
 //!
-//! From the moment it is attached every change goes to it too, those in flight included, and acknowledgements wait for
-//! it (invariant 8). Then the regions that it may lack are copied, each under its range lock: those that were changed
-//! after its watermark on the source or on itself (invariant 9). When the last is stable, the record is asked to count it
-//! as active. If it fails on the way, nothing has happened: its own watermark stands where it stood.
+//! From the moment it is attached every change goes to it too, those in flight included (invariant 8). Then the regions that it may
+//! lack are copied, each under its range lock: those that were changed after its watermark on the source or on itself (invariant
+//! 9). When the last is stable, acknowledgements wait for it; when it has what was acknowledged before, the record is asked to
+//! count it as active (docs/design/0021). If it fails on the way, nothing has happened: its own watermark stands where it stood.
 //!
 //! A component that is to stand in for another gets the regions that were changed since that one left, and only these; one
 //! that is to replace it gets the rest after that (docs/design/0013).
@@ -70,6 +70,8 @@ pub(crate) struct Resync {
     of_source: Option<Listing>,
     of_target: Option<Listing>,
     is_listing: bool,
+    /// Whether all is copied: acknowledgements wait for the component from here on.
+    is_ending: bool,
     /// Where the next listing begins; `None` when all was listed.
     next: Option<u32>,
     runs: VecDeque<Run>,
@@ -89,6 +91,7 @@ impl Resync {
             of_source: None,
             of_target: None,
             is_listing: false,
+            is_ending: false,
             next: Some(0),
             runs: VecDeque::new(),
             copies: 0,
@@ -99,6 +102,11 @@ impl Resync {
     /// Whether the component must not forget what it has changed last: nobody tells it a watermark.
     pub(crate) fn keeps_window(&self) -> bool {
         !self.is_clean
+    }
+
+    /// Whether all is copied, so that it is only waited for what was acknowledged before.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
     }
 
     /// Bytes copied, and bytes that are known to be left.
@@ -286,7 +294,10 @@ impl Owner {
                     Kind::StandIn => Standing::StandIn,
                     Kind::Restore => return self.restored(at),
                 };
-                self.member_mut(at).wanted = Some((standing, LeftBecause::Directory));
+                resync.is_ending = true;
+                if !self.has_trailing(at) || self.is_mutant(Mutant::JoinBeforeCaughtUp) {
+                    self.member_mut(at).wanted = Some((standing, LeftBecause::Directory));
+                }
             }
             (true, _, _) => {}
         }

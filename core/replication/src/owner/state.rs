@@ -6,6 +6,7 @@ use super::restore::Restore;
 use super::resync::Resync;
 use super::{LeftBecause, Owner, Phase};
 use crate::lanes::Lanes;
+use crate::mutant::Mutant;
 use crate::roster::{Role, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::collections::{BTreeMap, VecDeque};
@@ -102,7 +103,7 @@ impl Member {
         self.standing == Standing::Active
     }
 
-    /// Whether the record has it as active or as a stand-in: acknowledgements wait for it.
+    /// Whether the record has it as active or as a stand-in: every acknowledgement waits for it.
     pub(crate) fn counts(&self) -> bool {
         self.standing.counts()
     }
@@ -115,6 +116,11 @@ impl Member {
     /// Whether it is, or was, asked of the record that it counts, and the answer is not known.
     pub(crate) fn is_joining(&self) -> bool {
         self.may_join || self.wanted.is_some_and(|(standing, _)| standing.counts())
+    }
+
+    /// Whether acknowledgements wait for it: it may count, or is about to be asked to.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.may_count() || self.resync.as_ref().is_some_and(Resync::is_ending)
     }
 
     /// Whether the record shall count it out.
@@ -193,6 +199,14 @@ impl Place {
     /// The members that acknowledgements wait for: active ones and stand-ins.
     pub(crate) fn counting(&self) -> impl Iterator<Item = (u8, &Member)> {
         (0..).zip(&self.members).filter(|(_, member)| member.counts())
+    }
+
+    /// The members, by bit, without which no change is acknowledged.
+    pub(crate) fn waited_for(&self, mutant: Option<Mutant>) -> u8 {
+        let forgets_joining = Mutant::is(mutant, Mutant::AcknowledgeWhileJoining);
+        let is_waited_for = |one: &Member| if forgets_joining { one.counts() } else { one.is_waited_for() };
+        let waited_for = (0u8..).zip(&self.members).filter(|(_, one)| is_waited_for(one));
+        waited_for.fold(0, |bits, (member, _)| bits | 1 << member)
     }
 
     /// A member that the record names, by its component.

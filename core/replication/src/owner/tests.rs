@@ -1,5 +1,7 @@
 //! Records that others change while a disk is served: members that come, and members that go.
 
+mod catching_up;
+
 use super::state::At;
 use super::*;
 use crate::roster::{Member, Role, Standing};
@@ -157,6 +159,7 @@ impl Bench {
                 (component, "changed", Answer::Changed { parts, next: None })
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
+            Request::Close { component, .. } => (component, "close", Answer::Done { congestion: 0 }),
             Request::Write { component, watermark, kind, .. } => {
                 if matches!(kind, wire::EntryKind::Guest(_)) {
                     self.told.push((*component, *watermark));
@@ -182,6 +185,10 @@ impl Bench {
     }
 
     fn write(&mut self, token: u64) {
+        self.write_at(token, 0);
+    }
+
+    fn write_at(&mut self, token: u64, block: u16) {
         let data = base::Pool::new(1 << 20).take_zeroed(4096).expect("there is room");
         let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
         let payload = Payload::Write { data: smallvec::smallvec![data], checksums };
@@ -189,7 +196,7 @@ impl Bench {
             token: Token(token),
             place: 0,
             part: 0,
-            block: 0,
+            block,
             tag: base::RequestTag(token),
             payload,
         });

@@ -29,6 +29,9 @@ pub(crate) enum Work {
         /// Whether whoever asked is gone: it is not begun any more.
         is_abandoned: bool,
     },
+    /// What becomes of a change that was acknowledged before a component in resync has it: its range stays its own until then,
+    /// and may be read.
+    Trailing { place: u16, range: Range },
     Read {
         token: Token,
         place: u16,
@@ -79,7 +82,7 @@ impl Work {
             Work::Change { token, .. } | Work::Read { token, .. } | Work::Status { token, .. } => {
                 Some(*token)
             }
-            Work::Copy { .. } => None,
+            Work::Trailing { .. } | Work::Copy { .. } => None,
         }
     }
 
@@ -87,7 +90,7 @@ impl Work {
     pub(crate) fn names(&self, at: At) -> bool {
         let has = |bits: u8| bits >> at.member & 1 == 1;
         match self {
-            Work::Change { .. } | Work::Status { .. } => false,
+            Work::Change { .. } | Work::Trailing { .. } | Work::Status { .. } => false,
             Work::Read { place, damaged, .. } => *place == at.place && has(*damaged),
             Work::Copy { target, tried, source, .. } => {
                 *target == at || (target.place == at.place && (has(*tried) || *source == Some(at.member)))
