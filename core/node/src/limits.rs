@@ -69,8 +69,15 @@ pub const COPY_FLOOR_MARGIN: u64 = 32;
 /// And at most: what a 40 GbE network carries.
 pub const COPY_RATE_CEILING: u64 = 4 << 30;
 
-/// What is added in each period in which guests do not feel it.
+/// What is added when guests do not feel it, each time that enough of them have told so.
 pub const COPY_RATE_STEP: u64 = 8 << 20;
+
+/// Requests that are heard before the next step: fewer say nothing of what one of a hundred takes. With a step in each period a guest
+/// with 300 requests a second had copies at three times the floor before it could tell that it felt twice the floor.
+pub const COPY_STEP_REQUESTS: u64 = 100;
+
+/// Periods that are waited for so many at most, a second: a guest that asks for less than that feels copies less often, too.
+pub const COPY_STEP_PERIODS: u32 = 10;
 
 /// Of a hundred requests one may be late. Those that were late too often count as so many at most, or as many as may be late in so
 /// many periods: what went wrong once is forgotten after a second or, of a quiet guest, after a thousand requests.

@@ -42,6 +42,8 @@ pub(crate) struct Shares {
     usual_ns: u64,
     /// What one of a hundred of them took then.
     usual_tail: Tail,
+    /// Requests that were heard since copies became quicker or slower, and in how many periods.
+    heard: (u64, u32),
     /// Hundredths of requests that may still be late beside copies; below zero as long as more than one of a hundred was.
     late_left: i64,
     /// The mean while nothing was destaged or scrubbed either.
@@ -95,6 +97,7 @@ impl Shares {
             copy_tail_percent: limits::COPY_TAIL_PERCENT,
             usual_ns: 0,
             usual_tail: Tail::new(),
+            heard: (0, 0),
             late_left: 0,
             calm_ns: 0,
             period: Period::new(now),
@@ -209,12 +212,19 @@ impl Shares {
         let is_over = self.late_left < 0;
         let is_felt = mean.is_some_and(|mean| mean > goal) || (is_over && late > 0);
         let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
+        self.heard = (self.heard.0 + self.period.count, self.heard.1 + 1);
+        let is_heard =
+            self.heard.0 >= limits::COPY_STEP_REQUESTS || self.heard.1 >= limits::COPY_STEP_PERIODS;
         let rate = match mean {
             _ if is_congested || is_felt => self.copy_rate * 3 / 4,
             None => self.copy_rate * 2,
             Some(_) if is_over => self.copy_rate, // Until a hundred were in time for each that was late.
-            Some(_) => self.copy_rate + limits::COPY_RATE_STEP,
+            Some(_) if is_heard => self.copy_rate + limits::COPY_RATE_STEP,
+            Some(_) => self.copy_rate,
         };
+        if rate != self.copy_rate {
+            self.heard = (0, 0);
+        }
         self.copy_rate = rate.clamp(self.copy_floor, limits::COPY_RATE_CEILING);
         self.share_out(mean, is_felt, true);
         self.begin_period(now);
@@ -318,6 +328,23 @@ mod tests {
         bench.calm(QUICK);
         let rates: Vec<u64> = (0..5).map(|_| bench.copy(Some(QUICK * 2), 0)).collect();
         assert!(rates.is_sorted() && rates[4] > rates[0] + 3 * limits::COPY_RATE_STEP, "{rates:?}");
+    }
+
+    #[test]
+    fn a_guest_that_asks_for_little_is_heard_before_copies_become_quicker_again() {
+        let mut bench = Bench::new();
+        bench.calm(QUICK);
+        let [of_2, of_25, of_100] = [2, 25, 100].map(|per_period| {
+            bench.shares.copy_rate = limits::COPY_RATE_FLOOR;
+            for _ in 0..40 * per_period {
+                bench.now = bench.now + limits::SHARES_PERIOD / per_period;
+                bench.shares.guest_done(QUICK);
+                bench.shares.grant(bench.now, 0, 0);
+            }
+            (bench.shares.copy_rate - limits::COPY_RATE_FLOOR) / limits::COPY_RATE_STEP
+        });
+        let is_as_told = (3..=4).contains(&of_2) && (8..=10).contains(&of_25) && (38..=40).contains(&of_100);
+        assert!(is_as_told, "{of_2} {of_25} {of_100}");
     }
 
     #[test]
