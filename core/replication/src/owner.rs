@@ -555,7 +555,8 @@ impl Owner {
         self.places.len()
     }
 
-    /// Back-pressure of the components, 0..=255: the greatest of all that changes wait for.
+    /// Back-pressure of the components, 0..=255: the greatest of all that changes are sent to. One in resync is among them: it must
+    /// follow before it can count.
     pub fn congestion(&self) -> u8 {
         let members = self.places.iter().flat_map(|place| &place.members);
         members.filter(|member| member.is_in()).map(|member| member.congestion).max().unwrap_or(0)
