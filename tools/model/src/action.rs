@@ -283,18 +283,7 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
         Action::Stamp { owner, component } => decide(config, &mut next, component, Id::new(owner, 0)),
         Action::Serve { owner } => serve(&mut next, owner),
         Action::Write { owner, block } => write(&mut next, owner, block),
-        Action::Acknowledge { owner, block } => {
-            let owner = &mut next.owners[owner as usize];
-            next.known[block] = next.known[block].max(owner.pending[block]);
-            // Without the rule that they wait, what is not there yet is never waited for.
-            let is_trailing = config.is_early
-                && config.keeps(Rule::AcknowledgeWaitsForResync)
-                && !owner.answered[block].covers(owner.active.or(owner.resyncing));
-            match is_trailing {
-                true => owner.trailing |= 1 << block,
-                false => owner.pending[block] = Id::default(),
-            }
-        }
+        Action::Acknowledge { owner, block } => acknowledge(config, &mut next, owner, block),
         Action::End { owner, block } => next.owners[owner as usize].end(block),
         Action::CatchUp { owner } => next.owners[owner as usize].is_caught_up = true,
         Action::Read { owner, component, block } => read(&mut next, owner, component, block)?,
@@ -379,6 +368,19 @@ fn write(state: &mut State, epoch: u8, block: usize) {
     let addressed = owner.active.or(owner.resyncing);
     state.writes += 1;
     addressed.iter().for_each(|component| state.send(id, block, component));
+}
+
+fn acknowledge(config: &Config, state: &mut State, epoch: u8, block: usize) {
+    let owner = &mut state.owners[epoch as usize];
+    state.known[block] = state.known[block].max(owner.pending[block]);
+    // Without the rule that they wait, what is not there yet is never waited for.
+    let is_trailing = config.is_early
+        && config.keeps(Rule::AcknowledgeWaitsForResync)
+        && !owner.answered[block].covers(owner.active.or(owner.resyncing));
+    match is_trailing {
+        true => owner.trailing |= 1 << block,
+        false => owner.pending[block] = Id::default(),
+    }
 }
 
 fn read(state: &mut State, epoch: u8, component: usize, block: usize) -> Result<(), Violation> {
