@@ -118,7 +118,7 @@ pub struct Bench {
     /// As the command line has them.
     pub settings: Settings,
     /// What the file system takes by itself.
-    flushes: Flushes,
+    pub flushes: Flushes,
     latencies_us: Vec<u32>,
     /// Findings that a round was told of.
     blamed: usize,

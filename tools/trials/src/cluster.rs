@@ -71,7 +71,19 @@ impl Drop for Cluster {
 ///
 /// # Errors
 /// When it takes too long.
-pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
+pub fn wait_for<T>(what: &str, found: impl FnMut() -> Result<Option<T>, Failure>) -> Result<T, Failure> {
+    wait_looking(what, POLL, found)
+}
+
+/// The same, looking once in so long: each look is work for the hosts.
+///
+/// # Errors
+/// As [`wait_for`].
+pub fn wait_looking<T>(
+    what: &str,
+    every: Duration,
+    mut found: impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
     let until = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = found()? {
@@ -80,7 +92,7 @@ pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Result<Option<T>, Fail
         if Instant::now() >= until {
             return Err(Failure::Late { what: what.to_owned(), seconds: PATIENCE.as_secs() });
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(every);
     }
 }
 

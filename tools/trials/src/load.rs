@@ -279,6 +279,11 @@ impl Load {
         self.shared.state().regions.take().unwrap_or_default()
     }
 
+    /// How long each I/O took that was answered since the last time, in microseconds.
+    pub fn latencies(&self) -> Vec<u32> {
+        self.shared.state().meter.take()
+    }
+
     /// Changes the number of I/Os under way.
     pub fn set_depth(&self, depth: usize) {
         self.shared.state().depth = depth;
