@@ -28,6 +28,8 @@ mod retained;
 mod scrub;
 mod share;
 mod state;
+#[cfg(test)]
+mod tests;
 mod versions;
 mod window;
 mod write;

@@ -335,10 +335,16 @@ impl Group {
         let Work::Record { op, record, .. } = self.directs.remove(key as usize) else {
             unreachable!("only records wait for direct writes")
         };
-        match (result, op) {
-            (Ok(()), op) => self.submit_record(op, record),
-            (Err(()), Some(op)) => out.push(Output::Done { op, result: Err(GroupError::DeviceLost) }),
-            (Err(()), None) => unreachable!("a direct write is an operation"),
+        if result.is_ok() {
+            return self.submit_record(op, record);
+        }
+        let (Some(op), Record::Direct { component, part, .. }) = (op, record) else {
+            unreachable!("a direct write is an operation")
+        };
+        out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
+        // What came to the part meanwhile is answered, too.
+        if let Some(&key) = self.keys.get(&component) {
+            self.end_exclusive(key, part);
         }
     }
 

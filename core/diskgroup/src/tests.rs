@@ -1,0 +1,150 @@
+//! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves.
+
+use crate::format::anchor::{Anchor, anchor_offset};
+use crate::format::batch::Origin;
+use crate::format::page::ComponentRecord;
+use crate::format::superblock::{Geometry, Superblock};
+use crate::{Answer, ComponentKey, Group, GroupError, Input, Io, IoFailure, Op, Output, Settings};
+use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, WriteId};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+const LOG_SIZE: u64 = 16 * MIB;
+
+/// A group whose device requests are carried out at once, on memory, but for writes of whole extents: these are held.
+struct Bench {
+    group: Group,
+    pool: Pool,
+    devices: [Vec<u8>; 2],
+    now: u64,
+    held: Vec<Io>,
+    done: BTreeMap<u64, Result<Answer, GroupError>>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let sizes = [LOG_SIZE + 8 * MIB, 40 * MIB];
+        let logs = [Some(LOG_SIZE), None];
+        let superblock = |index: usize| {
+            let mut members = [DeviceId(0); 8];
+            (members[0], members[1]) = (DeviceId(1), DeviceId(2));
+            Superblock {
+                revision: 1,
+                cluster: ClusterId(1),
+                host: HostId(1),
+                group: GroupId(1),
+                device: members[index],
+                index: index as u8,
+                members,
+                log_mark: 5,
+                size: sizes[index],
+                geometry: Geometry::plan(sizes[index], logs[index], index == 1).expect("it fits"),
+            }
+        };
+        let mut devices = sizes.map(|size| vec![0; size as usize]);
+        let anchor = Anchor { revision: 1, log_mark: 5, tail_batch: 1, ..Anchor::default() };
+        devices[0][anchor_offset(1) as usize..][..BLOCK_SIZE as usize].copy_from_slice(&anchor.encode());
+        let pool = Pool::new(64 << 20);
+        let mut out = Vec::new();
+        let superblocks = vec![superblock(0), superblock(1)];
+        let group = Group::open(superblocks, Settings::default(), pool.clone(), Instant(1), &mut out);
+        let mut bench = Bench { group, pool, devices, now: 1, held: Vec::new(), done: BTreeMap::new() };
+        bench.settle(out);
+        bench
+    }
+
+    /// Carries device requests out until nothing is left to do but what is held.
+    fn settle(&mut self, mut out: Vec<Output>) {
+        for _ in 0..10_000 {
+            self.now += 1000;
+            let now = Instant(self.now);
+            let mut more = Vec::new();
+            for output in out.drain(..) {
+                if let Some(io) = self.carry_out(output) {
+                    self.group.step(now, Input::DeviceDone { io, result: Ok(()) }, &mut more);
+                }
+            }
+            self.group.advance(now, &mut more);
+            if more.is_empty() {
+                return;
+            }
+            out = more;
+        }
+        panic!("it never settles");
+    }
+
+    /// What a device was asked, if it is done.
+    fn carry_out(&mut self, output: Output) -> Option<Io> {
+        match output {
+            Output::Done { op, result } => {
+                let before = self.done.insert(op.0, result);
+                assert!(before.is_none(), "{op:?} is answered once");
+                None
+            }
+            Output::Event(_) => None,
+            Output::Read { io, member, offset, buffer, .. } => {
+                buffer.fill_from(0, &self.devices[member as usize][offset as usize..][..buffer.len()]);
+                Some(io)
+            }
+            Output::Write { io, member: 1, buffers, .. }
+                if buffers.iter().map(|one| one.len() as u64).sum::<u64>() == EXTENT_SIZE =>
+            {
+                self.held.push(io);
+                None
+            }
+            Output::Write { io, member, offset, buffers, .. } => {
+                let mut at = offset as usize;
+                for buffer in buffers {
+                    self.devices[member as usize][at..at + buffer.len()].copy_from_slice(&buffer);
+                    at += buffer.len();
+                }
+                Some(io)
+            }
+            Output::Flush { io, .. } | Output::Discard { io, .. } => Some(io),
+        }
+    }
+
+    fn ask(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.group.step(Instant(self.now), input, &mut out);
+        self.settle(out);
+    }
+
+    /// Writes zeroes from the start of a part on.
+    fn write(&mut self, op: u64, component: ComponentKey, len: u64) {
+        let mut buffer = self.pool.take(len as usize).expect("memory");
+        buffer.bytes_mut().fill(0);
+        let id = WriteId { epoch: 1, sequence: op };
+        let (op, part, block, data) = (Op(op), 0, 0, [buffer].into_iter().collect());
+        let (origin, checksums) = (Origin::Alone, SmallVec::new());
+        self.ask(Input::Write { op, component, part, block, data, id, origin, checksums });
+    }
+}
+
+#[test]
+fn what_waits_behind_a_write_that_a_dying_device_fails_is_answered() {
+    let mut bench = Bench::new();
+    let record = ComponentRecord {
+        id: ComponentId(1),
+        disk: DiskId(1),
+        size: 8 * MIB,
+        reservation: 0,
+        promised: 0,
+        watermark: WriteId::default(),
+        is_deleting: false,
+        disk_record: Vec::new(),
+    };
+    bench.ask(Input::Create { op: Op(1), device: DeviceId(2), record });
+    let Some(Ok(Answer::Component(component))) = bench.done.get(&1) else { panic!("it is made") };
+    let component = *component;
+    bench.write(2, component, EXTENT_SIZE);
+    bench.write(3, component, BLOCK_SIZE);
+    assert_eq!((bench.held.len(), bench.done.len()), (1, 1), "the second stands behind the first");
+    let io = bench.held.remove(0);
+    bench.ask(Input::DeviceDone { io, result: Err(IoFailure("it died".to_owned())) });
+    for op in [2, 3] {
+        assert!(matches!(bench.done.get(&op), Some(Err(GroupError::DeviceLost))), "{op}");
+    }
+    assert!(bench.group.is_idle());
+}
