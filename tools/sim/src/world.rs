@@ -574,9 +574,9 @@ impl World {
             let geometry = self.superblocks[place].geometry;
             let regions = [geometry.extents, geometry.table, geometry.log];
             let mut region = regions[self.random.below(3) as usize];
-            if region == geometry.log && !self.last_batch.is_empty() {
+            if place == 0 && region == geometry.log && !self.last_batch.is_empty() {
                 // Damage to the newest batch before a crash looks like a torn write, with one copy of the log: nobody
-                // can tell them apart. So the newest batch is spared, and what stands behind it: all, if it is the log's first.
+                // can tell them apart. So the newest batch is spared, and what stands behind it: all, if it is the first.
                 region.len = self.last_batch.start - region.offset;
             }
             if let Some(at) = self.devices[place].rot(region.offset..region.end(), &mut self.random) {
