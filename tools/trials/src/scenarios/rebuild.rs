@@ -169,7 +169,9 @@ fn judge(round: &mut Round, [before, beside, after]: [Stretch; 3], pace: f64, al
     let stolen = [&before, &beside, &after].map(|one| one.stolen);
     let is_judged = stolen.iter().all(|stolen| *stolen <= STOLEN_MAX);
     round.note = format!(
-        "99 % of I/Os within {beside_ms:.2} ms, {idle_ms:.2} ms idle ({:.2} before, {:.2} after): {ratio:.2} times; {:.0} MiB/s; other          machines took {:.1} % of the processors' time, {:.1} and {:.1} % idle; the longest flush by itself {:.0} ms, {:.0} and {:.0} ms          idle{}",
+        "99 % of I/Os within {beside_ms:.2} ms, {idle_ms:.2} ms idle ({:.2} before, {:.2} after): {ratio:.2} times; {:.0} MiB/s; other \
+         machines took {:.1} % of the processors' time, {:.1} and {:.1} % idle; the longest flush by itself {:.0} ms, {:.0} and {:.0} ms \
+         idle{}",
         before.p99_ms(),
         after.p99_ms(),
         pace / MIB as f64,
