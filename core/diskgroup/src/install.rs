@@ -58,7 +58,9 @@ impl Group {
             }
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
             Record::ComponentGone { member, slot } => self.install_component_gone(*member, *slot),
-            Record::Watermark { component, id, .. } => self.install_watermark(*component, *id),
+            Record::Watermark { component, id, from_epoch, .. } => {
+                self.install_watermark(*component, *id, *from_epoch);
+            }
             Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
             Record::Entry { component, entry, .. } if entry.is_trim => {
                 self.note_hole(*component, entry.part, entry.id);

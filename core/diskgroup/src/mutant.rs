@@ -33,11 +33,13 @@ pub enum Mutant {
     ForgetDescribedId,
     /// What is written where there was nothing goes by its own id, whatever was trimmed there.
     ForgetHole,
+    /// After a restart all that a watermark passed has happened, also what a resync has undone.
+    RememberUndone,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 14] = [
+    pub const ALL: [Mutant; 15] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -52,6 +54,7 @@ impl Mutant {
         Mutant::ForgetReplacedId,
         Mutant::ForgetDescribedId,
         Mutant::ForgetHole,
+        Mutant::RememberUndone,
     ];
 }
 

@@ -1,4 +1,5 @@
-//! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves.
+//! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves, and what is known
+//! after a restart.
 
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
@@ -6,11 +7,30 @@ use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
 use crate::{Answer, ComponentKey, Group, GroupError, Input, Io, IoFailure, Op, Output, Settings};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
-use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, WriteId};
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 const LOG_SIZE: u64 = 16 * MIB;
+const SIZES: [u64; 2] = [LOG_SIZE + 8 * MIB, 40 * MIB];
+
+fn superblock(index: usize) -> Superblock {
+    let mut members = [DeviceId(0); 8];
+    (members[0], members[1]) = (DeviceId(1), DeviceId(2));
+    let log_size = (index == 0).then_some(LOG_SIZE);
+    Superblock {
+        revision: 1,
+        cluster: ClusterId(1),
+        host: HostId(1),
+        group: GroupId(1),
+        device: members[index],
+        index: index as u8,
+        members,
+        log_mark: 5,
+        size: SIZES[index],
+        geometry: Geometry::plan(SIZES[index], log_size, index == 1).expect("it fits"),
+    }
+}
 
 /// A group whose device requests are carried out at once, on memory, but for writes of whole extents: these are held.
 struct Bench {
@@ -24,27 +44,13 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let sizes = [LOG_SIZE + 8 * MIB, 40 * MIB];
-        let logs = [Some(LOG_SIZE), None];
-        let superblock = |index: usize| {
-            let mut members = [DeviceId(0); 8];
-            (members[0], members[1]) = (DeviceId(1), DeviceId(2));
-            Superblock {
-                revision: 1,
-                cluster: ClusterId(1),
-                host: HostId(1),
-                group: GroupId(1),
-                device: members[index],
-                index: index as u8,
-                members,
-                log_mark: 5,
-                size: sizes[index],
-                geometry: Geometry::plan(sizes[index], logs[index], index == 1).expect("it fits"),
-            }
-        };
-        let mut devices = sizes.map(|size| vec![0; size as usize]);
+        let mut devices = SIZES.map(|size| vec![0; size as usize]);
         let anchor = Anchor { revision: 1, log_mark: 5, tail_batch: 1, ..Anchor::default() };
         devices[0][anchor_offset(1) as usize..][..BLOCK_SIZE as usize].copy_from_slice(&anchor.encode());
+        Bench::open(devices)
+    }
+
+    fn open(devices: [Vec<u8>; 2]) -> Bench {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
         let superblocks = vec![superblock(0), superblock(1)];
@@ -52,6 +58,11 @@ impl Bench {
         let mut bench = Bench { group, pool, devices, now: 1, held: Vec::new(), done: BTreeMap::new() };
         bench.settle(out);
         bench
+    }
+
+    /// The process ends, and begins again with what the devices hold.
+    fn restart(self) -> Bench {
+        Bench::open(self.devices)
     }
 
     /// Carries device requests out until nothing is left to do but what is held.
@@ -111,35 +122,54 @@ impl Bench {
         self.settle(out);
     }
 
+    /// Makes a component.
+    fn create(&mut self) -> ComponentKey {
+        let record = ComponentRecord {
+            id: ComponentId(1),
+            disk: DiskId(1),
+            size: 8 * MIB,
+            reservation: 0,
+            promised: 0,
+            watermark: WriteId::default(),
+            is_deleting: false,
+            disk_record: Vec::new(),
+        };
+        self.ask(Input::Create { op: Op(1), device: DeviceId(2), record });
+        let Some(Ok(Answer::Component(component))) = self.done.get(&1) else { panic!("it is made") };
+        *component
+    }
+
     /// Writes zeroes from the start of a part on.
-    fn write(&mut self, op: u64, component: ComponentKey, len: u64) {
+    fn write(&mut self, op: u64, component: ComponentKey, len: u64, (id, origin): (WriteId, Origin)) {
         let mut buffer = self.pool.take(len as usize).expect("memory");
         buffer.bytes_mut().fill(0);
-        let id = WriteId { epoch: 1, sequence: op };
         let (op, part, block, data) = (Op(op), 0, 0, [buffer].into_iter().collect());
-        let (origin, checksums) = (Origin::Alone, SmallVec::new());
-        self.ask(Input::Write { op, component, part, block, data, id, origin, checksums });
+        self.ask(Input::Write { op, component, part, block, data, id, origin, checksums: SmallVec::new() });
     }
+
+    /// Tells what is decided, and waits until that is stable.
+    fn decide(&mut self, op: u64, component: ComponentKey, watermark: WriteId, from_epoch: u32) {
+        self.ask(Input::Settle { op: Some(Op(op)), component, watermark, from_epoch });
+        assert!(matches!(self.done.get(&op), Some(Ok(Answer::Done))));
+    }
+
+    /// The ids of the changes that have happened.
+    fn happened(&self) -> Vec<WriteId> {
+        let component = self.group.component(ComponentId(1)).expect("it is there");
+        self.group.decided_lately(component).iter().map(|entry| entry.id).collect()
+    }
+}
+
+fn id(epoch: u32, sequence: u64) -> WriteId {
+    WriteId { epoch, sequence }
 }
 
 #[test]
 fn what_waits_behind_a_write_that_a_dying_device_fails_is_answered() {
     let mut bench = Bench::new();
-    let record = ComponentRecord {
-        id: ComponentId(1),
-        disk: DiskId(1),
-        size: 8 * MIB,
-        reservation: 0,
-        promised: 0,
-        watermark: WriteId::default(),
-        is_deleting: false,
-        disk_record: Vec::new(),
-    };
-    bench.ask(Input::Create { op: Op(1), device: DeviceId(2), record });
-    let Some(Ok(Answer::Component(component))) = bench.done.get(&1) else { panic!("it is made") };
-    let component = *component;
-    bench.write(2, component, EXTENT_SIZE);
-    bench.write(3, component, BLOCK_SIZE);
+    let component = bench.create();
+    bench.write(2, component, EXTENT_SIZE, (id(1, 2), Origin::Alone));
+    bench.write(3, component, BLOCK_SIZE, (id(1, 3), Origin::Alone));
     assert_eq!((bench.held.len(), bench.done.len()), (1, 1), "the second stands behind the first");
     let io = bench.held.remove(0);
     bench.ask(Input::DeviceDone { io, result: Err(IoFailure("it died".to_owned())) });
@@ -147,4 +177,23 @@ fn what_waits_behind_a_write_that_a_dying_device_fails_is_answered() {
         assert!(matches!(bench.done.get(&op), Some(Err(GroupError::DeviceLost))), "{op}");
     }
     assert!(bench.group.is_idle());
+}
+
+#[test]
+fn a_restart_knows_what_has_happened_and_not_what_a_resync_has_undone() {
+    let mut bench = Bench::new();
+    let component = bench.create();
+    let guest = |number| Origin::Guest(RequestTag(number));
+    bench.write(2, component, BLOCK_SIZE, (id(1, 1), guest(1)));
+    // Another owner found (1, 1) and rolled it forward.
+    bench.decide(3, component, id(2, 0), 1);
+    bench.write(4, component, BLOCK_SIZE, (id(2, 1), guest(2)));
+    // The component was away, what it had of epoch 2 was undone, and it counts again.
+    bench.decide(5, component, id(3, 7), 3);
+    bench.write(6, component, BLOCK_SIZE, (id(3, 8), guest(3)));
+    bench.decide(7, component, id(3, 8), 3);
+    assert_eq!(bench.happened(), [id(1, 1), id(3, 8)]);
+    let bench = bench.restart();
+    assert_eq!(bench.happened(), [id(1, 1), id(3, 8)]);
+    assert!(bench.group.window(component).is_empty(), "all is decided");
 }

@@ -6,7 +6,7 @@
 //! place (`checkpoint`).
 
 use crate::format::batch::{Record, WindowEntry};
-use crate::group::Group;
+use crate::group::{Group, Phase};
 use crate::io::{Answer, ComponentKey, Op, Output};
 use crate::limits;
 use crate::mutant::Mutant;
@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Window {
     /// By id, each with the log position of the batch that tells of it.
     entries: VecDeque<(WindowEntry, u64)>,
-    /// The last that the watermark has passed and that have happened, in that order, by the source of their tags. Only
-    /// remembered in memory.
+    /// The last that the watermark has passed and that have happened, in that order, by the source of their tags: in memory,
+    /// and after a restart as far as the log still tells of them.
     lately: BTreeMap<u16, VecDeque<WindowEntry>>,
     /// What the watermark passes has happened if it is of this epoch or later.
     from_epoch: u32,
@@ -105,15 +105,24 @@ impl Group {
 
     pub(crate) fn remember(&mut self, component: ComponentId, entry: WindowEntry, position: u64) {
         let Some(&key) = self.keys.get(&component) else { return };
+        let is_replayed = matches!(self.phase, Phase::Opening(_));
         let component = &mut self.components[key as usize];
-        if entry.id > component.record.watermark {
+        // A page's watermark may have passed what the log still tells of: it is remembered by that, as it was before.
+        let passed = if is_replayed { component.window.heard } else { component.record.watermark };
+        if entry.id > passed {
             component.window.insert(entry, position);
         }
     }
 
-    pub(crate) fn install_watermark(&mut self, component: ComponentId, watermark: WriteId) {
+    pub(crate) fn install_watermark(&mut self, component: ComponentId, watermark: WriteId, from_epoch: u32) {
+        let is_replayed = matches!(self.phase, Phase::Opening(_));
+        let from_epoch = if self.is_mutant(Mutant::RememberUndone) { 0 } else { from_epoch };
         let Some(&key) = self.keys.get(&component) else { return };
         let component = &mut self.components[key as usize];
+        if is_replayed && watermark > component.window.heard {
+            (component.window.heard, component.window.from_epoch) = (watermark, from_epoch);
+            component.window.forget_through(watermark);
+        }
         if watermark > component.record.watermark {
             component.record.watermark = watermark;
             component.window.forget_through(watermark);
@@ -121,7 +130,7 @@ impl Group {
         }
     }
 
-    /// The log is read: what a page's watermark had passed before a record was put in force again is forgotten.
+    /// The log is read: what only a page's watermark tells to be decided is so.
     pub(crate) fn forget_decided(&mut self) {
         for (_, component) in &mut self.components {
             let watermark = component.record.watermark;
@@ -154,7 +163,11 @@ impl Group {
             }
             Some(op) => {
                 state.window.logged = state.window.logged.max(watermark);
-                self.submit_record(Some(op), Record::Watermark { member, component: id, id: watermark });
+                let from_epoch = state.window.from_epoch;
+                self.submit_record(
+                    Some(op),
+                    Record::Watermark { member, component: id, id: watermark, from_epoch },
+                );
             }
             None if state.window.heard > state.window.logged => {
                 if !self.settling.contains(&id) {
@@ -176,9 +189,10 @@ impl Group {
             let Some(&key) = self.keys.get(&id) else { continue };
             let component = &mut self.components[key as usize];
             let (member, watermark) = (component.member, component.window.heard);
+            let from_epoch = component.window.from_epoch;
             if component.window.logged < watermark {
                 component.window.logged = watermark;
-                self.gather_record(Record::Watermark { member, component: id, id: watermark });
+                self.gather_record(Record::Watermark { member, component: id, id: watermark, from_epoch });
             }
         }
         self.settle_at = None;
@@ -203,7 +217,8 @@ impl Group {
             let (member, id) = (component.member, component.record.id);
             if component.window.entries.iter().any(|(entry, at)| entry.id <= heard && *at < tail) {
                 // Told first, so that what it decides need not be remembered.
-                records.push(Record::Watermark { member, component: id, id: heard });
+                let from_epoch = component.window.from_epoch;
+                records.push(Record::Watermark { member, component: id, id: heard, from_epoch });
             }
             let old = component.window.beyond(heard).filter(|(_, at)| *at < tail);
             records.extend(old.map(|(entry, _)| Record::Entry { member, component: id, entry: *entry }));

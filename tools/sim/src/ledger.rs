@@ -14,6 +14,10 @@ struct Account {
     changes: BTreeMap<WriteId, bool>,
     /// The greatest watermark that the group was told.
     settled: WriteId,
+    /// What came with it: what it passed of older epochs was undone.
+    from_epoch: u32,
+    /// Changes of which that is so.
+    undone: BTreeSet<WriteId>,
     /// The greatest id of a change of each region (part, region), trims and copies included.
     regions: BTreeMap<(u32, usize), WriteId>,
 }
@@ -54,8 +58,9 @@ impl Ledger {
         self.accounts.entry(component).or_default().changes.remove(&id);
     }
 
-    /// The greatest id up to which all changes of the component are answered, if that says anything new.
-    pub fn watermark(&mut self, component: ComponentId) -> Option<WriteId> {
+    /// The greatest id up to which all changes of the component are answered, if that says anything new, and the epoch from
+    /// which on these have happened: now and then that of the watermark, as where the component was brought up to date.
+    pub fn watermark(&mut self, component: ComponentId) -> Option<(WriteId, u32)> {
         let account = self.accounts.get_mut(&component)?;
         let open = account.changes.iter().find(|(_, is_answered)| !**is_answered).map(|(id, _)| *id);
         let decided = account.changes.keys().rev().find(|id| open.is_none_or(|open| **id < open)).copied()?;
@@ -63,8 +68,13 @@ impl Ledger {
             return None;
         }
         account.settled = decided;
+        if decided.sequence % 3 == 0 {
+            account.from_epoch = decided.epoch;
+        }
+        let is_undone = |id: &&WriteId| **id <= decided && id.epoch < account.from_epoch;
+        account.undone.extend(account.changes.keys().filter(is_undone));
         account.changes.retain(|id, _| *id > decided);
-        Some(decided)
+        Some((decided, account.from_epoch))
     }
 
     /// What must be reported as changed after `since`.
@@ -94,6 +104,20 @@ impl Ledger {
         account.changes.retain(|id, _| found.contains(id));
         account.changes.values_mut().for_each(|is_answered| *is_answered = true);
         Ok(())
+    }
+
+    /// Looks at what the group says to have happened.
+    ///
+    /// # Errors
+    /// What has not.
+    pub fn check_decided(&self, component: ComponentId, decided: &[WindowEntry]) -> Result<(), String> {
+        let Some(account) = self.accounts.get(&component) else { return Ok(()) };
+        match decided.iter().find(|entry| account.undone.contains(&entry.id) || entry.id > account.settled) {
+            Some(entry) => {
+                Err(format!("change {:?} of component {component} is said to have happened", entry.id))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Compares an answer about what was changed with what must be in it.

@@ -160,10 +160,12 @@ impl World {
     /// The group is told how far all changes of a component are decided.
     fn begin_settle(&mut self, number: u32) {
         let component = self.components[&number].key.expect("only live components are used");
-        let Some(watermark) = self.ledger.watermark(self.components[&number].id) else { return };
+        let Some((watermark, from_epoch)) = self.ledger.watermark(self.components[&number].id) else {
+            return;
+        };
         let mut out = Vec::new();
         let group = self.group.as_mut().expect("a group is open");
-        let settle = Input::Settle { op: None, component, watermark, from_epoch: watermark.epoch };
+        let settle = Input::Settle { op: None, component, watermark, from_epoch };
         group.step(Instant(self.now), settle, &mut out);
         self.perform(out);
     }

@@ -368,6 +368,7 @@ impl World {
             component.key = group.component(component.id);
             if let Some(key) = component.key.filter(|_| !self.has_rot) {
                 wrong = wrong.and(self.ledger.check_window(component.id, &group.window(key)));
+                wrong = wrong.and(self.ledger.check_decided(component.id, &group.decided_lately(key)));
             }
             let is_dead = (self.dead_members | self.given_up) >> component.member & 1 == 1;
             let is_away = self.away_members >> component.member & 1 == 1;

@@ -158,6 +158,9 @@ pub enum Record {
         component: ComponentId,
         /// The greatest such id.
         id: WriteId,
+        /// Those of this epoch and later have happened; of older ones the component may hold what a resync has undone. Releases
+        /// that did not tell wrote 0, which is read as the epoch of `id`: that is so of its own changes in any case.
+        from_epoch: u32,
     },
     /// A guest's change that must be remembered although its record is no longer in the log, or never was one: the trim
     /// of a part without an extent.
@@ -283,8 +286,8 @@ impl Record {
                 place(w, 7, ExtentPlace { member: *member, extent: *page }, 0, 0);
                 w.u64(*version);
             }
-            Record::Watermark { member, component, id } => {
-                place(w, 8, ExtentPlace { member: *member, extent: 0 }, 0, 0);
+            Record::Watermark { member, component, id, from_epoch } => {
+                place(w, 8, ExtentPlace { member: *member, extent: *from_epoch }, 0, 0);
                 w.u64(component.0);
                 write_id(w, *id);
             }
@@ -340,7 +343,11 @@ impl Record {
             5 => Record::Component { member, slot: place.extent, record: ComponentRecord::decode(r)? },
             6 => Record::ComponentGone { member, slot: place.extent },
             7 => Record::PageIntent { member, page: place.extent, version: r.u64() },
-            8 => Record::Watermark { member, component: ComponentId(r.u64()), id: read_id(r) },
+            8 => {
+                let (component, id) = (ComponentId(r.u64()), read_id(r));
+                let from_epoch = if place.extent == 0 { id.epoch } else { place.extent };
+                Record::Watermark { member, component, id, from_epoch }
+            }
             9 => {
                 let count = check_range(a, b)? as u16;
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
@@ -541,7 +548,7 @@ mod tests {
             Record::Component { member: 1, slot: 6, record },
             Record::ComponentGone { member: 1, slot: 6 },
             Record::PageIntent { member: 1, page: 6, version: 1 << 40 },
-            Record::Watermark { member: 1, component, id },
+            Record::Watermark { member: 1, component, id, from_epoch: 3 },
             Record::Entry { member: 1, component, entry },
             Record::Entry { member: 1, component, entry: mark },
             Record::Hole { member: 1, component, part: 4, id },
