@@ -119,7 +119,8 @@ pub struct Bench {
     pub settings: Settings,
     /// What the file system takes by itself.
     pub flushes: Flushes,
-    latencies_us: Vec<u32>,
+    /// Of all I/Os that a client was answered, for the report.
+    pub latencies_us: Vec<u32>,
     /// Findings that a round was told of.
     blamed: usize,
     next_client: u32,

@@ -99,8 +99,9 @@ impl Stretch {
         bench.flushes.take();
         let ticks = Ticks::now();
         during(bench)?;
-        let stolen = Ticks::now().stolen_since(ticks);
-        Ok(Stretch { latencies_us: load.latencies(), stolen, flush_ms: bench.flushes.take().longest_ms() })
+        let (stolen, latencies_us) = (Ticks::now().stolen_since(ticks), load.latencies());
+        bench.latencies_us.extend(&latencies_us);
+        Ok(Stretch { latencies_us, stolen, flush_ms: bench.flushes.take().longest_ms() })
     }
 
     fn idle(bench: &mut Bench, load: &Load) -> Result<Stretch, Failure> {
