@@ -119,7 +119,7 @@ impl Shares {
     }
 
     fn tail_goal_ns(&self, usual_ns: u64) -> u64 {
-        (usual_ns * self.copy_tail_percent / 100).max(usual_ns + limits::GOAL_SLACK.as_nanos() as u64)
+        (usual_ns * self.copy_tail_percent / 100).max(usual_ns + limits::TAIL_SLACK.as_nanos() as u64)
     }
 
     /// How the node's groups are: the greatest congestion, and what they have done so far.
@@ -326,7 +326,7 @@ mod tests {
     fn guests_that_do_not_feel_it_let_copies_become_quicker_step_by_step() {
         let mut bench = Bench::new();
         bench.calm(QUICK);
-        let rates: Vec<u64> = (0..5).map(|_| bench.copy(Some(QUICK * 2), 0)).collect();
+        let rates: Vec<u64> = (0..5).map(|_| bench.copy(Some(QUICK + limits::TAIL_SLACK), 0)).collect();
         assert!(rates.is_sorted() && rates[4] > rates[0] + 3 * limits::COPY_RATE_STEP, "{rates:?}");
     }
 

@@ -496,6 +496,8 @@ impl Ring {
         {
             let result = call_at_once(files[flight.file as usize].fd, &flight);
             note(Completion { flight: Flight::Device(flight), result });
+            // Memory that was never used takes 0.6 ms a piece: who waits for the processor does not wait for eight of them.
+            std::thread::yield_now();
         }
         for entry in uring.completion() {
             let result = match entry.result() {
