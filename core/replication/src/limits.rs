@@ -34,6 +34,10 @@ pub const OPENING_PATIENCE: Duration = Duration::from_millis(3000);
 /// set: a process that died is noticed at once, and the guest's stall shall stay below 0.5 s.
 pub const RECONNECT: Duration = Duration::from_millis(250);
 
+/// How long an owner that hears no other node, and whose disk no guest here uses, waits before it takes out what it does not
+/// hear: guests elsewhere have had another owner for a second then, if this node is the one that hears nobody.
+pub const ALONE_PATIENCE: Duration = Duration::from_millis(4000);
+
 /// Most changes of one place between its watermark and the newest (invariant 7).
 pub const WINDOW_CHANGES_MAX: usize = 1024;
 

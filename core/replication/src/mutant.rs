@@ -72,11 +72,13 @@ pub enum Mutant {
     BuryTheLiving,
     /// A component that ends no change stays (design 0020).
     KeepTheStuck,
+    /// A component that is not heard leaves although the directory is not heard either.
+    TakeOutUnasked,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 34] = [
+    pub const ALL: [Mutant; 35] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -111,6 +113,7 @@ impl Mutant {
         Mutant::ForgetVoid,
         Mutant::BuryTheLiving,
         Mutant::KeepTheStuck,
+        Mutant::TakeOutUnasked,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

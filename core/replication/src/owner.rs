@@ -220,6 +220,11 @@ pub enum Input {
         /// Bytes.
         bytes: u64,
     },
+    /// Whether guests of this node use the disk.
+    Used {
+        /// It.
+        is_used: bool,
+    },
     /// Whoever asked for these changes is gone: those that have not begun are not to happen any more.
     Abandon {
         /// Which.
@@ -422,6 +427,8 @@ pub struct Owner {
     pub(crate) look_at: Instant,
     /// Nodes whose links are up.
     pub(crate) up: BTreeSet<NodeId>,
+    /// Whether guests of this node use the disk.
+    pub(crate) is_used: bool,
     /// Changes and reads that wait until the disk is served.
     pub(crate) held: VecDeque<Input>,
     /// Reads that wait for a lease or a component.
@@ -465,12 +472,13 @@ impl Owner {
             now,
             phase: Phase::Claiming,
             epoch: roster.epoch + 1,
-            recording: Recording::new(version, roster),
+            recording: Recording::new(version, roster, now),
             places: Vec::new(),
             works: Slab::new(),
             asks: Slab::new(),
             look_at: now,
             up,
+            is_used: false,
             held: VecDeque::new(),
             reads_waiting: VecDeque::new(),
             closes: 0,
@@ -503,6 +511,7 @@ impl Owner {
             Input::Recorded { record } => self.recorded(record),
             Input::FetchFailed => self.fetch_failed(),
             Input::Pace { bytes } => self.paced(bytes),
+            Input::Used { is_used } => self.is_used = is_used,
             Input::Abandon { token } => self.abandon(token),
             Input::Release => self.release(),
         }

@@ -63,6 +63,16 @@ pub fn run_hanging(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Sum
     world.run()
 }
 
+/// Runs a seed with no fault but that hosts with guests hear nothing for a while, one after the other, with a rule removed or not.
+///
+/// # Errors
+/// What the oracle found.
+pub fn run_deaf(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    let mut world = World::with_plan(Plan::deaf(copies), base::Random::new(seed), mutant);
+    world.deafness = base::Random::new(seed);
+    world.run()
+}
+
 /// The world of [`run_double_loss`].
 pub fn double_loss(seed: u64, copies: u64) -> World {
     World::with_plan(Plan::double_loss(copies), base::Random::new(seed), None)

@@ -76,15 +76,15 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
 /// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
 const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::AcknowledgeBeforeShrink, 2),
-    (replication::Mutant::AcceptOlderEpoch, 83),
+    (replication::Mutant::AcceptOlderEpoch, 51),
     (replication::Mutant::ServeUndecided, 35),
-    (replication::Mutant::StartAlone, 1),
-    (replication::Mutant::ReadWithoutLease, 149),
-    (replication::Mutant::ReadOverWrites, 52),
+    (replication::Mutant::StartAlone, 5),
+    (replication::Mutant::ReadWithoutLease, 33),
+    (replication::Mutant::ReadOverWrites, 92),
     (replication::Mutant::ResyncMissesInFlight, 13),
     (replication::Mutant::AcknowledgeWithoutResync, 35),
-    (replication::Mutant::AcknowledgeWhileJoining, 693),
-    (replication::Mutant::CopyWithoutLock, 19),
+    (replication::Mutant::AcknowledgeWhileJoining, 274),
+    (replication::Mutant::CopyWithoutLock, 32),
     (replication::Mutant::AcceptOldSession, 79),
     (replication::Mutant::SettleDuringResync, 1),
     (replication::Mutant::DeltaBySource, 3698),
@@ -92,17 +92,17 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::DeltaByNewer, 1),
     (replication::Mutant::KeepReadiness, 3),
     (replication::Mutant::SettleUndecided, 31),
-    (replication::Mutant::TrustUnchangedRecord, 292),
-    (replication::Mutant::AskOpeningGroup, 1053),
+    (replication::Mutant::TrustUnchangedRecord, 628),
+    (replication::Mutant::AskOpeningGroup, 453),
     (replication::Mutant::ApplyTwice, 175),
     (replication::Mutant::AcknowledgeWithoutStandIn, 63),
-    (replication::Mutant::StandInBeforeDelta, 34),
+    (replication::Mutant::StandInBeforeDelta, 67),
     (replication::Mutant::StandInDeltaFromNow, 67),
     (replication::Mutant::RestoreWithoutStandIn, 17),
     (replication::Mutant::RestoreFromStandInAlone, 33),
-    (replication::Mutant::KeepFailedStandIn, 244),
-    (replication::Mutant::TrimStandIn, 15),
-    (replication::Mutant::ReadWithoutStandInLease, 178),
+    (replication::Mutant::KeepFailedStandIn, 37),
+    (replication::Mutant::TrimStandIn, 34),
+    (replication::Mutant::ReadWithoutStandInLease, 676),
 ];
 
 /// Mutants that the tests of `replication` notice by themselves: chance hardly ever leads to a change that only the absent
@@ -149,6 +149,7 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || MUTANTS_NOTICED_ELSEWHERE.contains(&mutant)
             || mutant == replication::Mutant::BuryTheLiving // `a_late_word_buries_nobody_who_lives`
             || mutant == replication::Mutant::KeepTheStuck // `devices_that_hang_stall_nobody_for_long`
+            || mutant == replication::Mutant::TakeOutUnasked // `an_owner_that_hears_nothing_gives_way`
     };
     assert!(replication::Mutant::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for (mutant, first) in MUTANTS_NOTICED {
@@ -173,6 +174,21 @@ fn devices_that_hang_stall_nobody_for_long() {
     assert!(stuck > 8, "{stuck} components were left behind");
     let without = cluster::run_hanging(1, 2, Some(replication::Mutant::KeepTheStuck));
     assert!(without.is_ok_and(|run| run.longest_ns > 1_500_000_000), "the rule is needed");
+}
+
+/// An owner that hears nothing, and is heard, took the other copies out of the record, and nobody could serve until it heard again.
+#[test]
+fn an_owner_that_hears_nothing_gives_way() {
+    for seed in 1..=8 {
+        let run =
+            cluster::run_deaf(seed, 2 + seed % 2, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        assert!(run.take_overs > 2, "seed {seed}: {} take-overs", run.take_overs);
+        assert!(run.longest_ns < 4_500_000_000, "seed {seed}: {} ms", run.longest_ns / 1_000_000);
+    }
+    let longest = |seed| {
+        cluster::run_deaf(seed, 2, Some(replication::Mutant::TakeOutUnasked)).map(|run| run.longest_ns)
+    };
+    assert!((1..=8).any(|seed| longest(seed).is_ok_and(|ns| ns > 4_500_000_000)), "the rule is needed");
 }
 
 #[test]

@@ -72,6 +72,8 @@ impl Node {
         cluster.owner_number = fabric.next_session;
         fabric.touched.insert(disk);
         fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+        let is_used = cluster.is_used();
+        self.step_owner(disk, Input::Used { is_used });
     }
 
     pub(crate) fn owner_says(&mut self, disk: u32, output: owner::Output, out: &mut Vec<Output>) {

@@ -64,6 +64,11 @@ pub struct ClusterDiskState {
 }
 
 impl ClusterDisk {
+    /// Whether guests use the disk through this node.
+    pub(crate) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
     pub(crate) fn new(version: u64, roster: Roster) -> ClusterDisk {
         ClusterDisk {
             version,
@@ -103,6 +108,7 @@ impl Node {
         let Some(key) = self.disk(disk) else { return };
         if let Some(cluster) = self.disks[key.0 as usize].cluster.as_mut() {
             cluster.is_used = is_used;
+            self.step_owner(key.0, Input::Used { is_used });
             self.look_soon(key.0);
             self.look_at_disks(out);
             self.pump(out);

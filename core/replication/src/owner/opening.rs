@@ -73,7 +73,8 @@ impl Owner {
         let leaves_at = since + limits::RECONNECT;
         let asks = (self.is_reachable(at) && self.needs(at)).then_some(retry_at);
         let leaves = (member.counts() && member.wanted.is_none()).then_some(leaves_at);
-        [asks, leaves.filter(|at| *at > self.now)].into_iter().flatten().min()
+        let is_taken_out = self.taken_out_at(member);
+        [asks, leaves.filter(|at| *at > self.now), is_taken_out].into_iter().flatten().min()
     }
 
     fn is_reachable(&self, at: At) -> bool {
@@ -136,6 +137,11 @@ impl Owner {
             if member.node != node {
                 continue;
             }
+            match change {
+                super::LinkChange::Down | super::LinkChange::Silent => member.unheard_since = Some(now),
+                super::LinkChange::Ended => member.unheard_since = None,
+                super::LinkChange::Up => {} // It is heard once it answers.
+            }
             match member.link {
                 Link::Down { since, retry_at } if is_up => {
                     let waits = member.trouble.is_some_and(|why| why != LeftBecause::Unreachable);
@@ -167,6 +173,8 @@ impl Owner {
                 let member = self.member_mut(at);
                 member.link = Link::Open;
                 (member.changed_at, member.is_stuck) = (now, false);
+                self.heard_again(at);
+                let member = self.member_mut(at);
                 member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
                 match (self.phase, self.member(at).counts()) {
                     // An owner that is released before it served has decided nothing: it says nothing of a watermark.

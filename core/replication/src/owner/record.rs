@@ -2,6 +2,11 @@
 //!
 //! The record decides who is active; what this owner wishes counts only once the record says so (invariants 4 and 8). A
 //! transaction whose outcome is unknown is followed by reading the record; nothing is guessed.
+//!
+//! Who is not heard may be there, and this node be the one that hears nothing. Its transactions may take effect all the same,
+//! where only what it receives is lost; and with a record that names its component alone nobody else could serve. So a
+//! component that is not heard leaves only once the directory has answered since; and an owner that hears no other node, and
+//! whose disk no guest here uses, leaves that to others for a while.
 
 use super::opening::decided;
 use super::state::{At, Member, Place};
@@ -33,12 +38,14 @@ pub(crate) struct Recording {
     /// Whether a transaction whose outcome is unknown may yet take effect: as long as the record has the version that it
     /// expects. Only another transaction that takes effect, or fails, rules that out.
     is_unsettled: bool,
+    /// When the directory answered last, or told of the record.
+    heard_at: Instant,
     /// A later record that was heard of while a transaction was under way: nobody may tell of it again.
     heard: Option<(u64, Roster)>,
 }
 
 impl Recording {
-    pub(crate) fn new(version: u64, roster: Roster) -> Recording {
+    pub(crate) fn new(version: u64, roster: Roster, now: Instant) -> Recording {
         Recording {
             version,
             roster,
@@ -46,12 +53,18 @@ impl Recording {
             is_claimed: false,
             retry_at: None,
             is_unsettled: false,
+            heard_at: now,
             heard: None,
         }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.pending == Pending::Nothing
+    }
+
+    /// Whether a transaction may yet take effect.
+    fn is_open(&self) -> bool {
+        self.is_unsettled || matches!(self.pending, Pending::Commit(_))
     }
 }
 
@@ -83,6 +96,9 @@ impl Owner {
             unreachable!("a transaction that ends was begun")
         };
         let heard = self.recording.heard.take();
+        if !matches!(committed, Committed::Unknown) {
+            self.recording.heard_at = self.now;
+        }
         match committed {
             Committed::Done { version } => self.adopt(version, asked),
             Committed::Conflict { version, roster } => self.adopt(version, roster),
@@ -123,6 +139,7 @@ impl Owner {
         if self.phase == Phase::Ended {
             return;
         }
+        self.recording.heard_at = self.now;
         if matches!(self.recording.pending, Pending::Commit(_)) {
             let known = self.recording.heard.as_ref().map_or(self.recording.version, |(version, _)| *version);
             if let Some(record) = record.filter(|(version, _)| *version > known) {
@@ -371,10 +388,18 @@ impl Owner {
         }
         let mut roster = self.recording.roster.clone();
         let (mut has_changed, mut joining) = (self.recording.is_unsettled, Vec::new());
+        let mut is_doubtful = false;
         for at in self.all() {
             let watermark = self.held_by_all(at.place);
             let member = self.member(at);
             let Some((standing, _)) = member.wanted else { continue };
+            if self.is_left_to_others(member) {
+                continue;
+            }
+            if self.is_doubtful(member) {
+                is_doubtful = true;
+                continue;
+            }
             let recorded = roster.members.iter_mut().find(|one| one.component == member.component);
             let Some(recorded) = recorded else { continue };
             recorded.standing = standing;
@@ -397,6 +422,38 @@ impl Owner {
         if has_changed {
             joining.into_iter().for_each(|at| self.member_mut(at).may_join = true);
             self.commit(roster);
+        } else if is_doubtful {
+            self.fetch();
+        }
+    }
+
+    /// Whether a member is to leave that is not heard, and the directory was not heard since: then this node may be the one
+    /// that hears nothing.
+    fn is_doubtful(&self, member: &Member) -> bool {
+        let is_unheard = member.unheard_since.is_some_and(|since| since > self.recording.heard_at);
+        member.is_leaving() && is_unheard && !self.is_mutant(Mutant::TakeOutUnasked)
+    }
+
+    /// Whether a member that is not heard stays for now: this node hears nobody, and no guest here waits.
+    fn is_left_to_others(&self, member: &Member) -> bool {
+        let waits = |since: Instant| self.now < since + limits::ALONE_PATIENCE;
+        let is_unheard = member.unheard_since.is_some_and(waits);
+        member.is_leaving() && is_unheard && self.up.is_empty() && !self.is_used
+    }
+
+    /// When a member that is to leave is left to others no more.
+    pub(crate) fn taken_out_at(&self, member: &Member) -> Option<Instant> {
+        let at = member.unheard_since.map(|since| since + limits::ALONE_PATIENCE);
+        at.filter(|_| self.is_left_to_others(member))
+    }
+
+    /// A member is heard again that was to leave because it was not: it stays, if nothing was asked of the record yet.
+    pub(crate) fn heard_again(&mut self, at: At) {
+        let is_asked = self.recording.is_open();
+        let member = self.member_mut(at);
+        member.unheard_since = None;
+        if member.wanted == Some((Standing::Absent, LeftBecause::Unreachable)) && !is_asked {
+            member.wanted = None;
         }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct Member {
     pub(crate) congestion: u8,
     /// Running average of its reads' latencies, in nanoseconds.
     pub(crate) read_ns: u64,
+    /// Since when its node was not heard, unless the process there is known to have ended.
+    pub(crate) unheard_since: Option<Instant>,
     /// When it answered a change last, or was opened.
     pub(crate) changed_at: Instant,
     /// Whether it had not ended a change for too long when that was looked at last.
@@ -90,6 +92,7 @@ impl Member {
             told: WriteId::default(),
             congestion: 0,
             read_ns: 0,
+            unheard_since: None,
             changed_at: now,
             is_stuck: false,
             late: 0,

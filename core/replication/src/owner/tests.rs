@@ -1,6 +1,7 @@
 //! Records that others change while a disk is served: members that come, and members that go.
 
 mod catching_up;
+mod hearing;
 
 use super::state::At;
 use super::*;

@@ -97,7 +97,8 @@ impl World {
         }
         let record = self.directory.get(disk);
         let delay = 1 + self.random.below(self.plan.directory_ns);
-        self.later(delay, Event::Recorded { host, incarnation, disk, record });
+        let at = (self.now + delay).max(self.hosts[host].deaf_until);
+        self.at(at, Event::Recorded { host, incarnation, disk, record });
     }
 
     pub(crate) fn commit_arrives(
@@ -125,7 +126,7 @@ impl World {
         }
         let is_claim = self.directory.get(disk).is_some_and(|(_, before)| before.epoch < roster.epoch);
         let committed = self.directory.commit(disk, expected, roster);
-        let is_lost = has_faults && self.random.chance(1, 12);
+        let is_lost = has_faults && self.random.chance(1, 12) || self.hosts[host].deaf_until > self.now;
         let committed = if is_lost { Committed::Unknown } else { committed };
         let delay = 1 + self.random.below(self.plan.directory_ns);
         let delay = if is_lost { delay + 300 * MS } else { delay };
@@ -174,7 +175,8 @@ impl World {
     pub(crate) fn push_record(&mut self, disk: DiskId) {
         for host in 0..self.hosts.len() {
             let delay = 1 + self.random.below(20 * self.plan.directory_ns);
-            let at = (self.now + delay).max(self.hosts[host].cut_off_until);
+            let unreached_until = self.hosts[host].cut_off_until.max(self.hosts[host].deaf_until);
+            let at = (self.now + delay).max(unreached_until);
             let (incarnation, record) = (self.hosts[host].incarnation, self.directory.get(disk));
             self.at(at, Event::Recorded { host, incarnation, disk, record });
         }

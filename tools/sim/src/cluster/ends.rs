@@ -22,6 +22,7 @@ impl World {
             self.hosts[host].hung.1 = 0;
             self.hosts[host].down_until = 0;
             self.hosts[host].cut_off_until = 0;
+            self.hosts[host].deaf_until = 0;
             self.start(host);
             self.tend_later(host);
             self.with_node(host, |_, _, _| {});

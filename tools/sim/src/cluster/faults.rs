@@ -11,6 +11,10 @@ const TURNS: u64 = 40;
 /// How long devices are well before the next one hangs, where they hang one after the other.
 const BETWEEN_HANGS: u64 = 4000 * MS;
 
+/// How long a host is deaf at most, and how long all hear well before the next one is, where they are so one after the other.
+const DEAF_NS: u64 = 8000 * MS;
+const BETWEEN_DEAF: u64 = 4000 * MS;
+
 /// How long a manager waits before it starts a guest elsewhere whose host it cannot reach.
 pub(crate) const RESTART_AFTER: u64 = 3000 * MS;
 
@@ -60,6 +64,7 @@ impl World {
             self.hosts[host].slow_until = self.now + self.random.below(2000 * MS);
         }
         self.hang();
+        self.deafen();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());
@@ -92,6 +97,32 @@ impl World {
         let until = self.now + self.hangs.below(6000 * MS);
         self.say(|| format!("device {member} of host {host} hangs until {}", until / MS));
         self.hosts[host].hung = (member, until);
+    }
+
+    /// A host hears nothing, as drawn from a stream of its own: what it sends arrives, its transactions take effect, and it learns
+    /// of none of that. Its guests are started elsewhere.
+    fn deafen(&mut self) {
+        if self.plan.deaf == 0 || !self.deafness.chance(self.plan.deaf, 1000 * TURNS) {
+            return;
+        }
+        let is_soon = |host: &Host| host.deaf_until > 0 && host.deaf_until + BETWEEN_DEAF > self.now;
+        if self.plan.is_plain && self.hosts.iter().any(is_soon) {
+            return;
+        }
+        // Where a guest runs is who owns its disk.
+        let guest = self.deafness.below(self.guests.len() as u64) as usize;
+        let host = self.guests[guest].host;
+        let length = if self.plan.is_plain { DEAF_NS } else { self.deafness.below(DEAF_NS) };
+        let until = self.now + length;
+        self.say(|| format!("host {host} is deaf until {}", until / MS));
+        for other in 0..self.hosts.len() {
+            self.network.cut(self.hosts[other].id, self.hosts[host].id, until);
+        }
+        self.hosts[host].deaf_until = until;
+        let leave_after = 1 + self.deafness.below(2 * RESTART_AFTER);
+        if self.plan.is_plain || self.deafness.chance(2, 3) {
+            self.later(leave_after, Event::Restart { host });
+        }
     }
 
     fn cut_link(&mut self, host: usize) {

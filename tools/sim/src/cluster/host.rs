@@ -44,6 +44,8 @@ pub struct Host {
     pub down_until: u64,
     /// Until when it does not reach the directory.
     pub cut_off_until: u64,
+    /// Until when it hears nothing, of the directory either.
+    pub deaf_until: u64,
     /// Until when its devices are slow.
     pub slow_until: u64,
     /// The place of a device that hangs, and until when.
@@ -79,6 +81,7 @@ impl Host {
             paused_until: 0,
             down_until: 0,
             cut_off_until: 0,
+            deaf_until: 0,
             slow_until: 0,
             hung: (0, 0),
             is_damaged: false,

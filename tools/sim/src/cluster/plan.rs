@@ -66,6 +66,8 @@ pub struct Plan {
     pub slow: u64,
     /// Devices that take what they are asked and end nothing of it for a while.
     pub hangs: u64,
+    /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
+    pub deaf: u64,
     /// Whether clocks run at different speeds.
     pub drift: bool,
     /// Whether transactions that make a component count are often late, and its node lost to the owner meanwhile (`scenes`).
@@ -77,7 +79,7 @@ pub struct Plan {
     /// Whether a component is lost, and all others of its place once it has a stand-in (`stand_ins`).
     pub double_losses: bool,
     /// Whether that is played without its variants, and nothing takes the seat of what it stands in for: then what came back
-    /// and its stand-in always make the disk. Devices then hang one after the other.
+    /// and its stand-in always make the disk. Devices then hang, and hosts are deaf, one after the other.
     pub is_plain: bool,
 }
 
@@ -153,6 +155,13 @@ impl Plan {
         }
     }
 
+    /// Draws whether hosts are deaf now and then.
+    pub fn deafen(&mut self, random: &mut Random) {
+        if random.chance(1, 6) {
+            self.deaf = 50 + random.below(300);
+        }
+    }
+
     /// One disk, no fault but that a component is lost, and all others of its place once it has a stand-in.
     pub fn double_loss(copies: u64) -> Plan {
         Plan {
@@ -193,6 +202,11 @@ impl Plan {
             is_plain: true,
             ..Plan::default()
         }
+    }
+
+    /// The same with hosts that hear nothing for eight seconds, in the place of devices that hang.
+    pub fn deaf(copies: u64) -> Plan {
+        Plan { hangs: 0, deaf: 2000, ..Plan::hanging(copies) }
     }
 
     /// One disk, no fault but that processes are killed; for the scene of the late word.

@@ -36,6 +36,9 @@ const STAND_INS: u64 = 0x57a4_d145_001d_8b70;
 /// And whether devices hang.
 const HANGS: u64 = 0x4a76_0000_0000_0001;
 
+/// And whether hosts are deaf.
+const DEAFNESS: u64 = 0xdeaf_0000_0000_0001;
+
 /// When every node has noticed that a host is silent: after `SILENCE`, and the heartbeats before and after it.
 pub(crate) const NOTICED_AFTER: u64 = 1600 * MS;
 
@@ -161,6 +164,8 @@ pub struct World {
     pub(crate) random: Random,
     /// For devices that hang.
     pub(crate) hangs: Random,
+    /// For hosts that hear nothing.
+    pub(crate) deafness: Random,
     pub(crate) plan: Plan,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) prefers_local: bool,
@@ -205,8 +210,10 @@ impl World {
         plan.stand_in(&mut Random::new(seed ^ STAND_INS));
         let mut hangs = Random::new(seed ^ HANGS);
         plan.hang(&mut hangs);
+        let mut deafness = Random::new(seed ^ DEAFNESS);
+        plan.deafen(&mut deafness);
         let mut world = World::with_plan(plan, random, mutant);
-        world.hangs = hangs;
+        (world.hangs, world.deafness) = (hangs, deafness);
         world.watchers = Watchers::draw(seed);
         world.copy_blocks_max = copy_blocks_max(seed);
         world
@@ -243,6 +250,7 @@ impl World {
         World {
             random,
             hangs: Random::new(0),
+            deafness: Random::new(0),
             plan,
             mutant,
             prefers_local,
