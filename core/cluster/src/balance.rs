@@ -133,7 +133,7 @@ fn pause(view: &View) -> Option<Pause> {
 mod tests {
     use super::*;
     use crate::host::Mode;
-    use crate::repair::Repairs;
+    use crate::repair::{Because, Repairs, Settings};
     use crate::testing::{at, cluster, counting_from, node};
     use base::DeviceId;
     use base::units::GIB;
@@ -172,6 +172,11 @@ mod tests {
         let mut repairs = Repairs::default();
         let idle = repairs.step(at(1), &view, &mut counting_from(9000), 1);
         assert_eq!(idle.actions, [], "a move that is not done is left alone");
+        let mut unwilling = Repairs::new(Settings { evens_out: false, ..Settings::default() });
+        let called_off = unwilling.step(at(1), &view, &mut counting_from(9000), 1);
+        let is_called_off = |one: &Action| matches!(one.step, Step::Cancel(_, Because::Unwanted));
+        assert!(called_off.actions.iter().all(is_called_off));
+        assert_eq!(called_off.actions.len(), actions.len());
         view.disks
             .values_mut()
             .flat_map(|disk| disk.roster.members.iter_mut())

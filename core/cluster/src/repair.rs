@@ -33,6 +33,8 @@ pub struct Settings {
     pub replacements_max: usize,
     /// Components of one host that are filled at once.
     pub replacements_per_host_max: usize,
+    /// Whether devices may be evened out. If not, what is on its way for that is called off.
+    pub evens_out: bool,
 }
 
 impl Default for Settings {
@@ -41,6 +43,7 @@ impl Default for Settings {
             delay: REPAIR_DELAY,
             replacements_max: REPLACEMENTS_MAX,
             replacements_per_host_max: REPLACEMENTS_PER_HOST_MAX,
+            evens_out: true,
         }
     }
 }
@@ -92,7 +95,7 @@ pub enum Because {
     Leaving,
     /// What it was to replace, or stands in for, is whole again.
     Returned,
-    /// Nothing is to stand in for anything.
+    /// Nothing is to stand in for anything, or to be evened out.
     Unwanted,
 }
 
@@ -466,6 +469,9 @@ impl Repairs {
             }
             if is_unwanted_at(view, disk, &one.component) {
                 return Some(Step::Cancel(id, Because::Leaving));
+            }
+            if one.reason == Reason::Balance && !self.settings.evens_out {
+                return Some(Step::Cancel(id, Because::Unwanted));
             }
             let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
             let is_needed = replaced.is_some_and(|found| self.why(now, view, disk, &found).is_some());

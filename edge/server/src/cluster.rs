@@ -240,6 +240,7 @@ impl Cluster {
             buffer_bytes: config.peer_buffer_bytes(),
             prefers_local: settings.prefers_local,
             copy_floor: settings.resync_floor,
+            copy_tail_percent: settings.resync_latency_percent,
             groups: groups_of(&found.changes, me),
         };
         let (notices, inbox) = unbounded_channel();

@@ -57,6 +57,8 @@ pub struct ClusterConfig {
     pub prefers_local: bool,
     /// Bytes a second that owners on this host copy at least to make copies whole, whatever guests feel.
     pub resync_floor: u64,
+    /// What one of a hundred of guests' requests may take beside copies above that, in percent of what it takes without.
+    pub resync_latency_percent: u64,
     /// Nodes of this host, each with a thread of its own.
     pub shards: u8,
 }
@@ -110,6 +112,8 @@ struct ClusterSection {
     prefers_local: bool,
     #[serde(default = "resync_floor", deserialize_with = "size")]
     resync_floor: u64,
+    #[serde(default = "resync_latency_percent")]
+    resync_latency_percent: u64,
     #[serde(default = "one_shard")]
     shards: u8,
     etcd: Option<EtcdSection>,
@@ -131,6 +135,13 @@ struct EtcdSection {
 fn resync_floor() -> u64 {
     node::limits::COPY_RATE_FLOOR
 }
+
+fn resync_latency_percent() -> u64 {
+    node::limits::COPY_TAIL_PERCENT
+}
+
+/// What copies may be let cost guests: below, chance alone would keep them at the floor; above, guests might as well be off.
+const RESYNC_LATENCIES: RangeInclusive<u64> = 105..=1000;
 
 /// What owners can be made to copy at least: below, copies of large disks take weeks; above, it is more than links carry.
 const RESYNC_FLOORS: RangeInclusive<u64> = MIB..=4096 * MIB;
@@ -399,7 +410,15 @@ impl ClusterSection {
                 }
             },
         };
-        let ClusterSection { peers, fault_domain, prefers_local, resync_floor, shards, .. } = self;
+        let ClusterSection {
+            peers,
+            fault_domain,
+            prefers_local,
+            resync_floor,
+            resync_latency_percent,
+            shards,
+            ..
+        } = self;
         if !RESYNC_FLOORS.contains(&resync_floor) {
             return Err(Failure::usage(format!(
                 "[cluster] resync_floor is {} a second: from {} to {} make sense",
@@ -408,7 +427,22 @@ impl ClusterSection {
                 format_bytes(*RESYNC_FLOORS.end())
             )));
         }
-        Ok(ClusterConfig { directory, peers, fault_domain, prefers_local, resync_floor, shards })
+        if !RESYNC_LATENCIES.contains(&resync_latency_percent) {
+            return Err(Failure::usage(format!(
+                "[cluster] resync_latency_percent is {resync_latency_percent}: from {} to {} make sense",
+                RESYNC_LATENCIES.start(),
+                RESYNC_LATENCIES.end()
+            )));
+        }
+        Ok(ClusterConfig {
+            directory,
+            peers,
+            fault_domain,
+            prefers_local,
+            resync_floor,
+            resync_latency_percent,
+            shards,
+        })
     }
 }
 

@@ -47,6 +47,7 @@ impl Future {
             delay: Duration::ZERO,
             replacements_max: usize::MAX / 2,
             replacements_per_host_max: usize::MAX / 2,
+            evens_out: true,
         };
         Future {
             view,

@@ -116,7 +116,7 @@ fn the_example_of_a_host_among_others_is_a_configuration() {
     assert_eq!(cluster.directory, DirectoryPlace::Socket("/run/drystone/demo.sock".into()));
     assert_eq!(cluster.peers, "127.0.0.1:0".parse().expect("an address"));
     assert_eq!((cluster.fault_domain.as_deref(), cluster.prefers_local), (Some("rack1"), false));
-    assert_eq!(cluster.resync_floor, 32 * MIB);
+    assert_eq!((cluster.resync_floor, cluster.resync_latency_percent), (32 * MIB, 125));
     assert_eq!(config.settings(None).buffer_bytes + config.peer_buffer_bytes(), config.buffer_bytes);
 }
 
@@ -134,6 +134,24 @@ fn a_floor_of_resyncs_that_makes_no_sense_is_refused_with_those_that_do() {
     }
     let config = Config::parse(&text("1MiB"), Path::new("/x"), false).expect("the least");
     assert_eq!(config.cluster.expect("it is one of several").resync_floor, MIB);
+}
+
+#[test]
+fn a_cost_of_resyncs_that_makes_no_sense_is_refused_with_those_that_do() {
+    let read = |percent: u64| {
+        let text = format!(
+            "data_dir = \"/d\"\n[cluster]\ndirectory = \"unix:s\"\nresync_latency_percent = {percent}\n"
+        );
+        Config::parse(&text, Path::new("/x"), false)
+    };
+    for percent in [0, 100, 1001] {
+        let failure = read(percent).expect_err("it makes no sense");
+        let says =
+            failure.error.contains("resync_latency_percent") && failure.error.contains("from 105 to 1000");
+        assert!(says, "{failure}");
+    }
+    let cluster = read(200).expect("twice as long").cluster.expect("it is one of several");
+    assert_eq!(cluster.resync_latency_percent, 200);
 }
 
 #[test]

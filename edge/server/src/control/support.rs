@@ -199,6 +199,7 @@ fn settings_of(config: &Config) -> Value {
             "fault_domain": cluster.fault_domain,
             "prefers_local": cluster.prefers_local,
             "resync_floor": cluster.resync_floor,
+            "resync_latency_percent": cluster.resync_latency_percent,
             "shards": cluster.shards,
         })
     });

@@ -35,6 +35,8 @@ pub struct Fabric {
     pub prefers_local: bool,
     /// Bytes a second that owners here copy at least.
     pub copy_floor: u64,
+    /// What one of a hundred of guests' requests may take beside copies above that, in percent of what it takes without.
+    pub copy_tail_percent: u64,
     /// The shards of this host's groups, as far as they were opened before.
     pub groups: BTreeMap<GroupId, u8>,
 }
@@ -277,7 +279,7 @@ impl Engine {
             prefers_local: fabric.prefers_local,
             copy_floor: fabric.copy_floor,
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-            copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
+            copy_tail_percent: fabric.copy_tail_percent,
             mutant: None,
         };
         self.node.join_fabric(settings);

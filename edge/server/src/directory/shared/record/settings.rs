@@ -62,6 +62,7 @@ impl ClusterSettings {
             delay: Duration::from_secs(self.repair_delay_seconds),
             replacements_max: self.replacements_max,
             replacements_per_host_max: self.replacements_per_host_max,
+            evens_out: self.balance != BalanceMode::Off,
         }
     }
 
