@@ -35,12 +35,12 @@ fn main() -> ExitCode {
     let json = cli.json;
     let done = match &cli.command {
         cli::Command::Host(options) if options.command.is_none() => {
-            log(tracing::Level::INFO);
+            log(tracing::Level::INFO, json);
             host::run(options)
         }
         cli::Command::Watcher(options) => watcher::run(options),
         cli::Command::Demo(options) if options.command.is_none() => {
-            log(tracing::Level::WARN);
+            log(tracing::Level::WARN, json);
             demo::run(options, json)
         }
         cli::Command::Lab(_) | cli::Command::Lens(_) => cli::measure(cli),
@@ -55,15 +55,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// The log of the control plane goes to the standard error output.
-fn log(level: tracing::Level) {
-    tracing_subscriber::fmt()
+/// The log of the control plane goes to the standard error output: lines for people, or one object of JSON a line.
+fn log(level: tracing::Level, json: bool) {
+    let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(!json && std::io::stderr().is_terminal())
         .with_target(false)
         .with_max_level(level)
-        .with_timer(SystemTime)
-        .init();
+        .with_timer(SystemTime);
+    match json {
+        true => log.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+        false => log.init(),
+    }
 }
 
 fn report(failure: &Failure, json: bool) {

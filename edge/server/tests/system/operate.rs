@@ -34,6 +34,21 @@ fn state_of<'a>(health: &'a Value, group: &str) -> &'a Value {
 }
 
 #[test]
+fn a_host_logs_an_object_of_json_a_line_where_that_is_asked_for() {
+    let site = Site::new(&Shape::One { size_mib: 256 });
+    let server = site.start_with(&["--json"]);
+    site.json(&["disk", "create", "web", "64MiB"]);
+    let line =
+        |line: &str| -> Value { serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")) };
+    let lines: Vec<Value> = server.messages().lines().map(line).collect();
+    let created =
+        lines.iter().find(|line| line["kind"] == "disk.created").expect("the disk's event is there");
+    assert_eq!(created["level"], "INFO");
+    assert!(created["message"].as_str().is_some_and(|text| text.contains("web")), "{created}");
+    assert!(created["timestamp"].is_string(), "{created}");
+}
+
+#[test]
 fn findings_that_people_know_of_are_silenced_on_all_hosts_until_they_are_not() {
     let cluster = Cluster::start(3);
     let holders = cluster.mirrored("web", "64MiB");
