@@ -5,6 +5,7 @@
 //! or tears each block of it by chance. Blocks that are stable stand in a sparse file. Dropped, a device is unmounted.
 
 use crate::failure::Failure;
+use crate::undo::Undo;
 use base::Random;
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -71,6 +72,7 @@ struct Shared {
 pub struct Device {
     shared: Arc<Shared>,
     session: Option<BackgroundSession>,
+    _left: Undo,
 }
 
 impl Drop for Device {
@@ -101,7 +103,8 @@ impl Device {
         config.n_threads = Some(WORKERS);
         let files = Files { shared: Arc::clone(&shared) };
         let session = fuser::spawn_mount(files, folder, &config).map_err(failed())?;
-        Ok(Device { shared, session: Some(session) })
+        let left = Undo::by(&["umount", "--lazy", &folder.display().to_string()]);
+        Ok(Device { shared, session: Some(session), _left: left })
     }
 
     /// From now on it is like this. Calls that hang are answered as it is then.
@@ -400,7 +403,7 @@ mod tests {
 
     #[test]
     fn what_is_synced_survives_and_what_is_not_may_be_torn() {
-        let device = Device { shared: Arc::new(shared()), session: None };
+        let device = Device { shared: Arc::new(shared()), session: None, _left: Undo::by(&["true"]) };
         let shared = &device.shared;
         shared.write(0, &[1; 3 * BLOCK], false).expect("written");
         shared.sync().expect("synced");

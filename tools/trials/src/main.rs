@@ -28,6 +28,7 @@ mod room;
 mod scenarios;
 mod stamp;
 mod stolen;
+mod undo;
 
 use bench::Settings;
 use clap::{Parser, ValueEnum};
@@ -105,7 +106,8 @@ fn main() -> ExitCode {
             }
         };
     }
-    match run(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    match undo::on_signals().and_then(|()| run(&arguments)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(failure) => {

@@ -4,6 +4,7 @@
 //! this is dropped. Needs root, `ip` and `nft`.
 
 use crate::failure::Failure;
+use crate::undo::Undo;
 use std::process::Command;
 
 /// What of a machine is cut.
@@ -25,6 +26,8 @@ pub struct Network {
     /// Begins the names of all namespaces.
     prefix: String,
     machines: Vec<String>,
+    /// Ends with the namespaces.
+    left: Vec<Undo>,
 }
 
 impl Drop for Network {
@@ -49,8 +52,8 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), Failure> {
     Err(Failure::Refused(format!("{line}: {}", String::from_utf8_lossy(&done.stderr).trim())))
 }
 
-/// Tools of the administrator stand where only root looks.
-fn administrators_path() -> String {
+/// Where programs are looked for: tools of the administrator stand where only root looks.
+pub fn administrators_path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
@@ -71,17 +74,24 @@ impl Network {
     /// When the machine has no namespaces, or the programs are missing, or this is not root.
     pub fn new(machines: &[String]) -> Result<Network, Failure> {
         let prefix = format!("trials{}", std::process::id());
-        let mut network = Network { prefix, machines: Vec::new() };
+        let mut network = Network { prefix, machines: Vec::new(), left: Vec::new() };
         let bridge = network.name("bridge");
-        ip(&format!("netns add {bridge}"))?;
+        network.add_namespace(&bridge)?;
         ip(&format!("-n {bridge} link add name bridge type bridge"))?;
         ip(&format!("-n {bridge} link set dev bridge up"))?;
         for machine in machines {
-            ip(&format!("netns add {}", network.name(machine)))?;
+            network.add_namespace(&network.name(machine))?;
             network.machines.push(machine.clone());
             network.connect(&bridge, machine)?;
         }
         Ok(network)
+    }
+
+    fn add_namespace(&mut self, name: &str) -> Result<(), Failure> {
+        ip(&format!("netns add {name}"))?;
+        self.left.push(Undo::by(&["rm", "-rf", &settings_folder(name).display().to_string()]));
+        self.left.push(Undo::by(&["ip", "netns", "delete", name]));
+        Ok(())
     }
 
     fn name(&self, machine: &str) -> String {

@@ -3,6 +3,7 @@
 //! In memory (tmpfs), so that it needs nothing but root. Dropped, it is unmounted, with all that is in it.
 
 use crate::failure::Failure;
+use crate::undo::Undo;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ const PIECES: [usize; 2] = [64 << 10, 512];
 /// A mounted file system.
 pub struct Room {
     folder: PathBuf,
+    _left: Undo,
 }
 
 impl Drop for Room {
@@ -41,7 +43,10 @@ impl Room {
         mount.args(["-t", "tmpfs", "-o", &options, "drystone-trials"]).arg(folder);
         let done = mount.output().map_err(failed())?;
         match done.status.success() {
-            true => Ok(Room { folder: folder.to_owned() }),
+            true => {
+                let left = Undo::by(&["umount", "--lazy", &folder.display().to_string()]);
+                Ok(Room { folder: folder.to_owned(), _left: left })
+            }
             false => Err(Failure::Refused(String::from_utf8_lossy(&done.stderr).trim().to_owned())),
         }
     }
