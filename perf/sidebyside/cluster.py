@@ -62,9 +62,12 @@ class Cluster:
     def socket(self, host: str) -> Path:
         return self.folder / "d" / host / "d" / "nbd.sock"
 
+    def is_up(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def cpu_by_process(self) -> dict[str, float]:
         """User and system time by process: the hosts, and the directory's."""
-        if self.process is None or self.process.poll() is not None:
+        if not self.is_up():
             raise Failed(f"the cluster has ended:\n{self.said()[-2000:]}")
         return {name: process_cpu_seconds(pid) for name, pid in self.processes.items()}
 
@@ -79,7 +82,8 @@ class Cluster:
 class Copies(System):
     """A disk of so many copies, used at a host that holds one of them. The cost is that of the whole cluster."""
 
-    def __init__(self, cluster: Cluster, copies: int, size: int, reads: str = "spread"):
+    def __init__(self, cluster: Cluster, copies: int, size: int, reads: str = "spread", note: str = ""):
+        """`note`: what is to be known of the cluster, for its name."""
         self.cluster = cluster
         self.copies = copies
         self.size = size
@@ -89,6 +93,7 @@ class Copies(System):
         if reads != "spread":
             self.name += f", read_locality={reads}"
             self.disk += reads
+        self.name += note and f", {note}"
         self.host = "a"
 
     def start(self) -> None:

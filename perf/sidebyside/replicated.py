@@ -17,6 +17,7 @@ from peers import ceph
 from . import stages
 from .cases import KIB, Case
 from .cluster import HOSTS, Cluster, Copies
+from .encrypted import Encrypted
 from .main import machine
 from .measure import fill, measure, median_of
 from .systems import Failed
@@ -29,6 +30,8 @@ CASES = [
 ]
 #: Of what a medium must hold: the disks of 1, 2, 3 and 3 copies, and Ceph's three OSDs (with log and metadata, twice).
 COPIES_OF_ALL = 9
+#: And the disks of 1, 2 and 3 copies of a cluster whose hosts encrypt.
+COPIES_ENCRYPTED = 6
 #: Each host's log, and what its devices need beside.
 HOST_OVERHEAD = 768 << 20
 
@@ -67,6 +70,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--drystone", metavar="PROGRAM", default="target/release/drystone")
     parser.add_argument("--ceph", choices=["auto", "yes", "no"], default="auto",
                         help="measure Ceph RBD too: if its programs are there (auto), or fail without them (yes)")  # fmt: skip
+    parser.add_argument("--encrypted", action="store_true",
+                        help="a second cluster beside it, with certificates: what it costs that hosts encrypt (needs etcd)")  # fmt: skip
     parser.add_argument("--copies", type=int, choices=[1, 2, 3], action="append", help="only these; may be repeated")
     parser.add_argument("--only", metavar="TEXT", action="append", default=[],
                         help="only cases whose name contains TEXT; may be repeated")  # fmt: skip
@@ -90,12 +95,14 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def check(options: argparse.Namespace) -> bool:
     """Whether Ceph takes part."""
     needed = {"fio": "fio"} | ({"perf": "linux-perf"} if options.profile else {})
+    needed |= {"etcd": "etcd-server"} if options.encrypted else {}
     for program, package in needed.items():
         if shutil.which(program) is None:
             raise Failed(f"`{program}` is not installed (Debian: apt-get install {package})")
     if not os.access(options.drystone, os.X_OK):
         raise Failed(f"{options.drystone} is not there: build it with `./x build`, or name it with --drystone")
-    needs = COPIES_OF_ALL * 2 * options.size + HOSTS * HOST_OVERHEAD
+    copies_of_all = COPIES_OF_ALL + (COPIES_ENCRYPTED if options.encrypted else 0)
+    needs = copies_of_all * 2 * options.size + HOSTS * HOST_OVERHEAD * (2 if options.encrypted else 1)
     free = shutil.disk_usage(options.dir).free
     if free < needs:
         raise Failed(f"{options.dir} has {free >> 20} MiB free; {needs >> 20} MiB are needed (--size is smaller)")
@@ -111,7 +118,13 @@ def with_all(figures: dict) -> dict:
     return figures | {"all_cpu_us": figures["server_cpu_us"] + figures["client_cpu_us"]}
 
 
-def measure_all(options: argparse.Namespace, systems: list, cluster: Cluster) -> tuple[dict, list, list]:
+def clusters(options: argparse.Namespace, folder: Path) -> list[tuple[Cluster, str]]:
+    """The clusters to be started, each with what its disks' names tell of it."""
+    program = os.path.abspath(options.drystone)
+    return [(Cluster(folder, program), "")] + ([(Encrypted(folder, program), "encrypted")] if options.encrypted else [])
+
+
+def measure_all(options: argparse.Namespace, systems: list) -> tuple[dict, list, list]:
     """Medians by case and system, every single run, and profiles."""
     medians, runs, profiles = {}, [], []
     for case in options.cases:
@@ -129,7 +142,7 @@ def measure_all(options: argparse.Namespace, systems: list, cluster: Cluster) ->
             for system in systems:
                 if isinstance(system, Copies):
                     total = medians[case.name][system.name]["all_cpu_us"]
-                    shares = stages.shares(system, case, options.seconds, cluster)
+                    shares = stages.shares(system, case, options.seconds, system.cluster)
                     profiles.append({"case": case.name, "system": system.name, "all_cpu_us": total, "shares": shares})
     return medians, runs, profiles
 
@@ -169,18 +182,20 @@ def main(arguments: list[str]) -> int:
         with_ceph = check(options)
         folder = Path(tempfile.mkdtemp(prefix="perf-", dir=options.dir))
         try:
-            cluster = Cluster(folder, os.path.abspath(options.drystone))
-            started.append(cluster)
-            cluster.start()
-            systems = [Copies(cluster, copies, options.size) for copies in options.copies]
-            systems += [Copies(cluster, 3, options.size, "local")] if 3 in options.copies else []
+            systems = []
+            for cluster, note in clusters(options, folder):
+                started.append(cluster)
+                cluster.start()
+                systems += [Copies(cluster, copies, options.size, note=note) for copies in options.copies]
+                if 3 in options.copies and not note:
+                    systems.append(Copies(cluster, 3, options.size, "local"))
             systems += [ceph.Ceph(folder, options.size)] if with_ceph else []
             for system in systems:
                 started.append(system)
                 system.start()
                 print(f"filling {system.name}", file=sys.stderr, flush=True)
                 fill(system)
-            medians, runs, profiles = measure_all(options, systems, cluster)
+            medians, runs, profiles = measure_all(options, systems)
         finally:
             for system in reversed(started):
                 system.stop()

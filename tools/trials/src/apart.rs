@@ -30,6 +30,8 @@ const DEVICES: [(&str, u64); 2] = [("log-device", 512 << 20), ("capacity-device"
 const PAIR: [(&str, u64); 4] = [DEVICES[0], DEVICES[1], ("second-device", 8 << 30), ("new-device", 8 << 30)];
 /// How many of these a host has at first.
 const PAIR_USED: usize = 3;
+/// What the guide tells members of etcd where a host may be lost together with their leader.
+const QUICK_ELECTIONS: [&str; 2] = ["--heartbeat-interval=50", "--election-timeout=500"];
 /// Bytes of a host's data directory where it is small: what a host keeps there takes some MiB.
 const ROOM_BYTES: u64 = 48 << 20;
 /// Debian's libfaketime: what a program is told of the time is read from a file.
@@ -45,6 +47,8 @@ pub struct Apart {
     pub network: Network,
     children: BTreeMap<String, Child>,
     ground: Ground,
+    /// Whether these are two hosts and a witness.
+    is_pair: bool,
     /// By host, those of [`DEVICES`] or [`PAIR`] where they are virtual. They go after the processes that have them open.
     devices: BTreeMap<String, Vec<Device>>,
     /// By host, what its data directory is on where that is small.
@@ -78,6 +82,7 @@ impl Apart {
             network,
             children: BTreeMap::new(),
             ground,
+            is_pair: hosts.len() == 2,
             devices: BTreeMap::new(),
             rooms: BTreeMap::new(),
         };
@@ -314,6 +319,9 @@ impl Apart {
         command.args(["--initial-cluster", &all.join(","), "--log-level", "error"]);
         // Without it a member that sees only some of the others keeps asking for elections; later releases have it always.
         command.arg("--pre-vote=true");
+        if self.is_pair {
+            command.args(QUICK_ELECTIONS);
+        }
         command.args(["--initial-cluster-state", if is_again { "existing" } else { "new" }]);
         self.spawn(member, &mut command)
     }
