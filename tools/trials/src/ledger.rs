@@ -4,7 +4,7 @@ use crate::recorder::{Moment, OperationId, Recorder};
 use crate::stamp::{BLOCK, Stamp, WriteNumber};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Most findings that are kept word for word: one cause breaks many blocks.
 const FINDINGS_MAX: usize = 20;
@@ -48,6 +48,11 @@ impl Ledger {
     /// Now.
     pub fn now(&self) -> Moment {
         self.began.elapsed().as_nanos() as Moment
+    }
+
+    /// That moment.
+    pub fn at(&self, moment: Moment) -> Instant {
+        self.began + Duration::from_nanos(moment)
     }
 
     /// Blocks of the area.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::ledger::Ledger;
-use crate::meter::{Meter, Stall};
+use crate::meter::{Answered, Meter, Stall};
 use crate::nbd::{self, Command};
 use crate::recorder::{Moment, OperationId};
 use crate::regions::Regions;
@@ -171,7 +171,7 @@ impl State {
         Done {
             reads: self.reads,
             writes: self.writes,
-            latencies_us: self.meter.take(),
+            latencies_us: self.meter.take().iter().map(|one| one.took_us).collect(),
             refused: std::mem::take(&mut self.refused),
         }
     }
@@ -279,8 +279,8 @@ impl Load {
         self.shared.state().regions.take().unwrap_or_default()
     }
 
-    /// How long each I/O took that was answered since the last time, in microseconds.
-    pub fn latencies(&self) -> Vec<u32> {
+    /// The I/Os that were answered since the last time.
+    pub fn answered(&self) -> Vec<Answered> {
         self.shared.state().meter.take()
     }
 

@@ -76,11 +76,19 @@ impl Longest {
     }
 }
 
+/// An I/O that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// When it was sent.
+    pub begun: Moment,
+    /// How long it took, microseconds.
+    pub took_us: u32,
+}
+
 /// The clock work of one client.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// Microseconds of each I/O.
-    latencies_us: Vec<u32>,
+    answered: Vec<Answered>,
     window: Option<Window>,
 }
 
@@ -92,7 +100,8 @@ impl Meter {
 
     /// An I/O that began then was answered now.
     pub fn answered(&mut self, begun: Moment, now: Moment, is_read: bool) {
-        self.latencies_us.push(u32::try_from((now - begun) / 1000).unwrap_or(u32::MAX));
+        let took_us = u32::try_from((now - begun) / 1000).unwrap_or(u32::MAX);
+        self.answered.push(Answered { begun, took_us });
         if let Some(window) = &mut self.window {
             window.silent = window.silent.max(now.saturating_sub(window.last_answer));
             window.longest.note(begun, now, is_read);
@@ -117,9 +126,9 @@ impl Meter {
         }
     }
 
-    /// Takes all latencies out.
-    pub fn take(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.latencies_us)
+    /// Takes out what was answered.
+    pub fn take(&mut self) -> Vec<Answered> {
+        std::mem::take(&mut self.answered)
     }
 }
 

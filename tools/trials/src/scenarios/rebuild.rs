@@ -2,13 +2,16 @@
 //! one run, by the same client under the same load. What it feels when nothing is copied is measured before and after: what a disk
 //! takes for itself changes within minutes, most of all a virtual one.
 //!
-//! A round beside which other machines took more than a twentieth of the processors' time is told and not judged, and done again.
+//! Two things are the machine's own, and told apart by measure. A round beside which other machines took more than a twentieth of
+//! the processors' time is told and not judged, and done again. I/Os beside which the file system under the hosts stood still by
+//! itself are left out, idle and beside copies alike: a virtual disk does that for up to half a second at a time, and then one of a
+//! hundred I/Os tells how often it did. Where that was beside more than a tenth of them the round is not judged either.
 
 use crate::bench::{Bench, DISK, Ground, Plan, Settings};
 use crate::cluster::wait_looking;
 use crate::failure::Failure;
 use crate::load::{Load, Shape};
-use crate::meter::summary;
+use crate::meter::{Answered, summary};
 use crate::report::{Report, Round};
 use crate::stolen::Ticks;
 use base::units::{GIB, MIB};
@@ -31,6 +34,10 @@ const RATIO_MAX: f64 = 2.0;
 const FLOOR_BYTES: f64 = 32.0 * MIB as f64;
 /// Percent of the processors' time that other machines may take of a round that is judged.
 const STOLEN_MAX: f64 = 5.0;
+/// A flush of one block by itself that takes longer is the disk's standstill: it takes 1 to 5 ms beside copies and without.
+const STOOD_STILL_MS: f64 = 10.0;
+/// Percent of a round's I/Os beside which it may stand still.
+const STOOD_MAX: f64 = 10.0;
 
 /// Runs it.
 ///
@@ -44,44 +51,107 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
         // Holes would be copied for nothing.
         bench.fill(&first)?;
         let wanted = bench.rounds("rebuild", 5);
-        let (mut all, mut judged) = (Latencies::default(), 0);
+        let mut rounds = Rounds::default();
         for index in 0..2 * wanted {
-            judged += usize::from(once(bench, index, &mut all)?);
-            if judged == wanted {
+            once(bench, index, &mut rounds)?;
+            if rounds.judged == wanted {
                 break;
             }
         }
-        bench.report.notes.push(all.in_words(judged));
-        match judged {
+        bench.report.notes.push(rounds.in_words());
+        match rounds.judged {
             0 => Err(Failure::Refused(format!(
-                "no round can be judged: other machines took more than {STOLEN_MAX} % of the processors' time in each"
+                "no round can be judged: in each other machines took more than {STOLEN_MAX} % of the processors' time, or the disk \
+                 stood still by itself beside more than {STOOD_MAX} % of I/Os"
             ))),
             _ => Ok(()),
         }
     }))
 }
 
-/// Microseconds of the I/Os of all rounds.
+/// What was felt in a time: microseconds of I/Os.
 #[derive(Default)]
-struct Latencies {
-    idle: Vec<u32>,
-    beside: Vec<u32>,
+struct Felt {
+    /// Of those beside which the file system went on.
+    took_us: Vec<u32>,
+    /// Of those beside which it stood still.
+    stood_us: Vec<u32>,
 }
 
-impl Latencies {
-    /// One round's idle time is a few thousand I/Os: what a disk takes for itself within them is most of how rounds differ.
-    fn in_words(self, judged: usize) -> String {
-        let [idle, beside] = [self.idle, self.beside].map(|one| summary(one).p99_ms);
+impl Felt {
+    fn add(&mut self, other: &Felt) {
+        self.took_us.extend(&other.took_us);
+        self.stood_us.extend(&other.stood_us);
+    }
+
+    /// Of two times together.
+    fn of(one: &Felt, other: &Felt) -> Felt {
+        let mut both = Felt::default();
+        [one, other].iter().for_each(|felt| both.add(felt));
+        both
+    }
+
+    /// What 99 of 100 took at most.
+    fn p99_ms(&self) -> f64 {
+        summary(self.took_us.clone()).p99_ms
+    }
+
+    /// The same with those beside which the file system stood still.
+    fn p99_of_all_ms(&self) -> f64 {
+        summary([self.took_us.as_slice(), &self.stood_us].concat()).p99_ms
+    }
+
+    /// Percent of I/Os beside which it stood still.
+    fn stood(&self) -> f64 {
+        self.stood_us.len() as f64 * 100.0 / (self.took_us.len() + self.stood_us.len()).max(1) as f64
+    }
+}
+
+/// What was felt beside copies, and idle.
+struct Compared<'a> {
+    beside: &'a Felt,
+    idle: &'a Felt,
+}
+
+impl Compared<'_> {
+    fn ratio(&self) -> f64 {
+        self.beside.p99_ms() / self.idle.p99_ms()
+    }
+
+    fn in_words(&self) -> String {
+        let (beside, idle) = (self.beside, self.idle);
         format!(
-            "the {judged} rounds that are judged: 99 % of I/Os within {beside:.2} ms, {idle:.2} ms idle: {:.2} times",
-            beside / idle
+            "99 % of I/Os within {:.2} ms, {:.2} ms idle: {:.2} times (the disk stood still by itself beside {:.1} %, {:.1} % idle, which \
+             are left out; of all within {:.2} ms, {:.2} ms idle)",
+            beside.p99_ms(),
+            idle.p99_ms(),
+            self.ratio(),
+            beside.stood(),
+            idle.stood(),
+            beside.p99_of_all_ms(),
+            idle.p99_of_all_ms()
         )
+    }
+}
+
+/// One round's idle time is a few thousand I/Os: what a disk takes for itself within them is most of how rounds differ.
+#[derive(Default)]
+struct Rounds {
+    judged: usize,
+    idle: Felt,
+    beside: Felt,
+}
+
+impl Rounds {
+    fn in_words(&self) -> String {
+        let compared = Compared { beside: &self.beside, idle: &self.idle };
+        format!("the {} rounds that are judged: {}", self.judged, compared.in_words())
     }
 }
 
 /// A stretch of the load.
 struct Stretch {
-    latencies_us: Vec<u32>,
+    felt: Felt,
     /// Percent of the processors' time that other machines took.
     stolen: f64,
     /// The longest that the file system took for a flush by itself.
@@ -95,13 +165,21 @@ impl Stretch {
         load: &Load,
         during: impl FnOnce(&mut Bench) -> Result<(), Failure>,
     ) -> Result<Stretch, Failure> {
-        load.latencies(); // What was before is no part of it.
+        load.answered(); // What was before is no part of it.
         bench.flushes.take();
         let ticks = Ticks::now();
         during(bench)?;
-        let (stolen, latencies_us) = (Ticks::now().stolen_since(ticks), load.latencies());
-        bench.latencies_us.extend(&latencies_us);
-        Ok(Stretch { latencies_us, stolen, flush_ms: bench.flushes.take().longest_ms() })
+        let (stolen, answered, flushes) =
+            (Ticks::now().stolen_since(ticks), load.answered(), bench.flushes.take());
+        let mut felt = Felt::default();
+        for Answered { begun, took_us } in answered {
+            let sent = bench.ledger.at(begun);
+            let flush_ms = flushes.beside_ms(sent, sent + Duration::from_micros(took_us.into()));
+            let of = if flush_ms > STOOD_STILL_MS { &mut felt.stood_us } else { &mut felt.took_us };
+            of.push(took_us);
+        }
+        bench.latencies_us.extend(felt.took_us.iter().chain(&felt.stood_us));
+        Ok(Stretch { felt, stolen, flush_ms: flushes.longest_ms() })
     }
 
     fn idle(bench: &mut Bench, load: &Load) -> Result<Stretch, Failure> {
@@ -111,13 +189,14 @@ impl Stretch {
         })
     }
 
-    fn p99_ms(&self) -> f64 {
-        summary(self.latencies_us.clone()).p99_ms
+    /// Whether it tells anything of what was tried.
+    fn tells(&self) -> bool {
+        self.stolen <= STOLEN_MAX && self.felt.stood() <= STOOD_MAX
     }
 }
 
-/// A host that holds a copy, and not the guest, is emptied: the third gets the copy, all of it. Says whether the round was judged.
-fn once(bench: &mut Bench, index: usize, all: &mut Latencies) -> Result<bool, Failure> {
+/// A host that holds a copy, and not the guest, is emptied: the third gets the copy, all of it.
+fn once(bench: &mut Bench, index: usize, rounds: &mut Rounds) -> Result<(), Failure> {
     let holders = bench.cluster.disk(DISK)?.holders();
     let (user, victim) = (holders[index % 2].clone(), holders[(index + 1) % 2].clone());
     let shape = Shape { per_second: Some(IOS_PER_SECOND), ..Shape::random(bench.settings.depth) };
@@ -146,11 +225,10 @@ fn once(bench: &mut Bench, index: usize, all: &mut Latencies) -> Result<bool, Fa
         whole_seconds: seconds,
         ..Round::default()
     };
-    let is_judged = judge(&mut round, [before, beside, after], copied / seconds, all);
+    judge(&mut round, [before, beside, after], copied / seconds, rounds);
     bench.tell(&round);
     bench.report.rounds.push(round);
-    bench.read_back(&user)?;
-    Ok(is_judged)
+    bench.read_back(&user)
 }
 
 /// Empties a host, and waits until the copy stands elsewhere.
@@ -162,23 +240,21 @@ fn rebuild(bench: &mut Bench, user: &str, victim: &str) -> Result<(), Failure> {
     })
 }
 
-/// Compares what a client felt before, beside and after copies of so many bytes a second, and says whether it may be compared.
-fn judge(round: &mut Round, [before, beside, after]: [Stretch; 3], pace: f64, all: &mut Latencies) -> bool {
-    let idle_us = [&before, &after].map(|one| one.latencies_us.as_slice()).concat();
-    let (idle_ms, beside_ms) = (summary(idle_us.clone()).p99_ms, beside.p99_ms());
-    let ratio = beside_ms / idle_ms;
-    let stolen = [&before, &beside, &after].map(|one| one.stolen);
-    let is_judged = stolen.iter().all(|stolen| *stolen <= STOLEN_MAX);
+/// Compares what a client felt before, beside and after copies of so many bytes a second.
+fn judge(round: &mut Round, [before, beside, after]: [Stretch; 3], pace: f64, rounds: &mut Rounds) {
+    let idle = Felt::of(&before.felt, &after.felt);
+    let compared = Compared { beside: &beside.felt, idle: &idle };
+    let (ratio, is_judged) = (compared.ratio(), [&before, &beside, &after].iter().all(|one| one.tells()));
     round.note = format!(
-        "99 % of I/Os within {beside_ms:.2} ms, {idle_ms:.2} ms idle ({:.2} before, {:.2} after): {ratio:.2} times; {:.0} MiB/s; other \
-         machines took {:.1} % of the processors' time, {:.1} and {:.1} % idle; the longest flush by itself {:.0} ms, {:.0} and {:.0} ms \
-         idle{}",
-        before.p99_ms(),
-        after.p99_ms(),
+        "{}; idle {:.2} ms before, {:.2} after; {:.0} MiB/s; other machines took {:.1} % of the processors' time, {:.1} and {:.1} % idle; \
+         the longest flush by itself {:.0} ms, {:.0} and {:.0} ms idle{}",
+        compared.in_words(),
+        before.felt.p99_ms(),
+        after.felt.p99_ms(),
         pace / MIB as f64,
-        stolen[1],
-        stolen[0],
-        stolen[2],
+        beside.stolen,
+        before.stolen,
+        after.stolen,
         beside.flush_ms,
         before.flush_ms,
         after.flush_ms,
@@ -191,8 +267,46 @@ fn judge(round: &mut Round, [before, beside, after]: [Stretch; 3], pace: f64, al
         round.broken.push(format!("{:.1} MiB were copied a second, below the floor", pace / MIB as f64));
     }
     if is_judged {
-        all.idle.extend(idle_us);
-        all.beside.extend(beside.latencies_us);
+        rounds.judged += 1;
+        rounds.idle.add(&idle);
+        rounds.beside.add(&beside.felt);
     }
-    is_judged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(took_us: Vec<u32>, stood_us: Vec<u32>, stolen: f64) -> Stretch {
+        Stretch { felt: Felt { took_us, stood_us }, stolen, flush_ms: 0.0 }
+    }
+
+    fn judged(stretches: [Stretch; 3]) -> (Round, Rounds) {
+        let (mut round, mut rounds) = (Round::default(), Rounds::default());
+        judge(&mut round, stretches, FLOOR_BYTES, &mut rounds);
+        (round, rounds)
+    }
+
+    #[test]
+    fn what_is_slow_beside_a_disk_that_goes_on_is_broken() {
+        let of = |ms: u32| stretch(vec![ms * 1000; 1000], vec![], 0.0);
+        let (round, rounds) = judged([of(1), of(3), of(1)]);
+        assert_eq!((round.broken.len(), rounds.judged), (1, 1), "{:?}", round.broken);
+        assert!(judged([of(1), of(2), of(1)]).0.broken.is_empty());
+    }
+
+    #[test]
+    fn what_is_slow_beside_a_disk_that_stood_still_is_left_out_up_to_a_part() {
+        let idle = || stretch(vec![1000; 1000], vec![], 0.0);
+        let (round, rounds) = judged([idle(), stretch(vec![1500; 1000], vec![90_000; 90], 0.0), idle()]);
+        assert!(round.broken.is_empty() && rounds.judged == 1);
+        assert!(
+            round.note.starts_with("99 % of I/Os within 1.50 ms, 1.00 ms idle: 1.50 times (the disk stood")
+        );
+        assert!(round.note.contains("of all within 90.00 ms, 1.00 ms idle"), "{}", round.note);
+        let (round, rounds) = judged([idle(), stretch(vec![9000; 1000], vec![90_000; 200], 0.0), idle()]);
+        assert!(round.broken.is_empty() && rounds.judged == 0 && round.note.ends_with("not judged"));
+        let (_, rounds) = judged([idle(), idle(), stretch(vec![1000; 1000], vec![], 6.0)]);
+        assert_eq!(rounds.judged, 0);
+    }
 }
