@@ -5,6 +5,7 @@
 //! twenty times a second, which costs the disk little.
 
 use crate::failure::Failure;
+use crate::spell::Spell;
 use crate::stamp::BLOCK;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -46,29 +47,8 @@ impl Shared {
         let mut asked = self.asked();
         let under_way = asked.began.map(|began| (began, Instant::now()));
         let ended = std::mem::take(&mut asked.ended);
-        Spell(ended.into_iter().chain(under_way).collect())
+        Spell::new(ended.into_iter().chain(under_way).collect())
     }
-}
-
-/// The flushes of a stretch of time, with when each began and ended.
-#[derive(Debug, Default)]
-pub struct Spell(Vec<(Instant, Instant)>);
-
-impl Spell {
-    /// The longest, milliseconds.
-    pub fn longest_ms(&self) -> f64 {
-        longest_ms(self.0.iter())
-    }
-
-    /// The longest of those that were under way at any moment from one to another, milliseconds.
-    pub fn beside_ms(&self, from: Instant, to: Instant) -> f64 {
-        longest_ms(self.0.iter().filter(|(began, ended)| *began < to && from < *ended))
-    }
-}
-
-fn longest_ms<'a>(flushes: impl Iterator<Item = &'a (Instant, Instant)>) -> f64 {
-    let longest = flushes.map(|(began, ended)| *ended - *began).max();
-    longest.map_or(0.0, |longest| longest.as_secs_f64() * 1e3)
 }
 
 impl Flushes {
@@ -139,15 +119,5 @@ mod tests {
         assert_eq!((shared.take().longest_ms(), shared.take().longest_ms()), (7.0, 0.0));
         shared.asked().began = Instant::now().checked_sub(Duration::from_secs(3));
         assert!(shared.take().longest_ms() >= 3000.0 && shared.take().longest_ms() >= 3000.0);
-    }
-
-    #[test]
-    fn what_was_under_way_beside_something_is_told_apart_from_what_was_not() {
-        let now = Instant::now();
-        let at = |ms: u64| now + Duration::from_millis(ms);
-        let spell = Spell(vec![(at(0), at(7)), (at(10), at(400)), (at(500), at(530))]);
-        assert_eq!(spell.longest_ms(), 390.0);
-        let beside = [(8, 10), (0, 3), (399, 520), (520, 600), (531, 600)];
-        assert_eq!(beside.map(|(from, to)| spell.beside_ms(at(from), at(to))), [0.0, 7.0, 390.0, 30.0, 0.0]);
     }
 }

@@ -26,7 +26,9 @@ mod regions;
 mod report;
 mod room;
 mod scenarios;
+mod spell;
 mod stamp;
+mod standstills;
 mod stolen;
 mod undo;
 

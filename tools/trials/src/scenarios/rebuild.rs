@@ -3,9 +3,9 @@
 //! takes for itself changes within minutes, most of all a virtual one.
 //!
 //! Two things are the machine's own, and told apart by measure. A round beside which other machines took more than a twentieth of
-//! the processors' time is told and not judged, and done again. I/Os beside which the file system under the hosts stood still by
-//! itself are left out, idle and beside copies alike: a virtual disk does that for up to half a second at a time, and then one of a
-//! hundred I/Os tells how often it did. Where that was beside more than a tenth of them the round is not judged either.
+//! the processors' time is told and not judged, and done again. I/Os beside which the device under the hosts' files stood still are
+//! left out, idle and beside copies alike ([`crate::standstills`]): a virtual disk does that for up to half a second at a time, and
+//! then one of a hundred I/Os tells how often it did. Where that was beside more than a tenth of them the round is not judged either.
 
 use crate::bench::{Bench, DISK, Ground, Plan, Settings};
 use crate::cluster::wait_looking;
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::load::{Load, Shape};
 use crate::meter::{Answered, summary};
 use crate::report::{Report, Round};
+use crate::standstills::Standstills;
 use crate::stolen::Ticks;
 use base::units::{GIB, MIB};
 use std::thread::sleep;
@@ -34,7 +35,7 @@ const RATIO_MAX: f64 = 2.0;
 const FLOOR_BYTES: f64 = 32.0 * MIB as f64;
 /// Percent of the processors' time that other machines may take of a round that is judged.
 const STOLEN_MAX: f64 = 5.0;
-/// A flush of one block by itself that takes longer is the disk's standstill: it takes 1 to 5 ms beside copies and without.
+/// A device that has answered nothing for longer than this stands still: it answers within 1 to 3 ms beside copies and without.
 const STOOD_STILL_MS: f64 = 10.0;
 /// Percent of a round's I/Os beside which it may stand still.
 const STOOD_MAX: f64 = 10.0;
@@ -48,12 +49,13 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
     let bench = Bench::start(settings, plan)?;
     Ok(bench.run(|bench| {
         let first = bench.disk.holders()[0].clone();
+        let standstills = Standstills::start(&bench.settings.folder)?;
         // Holes would be copied for nothing.
         bench.fill(&first)?;
         let wanted = bench.rounds("rebuild", 5);
         let mut rounds = Rounds::default();
         for index in 0..2 * wanted {
-            once(bench, index, &mut rounds)?;
+            once(bench, index, &standstills, &mut rounds)?;
             if rounds.judged == wanted {
                 break;
             }
@@ -61,8 +63,8 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
         bench.report.notes.push(rounds.in_words());
         match rounds.judged {
             0 => Err(Failure::Refused(format!(
-                "no round can be judged: in each other machines took more than {STOLEN_MAX} % of the processors' time, or the disk \
-                 stood still by itself beside more than {STOOD_MAX} % of I/Os"
+                "no round can be judged: in each other machines took more than {STOLEN_MAX} % of the processors' time, or the \
+                 device stood still beside more than {STOOD_MAX} % of I/Os"
             ))),
             _ => Ok(()),
         }
@@ -72,7 +74,7 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
 /// What was felt in a time: microseconds of I/Os.
 #[derive(Default)]
 struct Felt {
-    /// Of those beside which the file system went on.
+    /// Of those beside which the device went on.
     took_us: Vec<u32>,
     /// Of those beside which it stood still.
     stood_us: Vec<u32>,
@@ -96,7 +98,7 @@ impl Felt {
         summary(self.took_us.clone()).p99_ms
     }
 
-    /// The same with those beside which the file system stood still.
+    /// The same with those beside which the device stood still.
     fn p99_of_all_ms(&self) -> f64 {
         summary([self.took_us.as_slice(), &self.stood_us].concat()).p99_ms
     }
@@ -121,7 +123,7 @@ impl Compared<'_> {
     fn in_words(&self) -> String {
         let (beside, idle) = (self.beside, self.idle);
         format!(
-            "99 % of I/Os within {:.2} ms, {:.2} ms idle: {:.2} times (the disk stood still by itself beside {:.1} %, {:.1} % idle, which \
+            "99 % of I/Os within {:.2} ms, {:.2} ms idle: {:.2} times (the device stood still beside {:.1} %, {:.1} % idle, which \
              are left out; of all within {:.2} ms, {:.2} ms idle)",
             beside.p99_ms(),
             idle.p99_ms(),
@@ -154,36 +156,36 @@ struct Stretch {
     felt: Felt,
     /// Percent of the processors' time that other machines took.
     stolen: f64,
-    /// The longest that the file system took for a flush by itself.
-    flush_ms: f64,
+    /// The longest that the device under the hosts' files stood still.
+    still_ms: f64,
 }
 
 impl Stretch {
     /// Watches a client while something goes on.
     fn watch(
         bench: &mut Bench,
-        load: &Load,
+        (load, standstills): (&Load, &Standstills),
         during: impl FnOnce(&mut Bench) -> Result<(), Failure>,
     ) -> Result<Stretch, Failure> {
         load.answered(); // What was before is no part of it.
-        bench.flushes.take();
+        standstills.take();
         let ticks = Ticks::now();
         during(bench)?;
-        let (stolen, answered, flushes) =
-            (Ticks::now().stolen_since(ticks), load.answered(), bench.flushes.take());
+        let (stolen, answered, still) =
+            (Ticks::now().stolen_since(ticks), load.answered(), standstills.take());
         let mut felt = Felt::default();
         for Answered { begun, took_us } in answered {
             let sent = bench.ledger.at(begun);
-            let flush_ms = flushes.beside_ms(sent, sent + Duration::from_micros(took_us.into()));
-            let of = if flush_ms > STOOD_STILL_MS { &mut felt.stood_us } else { &mut felt.took_us };
+            let still_ms = still.beside_ms(sent, sent + Duration::from_micros(took_us.into()));
+            let of = if still_ms > STOOD_STILL_MS { &mut felt.stood_us } else { &mut felt.took_us };
             of.push(took_us);
         }
         bench.latencies_us.extend(felt.took_us.iter().chain(&felt.stood_us));
-        Ok(Stretch { felt, stolen, flush_ms: flushes.longest_ms() })
+        Ok(Stretch { felt, stolen, still_ms: still.longest_ms() })
     }
 
-    fn idle(bench: &mut Bench, load: &Load) -> Result<Stretch, Failure> {
-        Stretch::watch(bench, load, |_| {
+    fn idle(bench: &mut Bench, watched: (&Load, &Standstills)) -> Result<Stretch, Failure> {
+        Stretch::watch(bench, watched, |_| {
             sleep(IDLE);
             Ok(())
         })
@@ -196,23 +198,28 @@ impl Stretch {
 }
 
 /// A host that holds a copy, and not the guest, is emptied: the third gets the copy, all of it.
-fn once(bench: &mut Bench, index: usize, rounds: &mut Rounds) -> Result<(), Failure> {
+fn once(
+    bench: &mut Bench,
+    index: usize,
+    standstills: &Standstills,
+    rounds: &mut Rounds,
+) -> Result<(), Failure> {
     let holders = bench.cluster.disk(DISK)?.holders();
     let (user, victim) = (holders[index % 2].clone(), holders[(index + 1) % 2].clone());
     let shape = Shape { per_second: Some(IOS_PER_SECOND), ..Shape::random(bench.settings.depth) };
     let load = bench.attach(&user, &shape)?;
     bench.cluster.wait_for_owner(DISK, &user)?;
     sleep(SETTLED);
-    let before = Stretch::idle(bench, &load)?;
+    let before = Stretch::idle(bench, (&load, standstills))?;
     let mut seconds = 0.0;
-    let beside = Stretch::watch(bench, &load, |bench| {
+    let beside = Stretch::watch(bench, (&load, standstills), |bench| {
         let began = Instant::now();
         let rebuilt = rebuild(bench, &user, &victim);
         seconds = began.elapsed().as_secs_f64();
         rebuilt
     })?;
     sleep(CLEARED);
-    let after = Stretch::idle(bench, &load)?;
+    let after = Stretch::idle(bench, (&load, standstills))?;
     bench.stop(load)?;
     bench.cluster.apart()?.say(&user, &["host", "maintenance", &victim, "--end"])?;
     let copied = (bench.ledger.block_count() * crate::stamp::BLOCK as u64) as f64;
@@ -247,7 +254,7 @@ fn judge(round: &mut Round, [before, beside, after]: [Stretch; 3], pace: f64, ro
     let (ratio, is_judged) = (compared.ratio(), [&before, &beside, &after].iter().all(|one| one.tells()));
     round.note = format!(
         "{}; idle {:.2} ms before, {:.2} after; {:.0} MiB/s; other machines took {:.1} % of the processors' time, {:.1} and {:.1} % idle; \
-         the longest flush by itself {:.0} ms, {:.0} and {:.0} ms idle{}",
+         the device stood still for {:.0} ms at most, {:.0} and {:.0} ms idle{}",
         compared.in_words(),
         before.felt.p99_ms(),
         after.felt.p99_ms(),
@@ -255,9 +262,9 @@ fn judge(round: &mut Round, [before, beside, after]: [Stretch; 3], pace: f64, ro
         beside.stolen,
         before.stolen,
         after.stolen,
-        beside.flush_ms,
-        before.flush_ms,
-        after.flush_ms,
+        beside.still_ms,
+        before.still_ms,
+        after.still_ms,
         if is_judged { "" } else { "; not judged" }
     );
     if is_judged && ratio > RATIO_MAX {
@@ -278,7 +285,7 @@ mod tests {
     use super::*;
 
     fn stretch(took_us: Vec<u32>, stood_us: Vec<u32>, stolen: f64) -> Stretch {
-        Stretch { felt: Felt { took_us, stood_us }, stolen, flush_ms: 0.0 }
+        Stretch { felt: Felt { took_us, stood_us }, stolen, still_ms: 0.0 }
     }
 
     fn judged(stretches: [Stretch; 3]) -> (Round, Rounds) {
@@ -301,7 +308,7 @@ mod tests {
         let (round, rounds) = judged([idle(), stretch(vec![1500; 1000], vec![90_000; 90], 0.0), idle()]);
         assert!(round.broken.is_empty() && rounds.judged == 1);
         assert!(
-            round.note.starts_with("99 % of I/Os within 1.50 ms, 1.00 ms idle: 1.50 times (the disk stood")
+            round.note.starts_with("99 % of I/Os within 1.50 ms, 1.00 ms idle: 1.50 times (the device stood")
         );
         assert!(round.note.contains("of all within 90.00 ms, 1.00 ms idle"), "{}", round.note);
         let (round, rounds) = judged([idle(), stretch(vec![9000; 1000], vec![90_000; 200], 0.0), idle()]);
