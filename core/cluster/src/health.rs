@@ -14,7 +14,7 @@ mod watch;
 
 use crate::balance::Balancer;
 use crate::levels::RecordLevels;
-use crate::limits::CLOCK_SKEW_MAX;
+use crate::limits::{CLOCK_SKEW_MAX, REPLACEMENTS_MAX};
 use crate::repair::Repairs;
 use crate::status::{ago, duration};
 use crate::view::View;
@@ -103,6 +103,7 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     hosts::find(view, around, &mut found);
     disks::find(view, around, &mut found);
     directory(around, &mut found);
+    repairs(around, &mut found);
     clocks(view, &mut found);
     versions::find(view, around, &mut found);
     links::find(view, around, &mut found);
@@ -122,6 +123,19 @@ fn directory(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
                 ago(around.now, since)
             ),
             remedy: "see that a majority of its members runs and can be reached from this host".to_owned(),
+        });
+    }
+}
+
+fn repairs(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    if around.repairs.are_off() {
+        found.push(Finding {
+            code: Code::RepairOff,
+            severity: Severity::Warning,
+            subject: Subject::Cluster,
+            cause: "the setting `replacements` is 0: nothing that is lost is made anew, no host or device is emptied, and devices are not evened out"
+                .to_owned(),
+            remedy: format!("end it with `drystone cluster set replacements {REPLACEMENTS_MAX}`"),
         });
     }
 }

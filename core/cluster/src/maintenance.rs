@@ -6,7 +6,8 @@
 use crate::device::Leaving;
 use crate::disk::{DiskRecord, DiskState};
 use crate::host::{HostRecord, Maintenance, Mode};
-use crate::repair::must_leave;
+use crate::limits::REPLACEMENTS_MAX;
+use crate::repair::{Settings, must_leave};
 use crate::view::View;
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId, DiskId, HostId, Instant};
@@ -121,6 +122,17 @@ impl Assessment {
     /// Whether the mode is possible.
     pub fn is_possible(&self) -> bool {
         self.obstacles.is_empty()
+    }
+
+    /// The same by these settings: with no replacements nothing is copied elsewhere.
+    #[must_use]
+    pub fn by(mut self, settings: Settings) -> Assessment {
+        if settings.replacements_max == 0 && self.bytes_to_move > 0 {
+            self.obstacles.push(format!(
+                "the setting `replacements` is 0, so nothing is copied elsewhere until `drystone cluster set replacements {REPLACEMENTS_MAX}`"
+            ));
+        }
+        self
     }
 
     fn count(
@@ -338,6 +350,16 @@ mod tests {
             view.host_mut(host).devices[0].state = crate::DeviceState::InService;
         }
         view
+    }
+
+    #[test]
+    fn with_no_replacements_nothing_can_be_emptied_but_what_is_empty() {
+        let none = Settings { replacements_max: 0, ..Settings::default() };
+        let full = assess(&two_disks(3), HostId(1), Mode::FullEvacuation, 1);
+        assert!(full.bytes_to_move > 0 && full.clone().by(Settings::default()).is_possible());
+        assert!(!full.by(none).is_possible());
+        let empty = assess(&two_disks(3), HostId(3), Mode::FullEvacuation, 1);
+        assert!(empty.by(none).is_possible());
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::time::Duration;
 pub struct Settings {
     /// How long a component may be missing before another takes its place.
     pub delay: Duration,
-    /// Components of the whole cluster that are filled at once.
+    /// Components of the whole cluster that are filled at once. With none, what is on its way is called off, whatever for.
     pub replacements_max: usize,
     /// Components of one host that are filled at once.
     pub replacements_per_host_max: usize,
@@ -95,7 +95,7 @@ pub enum Because {
     Leaving,
     /// What it was to replace, or stands in for, is whole again.
     Returned,
-    /// Nothing is to stand in for anything, or to be evened out.
+    /// Nothing is to stand in for anything, to be evened out, or to be filled at all.
     Unwanted,
 }
 
@@ -234,6 +234,11 @@ impl Repairs {
     /// Other settings from now on.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
+    }
+
+    /// Whether nothing is filled, by the settings.
+    pub fn are_off(&self) -> bool {
+        self.settings.replacements_max == 0
     }
 
     /// What could not be placed, by disk.
@@ -470,7 +475,7 @@ impl Repairs {
             if is_unwanted_at(view, disk, &one.component) {
                 return Some(Step::Cancel(id, Because::Leaving));
             }
-            if one.reason == Reason::Balance && !self.settings.evens_out {
+            if self.are_off() || (one.reason == Reason::Balance && !self.settings.evens_out) {
                 return Some(Step::Cancel(id, Because::Unwanted));
             }
             let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);

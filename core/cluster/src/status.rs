@@ -201,6 +201,7 @@ fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: I
     }
     let due = missing.iter().filter_map(|one| repairs.due_at(disk.id, one.id)).min()?;
     match due > now {
+        _ if repairs.are_off() => Some("not replaced while the setting `replacements` is 0".to_owned()),
         true => Some(format!("replaced in {} unless it comes back", duration(due.since(now)))),
         false => Some("to be replaced next".to_owned()),
     }
@@ -389,6 +390,23 @@ mod tests {
             ),
         );
         assert_eq!(view.disk(1).size, 10 * GIB);
+    }
+
+    #[test]
+    fn what_is_not_replaced_by_the_settings_says_so() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "default,stripes=1");
+        let host = view.disk(1).roster.members[1].node.host.0;
+        view.set_device(
+            host * 10 + 1,
+            crate::DeviceState::Failed { since: at(0), error: "write failed".to_owned() },
+        );
+        let mut repairs = Repairs::new(crate::Settings { replacements_max: 0, ..crate::Settings::default() });
+        repairs.step(at(0), &view, &mut counting_from(900), 1);
+        let expected = format!(
+            "1 of 2 components missing: /dev/sd{host}1 of h{host} failed; not replaced while the setting `replacements` is 0"
+        );
+        check(&view, &repairs, None, 180, Some(&expected));
     }
 
     #[test]

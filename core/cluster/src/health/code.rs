@@ -17,6 +17,8 @@ pub enum Code {
     ResyncStuck,
     /// There is no place for a replacement.
     RepairBlocked,
+    /// Nothing is replaced, by the settings.
+    RepairOff,
     /// The disk has less than its policy asks for.
     PlacementDebt,
     /// A host is not there.
@@ -106,13 +108,14 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 28] = [
+    pub const ALL: [Code; 29] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
         Code::ComponentStale,
         Code::ResyncStuck,
         Code::RepairBlocked,
+        Code::RepairOff,
         Code::PlacementDebt,
         Code::HostAway,
         Code::HostSuspect,
@@ -146,6 +149,7 @@ impl Code {
             Code::ComponentStale => "component.stale",
             Code::ResyncStuck => "resync.stuck",
             Code::RepairBlocked => "repair.blocked",
+            Code::RepairOff => "repair.off",
             Code::PlacementDebt => "placement.debt",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
@@ -185,6 +189,7 @@ impl Code {
             | Code::ComponentStale
             | Code::ResyncStuck
             | Code::RepairBlocked
+            | Code::RepairOff
             | Code::PlacementDebt => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance

@@ -126,6 +126,25 @@ fn repair_blocked() {
 }
 
 #[test]
+fn repair_off() {
+    let mut repairs = Repairs::default();
+    repairs.set(crate::Settings { replacements_max: 0, ..crate::Settings::default() });
+    let around = Surroundings {
+        now: at(NOW),
+        directory: Directory::Reachable,
+        repairs: &repairs,
+        balancer: &Balancer::default(),
+        links: &Links::default(),
+        certificates: &[],
+        levels: &RecordLevels::default(),
+    };
+    let found = findings(&well(), &around);
+    let codes: Vec<(Code, Severity)> = found.iter().map(|one| (one.code, one.severity)).collect();
+    assert_eq!(codes, [(Code::RepairOff, Severity::Warning)]);
+    assert!(found[0].remedy.ends_with("`drystone cluster set replacements 16`"), "{}", found[0].remedy);
+}
+
+#[test]
 fn placement_debt() {
     check(Code::PlacementDebt, "failures_to_tolerate is 1, the policy asks for 3", |view| {
         let disk = view.disks.get_mut(&DiskId(1)).unwrap();

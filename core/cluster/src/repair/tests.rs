@@ -337,6 +337,37 @@ fn a_replacement_is_called_off_when_it_is_lost_or_what_it_replaces_is_back() {
 }
 
 #[test]
+fn with_no_replacements_what_is_on_its_way_is_called_off_and_nothing_begins() {
+    let (mut view, host) = one_disk(3);
+    let mut repairs = Repairs::default();
+    view.set_device(host * 10 + 1, failed());
+    let decisions = decide(&mut repairs, &view, 1);
+    perform(&mut view, &decisions);
+    let new = view.disk(1).incoming[0].component;
+    repairs.set(Settings { replacements_max: 0, ..Settings::default() });
+    let decisions = decide(&mut repairs, &view, 2);
+    let steps: Vec<&Step> = decisions.actions.iter().map(|one| &one.step).collect();
+    assert_eq!(steps, [&Step::Cancel(new.id, Because::Unwanted)]);
+    perform(&mut view, &decisions);
+    assert_eq!(decide(&mut repairs, &view, 3).actions, []);
+    repairs.set(Settings::default());
+    assert_eq!(begun(&decide(&mut repairs, &view, 4)), [Why::DeviceFailed]);
+}
+
+#[test]
+fn with_no_replacements_what_is_active_takes_its_seat_all_the_same() {
+    let (mut view, host) = one_disk(3);
+    let mut repairs = Repairs::default();
+    view.set_device(host * 10 + 1, failed());
+    let decisions = decide(&mut repairs, &view, 1);
+    perform(&mut view, &decisions);
+    fill(&mut view);
+    let new = view.disk(1).incoming[0].component;
+    repairs.set(Settings { replacements_max: 0, ..Settings::default() });
+    assert_eq!(decide(&mut repairs, &view, 2).actions[0].step, Step::Finish(new.id));
+}
+
+#[test]
 fn of_two_current_copies_that_are_both_away_neither_is_given_up() {
     let (mut view, host) = one_disk(3);
     let mut repairs = Repairs::default();

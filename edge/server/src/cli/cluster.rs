@@ -41,7 +41,7 @@ pub enum ClusterCommand {
 pub enum Setting {
     /// How long a component may be missing before another takes its place: 60m, 90s.
     RepairDelay,
-    /// Components of the whole cluster that are filled at once.
+    /// Components of the whole cluster that are filled at once; 0: none, repairs included, and what is on its way is called off.
     Replacements,
     /// Components of one host that are filled at once.
     ReplacementsPerHost,
@@ -113,9 +113,13 @@ fn mode_text(mode: BalanceMode) -> String {
 }
 
 fn settings_text(settings: &ClusterSettings) -> String {
+    let replacements = match settings.replacements_max {
+        0 => "0: nothing is made anew, emptied or evened out".to_owned(),
+        most => most.to_string(),
+    };
     text::facts(&[
         ("repair-delay", text::duration(settings.repair_delay_seconds as f64)),
-        ("replacements", settings.replacements_max.to_string()),
+        ("replacements", replacements),
         ("replacements-per-host", settings.replacements_per_host_max.to_string()),
         ("balance", mode_text(settings.balance)),
         ("stand-ins", if settings.stand_ins { "on" } else { "off" }.to_owned()),

@@ -67,7 +67,8 @@ impl Cluster {
     pub async fn assess_device(&self, device: DeviceId) -> Result<Assessment, Failure> {
         let facts = self.facts().await?;
         let gone = || Failure::new(Code::NotFound, format!("no host has device {device} any more"));
-        assess_device(&facts, device, blocking_seed()?).ok_or_else(gone)
+        let settings = self.view().settings.of_repairs();
+        assess_device(&facts, device, blocking_seed()?).map(|one| one.by(settings)).ok_or_else(gone)
     }
 
     /// Lets devices of a host be emptied, or not any more. Those that are as wanted stay as they are. True when anything

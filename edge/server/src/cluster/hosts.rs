@@ -34,7 +34,8 @@ impl Cluster {
         let state = self.state().await?;
         self.refresh(&state);
         self.refresh_sizes(&state, true).await;
-        Ok(assess(&self.keeper().facts, host, mode, crate::control::blocking_seed()?))
+        let settings = self.view().settings.of_repairs();
+        Ok(assess(&self.keeper().facts, host, mode, crate::control::blocking_seed()?).by(settings))
     }
 
     /// All that decisions are made from, with the sizes of components as hosts tell them now.

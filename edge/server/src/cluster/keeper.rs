@@ -6,7 +6,6 @@
 use super::gather::owner_state;
 use super::{Cluster, Locals, View};
 use crate::control::{blocking_seed, component_ids};
-use crate::directory::shared::record::BalanceMode;
 use crate::directory::shared::{Attendees, Beat, now_ns};
 use crate::engine::ClusterState;
 use crate::failure::Failure;
@@ -16,7 +15,6 @@ use ::cluster::{
     Repairs, SlowWatch, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
-use placement::Balance;
 use replication::Standing;
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -193,11 +191,7 @@ impl Keeper {
         if self.coordinator() == Some(me) && self.balance_is_due() {
             self.balanced = Some(Instant::now());
             let moves = self.balancer.step(&self.facts, &mut ids, seed);
-            let takes = match view.settings.balance {
-                BalanceMode::Proactive => true,
-                BalanceMode::Reactive => self.balancer.balance() == Balance::Reactive,
-                BalanceMode::Off => false,
-            };
+            let takes = view.settings.evens_out(self.balancer.balance());
             actions.extend(moves.into_iter().filter(|_| takes));
         }
         actions

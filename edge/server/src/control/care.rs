@@ -9,7 +9,7 @@ use crate::cluster::FoundDevice;
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::events::Kind;
 use crate::failure::Failure;
-use ::cluster::limits::REPLACEMENTS_MAX;
+use ::cluster::limits::REPLACEMENTS_PER_HOST_MAX;
 use ::cluster::{Assessment, Fate, Maintenance, Mode};
 use clap::ValueEnum;
 
@@ -191,15 +191,17 @@ fn settings_text(settings: &ClusterSettings) -> String {
 }
 
 fn check_settings(settings: &ClusterSettings) -> Result<(), Failure> {
-    let ClusterSettings { repair_delay_seconds, replacements_max, replacements_per_host_max, .. } = *settings;
+    let ClusterSettings { repair_delay_seconds, replacements_per_host_max, .. } = *settings;
     if repair_delay_seconds > REPAIR_DELAY_SECONDS_MAX {
         return Err(Failure::usage(format!(
             "a repair delay of {repair_delay_seconds} s is not possible: up to {REPAIR_DELAY_SECONDS_MAX} s are"
         )));
     }
-    if replacements_max == 0 || replacements_per_host_max == 0 {
-        return Err(Failure::usage("with no component filled at once, nothing would ever be repaired")
-            .hint(format!("the default is {REPLACEMENTS_MAX}")));
+    if replacements_per_host_max == 0 {
+        return Err(Failure::usage("with no component of a host filled at once, nothing would ever be repaired")
+            .hint(format!(
+                "the default is {REPLACEMENTS_PER_HOST_MAX}; `replacements 0` is for repairs that are not wanted for now"
+            )));
     }
     Ok(())
 }

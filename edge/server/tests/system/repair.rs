@@ -149,6 +149,30 @@ fn a_disk_that_nobody_uses_is_repaired_when_its_owner_is_what_is_lost() {
     assert!(cluster.attach_soon(owner, "web").read(0, 4096) == Ok(stamped(7)));
 }
 
+#[test]
+fn nothing_is_made_anew_while_replacements_are_none_and_that_is_said() {
+    let cluster = Cluster::start(3);
+    cluster.set("repair-delay", "1s");
+    cluster.set("replacements", "0");
+    let holders = cluster.mirrored("web", "64MiB");
+    let (user, victim, third) = (holders[0].as_str(), holders[1].as_str(), third(&holders));
+    let mut client = cluster.attach(user, "web");
+    client.write(0, &stamped(7)).expect("it writes");
+    cluster.order("kill", victim);
+    wait_for("it says that it is not replaced", SECONDS, || {
+        let shown = said(&cluster.cli(user, &["disk", "show", "web"]));
+        shown.contains("not replaced while the setting `replacements` is 0").then_some(())
+    });
+    let health = said(&cluster.cli(user, &["health"]));
+    assert!(
+        health.contains("repair.off") && health.contains("drystone cluster set replacements 16"),
+        "{health}"
+    );
+    assert_eq!(cluster.holders(user, "web"), sorted(&[user, victim]));
+    cluster.json(user, &["cluster", "set", "replacements", "16"]);
+    cluster.wait_until_on(user, "web", &[user, third]);
+}
+
 /// The configuration of a host whose capacity device is another than a demo's.
 pub fn configure(folder: &Path, name: &str, capacity: &Path, file_size: &str) {
     let own = folder.join("d").join(name);

@@ -11,7 +11,7 @@ pub struct ChangeSettings {
     /// Seconds that a component may be missing before another takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair_delay_seconds: Option<u64>,
-    /// Components of the whole cluster that are filled at once.
+    /// Components of the whole cluster that are filled at once; 0: none, and what is on its way is called off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacements_max: Option<usize>,
     /// Components of one host that are filled at once.

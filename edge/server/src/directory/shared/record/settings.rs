@@ -4,6 +4,7 @@ use super::super::{Change, Entry};
 use super::{SETTINGS, read};
 use crate::failure::Failure;
 use ::cluster::limits::{REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
+use placement::Balance;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -27,7 +28,7 @@ pub enum BalanceMode {
 pub struct ClusterSettings {
     /// Seconds that a component may be missing before another takes its place.
     pub repair_delay_seconds: u64,
-    /// Components of the whole cluster that are filled at once.
+    /// Components of the whole cluster that are filled at once; 0: none, and what is on its way is called off.
     pub replacements_max: usize,
     /// Components of one host that are filled at once.
     pub replacements_per_host_max: usize,
@@ -64,6 +65,16 @@ impl ClusterSettings {
             replacements_per_host_max: self.replacements_per_host_max,
             evens_out: self.balance != BalanceMode::Off,
         }
+    }
+
+    /// Which devices are evened out, of those that are as full as that.
+    pub fn evens_out(&self, balance: Balance) -> bool {
+        self.replacements_max > 0
+            && match self.balance {
+                BalanceMode::Proactive => true,
+                BalanceMode::Reactive => balance == Balance::Reactive,
+                BalanceMode::Off => false,
+            }
     }
 
     /// The change that makes this the record, if it has version `expected` still.
