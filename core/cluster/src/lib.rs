@@ -45,7 +45,7 @@ pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
-pub use resync::{Motive, Resync, resyncs};
+pub use resync::{Motive, Resync, copied_and_left, resyncs};
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, condition, explain_disk, without_room};

@@ -4,8 +4,10 @@ use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::repair::{Repairs, Slot, told};
 use crate::status::{ago, duration, ground_of, resync};
 use crate::view::{Ground, View};
+use base::units::MIB;
 use base::{ComponentId, DeviceId, Instant};
 use layout::Component;
+use replication::owner::MemberState;
 use replication::{Role, Standing};
 use std::fmt;
 
@@ -56,6 +58,25 @@ pub struct Resync {
     pub left_bytes: Option<u64>,
     /// What it waits for, in a few words; nothing while it is being copied.
     pub waits_for: Option<String>,
+}
+
+/// Bytes that were copied to a component, and that are left, by what its owner tells of it; nothing when it is not at that.
+///
+/// An owner looks through a component while it copies. Of what it has not looked through as much is taken to be left as it found in
+/// the same space before, and of what stands in the place (`used` bytes, where that is known) no more than the rest.
+pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Option<(u64, u64)> {
+    let (copied, left) = told.resync?;
+    let found = copied + left;
+    let beyond = match told.looked_through {
+        None | Some(0) => 0,
+        Some(parts) => {
+            let seen = u64::from(parts) * MIB;
+            let unseen = size.saturating_sub(seen);
+            u64::try_from(u128::from(found) * u128::from(unseen) / u128::from(seen)).unwrap_or(unseen)
+        }
+    };
+    let rest = used.map_or(u64::MAX, |used| used.saturating_sub(found));
+    Some((copied, left + beyond.min(rest)))
 }
 
 /// All of a disk, by place.
@@ -123,6 +144,9 @@ fn waits_for(
         );
     }
     match repairs.due_at(disk.id, component.id) {
+        Some(_) if !is_here && repairs.are_off() => {
+            format!("{ground}; not replaced while the setting `replacements` is 0")
+        }
         Some(due) if due > now => {
             format!("{ground}; another is made in {} unless it comes back", duration(due.since(now)))
         }
@@ -137,7 +161,7 @@ mod tests {
     use super::*;
     use crate::testing::{at, cluster, counting_from, owner_state};
     use base::DiskId;
-    use base::units::{GIB, MIB};
+    use base::units::GIB;
 
     /// Of each component that does not count: why, what is left, and what it waits for.
     fn check(view: &View, repairs: &Repairs, second: u64, expected: &[(Motive, Option<u64>, &str)]) {
@@ -177,6 +201,27 @@ mod tests {
             3600,
             &[(Motive::Repair, Some(GIB), "a host that uses the disk, or takes it")],
         );
+    }
+
+    #[test]
+    fn what_is_left_is_told_of_all_though_a_part_was_looked_through() {
+        let mut view = cluster(3, 1);
+        let disk = view.add_disk(1, "default,stripes=1").clone();
+        let id = disk.roster.members[0].component;
+        let told = |looked_through, copied, left| {
+            let state = owner_state(&disk, &[(id, copied, left)]);
+            MemberState { looked_through, ..state.members[0].clone() }
+        };
+        let of = |looked_through, copied, left, used| {
+            copied_and_left(&told(looked_through, copied, left), 4 * GIB, used).expect("it is being filled").1
+        };
+        assert_eq!(of(None, GIB, 8 * MIB, Some(4 * GIB)), 8 * MIB, "all was looked through");
+        assert_eq!(of(Some(512), 112 * MIB, 400 * MIB, None), 400 * MIB + 3 * GIB + 512 * MIB);
+        assert_eq!(of(Some(512), 112 * MIB, 400 * MIB, Some(2 * GIB)), 2 * GIB - 112 * MIB, "no more stands there");
+        assert_eq!(of(Some(1024), 0, 4 * MIB, Some(2 * GIB)), 16 * MIB, "little was missed");
+        assert_eq!(of(Some(0), 0, 0, Some(2 * GIB)), 0, "nothing is known yet");
+        let idle = MemberState { resync: None, ..told(None, 0, 0) };
+        assert_eq!(copied_and_left(&idle, GIB, None), None);
     }
 
     #[test]

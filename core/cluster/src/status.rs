@@ -5,6 +5,7 @@ use crate::health::Directory;
 use crate::limits::NAMED_MAX;
 use crate::liveness::{Absence, Liveness};
 use crate::repair::{Repairs, Slot};
+use crate::resync::copied_and_left;
 use crate::view::{Ground, View};
 use base::units::{EXTENT_SIZE, format_bytes};
 use base::{ComponentId, DeviceId, Instant};
@@ -155,9 +156,11 @@ fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
     }
 }
 
-/// Bytes that were copied for a component, and that are left, if its owner is at that.
+/// Bytes that were copied for a component, and that are left as far as can be told, if its owner is at that.
 pub(crate) fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
-    view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?.resync
+    let told = view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?;
+    let (place, component) = disk.component(id)?;
+    copied_and_left(told, component.size, view.used(disk.id).get(place).copied())
 }
 
 /// What is being filled, how much is left, and when that will be done.

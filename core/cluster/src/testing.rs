@@ -158,6 +158,7 @@ pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)])
             .iter()
             .find(|(id, _, _)| *id == member.component)
             .map(|(_, copied, left)| (*copied, *left)),
+        looked_through: None,
         trouble: None,
     };
     OwnerState {

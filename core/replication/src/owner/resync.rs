@@ -114,6 +114,11 @@ impl Resync {
         let left: u64 = self.runs.iter().map(|run| u64::from(run.range.count) * BLOCK_SIZE).sum();
         (self.copied_bytes, left)
     }
+
+    /// Parts that have been listed; nothing when all have.
+    pub(crate) fn looked_through(&self) -> Option<u32> {
+        self.next
+    }
 }
 
 impl Owner {

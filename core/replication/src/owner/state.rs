@@ -249,6 +249,8 @@ pub struct MemberState {
     pub is_open: bool,
     /// Bytes copied so far, and bytes still to be copied as far as they are known, of a resync under way.
     pub resync: Option<(u64, u64)>,
+    /// How many MiB of the component that resync has looked through, if not all: what is left was found in these.
+    pub looked_through: Option<u32>,
     /// Why it does not count, or could not be brought up to date.
     pub trouble: Option<LeftBecause>,
 }
@@ -281,6 +283,7 @@ impl Owner {
             role: member.role,
             is_open: member.is_open(),
             resync: member.resync.as_ref().map(Resync::progress),
+            looked_through: member.resync.as_ref().and_then(Resync::looked_through),
             trouble: member.trouble,
         };
         let places = (0u16..).zip(&self.places);

@@ -41,6 +41,8 @@ struct Bench {
     windows: BTreeMap<ComponentId, Vec<wire::Entry>>,
     /// What they tell of the versions of their parts.
     listings: BTreeMap<ComponentId, Vec<wire::PartVersions>>,
+    /// Parts that one listing looks through.
+    listing_parts: u32,
     /// Whether what is read is not allocated.
     reads_holes: bool,
     /// Watermarks that came with writes, and to whom.
@@ -85,6 +87,7 @@ impl Bench {
             watermarks: BTreeMap::new(),
             windows: BTreeMap::new(),
             listings: BTreeMap::new(),
+            listing_parts: u32::MAX,
             reads_holes: false,
             told: Vec::new(),
         }
@@ -155,9 +158,12 @@ impl Bench {
                     if self.reads_holes { (hole, SmallVec::new()) } else { (data, checksums) };
                 (component, "read", Answer::Data { pieces: [piece].into_iter().collect(), checksums })
             }
-            Request::Changed { component, .. } => {
-                let parts = self.listings.get(component).cloned().unwrap_or_default();
-                (component, "changed", Answer::Changed { parts, next: None })
+            Request::Changed { component, from_part, .. } => {
+                let end = from_part.saturating_add(self.listing_parts);
+                let mut parts = self.listings.get(component).cloned().unwrap_or_default();
+                let next = parts.iter().any(|one| one.part >= end).then_some(end);
+                parts.retain(|one| (*from_part..end).contains(&one.part));
+                (component, "changed", Answer::Changed { parts, next })
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
             Request::Close { component, .. } => (component, "close", Answer::Done { congestion: 0 }),

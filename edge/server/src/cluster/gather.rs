@@ -9,8 +9,9 @@ use crate::engine::ClusterState;
 use crate::failure::{Code, Failure};
 use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
-use ::cluster::Pace;
+use ::cluster::{Pace, copied_and_left};
 use base::{ComponentId, DiskId, HostId};
+use replication::Standing;
 use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ impl Cluster {
         let owned = state
             .disks
             .iter()
-            .filter_map(|(id, disk)| disk.owner.as_ref().map(|owner| self.replication_view(*id, owner)));
+            .filter_map(|(id, disk)| disk.owner.as_ref().map(|owner| self.replication_view(*id, owner, state)));
         let counters = state.counters;
         LocalView {
             host: self.me.to_string(),
@@ -99,7 +100,21 @@ impl Cluster {
     }
 
     /// What this host says, as its owner, of a disk.
-    pub(super) fn replication_view(&self, id: DiskId, owner: &OwnerState) -> ReplicationView {
+    pub(super) fn replication_view(
+        &self,
+        id: DiskId,
+        owner: &OwnerState,
+        state: &ClusterState,
+    ) -> ReplicationView {
+        let record = self.view().disks.get(&id).map(|disk| disk.record.clone());
+        let copied_and_left = |member: &MemberState| {
+            let size = record.as_ref()?.component(member.component)?.1.size;
+            // A copy that counts and stands here tells how much there is.
+            let whole = owner.members.iter().filter(|one| one.place == member.place);
+            let whole = whole.filter(|one| one.standing == Standing::Active);
+            let used = whole.filter_map(|one| state.components.get(&one.component)).map(|one| one.used_bytes);
+            copied_and_left(member, size, used.max())
+        };
         ReplicationView {
             disk: id.to_string(),
             phase: phase_text(owner.phase).to_owned(),
@@ -107,12 +122,12 @@ impl Cluster {
             waits_for_directory: owner.waits_for_directory,
             copied_bytes: owner.copied_bytes,
             repaired_blocks: owner.repaired_blocks,
-            members: owner.members.iter().map(|member| self.member_view(member)).collect(),
+            members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),
         }
     }
 
-    fn member_view(&self, member: &MemberState) -> MemberView {
-        let resync = member.resync.map(|(copied_bytes, remaining_bytes)| {
+    fn member_view(&self, member: &MemberState, copied_and_left: Option<(u64, u64)>) -> MemberView {
+        let resync = copied_and_left.map(|(copied_bytes, remaining_bytes)| {
             let pace = self.pace(member.component).filter(|pace| *pace > 0.0);
             ResyncView {
                 copied_bytes,
@@ -203,6 +218,7 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
             role: recorded.role,
             is_open: told.is_open,
             resync: told.resync.as_ref().map(|resync| (resync.copied_bytes, resync.remaining_bytes)),
+            looked_through: None, // What is left was told of all.
             trouble: told.trouble.as_deref().and_then(trouble),
         })
     };

@@ -333,7 +333,7 @@ impl Cluster {
         // Those that are being filled first: others wait for them.
         owned.sort_by_key(|(_, owner)| !owner.members.iter().any(|one| one.resync.is_some()));
         owned.truncate(BEAT_OWNED_MAX);
-        owned.into_iter().map(|(id, owner)| self.replication_view(id, owner)).collect()
+        owned.into_iter().map(|(id, owner)| self.replication_view(id, owner, state)).collect()
     }
 }
 

@@ -27,7 +27,7 @@ impl Cluster {
                 copied_bytes: one.copied_bytes,
                 left_bytes: one.left_bytes,
                 bytes_per_second: told.and_then(|told| told.bytes_per_second),
-                seconds_left: told.and_then(|told| told.seconds_left),
+                seconds_left: seconds_left(told, one),
                 waits_for: one.waits_for.clone(),
             }
         };
@@ -55,6 +55,12 @@ impl Cluster {
             disks,
         }
     }
+}
+
+/// When a component is filled at the pace that its owner tells.
+fn seconds_left(told: Option<&ResyncView>, one: &Resync) -> Option<f64> {
+    let pace = told?.bytes_per_second?;
+    Some(one.left_bytes? as f64 / pace)
 }
 
 /// What the owner of a disk tells of a component that it fills.

@@ -190,6 +190,7 @@ impl World {
                 role: member.role,
                 is_open: !is_silent,
                 resync: copied.map(|copied| (copied, bytes - copied)),
+                looked_through: None,
                 trouble: is_silent.then_some(LeftBecause::Unreachable),
             }
         };

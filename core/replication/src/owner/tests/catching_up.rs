@@ -13,6 +13,26 @@ fn filling(mutant: Option<Mutant>) -> Bench {
     bench
 }
 
+#[test]
+fn it_tells_how_far_it_has_looked_as_long_as_that_is_not_all() {
+    let members = vec![member(1, Standing::Active), member(2, Standing::Absent)];
+    let mut bench = Bench::claiming(members, None);
+    let versions = || wire::Versions::Regions(Box::new([WriteId { epoch: 1, sequence: 3 }; 16]));
+    let parts = [1, 9].map(|part| wire::PartVersions { part, versions: versions() });
+    bench.listings.insert(ComponentId(1), parts.to_vec());
+    bench.listing_parts = 4;
+    bench.begin();
+    let told = |bench: &Bench| {
+        let member = bench.owner.state().members[1].clone();
+        (member.resync, member.looked_through)
+    };
+    assert_eq!(told(&bench), (Some((0, 1 << 20)), Some(4)), "part 9 was not seen");
+    bench.silent.insert(node(2));
+    bench.step(Input::Pace { bytes: 1 << 20 });
+    bench.answer_late();
+    assert_eq!(told(&bench), (Some((1 << 20, 1 << 20)), None));
+}
+
 /// One change was acknowledged that the component does not have yet; all else is copied to it.
 fn with_one_trailing(mutant: Option<Mutant>) -> Bench {
     let mut bench = filling(mutant);

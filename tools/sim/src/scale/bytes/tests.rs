@@ -98,6 +98,7 @@ fn owner() -> OwnerState {
         role: Role::Copy,
         is_open,
         resync,
+        looked_through: None,
         trouble,
     };
     OwnerState {
