@@ -217,7 +217,11 @@ mod tests {
         };
         assert_eq!(of(None, GIB, 8 * MIB, Some(4 * GIB)), 8 * MIB, "all was looked through");
         assert_eq!(of(Some(512), 112 * MIB, 400 * MIB, None), 400 * MIB + 3 * GIB + 512 * MIB);
-        assert_eq!(of(Some(512), 112 * MIB, 400 * MIB, Some(2 * GIB)), 2 * GIB - 112 * MIB, "no more stands there");
+        assert_eq!(
+            of(Some(512), 112 * MIB, 400 * MIB, Some(2 * GIB)),
+            2 * GIB - 112 * MIB,
+            "no more stands there"
+        );
         assert_eq!(of(Some(1024), 0, 4 * MIB, Some(2 * GIB)), 16 * MIB, "little was missed");
         assert_eq!(of(Some(0), 0, 0, Some(2 * GIB)), 0, "nothing is known yet");
         let idle = MemberState { resync: None, ..told(None, 0, 0) };

@@ -25,10 +25,9 @@ pub type Locals = BTreeMap<HostId, LocalView>;
 impl Cluster {
     /// What this host alone knows.
     pub fn local(&self, state: &ClusterState) -> LocalView {
-        let owned = state
-            .disks
-            .iter()
-            .filter_map(|(id, disk)| disk.owner.as_ref().map(|owner| self.replication_view(*id, owner, state)));
+        let owned = state.disks.iter().filter_map(|(id, disk)| {
+            disk.owner.as_ref().map(|owner| self.replication_view(*id, owner, state))
+        });
         let counters = state.counters;
         LocalView {
             host: self.me.to_string(),
