@@ -24,6 +24,9 @@ use replication::{Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// What happens to what is missing while nothing is filled, by the settings.
+pub(crate) const NOT_REPLACED: &str = "not replaced while the setting `replacements` is 0";
+
 /// What people may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {

@@ -1,7 +1,7 @@
 //! What is copied for disks, what is to be, and what that waits for: one entry for each component that does not count.
 
 use crate::disk::{DiskRecord, DiskState, Reason};
-use crate::repair::{Repairs, Slot, told};
+use crate::repair::{NOT_REPLACED, Repairs, Slot, told};
 use crate::status::{ago, duration, ground_of, resync};
 use crate::view::{Ground, View};
 use base::units::MIB;
@@ -144,9 +144,7 @@ fn waits_for(
         );
     }
     match repairs.due_at(disk.id, component.id) {
-        Some(_) if !is_here && repairs.are_off() => {
-            format!("{ground}; not replaced while the setting `replacements` is 0")
-        }
+        Some(_) if !is_here && repairs.are_off() => format!("{ground}; {NOT_REPLACED}"),
         Some(due) if due > now => {
             format!("{ground}; another is made in {} unless it comes back", duration(due.since(now)))
         }

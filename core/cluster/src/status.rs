@@ -4,7 +4,7 @@ use crate::disk::{DiskRecord, DiskState};
 use crate::health::Directory;
 use crate::limits::NAMED_MAX;
 use crate::liveness::{Absence, Liveness};
-use crate::repair::{Repairs, Slot};
+use crate::repair::{NOT_REPLACED, Repairs, Slot};
 use crate::resync::copied_and_left;
 use crate::view::{Ground, View};
 use base::units::{EXTENT_SIZE, format_bytes};
@@ -204,7 +204,7 @@ fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: I
     }
     let due = missing.iter().filter_map(|one| repairs.due_at(disk.id, one.id)).min()?;
     match due > now {
-        _ if repairs.are_off() => Some("not replaced while the setting `replacements` is 0".to_owned()),
+        _ if repairs.are_off() => Some(NOT_REPLACED.to_owned()),
         true => Some(format!("replaced in {} unless it comes back", duration(due.since(now)))),
         false => Some("to be replaced next".to_owned()),
     }

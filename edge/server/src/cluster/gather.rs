@@ -105,9 +105,11 @@ impl Cluster {
         owner: &OwnerState,
         state: &ClusterState,
     ) -> ReplicationView {
-        let record = self.view().disks.get(&id).map(|disk| disk.record.clone());
+        let view = self.view();
         let copied_and_left = |member: &MemberState| {
-            let size = record.as_ref()?.component(member.component)?.1.size;
+            // A record that is newer here than what the owner told may not name it any more.
+            let found = view.disks.get(&id).and_then(|disk| disk.record.component(member.component));
+            let size = found.map_or(0, |(_, component)| component.size);
             // A copy that counts and stands here tells how much there is.
             let whole = owner.members.iter().filter(|one| one.place == member.place);
             let whole = whole.filter(|one| one.standing == Standing::Active);

@@ -67,7 +67,7 @@ impl ClusterSettings {
         }
     }
 
-    /// Which devices are evened out, of those that are as full as that.
+    /// Whether devices are evened out that are as uneven as that.
     pub fn evens_out(&self, balance: Balance) -> bool {
         self.replacements_max > 0
             && match self.balance {
