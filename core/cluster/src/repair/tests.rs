@@ -315,14 +315,20 @@ fn ensure_accessibility_moves_the_only_copy() {
     assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), [Why::Evacuation]);
 }
 
-#[test]
-fn a_replacement_is_called_off_when_it_is_lost_or_what_it_replaces_is_back() {
+/// A disk of which a component failed, and the one that is on its way in its place since second 1; and the host of the one that failed.
+fn being_replaced() -> (View, Repairs, Component, u128) {
     let (mut view, host) = one_disk(3);
     let mut repairs = Repairs::default();
     view.set_device(host * 10 + 1, failed());
     let decisions = decide(&mut repairs, &view, 1);
     perform(&mut view, &decisions);
     let new = view.disk(1).incoming[0].component;
+    (view, repairs, new, host)
+}
+
+#[test]
+fn a_replacement_is_called_off_when_it_is_lost_or_what_it_replaces_is_back() {
+    let (mut view, mut repairs, new, host) = being_replaced();
     let begun_view = view.clone();
     view.set_device(new.device.0, failed());
     let decisions = decide(&mut repairs, &view, 2);
@@ -338,12 +344,7 @@ fn a_replacement_is_called_off_when_it_is_lost_or_what_it_replaces_is_back() {
 
 #[test]
 fn with_no_replacements_what_is_on_its_way_is_called_off_and_nothing_begins() {
-    let (mut view, host) = one_disk(3);
-    let mut repairs = Repairs::default();
-    view.set_device(host * 10 + 1, failed());
-    let decisions = decide(&mut repairs, &view, 1);
-    perform(&mut view, &decisions);
-    let new = view.disk(1).incoming[0].component;
+    let (mut view, mut repairs, new, _) = being_replaced();
     repairs.set(Settings { replacements_max: 0, ..Settings::default() });
     let decisions = decide(&mut repairs, &view, 2);
     let steps: Vec<&Step> = decisions.actions.iter().map(|one| &one.step).collect();
@@ -356,13 +357,8 @@ fn with_no_replacements_what_is_on_its_way_is_called_off_and_nothing_begins() {
 
 #[test]
 fn with_no_replacements_what_is_active_takes_its_seat_all_the_same() {
-    let (mut view, host) = one_disk(3);
-    let mut repairs = Repairs::default();
-    view.set_device(host * 10 + 1, failed());
-    let decisions = decide(&mut repairs, &view, 1);
-    perform(&mut view, &decisions);
+    let (mut view, mut repairs, new, _) = being_replaced();
     fill(&mut view);
-    let new = view.disk(1).incoming[0].component;
     repairs.set(Settings { replacements_max: 0, ..Settings::default() });
     assert_eq!(decide(&mut repairs, &view, 2).actions[0].step, Step::Finish(new.id));
 }
