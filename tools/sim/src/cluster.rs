@@ -17,6 +17,7 @@ mod register;
 mod scenes;
 mod stand_ins;
 mod summary;
+mod survivors;
 mod traffic;
 mod watchers;
 mod world;
@@ -24,6 +25,7 @@ mod world;
 pub use plan::Plan;
 pub use rebuilding::Slip;
 pub use summary::Summary;
+pub use survivors::Survivor;
 pub use world::World;
 
 use replication::Mutant;
@@ -53,6 +55,14 @@ pub fn run_double_loss(seed: u64, copies: u64) -> Result<Summary, String> {
     double_loss(seed, copies).run()
 }
 
+/// The same with all its variants, guests that rest while the first component is away, and a rule removed or not.
+///
+/// # Errors
+/// What was found.
+pub fn run_quiet_loss(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    World::with_plan(Plan::quiet_loss(copies), base::Random::new(seed), mutant).run()
+}
+
 /// Runs a seed with no fault but that devices hang, one after the other, with a rule removed or not.
 ///
 /// # Errors
@@ -71,6 +81,15 @@ pub fn run_deaf(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summar
     let mut world = World::with_plan(Plan::deaf(copies), base::Random::new(seed), mutant);
     world.deafness = base::Random::new(seed);
     world.run()
+}
+
+/// Runs a seed with no fault but that a component which has just been brought up to date is all that is left of its place, with a rule
+/// removed or not.
+///
+/// # Errors
+/// What the oracle found.
+pub fn run_survivor(seed: u64, kind: Survivor, mutant: Option<Mutant>) -> Result<Summary, String> {
+    World::with_plan(Plan::survivor(kind), base::Random::new(seed), mutant).run()
 }
 
 /// The world of [`run_double_loss`].

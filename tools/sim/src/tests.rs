@@ -105,18 +105,6 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::ReadWithoutStandInLease, 676),
 ];
 
-/// Mutants that the tests of `replication` notice by themselves: chance hardly ever leads to a change that only the absent
-/// component has, that is read as void, and that nothing takes the place of until the loss; to an heir that another
-/// component is brought up to date from after it missed a trim (one seed of a thousand once, none of 5,500 since); nor to a component
-/// that is recorded before it has the last change acknowledged without it, and lost or read from before that comes (`tools/model` finds
-/// it, too).
-const MUTANTS_NOTICED_ELSEWHERE: &[replication::Mutant] = &[
-    replication::Mutant::RestoreOverVoid,
-    replication::Mutant::ForgetVoid,
-    replication::Mutant::FillWithoutHoles,
-    replication::Mutant::JoinBeforeCaughtUp,
-];
-
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
 #[test]
 fn a_directory_that_is_lost_is_rebuilt_and_nothing_is_lost_with_it() {
@@ -146,8 +134,11 @@ fn a_late_word_buries_nobody_who_lives() {
 fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
         MUTANTS_NOTICED.iter().any(|(listed, _)| *listed == mutant)
-            || MUTANTS_NOTICED_ELSEWHERE.contains(&mutant)
+            || mutant == replication::Mutant::RestoreOverVoid // `what_was_read_as_void_does_not_come_back`
+            // Chance hardly ever has a component forget such a change just before all others are lost: the tests of `replication` notice it.
+            || mutant == replication::Mutant::ForgetVoid
             || mutant == replication::Mutant::BuryTheLiving // `a_late_word_buries_nobody_who_lives`
+            || SURVIVORS.iter().any(|(_, listed)| *listed == mutant)
             || mutant == replication::Mutant::KeepTheStuck // `devices_that_hang_stall_nobody_for_long`
             || mutant == replication::Mutant::TakeOutUnasked // `an_owner_that_hears_nothing_gives_way`
     };
@@ -159,6 +150,40 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             "{mutant:?}: hunt again with `cargo xtask sim --cluster --mutants --seeds 2000`"
         );
     }
+}
+
+/// What is left alone in these ways lacks something without the rule.
+const SURVIVORS: &[(cluster::Survivor, replication::Mutant)] = &[
+    (cluster::Survivor::CaughtUp, replication::Mutant::JoinBeforeCaughtUp),
+    (cluster::Survivor::Heir, replication::Mutant::FillWithoutHoles),
+];
+
+/// A component that counts has all that was acknowledged, and knows all that was trimmed.
+#[test]
+fn a_component_that_counts_may_be_all_that_is_left() {
+    for &(kind, rule) in SURVIVORS {
+        let mut left_alone = 0;
+        for seed in 1..=8 {
+            let run = cluster::run_survivor(seed, kind, None);
+            let run = run.unwrap_or_else(|why| panic!("{kind:?}, seed {seed}: {why}"));
+            left_alone += run.left_alone;
+        }
+        assert!(left_alone > 8, "{kind:?}: {left_alone} times");
+        let is_noticed = (1..=40).any(|seed| cluster::run_survivor(seed, kind, Some(rule)).is_err());
+        assert!(is_noticed, "{rule:?}");
+    }
+}
+
+/// What the owner's component alone has got, and was read as never written, does not come back with it and its stand-in.
+#[test]
+fn what_was_read_as_void_does_not_come_back() {
+    for seed in 9..=12 {
+        let run = cluster::run_quiet_loss(seed, 2 + seed % 2, None);
+        run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+    let mutant = Some(replication::Mutant::RestoreOverVoid);
+    let is_noticed = (11..=15).any(|seed| cluster::run_quiet_loss(seed, 2 + seed % 2, mutant).is_err());
+    assert!(is_noticed, "the rule is needed");
 }
 
 /// A device that hangs is waited for as long as a host may be silent, and no longer; a read, half as long.

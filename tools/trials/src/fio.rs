@@ -53,11 +53,18 @@ impl Fio {
     }
 }
 
-/// What is in fio's JSON. Lines before it are notes.
-fn parse(said: &str) -> Result<Seen, Failure> {
+/// fio's JSON. Lines before it are notes.
+///
+/// # Errors
+/// When it is none.
+pub fn answer_in(said: &str) -> Result<Value, Failure> {
     let json = said.find('{').map_or("", |start| &said[start..]);
-    let answer: Value = serde_json::from_str(json)
-        .map_err(|error| Failure::Client(format!("the answer of fio makes no sense: {error}")))?;
+    serde_json::from_str(json)
+        .map_err(|error| Failure::Client(format!("the answer of fio makes no sense: {error}")))
+}
+
+fn parse(said: &str) -> Result<Seen, Failure> {
+    let answer = answer_in(said)?;
     let job = &answer["jobs"][0];
     let count = |side: &str| job[side]["total_ios"].as_u64();
     let longest = |side: &str| job[side]["clat_ns"]["max"].as_f64();

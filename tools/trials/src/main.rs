@@ -8,6 +8,7 @@ mod api;
 mod archive;
 mod bench;
 mod cluster;
+mod control;
 mod device;
 mod failure;
 mod fio;

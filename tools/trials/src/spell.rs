@@ -17,6 +17,15 @@ impl Spell {
         longest_ms(self.0.iter())
     }
 
+    /// All of those together that are longer than so many milliseconds, milliseconds.
+    pub fn over_ms(&self, least_ms: f64) -> f64 {
+        self.0
+            .iter()
+            .map(|(began, ended)| (*ended - *began).as_secs_f64() * 1e3)
+            .filter(|ms| *ms > least_ms)
+            .fold(0.0, |all, ms| all + ms) // A sum of none is -0.
+    }
+
     /// The longest of those that were under way at any moment from one to another, milliseconds.
     pub fn beside_ms(&self, from: Instant, to: Instant) -> f64 {
         longest_ms(self.0.iter().filter(|(began, ended)| *began < to && from < *ended))
@@ -38,7 +47,7 @@ mod tests {
         let now = Instant::now();
         let at = |ms: u64| now + Duration::from_millis(ms);
         let spell = Spell::new(vec![(at(0), at(7)), (at(10), at(400)), (at(500), at(530))]);
-        assert_eq!(spell.longest_ms(), 390.0);
+        assert_eq!((spell.longest_ms(), spell.over_ms(10.0)), (390.0, 420.0));
         let beside = [(8, 10), (0, 3), (399, 520), (520, 600), (531, 600)];
         assert_eq!(beside.map(|(from, to)| spell.beside_ms(at(from), at(to))), [0.0, 7.0, 390.0, 30.0, 0.0]);
     }

@@ -1,5 +1,6 @@
 //! What a seed draws: the cluster, and which faults come how often.
 
+use super::survivors::Survivor;
 use base::Random;
 
 /// Nanoseconds of a millisecond.
@@ -78,9 +79,14 @@ pub struct Plan {
     pub stand_ins: u64,
     /// Whether a component is lost, and all others of its place once it has a stand-in (`stand_ins`).
     pub double_losses: bool,
+    /// Whether guests rest from the loss of the first until all others are lost, so that what it alone has got, and nobody else ever
+    /// will, is not written over meanwhile.
+    pub rests: bool,
     /// Whether that is played without its variants, and nothing takes the seat of what it stands in for: then what came back
     /// and its stand-in always make the disk. Devices then hang, and hosts are deaf, one after the other.
     pub is_plain: bool,
+    /// Whether one component is all that is left as soon as it counts, and which (`survivors`).
+    pub survivor: Option<Survivor>,
 }
 
 impl Plan {
@@ -184,6 +190,12 @@ impl Plan {
         }
     }
 
+    /// The same with all its variants, and guests that write much until the first component is lost, and rest then.
+    pub fn quiet_loss(copies: u64) -> Plan {
+        let loss = Plan::double_loss(copies);
+        Plan { faulty_ns: 40_000 * MS, think_ns: 2 * MS, depth: 8, rests: true, is_plain: false, ..loss }
+    }
+
     /// One disk, no fault but that now and then one device hangs, and the copies are whole before the next one does.
     pub fn hanging(copies: u64) -> Plan {
         Plan {
@@ -207,6 +219,24 @@ impl Plan {
     /// The same with hosts that hear nothing for eight seconds, in the place of devices that hang.
     pub fn deaf(copies: u64) -> Plan {
         Plan { hangs: 0, deaf: 2000, ..Plan::hanging(copies) }
+    }
+
+    /// One disk, no fault but that a component which has just been brought up to date is all that is left.
+    pub fn survivor(kind: Survivor) -> Plan {
+        let plan = Plan { hangs: 0, survivor: Some(kind), ..Plan::hanging(2) };
+        match kind {
+            Survivor::CaughtUp => Plan { directory_ns: 20 * MS, think_ns: 2 * MS, depth: 8, ..plan },
+            // Where guests write much, little stays as it was when it was trimmed. `stand_ins` lets what is over go.
+            Survivor::Heir => Plan {
+                hosts: 5,
+                copies: 3,
+                think_ns: 40 * MS,
+                depth: 1,
+                stand_ins: 1,
+                tend_ns: 100 * MS,
+                ..plan
+            },
+        }
     }
 
     /// One disk, no fault but that processes are killed; for the scene of the late word.

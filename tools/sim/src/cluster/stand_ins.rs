@@ -19,6 +19,9 @@ const TEND_EVERY: u64 = 40 * MS;
 /// How long a component stays away at most until it has a stand-in.
 const STAND_IN_WITHIN: u64 = 6000 * MS;
 
+/// How long after all others are lost a disk is read again, where guests rested until then.
+const READ_AGAIN: u64 = 2000 * MS;
+
 /// What stood in for others.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
@@ -72,7 +75,10 @@ impl World {
             }
             _ if !self.is_faulty => {}
             StandInEvent::Lose => self.lose_first(),
-            StandInEvent::Down { host, until } => self.take_down(host, until),
+            StandInEvent::Down { host, until } => {
+                self.let_rest(true);
+                self.take_down(host, until);
+            }
             StandInEvent::Wait { disk, absent, until } => self.wait_for_stand_in(disk, absent, until),
             StandInEvent::Read { disk } => self.read_all(disk),
             StandInEvent::Return { disk, absent } => self.come_back(disk, absent),
@@ -105,6 +111,7 @@ impl World {
                 && is_in
                 && matches!(one.role, Role::StandIn { .. })
                 && !self.plan.is_plain
+                && !self.plan.rests
                 && self.random.chance(1, 60)
             {
                 return self.inherit(disk, version, roster.clone(), id);
@@ -123,7 +130,7 @@ impl World {
         }
     }
 
-    fn begin_stand_in(&mut self, disk: DiskId, version: u64, roster: Roster, absent: &Member) {
+    pub(crate) fn begin_stand_in(&mut self, disk: DiskId, version: u64, roster: Roster, absent: &Member) {
         let place = absent.place;
         let here: Vec<_> =
             roster.members.iter().filter(|one| one.place == place).map(|one| one.node).collect();
@@ -141,7 +148,7 @@ impl World {
     }
 
     /// The absent component is given up: what stands in for it takes its seat.
-    fn inherit(&mut self, disk: DiskId, version: u64, mut roster: Roster, heir: ComponentId) {
+    pub(crate) fn inherit(&mut self, disk: DiskId, version: u64, mut roster: Roster, heir: ComponentId) {
         let Some(one) = roster.members.iter_mut().find(|one| one.component == heir) else { return };
         let Some(of) = one.role.of() else { return };
         one.role = Role::Heir { of };
@@ -170,7 +177,7 @@ impl World {
         if active.is_empty() {
             return;
         }
-        let owner = owner.filter(|_| !is_plain && self.random.chance(1, 2));
+        let owner = owner.filter(|_| !is_plain && (self.plan.rests || self.random.chance(1, 2)));
         let drawn = active[self.random.below(active.len() as u64) as usize];
         let chosen = active.into_iter().find(|one| Some(one.node) == owner).unwrap_or(drawn);
         let (absent, host) = (chosen.component, self.index_of(chosen.node));
@@ -184,6 +191,13 @@ impl World {
         self.later(80 * MS, Event::StandIn(StandInEvent::Wait { disk, absent, until }));
     }
 
+    /// Guests ask for something new, or do not, where they rest at all.
+    fn let_rest(&mut self, rest: bool) {
+        if self.plan.rests {
+            self.has_load = !rest;
+        }
+    }
+
     fn take_down(&mut self, host: usize, until: u64) {
         self.hosts[host].down_until = until;
         let with_power = self.random.chance(1, 2);
@@ -193,8 +207,9 @@ impl World {
     fn wait_for_stand_in(&mut self, disk: DiskId, absent: ComponentId, until: u64) {
         let Some((_, roster)) = self.directory.get(disk) else { return };
         if roster.stand_in_of(absent).is_none() {
-            if self.now < until {
-                self.later(20 * MS, Event::StandIn(StandInEvent::Wait { disk, absent, until }));
+            match self.now < until {
+                true => self.later(20 * MS, Event::StandIn(StandInEvent::Wait { disk, absent, until })),
+                false => self.let_rest(false),
             }
             return;
         }
@@ -228,6 +243,8 @@ impl World {
         let host = self.index_of(one.node);
         self.hosts[host].down_until = self.now;
         self.start(host);
+        // It is told a watermark with what guests write.
+        self.let_rest(false);
         let until = self.now + 2000 * MS;
         self.later(MS, Event::StandIn(StandInEvent::Watch { disk, absent, until }));
     }
@@ -248,12 +265,14 @@ impl World {
         let Some((_, roster)) = self.directory.get(disk) else { return };
         let Some(one) = roster.member(absent).filter(|one| one.standing == Standing::Absent) else { return };
         let host = self.index_of(one.node);
+        self.let_rest(true);
         self.take_down(host, self.now + STAND_IN_WITHIN);
         let delay = self.random.below(200 * MS);
         self.later(delay, Event::StandIn(StandInEvent::Strike { disk, absent }));
     }
 
     fn lose_others(&mut self, disk: DiskId, absent: ComponentId) {
+        self.let_rest(false);
         let Some((_, roster)) = self.directory.get(disk) else { return };
         let Some(one) = roster.member(absent) else { return };
         let stand_in = roster.stand_in_of(absent).map(|one| one.node);
@@ -280,6 +299,9 @@ impl World {
         self.hosts[back].down_until = self.now + [0, 100 * MS, 900 * MS][self.random.below(3) as usize];
         let at = self.hosts[back].down_until.max(self.now + 1);
         self.at(at, Event::Start { host: back });
+        if self.plan.rests {
+            self.later(READ_AGAIN, Event::StandIn(StandInEvent::Read { disk }));
+        }
         self.stand_ins.struck = Some(self.answers());
         self.at(until - 1, Event::StandIn(StandInEvent::Look));
     }

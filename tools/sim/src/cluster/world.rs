@@ -10,6 +10,7 @@ use super::rebuilding::{RebuildEvent, Rebuilding};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
 use super::summary::Summary;
+use super::survivors::Step;
 use super::watchers::{LastWord, Watchers};
 use crate::device::joined;
 use base::checksum::crc32c;
@@ -118,6 +119,7 @@ pub(crate) enum Event {
     Scene(SceneEvent),
     StandIn(StandInEvent),
     Rebuild(RebuildEvent),
+    Survivor(Step),
     Word(LastWord),
     Fault,
     Restart {
@@ -298,6 +300,7 @@ impl World {
         }
         self.later(50 * MS, Event::Fault);
         self.begin_stand_ins();
+        self.begin_survivors();
         self.begin_rebuilding();
         let until = self.now + self.plan.faulty_ns;
         self.run_until(until)?;
@@ -390,6 +393,7 @@ impl World {
             | Event::Scene(_)
             | Event::StandIn(_)
             | Event::Rebuild(_)
+            | Event::Survivor(_)
             | Event::Fault
             | Event::Start { .. }
             | Event::Restart { .. } => None,
@@ -458,6 +462,7 @@ impl World {
             Event::Scene(event) => self.scene_event(event),
             Event::StandIn(event) => self.stand_in_event(event),
             Event::Rebuild(event) => self.rebuild_event(event),
+            Event::Survivor(step) => self.survivor_event(step),
             Event::Fault => self.fault_turn(),
             Event::Word(word) => self.word_arrives(word),
             Event::Restart { host } => self.restart_guests(host),
