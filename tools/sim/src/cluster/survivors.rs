@@ -36,37 +36,21 @@ pub enum Survivor {
 /// How far a play is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// All is well, and goes on so until then.
+    /// It is waited until all components count.
     #[default]
     Waits,
-    Well {
-        until: u64,
-    },
+    /// All is well, and goes on so until then.
+    Well { until: u64 },
     /// The first is away, which the record need not know yet.
-    Away {
-        first: ComponentId,
-    },
+    Away { first: ComponentId },
     /// It knows, and guests go on for a while.
-    Used {
-        first: ComponentId,
-        until: u64,
-    },
+    Used { first: ComponentId, until: u64 },
     /// The second is away.
-    TwoAway {
-        first: ComponentId,
-        second: ComponentId,
-    },
+    TwoAway { first: ComponentId, second: ComponentId },
     /// This one comes in its stead.
-    StandsIn {
-        first: ComponentId,
-        second: ComponentId,
-        heir: ComponentId,
-    },
+    StandsIn { first: ComponentId, heir: ComponentId },
     /// The one that is to be left is brought up to date.
-    Joins {
-        first: ComponentId,
-        survivor: ComponentId,
-    },
+    Joins { first: ComponentId, survivor: ComponentId },
 }
 
 impl World {
@@ -115,10 +99,10 @@ impl World {
             Step::TwoAway { second, .. } if stands(second, Standing::Active) => None,
             Step::TwoAway { first, second } => {
                 let heir = self.one_comes(disk, roster, second)?;
-                Some(Step::StandsIn { first, second, heir })
+                Some(Step::StandsIn { first, heir })
             }
             Step::StandsIn { heir, .. } if !stands(heir, Standing::StandIn) => None,
-            Step::StandsIn { first, heir, .. } => {
+            Step::StandsIn { first, heir } => {
                 let (version, roster) = self.directory.get(disk)?;
                 self.inherit(disk, version, roster, heir);
                 Some(Step::Joins { first, survivor: heir })
