@@ -40,8 +40,9 @@ impl Guest {
 
 /// Bytes of a guest's I/O, in the mean.
 const GUEST_BYTES: u64 = 34 << 10;
-/// Size of the files that guests' I/O goes to, and of those that are copied from and to.
+/// Size of the files that guests' I/O goes to.
 const GUEST_FILE: u64 = 512 * MIB;
+/// Size of those that are copied from and to.
 const COPY_FILE: u64 = 2048 * MIB;
 
 /// Plain files.

@@ -79,12 +79,12 @@ pub struct Plan {
     pub stand_ins: u64,
     /// Whether a component is lost, and all others of its place once it has a stand-in (`stand_ins`).
     pub double_losses: bool,
-    /// Whether guests rest from the loss of the first until all others are lost, so that what it alone has got, and nobody else ever
-    /// will, is not written over meanwhile.
-    pub rests: bool,
     /// Whether that is played without its variants, and nothing takes the seat of what it stands in for: then what came back
     /// and its stand-in always make the disk. Devices then hang, and hosts are deaf, one after the other.
     pub is_plain: bool,
+    /// Whether guests rest from the loss of the first component of a double loss until all others are lost, so that what it alone has got, and nobody else ever
+    /// will, is not written over meanwhile.
+    pub rests: bool,
     /// Whether one component is all that is left as soon as it counts, and which (`survivors`).
     pub survivor: Option<Survivor>,
 }

@@ -34,10 +34,9 @@ pub enum Survivor {
 }
 
 /// How far a play is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It is waited until all components count.
-    #[default]
     Waits,
     /// All is well, and goes on so until then.
     Well { until: u64 },

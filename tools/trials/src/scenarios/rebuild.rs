@@ -301,9 +301,9 @@ fn once(bench: &mut Bench, index: usize, ground: &Ground, rounds: &mut Rounds) -
     };
     let pace = copied / seconds;
     let control = ground.control(bench.settings.depth, Duration::from_secs_f64(seconds), pace)?;
-    judge(&mut round, &[before, beside, after], pace, rounds);
+    let is_judged = judge(&mut round, &[before, beside, after], pace, rounds);
     if let Some(control) = control {
-        tell_control(&mut round, &control, rounds);
+        tell_control(&mut round, &control, is_judged, rounds);
     }
     bench.tell(&round);
     bench.report.rounds.push(round);
@@ -337,8 +337,8 @@ fn all_tell(stretches: &[Stretch; 3]) -> bool {
     stretches.iter().all(Stretch::tells)
 }
 
-/// Compares what a client felt before, beside and after copies of so many bytes a second.
-fn judge(round: &mut Round, stretches: &[Stretch; 3], pace: f64, rounds: &mut Rounds) {
+/// Compares what a client felt before, beside and after copies of so many bytes a second. Tells whether it is judged by the limit.
+fn judge(round: &mut Round, stretches: &[Stretch; 3], pace: f64, rounds: &mut Rounds) -> bool {
     let [before, beside, after] = stretches;
     let times = Times::of(stretches);
     let (ratio, is_judged) = (times.ratio(), all_tell(stretches));
@@ -368,15 +368,16 @@ fn judge(round: &mut Round, stretches: &[Stretch; 3], pace: f64, rounds: &mut Ro
         rounds.judged += 1;
         rounds.own.add(&times);
     }
+    is_judged
 }
 
-/// Tells what fio felt on plain files; nothing is judged by that.
-fn tell_control(round: &mut Round, stretches: &[Stretch; 3], rounds: &mut Rounds) {
+/// Tells what fio felt on plain files; nothing is judged by that. It counts beside rounds that are judged.
+fn tell_control(round: &mut Round, stretches: &[Stretch; 3], is_judged: bool, rounds: &mut Rounds) {
     let times = Times::of(stretches);
     round.note.push_str(&format!("{}; {}", times.as_control(), stood_still(stretches)));
-    match all_tell(stretches) {
+    match is_judged && all_tell(stretches) {
         true => rounds.control.add(&times),
-        false => round.note.push_str("; taken, and not counted"),
+        false => round.note.push_str("; not counted"),
     }
 }
 
@@ -422,7 +423,9 @@ mod tests {
         let of = |ms: u32| stretch(vec![ms * 1000; 1000], vec![], 0.0);
         let (mut round, mut rounds) = judged([of(1), of(2), of(1)]);
         assert!(!rounds.in_words().contains("plain files"), "there were none");
-        tell_control(&mut round, &[of(1), of(7), of(1)], &mut rounds);
+        tell_control(&mut round, &[of(1), of(7), of(1)], false, &mut rounds);
+        assert!(!rounds.in_words().contains("plain files"), "beside a round that is not judged");
+        tell_control(&mut round, &[of(1), of(7), of(1)], true, &mut rounds);
         assert!(
             round.broken.is_empty()
                 && round.note.contains("fio on plain files beside as much: 99 % of I/Os within 7.00 ms")
