@@ -63,6 +63,14 @@ pub fn run_quiet_loss(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<
     World::with_plan(Plan::quiet_loss(copies), base::Random::new(seed), mutant).run()
 }
 
+/// The same, where the first component comes back for a moment before all others are lost.
+///
+/// # Errors
+/// What was found.
+pub fn run_relapse(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    World::with_plan(Plan::relapse(copies), base::Random::new(seed), mutant).run()
+}
+
 /// Runs a seed with no fault but that devices hang, one after the other, with a rule removed or not.
 ///
 /// # Errors

@@ -85,6 +85,9 @@ pub struct Plan {
     /// Whether guests rest from the loss of the first component of a double loss until all others are lost, so that what it alone has got, and nobody else ever
     /// will, is not written over meanwhile.
     pub rests: bool,
+    /// Whether the first component of a double loss always comes back for a moment before all others are lost, to devices so slow that
+    /// little is copied to it.
+    pub relapses: bool,
     /// Whether one component is all that is left as soon as it counts, and which (`survivors`).
     pub survivor: Option<Survivor>,
 }
@@ -194,6 +197,11 @@ impl Plan {
     pub fn quiet_loss(copies: u64) -> Plan {
         let loss = Plan::double_loss(copies);
         Plan { faulty_ns: 40_000 * MS, think_ns: 2 * MS, depth: 8, rests: true, is_plain: false, ..loss }
+    }
+
+    /// The same, where the first component begins to be brought up to date, on slow devices, and goes away again before it is.
+    pub fn relapse(copies: u64) -> Plan {
+        Plan { relapses: true, ..Plan::quiet_loss(copies) }
     }
 
     /// One disk, no fault but that now and then one device hangs, and the copies are whole before the next one does.

@@ -216,7 +216,8 @@ impl World {
         // By now everybody knows of requests whose hosts were lost: who reads decides whether they happened.
         let delay = self.random.below(1500 * MS);
         self.later(delay, Event::StandIn(StandInEvent::Read { disk }));
-        let event = match !self.plan.is_plain && self.random.chance(1, 3) {
+        let comes_back = self.plan.relapses || (!self.plan.is_plain && self.random.chance(1, 3));
+        let event = match comes_back {
             true => StandInEvent::Return { disk, absent },
             false => StandInEvent::Strike { disk, absent },
         };
@@ -242,6 +243,9 @@ impl World {
         let Some(one) = roster.member(absent) else { return };
         let host = self.index_of(one.node);
         self.hosts[host].down_until = self.now;
+        if self.plan.relapses {
+            self.hosts[host].slow_until = u64::MAX;
+        }
         self.start(host);
         // It is told a watermark with what guests write.
         self.let_rest(false);
@@ -266,6 +270,9 @@ impl World {
         let Some(one) = roster.member(absent).filter(|one| one.standing == Standing::Absent) else { return };
         let host = self.index_of(one.node);
         self.let_rest(true);
+        if self.plan.relapses {
+            self.hosts[host].slow_until = 0;
+        }
         self.take_down(host, self.now + STAND_IN_WITHIN);
         let delay = self.random.below(200 * MS);
         self.later(delay, Event::StandIn(StandInEvent::Strike { disk, absent }));
