@@ -86,7 +86,7 @@ pub struct Plan {
     /// will, is not written over meanwhile.
     pub rests: bool,
     /// Whether the first component of a double loss always comes back for a moment before all others are lost, to devices so slow that
-    /// little is copied to it.
+    /// little is copied to it. They stay so where it counts again before it could go away.
     pub relapses: bool,
     /// Whether one component is all that is left as soon as it counts, and which (`survivors`).
     pub survivor: Option<Survivor>,
