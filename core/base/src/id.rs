@@ -58,12 +58,12 @@ ids! {
     /// A component: the part of one virtual disk on one capacity device. Unique in its cluster, never zero.
     ComponentId: u64, 16;
     /// A guest's request, named by the node where the guest is, and unique in the cluster as long as anybody may submit it
-    /// again. By it a change is known that has happened already. The upper 16 bits are alike for all of one node.
+    /// again. By it a change is known that has happened already. The upper 32 bits are alike for all of one node.
     RequestTag: u64, 16;
 }
 
 impl RequestTag {
-    const COUNTER: u64 = (1 << 48) - 1;
+    const COUNTER: u64 = (1 << 32) - 1;
 
     /// The first tag of a node in that start of its process. Where the counting begins is as good as random.
     pub fn first(node: NodeId, incarnation: u64) -> RequestTag {
@@ -79,9 +79,10 @@ impl RequestTag {
         RequestTag(self.0 & !RequestTag::COUNTER | self.0.wrapping_add(1) & RequestTag::COUNTER)
     }
 
-    /// What all tags of one node share. Other nodes may share it too: it sorts, it does not name.
-    pub fn source(self) -> u16 {
-        (self.0 >> 48) as u16
+    /// What all tags of one node share. It sorts the tags of nodes, and does not name a node: among 64 nodes two share it in one of
+    /// two million clusters, and then share what is remembered of each.
+    pub fn source(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 }
 

@@ -62,7 +62,7 @@ impl Group {
                 self.install_watermark(*component, *id, *from_epoch);
             }
             Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
-            Record::Entry { component, entry, .. } if entry.is_trim => {
+            Record::Entry { component, entry, .. } if entry.is_trim && !entry.is_span() => {
                 self.note_hole(*component, entry.part, entry.id);
             }
             Record::PageIntent { .. } | Record::Entry { .. } => {}

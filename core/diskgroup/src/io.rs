@@ -252,6 +252,10 @@ pub enum GroupError {
     /// The component's id is taken, or all slots of the device are.
     #[error("no slot for another component is left on the device")]
     NoSlot,
+    /// The record of a component is none that could be read again: it has no identity, a size that no component has, or names
+    /// another disk than before.
+    #[error("the component's record makes no sense")]
+    Malformed,
 }
 
 /// Something that people should know.

@@ -85,11 +85,22 @@ pub const SETTLE_DELAY: std::time::Duration = std::time::Duration::from_millis(1
 /// Bytes of a watermark's record.
 pub const WATERMARK_RECORD_SIZE: usize = 28;
 
+/// Changes of one component that an owner may have undecided at once: one that holds a change knows by it that all so
+/// many before it, and earlier ones of the same epoch, are decided.
+pub const UNDECIDED_MAX: u64 = 1024;
+
+/// Entries of a window beyond which runs of changes that are decided become spans: twice what may be undecided, and what
+/// one former owner left.
+pub const WINDOW_ENTRIES_MAX: usize = 3 * UNDECIDED_MAX as usize;
+
 /// Decided changes of a component that are remembered, in 24 KiB of memory.
 pub const DECIDED_LATELY_MAX: usize = 512;
 
 /// And of one node's guests: what a client has under way.
 pub const DECIDED_LATELY_OF_NODE_MAX: usize = 128;
+
+/// And of one trim, which is a change for each MiB: the other requests of its node stay remembered.
+pub const DECIDED_LATELY_OF_REQUEST_MAX: usize = 32;
 
 /// Parts in one answer about what was changed: some 100 KiB.
 pub const CHANGED_PARTS_MAX: usize = 512;

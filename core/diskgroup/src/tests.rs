@@ -124,17 +124,7 @@ impl Bench {
 
     /// Makes a component.
     fn create(&mut self) -> ComponentKey {
-        let record = ComponentRecord {
-            id: ComponentId(1),
-            disk: DiskId(1),
-            size: 8 * MIB,
-            reservation: 0,
-            promised: 0,
-            watermark: WriteId::default(),
-            is_deleting: false,
-            disk_record: Vec::new(),
-        };
-        self.ask(Input::Create { op: Op(1), device: DeviceId(2), record });
+        self.ask(Input::Create { op: Op(1), device: DeviceId(2), record: new_component() });
         let Some(Ok(Answer::Component(component))) = self.done.get(&1) else { panic!("it is made") };
         *component
     }
@@ -158,6 +148,69 @@ impl Bench {
         let component = self.group.component(ComponentId(1)).expect("it is there");
         self.group.decided_lately(component).iter().map(|entry| entry.id).collect()
     }
+}
+
+fn new_component() -> ComponentRecord {
+    ComponentRecord {
+        id: ComponentId(1),
+        disk: DiskId(1),
+        size: 8 * MIB,
+        reservation: 0,
+        promised: 0,
+        watermark: WriteId::default(),
+        is_deleting: false,
+        disk_record: Vec::new(),
+    }
+}
+
+/// A peer had a component made without an identity, and one of a size that is no whole number of MiB: that was acknowledged, and
+/// at the next start the log could not be read, with the writes of all other components in it.
+#[test]
+fn a_component_that_could_not_be_read_again_is_not_made() {
+    let mut bench = Bench::new();
+    let good = bench.create();
+    let bad = [
+        ComponentRecord { id: ComponentId(0), ..new_component() },
+        ComponentRecord { id: ComponentId(2), size: 0, ..new_component() },
+        ComponentRecord { id: ComponentId(2), size: MIB + 512, ..new_component() },
+        ComponentRecord {
+            id: ComponentId(2),
+            size: base::units::COMPONENT_SIZE_MAX + MIB,
+            ..new_component()
+        },
+    ];
+    for (op, record) in (10..).zip(bad) {
+        bench.ask(Input::Create { op: Op(op), device: DeviceId(2), record });
+        assert!(matches!(bench.done[&op], Err(GroupError::Malformed)), "{op}");
+    }
+    let changed = [
+        ComponentRecord { size: MIB + 512, ..new_component() },
+        ComponentRecord { disk: DiskId(2), ..new_component() },
+    ];
+    for (op, record) in (20..).zip(changed) {
+        bench.ask(Input::Change { op: Op(op), component: good, record });
+        assert!(matches!(bench.done[&op], Err(GroupError::Malformed)), "{op}");
+    }
+    let bench = bench.restart();
+    assert!(bench.group.component(ComponentId(1)).is_some(), "the group opens");
+}
+
+#[test]
+fn a_large_trim_leaves_the_other_requests_of_its_node_remembered() {
+    let mut bench = Bench::new();
+    let component = bench.create();
+    for number in 1..=90 {
+        bench.write(number + 1, component, BLOCK_SIZE, (id(1, number), Origin::Guest(RequestTag(number))));
+    }
+    for number in 91..=290 {
+        let (part, origin) = ((number % 8) as u32, Origin::Guest(RequestTag(5000)));
+        let (op, id) = (Op(number + 1), id(1, number));
+        bench.ask(Input::Trim { op, component, part, block: 0, count: 256, id, origin });
+    }
+    bench.decide(1000, component, id(1, 290), 1);
+    let happened = bench.happened();
+    assert!((1..=90).all(|number| happened.contains(&id(1, number))), "{happened:?}");
+    assert!(happened.contains(&id(1, 290)));
 }
 
 fn id(epoch: u32, sequence: u64) -> WriteId {

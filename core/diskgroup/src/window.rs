@@ -4,6 +4,11 @@
 //! stands in the log or at rest like any other; what is remembered here is the change's id and range. Its record is the
 //! memory on the device. Before the log lets go of a record whose change is still in the window, an `Entry` takes its
 //! place (`checkpoint`).
+//!
+//! An owner may leave the watermark where it is for as long as the directory is away, and a log may hold far more changes than
+//! the window did. So a long window is compacted: an owner has at most [`limits::UNDECIDED_MAX`] changes undecided, so all
+//! that precede its newest change by more are decided. Of these only the ids are needed, to show that none is missing:
+//! each run of them becomes one span (docs/design/0022).
 
 use crate::format::batch::{Record, WindowEntry};
 use crate::group::{Group, Phase};
@@ -20,13 +25,16 @@ pub(crate) struct Window {
     entries: VecDeque<(WindowEntry, u64)>,
     /// The last that the watermark has passed and that have happened, in that order, by the source of their tags: in memory,
     /// and after a restart as far as the log still tells of them.
-    lately: BTreeMap<u16, VecDeque<WindowEntry>>,
+    lately: BTreeMap<u32, VecDeque<WindowEntry>>,
     /// What the watermark passes has happened if it is of this epoch or later.
     from_epoch: u32,
     /// The greatest watermark heard of; what is stable stands in the component's record.
     pub(crate) heard: WriteId,
     /// The greatest watermark that is on its way to the log, or there.
     logged: WriteId,
+    /// Entries that the last compaction left; the next one comes when there are twice as many, or more than
+    /// [`limits::WINDOW_ENTRIES_MAX`].
+    compacted: usize,
 }
 
 impl Window {
@@ -34,13 +42,58 @@ impl Window {
     fn insert(&mut self, entry: WindowEntry, position: u64) {
         let index = self.entries.partition_point(|(other, _)| other.id < entry.id);
         match self.entries.get_mut(index) {
-            Some((other, at)) if other.id == entry.id => *at = position.max(*at),
+            Some((other, at)) if other.id == entry.id => {
+                *at = position.max(*at);
+                if entry.last() > other.last() {
+                    *other = entry;
+                }
+            }
             Some(_) | None => self.entries.insert(index, (entry, position)),
+        }
+        if self.entries.len() > limits::WINDOW_ENTRIES_MAX.max(2 * self.compacted) {
+            self.compact();
         }
     }
 
+    /// Makes spans of the runs of changes that must be decided, because a much later one of the same owner is here. A span is
+    /// told again as soon as the log lets go of the first record that told of it.
+    fn compact(&mut self) {
+        let mut newest: BTreeMap<u32, u64> = BTreeMap::new();
+        for (entry, _) in &self.entries {
+            let of_epoch = newest.entry(entry.id.epoch).or_default();
+            *of_epoch = entry.last().sequence.max(*of_epoch);
+        }
+        let is_decided = |entry: &WindowEntry| {
+            entry.last().sequence.saturating_add(limits::UNDECIDED_MAX) <= newest[&entry.id.epoch]
+        };
+        let mut compacted: VecDeque<(WindowEntry, u64)> = VecDeque::new();
+        for (entry, at) in std::mem::take(&mut self.entries) {
+            let joins = |last: &WindowEntry| {
+                last.id.epoch == entry.id.epoch && entry.id.sequence <= last.last().sequence.saturating_add(1)
+            };
+            match compacted
+                .back_mut()
+                .filter(|(last, _)| is_decided(&entry) && is_decided(last) && joins(last))
+            {
+                Some((last, told_at)) => {
+                    let end = last.last().sequence.max(entry.last().sequence);
+                    *last = WindowEntry::span(last.id, end - last.id.sequence);
+                    *told_at = at.min(*told_at);
+                }
+                None => compacted.push_back((entry, at)),
+            }
+        }
+        self.compacted = compacted.len();
+        self.entries = compacted;
+    }
+
     fn forget_through(&mut self, watermark: WriteId) {
-        while let Some((entry, _)) = self.entries.pop_front_if(|(entry, _)| entry.id <= watermark) {
+        while let Some((entry, at)) = self.entries.pop_front_if(|(entry, _)| entry.id <= watermark) {
+            if entry.last() > watermark {
+                let first = WriteId { sequence: watermark.sequence + 1, ..watermark };
+                let rest = WindowEntry::span(first, entry.last().sequence - first.sequence);
+                return self.entries.push_front((rest, at));
+            }
             if entry.id.epoch >= self.from_epoch && entry.count > 0 {
                 self.remember_lately(entry);
             }
@@ -49,6 +102,15 @@ impl Window {
 
     fn remember_lately(&mut self, entry: WindowEntry) {
         let of_node = self.lately.entry(entry.tag.source()).or_default();
+        // Only trims come in so many pieces: one part each. They must not take the place of other requests.
+        let is_of_request = |other: &WindowEntry| other.is_trim && other.tag == entry.tag;
+        if entry.is_trim
+            && of_node.iter().filter(|other| is_of_request(other)).count()
+                >= limits::DECIDED_LATELY_OF_REQUEST_MAX
+            && let Some(oldest) = of_node.iter().position(is_of_request)
+        {
+            of_node.remove(oldest);
+        }
         of_node.push_back(entry);
         if of_node.len() > limits::DECIDED_LATELY_OF_NODE_MAX {
             of_node.pop_front();
@@ -62,7 +124,7 @@ impl Window {
     }
 
     fn beyond(&self, watermark: WriteId) -> impl Iterator<Item = &(WindowEntry, u64)> {
-        self.entries.iter().filter(move |(entry, _)| entry.id > watermark)
+        self.entries.iter().filter(move |(entry, _)| entry.last() > watermark)
     }
 }
 
@@ -109,7 +171,7 @@ impl Group {
         let component = &mut self.components[key as usize];
         // A page's watermark may have passed what the log still tells of: it is remembered by that, as it was before.
         let passed = if is_replayed { component.window.heard } else { component.record.watermark };
-        if entry.id > passed {
+        if entry.last() > passed {
             component.window.insert(entry, position);
         }
     }
@@ -215,7 +277,7 @@ impl Group {
         for (_, component) in self.components.iter().filter(|(_, component)| component.is_stable) {
             let heard = component.window.heard.max(component.record.watermark);
             let (member, id) = (component.member, component.record.id);
-            if component.window.entries.iter().any(|(entry, at)| entry.id <= heard && *at < tail) {
+            if component.window.entries.iter().any(|(entry, at)| entry.last() <= heard && *at < tail) {
                 // Told first, so that what it decides need not be remembered.
                 let from_epoch = component.window.from_epoch;
                 records.push(Record::Watermark { member, component: id, id: heard, from_epoch });
@@ -236,6 +298,78 @@ mod tests {
     fn entry(sequence: u64) -> WindowEntry {
         let id = WriteId { epoch: 1, sequence };
         WindowEntry { id, part: 0, block: 0, count: 1, is_trim: false, tag: base::RequestTag(sequence) }
+    }
+
+    /// The ids that a window shows, each once, in order.
+    fn ids(window: &Window) -> Vec<u64> {
+        let of = |(entry, _): &(WindowEntry, u64)| entry.id.sequence..=entry.last().sequence;
+        let mut ids: Vec<u64> = window.entries.iter().flat_map(of).collect();
+        ids.dedup();
+        ids
+    }
+
+    /// With the directory away as a copy was about to count, its owner told no watermark: 50,000 writes made a window of as
+    /// many entries, more than the answer to an owner elsewhere may have, and the host ended at each of these.
+    #[test]
+    fn a_window_stays_short_however_long_the_watermark_stands_and_shows_all_its_ids() {
+        let mut window = Window::default();
+        for sequence in 1..=50_000 {
+            window.insert(entry(sequence), sequence * 10);
+            assert!(window.entries.len() <= limits::WINDOW_ENTRIES_MAX, "at {sequence}");
+        }
+        assert!(ids(&window).into_iter().eq(1..=50_000), "none is missing");
+        let undecided = window.entries.iter().rev().take(limits::UNDECIDED_MAX as usize);
+        assert!(undecided.into_iter().all(|(entry, _)| !entry.is_span()), "the newest have their ranges");
+        assert_eq!(window.entries[0], (WindowEntry::span(entry(1).id, window.entries[0].0.tag.0), 10));
+    }
+
+    #[test]
+    fn a_span_hides_no_gap_and_is_told_again_with_its_oldest_record() {
+        let mut window = Window::default();
+        (1..=100).chain(110..=200).for_each(|sequence| window.insert(entry(sequence), 1000 - sequence));
+        window.insert(entry(5_000), 7);
+        window.compact();
+        let spans: Vec<(u64, u64, u64)> = window
+            .entries
+            .iter()
+            .map(|(entry, at)| (entry.id.sequence, entry.last().sequence, *at))
+            .collect();
+        assert_eq!(spans, [(1, 100, 900), (110, 200, 800), (5_000, 5_000, 7)]);
+    }
+
+    #[test]
+    fn a_span_that_is_read_from_the_log_joins_what_came_after_it_and_shrinks_with_the_watermark() {
+        let mut window = Window::default();
+        let id = |sequence| WriteId { epoch: 1, sequence };
+        window.insert(WindowEntry::span(id(1), 99), 5);
+        (101..=150).for_each(|sequence| window.insert(entry(sequence), sequence));
+        // Told again longer, before the log had let go of the records that it stands for.
+        window.insert(WindowEntry::span(id(1), 149), 200);
+        window.insert(entry(3_000), 300);
+        window.compact();
+        assert_eq!(window.entries[0], (WindowEntry::span(id(1), 149), 101));
+        window.forget_through(id(120));
+        assert_eq!(window.entries[0].0, WindowEntry::span(id(121), 29));
+        assert_eq!(window.beyond(id(149)).count(), 2);
+        assert_eq!(window.beyond(id(150)).count(), 1);
+        window.forget_through(id(150));
+        assert_eq!(window.entries.len(), 1);
+    }
+
+    #[test]
+    fn changes_of_former_owners_that_may_be_void_keep_their_ranges() {
+        let mut window = Window::default();
+        for epoch in 1..=2 {
+            for sequence in 1..=2 * limits::UNDECIDED_MAX {
+                let id = WriteId { epoch, sequence };
+                window.insert(WindowEntry { id, ..entry(sequence) }, sequence);
+            }
+        }
+        window.compact();
+        for epoch in 1..=2 {
+            let kept = window.entries.iter().filter(|(entry, _)| entry.id.epoch == epoch && !entry.is_span());
+            assert_eq!(kept.count() as u64, limits::UNDECIDED_MAX, "of epoch {epoch}");
+        }
     }
 
     #[test]

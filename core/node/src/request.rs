@@ -763,6 +763,6 @@ fn request_error(error: GroupError) -> RequestError {
         GroupError::NoSpace => RequestError::NoSpace,
         GroupError::Damaged => RequestError::Damaged,
         GroupError::DeviceLost => RequestError::DeviceLost,
-        GroupError::NoComponent | GroupError::NoSlot => RequestError::Stopping,
+        GroupError::NoComponent | GroupError::NoSlot | GroupError::Malformed => RequestError::Stopping,
     }
 }

@@ -63,6 +63,9 @@ pub const NEW_MEMBER_RETRY: Duration = Duration::from_millis(250);
 /// under way on one disk.
 pub const HAPPENED_MAX: usize = 4096;
 
+/// And of one request: a large trim is a change for each MiB, and must not take the place of all others.
+pub const HAPPENED_OF_REQUEST_MAX: usize = 128;
+
 /// Members of a place: each has a bit in what is known of a change in flight.
 pub const PLACE_MEMBERS_MAX: usize = 8;
 

@@ -163,6 +163,8 @@ pub enum Input {
         block: u16,
         /// The guest's request that it is part of.
         tag: RequestTag,
+        /// Whether another node forwarded it: then it may be submitted again.
+        is_forwarded: bool,
         /// What.
         payload: Payload,
     },
@@ -598,8 +600,8 @@ impl Owner {
         };
         match (self.phase, input) {
             (Phase::Serving, input) if is_unknown => self.refuse_unowned(&input),
-            (Phase::Serving, Input::Change { token, place, part, block, tag, payload }) => {
-                self.change(token, Known { tag, place, part, block }, payload);
+            (Phase::Serving, Input::Change { token, place, part, block, tag, is_forwarded, payload }) => {
+                self.change((token, is_forwarded), Known { tag, place, part, block }, payload);
             }
             (Phase::Serving, Input::Read { token, place, part, block, count }) => {
                 self.read(token, place, part, block, count, leases);

@@ -183,18 +183,48 @@ pub struct NewComponent {
 pub struct Entry {
     /// Its id.
     pub id: WriteId,
-    /// Which MiB of the component.
+    /// Which MiB of the component; [`Entry::SPAN_PART`] for a span, [`Entry::CUT_PART`] for a cut.
     pub part: u32,
     /// First block of it.
     pub block: u16,
-    /// Blocks, 1..=256; of a trim also 0: a mark.
+    /// Blocks, 1..=256; of a trim also 0: a mark, a span or a cut.
     pub count: u16,
     /// Whether it is a trim.
     pub is_trim: bool,
     /// Whether the component was told that it is decided, and happened: it is told of for its tag alone.
     pub has_happened: bool,
-    /// The guest's request.
+    /// The guest's request; of a span, the number of ids that follow the first.
     pub tag: RequestTag,
+}
+
+impl Entry {
+    /// The part of a span: no component has so many.
+    pub const SPAN_PART: u32 = u32::MAX;
+    /// The part of a cut.
+    pub const CUT_PART: u32 = u32::MAX - 1;
+
+    /// Says that the component holds more undecided changes than one answer may name, the newest of those left out being `id`.
+    pub fn cut(id: WriteId) -> Entry {
+        let (part, tag) = (Entry::CUT_PART, RequestTag::default());
+        Entry { id, part, block: 0, count: 0, is_trim: true, has_happened: false, tag }
+    }
+
+    /// Whether it stands for several changes: all from its id on, as many as its tag says after the first. They are decided,
+    /// and the component holds them.
+    pub fn is_span(&self) -> bool {
+        self.count == 0 && self.part == Entry::SPAN_PART
+    }
+
+    /// Whether it says that older entries are left out.
+    pub fn is_cut(&self) -> bool {
+        self.count == 0 && self.part == Entry::CUT_PART
+    }
+
+    /// The last id that it stands for.
+    pub fn last(&self) -> WriteId {
+        let following = if self.is_span() { self.tag.0 } else { 0 };
+        WriteId { epoch: self.id.epoch, sequence: self.id.sequence.saturating_add(following) }
+    }
 }
 
 /// The greatest write ids of one part, by region.

@@ -36,7 +36,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Errors
 /// What was found.
 pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
-    match catch_unwind(AssertUnwindSafe(|| World::new(seed, mutant).run())) {
+    caught(|| World::new(seed, mutant).run())
+}
+
+/// An assertion that fails as a finding.
+fn caught(run: impl FnOnce() -> Result<Summary, String>) -> Result<Summary, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
@@ -69,6 +74,14 @@ pub fn run_quiet_loss(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<
 /// What was found.
 pub fn run_relapse(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
     World::with_plan(Plan::relapse(copies), base::Random::new(seed), mutant).run()
+}
+
+/// Runs a seed with no fault but that processes are killed, and that the directory goes away each time that a component is to count.
+///
+/// # Errors
+/// What was found; an assertion that fails counts.
+pub fn run_long_joins(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    caught(|| World::with_plan(Plan::long_joins(), base::Random::new(seed), mutant).run())
 }
 
 /// Runs a seed with no fault but that devices hang, one after the other, with a rule removed or not.

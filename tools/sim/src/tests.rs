@@ -119,6 +119,19 @@ fn a_directory_that_is_lost_is_rebuilt_and_nothing_is_lost_with_it() {
 }
 
 /// Word that a process ended says nothing of the one that was started after it.
+/// With etcd stopped just as a resync ended, a component was told no watermark for as long as etcd was away, and remembered every
+/// change. Beyond 4,608 it could not be opened from elsewhere any more: its host's process ended in an assertion at each
+/// attempt, and at each start.
+#[test]
+fn a_directory_that_leaves_as_a_component_joins_makes_no_window_too_long_to_tell() {
+    let mut joins = 0;
+    for seed in 1..=6 {
+        let summary = cluster::run_long_joins(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        joins += summary.long_joins;
+    }
+    assert!(joins >= 6, "the scene was played {joins} times");
+}
+
 #[test]
 fn a_late_word_buries_nobody_who_lives() {
     for seed in 1..=20 {

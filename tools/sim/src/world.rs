@@ -466,7 +466,7 @@ impl World {
             }
             GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
             GroupError::NoComponent => self.has_rot,
-            GroupError::NoSlot => false,
+            GroupError::NoSlot | GroupError::Malformed => false,
         };
         if !is_fair {
             self.fail(format!("component {component}: unexpected answer: {error}"));

@@ -46,16 +46,39 @@ pub enum Origin {
 pub struct WindowEntry {
     /// Its id.
     pub id: WriteId,
-    /// Which MiB of the component.
+    /// Which MiB of the component; [`WindowEntry::SPAN_PART`] for a span.
     pub part: u32,
     /// First block of it.
     pub block: u8,
-    /// Blocks, 0..=256; 0 for a mark, which changes nothing.
+    /// Blocks, 0..=256; 0 for a mark, which changes nothing, and for a span.
     pub count: u16,
-    /// Whether it is a trim (or a mark).
+    /// Whether it is a trim (or a mark, or a span).
     pub is_trim: bool,
-    /// The guest's request.
+    /// The guest's request; of a span, the number of ids that follow the first.
     pub tag: RequestTag,
+}
+
+impl WindowEntry {
+    /// The part of a span: no component has so many.
+    pub const SPAN_PART: u32 = u32::MAX;
+
+    /// A span: the component holds every change from `first` on and the `following` after it. Their ranges are forgotten,
+    /// for all of them are decided.
+    pub fn span(first: WriteId, following: u64) -> WindowEntry {
+        let tag = RequestTag(following);
+        WindowEntry { id: first, part: WindowEntry::SPAN_PART, block: 0, count: 0, is_trim: true, tag }
+    }
+
+    /// Whether it stands for several changes.
+    pub fn is_span(&self) -> bool {
+        self.count == 0 && self.part == WindowEntry::SPAN_PART
+    }
+
+    /// The last id that it stands for.
+    pub fn last(&self) -> WriteId {
+        let following = if self.is_span() { self.tag.0 } else { 0 };
+        WriteId { epoch: self.id.epoch, sequence: self.id.sequence + following }
+    }
 }
 
 /// One entry of the log.
@@ -292,10 +315,12 @@ impl Record {
                 write_id(w, *id);
             }
             Record::Entry { member, component, entry } => {
+                let is_span = entry.is_span();
                 let flags = u32::from(entry.is_trim) | u32::from(entry.count == 0) << 1;
-                let at = ExtentPlace { member: *member, extent: flags };
+                let at = ExtentPlace { member: *member, extent: flags | u32::from(is_span) << 2 };
                 place(w, 9, at, entry.block, entry.count.saturating_sub(1) as u8);
-                change(w, *component, entry.part, entry.id);
+                // Releases that do not know spans take one for a mark, and look at its part.
+                change(w, *component, if is_span { 0 } else { entry.part }, entry.id);
                 w.u64(entry.tag.0);
             }
             Record::Hole { member, component, part, id } => {
@@ -354,7 +379,14 @@ impl Record {
                 let (is_trim, is_mark) = (place.extent & 1 != 0, place.extent & 2 != 0);
                 let count = if is_mark { 0 } else { count };
                 let tag = RequestTag(r.u64());
-                let entry = WindowEntry { id, part, block: a, count, is_trim, tag };
+                let is_span = is_mark && place.extent & 4 != 0;
+                if is_span && id.sequence.checked_add(tag.0).is_none() {
+                    return Err(FormatError::Damaged("a span of changes beyond all numbers"));
+                }
+                let entry = match is_span {
+                    true => WindowEntry::span(id, tag.0),
+                    false => WindowEntry { id, part, block: a, count, is_trim, tag },
+                };
                 Record::Entry { member, component, entry }
             }
             10 => Record::Hole { member, component: ComponentId(r.u64()), part: r.u32(), id: read_id(r) },
@@ -551,6 +583,7 @@ mod tests {
             Record::Watermark { member: 1, component, id, from_epoch: 3 },
             Record::Entry { member: 1, component, entry },
             Record::Entry { member: 1, component, entry: mark },
+            Record::Entry { member: 1, component, entry: WindowEntry::span(id, 49_000) },
             Record::Hole { member: 1, component, part: 4, id },
         ]
     }

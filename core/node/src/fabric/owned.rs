@@ -3,6 +3,7 @@
 use super::{FabricOutput, For, Job};
 use crate::node::{Node, Output};
 use crate::range::part_and_block;
+use crate::request::Requester;
 use base::{DiskId, Instant};
 use layout::Span;
 use replication::owner::{Committed, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
@@ -45,10 +46,11 @@ impl Node {
         let state = &mut self.requests[key as usize];
         state.outstanding += 1;
         let (disk, tag) = (state.disk(), state.tag);
+        let is_forwarded = matches!(state.requester, Requester::Peer { .. });
         let (part, block) = part_and_block(span.offset);
         let token = change_token(key);
         let place = span.place as u16;
-        self.step_owner(disk, Input::Change { token, place, part, block, tag, payload });
+        self.step_owner(disk, Input::Change { token, place, part, block, tag, is_forwarded, payload });
     }
 
     /// Begins to own a disk: the record is to name this node.

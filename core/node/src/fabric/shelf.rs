@@ -5,11 +5,14 @@ use crate::node::{GroupKey, Node, Output, Token, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Answer, ComponentKey, GroupError, Input, Origin};
+use diskgroup::{Answer, ComponentKey, GroupError, Input, Origin, WindowEntry};
 use replication::components::{Store, StoreOp, Stored};
+use wire::limits::ENTRIES_MAX;
 use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
 
 const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::limits::HOLE_PARTS);
+const _: () = assert!(replication::limits::WINDOW_CHANGES_MAX as u64 == diskgroup::limits::UNDECIDED_MAX);
+const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
 
 impl Node {
     /// Reads what a component of this node holds, whoever owns it: to compare copies. Ends with
@@ -164,7 +167,7 @@ impl Node {
             return Stored::Failed(Refusal::DeviceLost);
         }
         let record = group.component_state(key).expect("it is there").record;
-        let entry = |one: diskgroup::WindowEntry, has_happened: bool| Entry {
+        let entry = |one: WindowEntry, has_happened: bool| Entry {
             id: one.id,
             part: one.part,
             block: u16::from(one.block),
@@ -175,9 +178,7 @@ impl Node {
         };
         let lately = group.decided_lately(key).into_iter().map(|one| entry(one, true));
         let window = group.window(key).into_iter().map(|one| entry(one, false));
-        let mut window: Vec<Entry> = lately.chain(window).collect();
-        // What a resync let it forget may be newer than what it has to keep.
-        window.sort_by_key(|entry| entry.id);
+        let window = fit_into_answer(lately.collect(), window.collect());
         Stored::State { promised: record.promised, watermark: group.watermark(key), window }
     }
 
@@ -194,6 +195,23 @@ impl Node {
         };
         self.stored(op, stored);
     }
+}
+
+/// The entries of one answer, by id: of changes that have happened those that there is room for, and of undecided ones all, or the newest
+/// after a cut. A component that several owners left behind one after the other may have more than an answer takes.
+fn fit_into_answer(lately: Vec<Entry>, mut undecided: Vec<Entry>) -> Vec<Entry> {
+    if undecided.len() > ENTRIES_MAX {
+        let newest = undecided.split_off(undecided.len() - (ENTRIES_MAX - 1));
+        let cut = undecided.last().map(|left_out| Entry::cut(left_out.last()));
+        undecided = cut.into_iter().chain(newest).collect();
+    }
+    let room = ENTRIES_MAX - undecided.len();
+    let mut entries = lately;
+    entries.drain(..entries.len().saturating_sub(room));
+    entries.extend(undecided);
+    // What a resync let it forget may be newer than what it has to keep.
+    entries.sort_by_key(|entry| entry.id);
+    entries
 }
 
 /// The part that a store is about, if it is about one.
@@ -249,6 +267,45 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
         GroupError::Damaged => Refusal::Damaged,
         GroupError::DeviceLost => Refusal::DeviceLost,
         GroupError::NoComponent => Refusal::NoComponent,
-        GroupError::NoSlot => Refusal::NoSlot,
+        GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::WriteId;
+
+    fn entries(epoch: u32, count: u64, has_happened: bool) -> Vec<Entry> {
+        let entry = |sequence| Entry {
+            id: WriteId { epoch, sequence },
+            part: 0,
+            block: 0,
+            count: 1,
+            is_trim: false,
+            has_happened,
+            tag: base::RequestTag(sequence),
+        };
+        (1..=count).map(entry).collect()
+    }
+
+    #[test]
+    fn an_answer_names_what_is_undecided_before_what_has_happened() {
+        let all = fit_into_answer(entries(1, 500, true), entries(2, 4000, false));
+        assert_eq!(all.len(), 4500);
+        let most = fit_into_answer(entries(1, 500, true), entries(2, 4400, false));
+        assert_eq!(most.len(), ENTRIES_MAX);
+        assert_eq!(most.iter().filter(|one| !one.has_happened).count(), 4400);
+        assert_eq!(most[0].id.sequence, 293, "the oldest of what has happened are left out");
+    }
+
+    #[test]
+    fn an_answer_that_has_no_room_for_all_undecided_changes_says_so() {
+        let cut = fit_into_answer(entries(1, 500, true), entries(2, 9000, false));
+        assert_eq!(cut.len(), ENTRIES_MAX);
+        let left_out = 9000 - (ENTRIES_MAX as u64 - 1);
+        assert!(cut[0].is_cut());
+        assert_eq!((cut[0].id.sequence, cut[1].id.sequence), (left_out, left_out + 1));
+        assert!(cut.iter().all(|one| !one.has_happened));
     }
 }

@@ -53,12 +53,12 @@ impl Payload {
 }
 
 impl Owner {
-    pub(crate) fn change(&mut self, token: Token, change: Known, payload: Payload) {
+    pub(crate) fn change(&mut self, (token, is_forwarded): (Token, bool), change: Known, payload: Payload) {
         let Known { tag, place, part, block } = change;
         let range = Range { part, block, count: payload.blocks() };
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
-        let key =
-            self.works.insert(Work::Change { token, place, range, tag, payload, is_abandoned: false }) as u32;
+        let work = Work::Change { token, place, range, tag, is_forwarded, payload, is_abandoned: false };
+        let key = self.works.insert(work) as u32;
         if self.places[place as usize].lanes.lock(range, Hold::Exclusive, key) {
             self.begin_work(key);
         }
@@ -331,8 +331,10 @@ impl Owner {
     fn acknowledge(&mut self, place: u16, sequence: u64) {
         let in_flight = &self.places[place as usize].in_flight[&sequence];
         let (Some(key), tag, range) = (in_flight.work, in_flight.tag, in_flight.range) else { return };
-        let Work::Change { token, .. } = self.works[key as usize] else { return };
-        self.note_ended(Known { tag, place, part: range.part, block: range.block });
+        let Work::Change { token, is_forwarded, .. } = self.works[key as usize] else { return };
+        if is_forwarded {
+            self.note_ended(Known { tag, place, part: range.part, block: range.block });
+        }
         self.out.push(Output::Done { token, result: Ok(Reply::Changed) });
         self.works[key as usize] = Work::Trailing { place, range };
         let mut begin = SmallVec::new();

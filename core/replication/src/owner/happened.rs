@@ -10,7 +10,8 @@ use super::opening::decided;
 use crate::limits;
 use crate::mutant::Mutant;
 use base::RequestTag;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use wire::Entry;
 
@@ -27,7 +28,32 @@ pub(crate) struct Known {
 #[derive(Debug, Default)]
 struct Recent {
     known: FxHashSet<Known>,
-    order: VecDeque<Known>,
+    /// Those, by request; the oldest of each first.
+    of_request: FxHashMap<RequestTag, SmallVec<[Known; 1]>>,
+    /// The requests, oldest first.
+    order: VecDeque<RequestTag>,
+}
+
+impl Recent {
+    fn ended(&mut self, change: Known) {
+        if !self.known.insert(change) {
+            return;
+        }
+        let of_request = self.of_request.entry(change.tag).or_default();
+        if of_request.is_empty() {
+            self.order.push_back(change.tag);
+        }
+        if of_request.len() == limits::HAPPENED_OF_REQUEST_MAX {
+            self.known.remove(&of_request.remove(0));
+        }
+        of_request.push(change);
+        while self.known.len() > limits::HAPPENED_MAX {
+            let Some(oldest) = self.order.pop_front() else { return };
+            for one in self.of_request.remove(&oldest).into_iter().flatten() {
+                self.known.remove(&one);
+            }
+        }
+    }
 }
 
 /// What has happened.
@@ -37,7 +63,7 @@ pub(crate) struct Happened {
     taken_over: FxHashSet<Known>,
     /// Ended since, by the source of their tags. A node has a bounded number of requests under way, so that what it may
     /// submit again is among its last.
-    since: BTreeMap<u16, Recent>,
+    since: BTreeMap<u32, Recent>,
 }
 
 impl Happened {
@@ -47,15 +73,7 @@ impl Happened {
     }
 
     fn ended(&mut self, change: Known) {
-        let recent = self.since.entry(change.tag.source()).or_default();
-        if recent.known.insert(change) {
-            recent.order.push_back(change);
-        }
-        if recent.order.len() > limits::HAPPENED_MAX
-            && let Some(oldest) = recent.order.pop_front()
-        {
-            recent.known.remove(&oldest);
-        }
+        self.since.entry(change.tag.source()).or_default().ended(change);
     }
 }
 
@@ -65,10 +83,9 @@ impl Owner {
         !self.is_mutant(Mutant::ApplyTwice) && self.happened.contains(change)
     }
 
-    /// A change has ended. Those of this node's own guests are not submitted to this owner again.
+    /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.
     pub(crate) fn note_ended(&mut self, change: Known) {
-        let own = RequestTag::first(self.me.node, self.me.incarnation).source();
-        if change.tag != RequestTag::default() && change.tag.source() != own {
+        if change.tag != RequestTag::default() {
             self.happened.ended(change);
         }
     }
@@ -99,7 +116,7 @@ mod tests {
     use super::*;
 
     fn change(source: u64, number: u64) -> Known {
-        Known { tag: RequestTag(source << 48 | number), place: 0, part: 0, block: 0 }
+        Known { tag: RequestTag(source << 32 | number), place: 0, part: 0, block: 0 }
     }
 
     #[test]
@@ -110,6 +127,20 @@ mod tests {
         assert!(happened.contains(&change(1, 1)));
         assert!(happened.contains(&change(2, limits::HAPPENED_MAX as u64 * 2 - 1)));
         assert!(!happened.contains(&change(2, 0)), "what is long past is forgotten");
+    }
+
+    /// A trim of 64 GiB is 65,536 changes: it pushed every other request of its node out, which were done again when they were submitted
+    /// again.
+    #[test]
+    fn a_large_trim_leaves_the_other_requests_of_its_node_known() {
+        let mut happened = Happened::default();
+        (0..2000).for_each(|number| happened.ended(change(1, number)));
+        for part in 0..65_536 {
+            happened.ended(Known { part, ..change(1, 5000) });
+        }
+        assert!((0..2000).all(|number| happened.contains(&change(1, number))));
+        assert!(happened.contains(&Known { part: 65_535, ..change(1, 5000) }));
+        assert!(happened.since[&1].known.len() <= limits::HAPPENED_MAX);
     }
 
     #[test]

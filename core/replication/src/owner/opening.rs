@@ -451,9 +451,14 @@ pub(super) fn opened(member: &Member) -> &Opened {
     member.opened.as_ref().expect("a window is decided when all have told theirs")
 }
 
-/// The greatest id that any component that counts knows to be decided.
+/// The greatest id that any component that counts knows to be decided: by what its owner told it, or because that had so many
+/// changes after it that it cannot be undecided.
 pub(super) fn decided(place: &Place) -> WriteId {
-    place.counting().filter_map(|(_, one)| Some(one.opened.as_ref()?.watermark)).max().unwrap_or_default()
+    let spans = |opened: &Opened| {
+        opened.entries.iter().filter(|entry| entry.is_span()).map(Entry::last).max().unwrap_or_default()
+    };
+    let known = |opened: &Opened| opened.watermark.max(spans(opened));
+    place.counting().filter_map(|(_, one)| Some(known(one.opened.as_ref()?))).max().unwrap_or_default()
 }
 
 /// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch
@@ -462,18 +467,23 @@ pub(super) fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
     if opened.watermark.epoch != decided.epoch || opened.watermark >= decided {
         return true;
     }
-    let is_between = |entry: &&Entry| entry.id > opened.watermark && entry.id <= decided;
-    let mut ids: Vec<WriteId> = opened.entries.iter().filter(is_between).map(|entry| entry.id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.len() as u64 == decided.sequence - opened.watermark.sequence
+    // They are in the order of their ids, but for what was rolled forward to this component just now.
+    let mut held: Vec<&Entry> = opened.entries.iter().filter(|entry| !entry.is_cut()).collect();
+    held.sort_unstable_by_key(|entry| entry.id);
+    let follows = |through: WriteId, entry: &Entry| {
+        let next = WriteId { sequence: through.sequence.saturating_add(1), ..through };
+        if entry.id <= next && entry.last() >= next { entry.last() } else { through }
+    };
+    held.into_iter().fold(opened.watermark, follows) >= decided
 }
 
 /// What must be rolled forward among members, all open, by id.
 pub(super) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
     let mut window: BTreeMap<WriteId, (Entry, u8)> = BTreeMap::new();
     for (member, one) in members {
-        for entry in opened(one).entries.iter().filter(|entry| entry.id > decided) {
+        // Spans and cuts tell of nothing beyond what is decided that could be rolled forward.
+        let is_undecided = |entry: &&Entry| entry.id > decided && !entry.is_span() && !entry.is_cut();
+        for entry in opened(one).entries.iter().filter(is_undecided) {
             window.entry(entry.id).or_insert((*entry, 0)).1 |= 1 << member;
         }
     }

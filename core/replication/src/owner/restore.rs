@@ -52,7 +52,9 @@ impl Place {
         let decided = decided(self);
         let pair = |(member, one): (u8, &Member)| {
             let (stand_in, other) = self.stand_in_of(one.component)?;
-            let is_usable = one.standing == Standing::Absent && is_there(one) && is_there(other);
+            let is_told = |one: &Member| !opened(one).entries.iter().any(Entry::is_cut);
+            let is_usable =
+                one.standing == Standing::Absent && is_there(one) && is_there(other) && is_told(one);
             (is_usable && is_contiguous(opened(other), decided)).then_some((member, stand_in))
         };
         (0..).zip(&self.members).filter(|(_, one)| !one.is_gone).find_map(pair)

@@ -139,6 +139,10 @@ impl Owner {
                 None => return self.member_mut(at).down(now, now + limits::RETRY),
             },
             None if is_stale => (Kind::Return, WriteId::default()),
+            None if self.has_cut(at) => {
+                // What of it may be void is not known: all of it is copied.
+                return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
+            }
             None => (Kind::Return, watermark),
         };
         self.attempts += 1;
@@ -158,6 +162,12 @@ impl Owner {
             self.send_in_flight(at, &[]);
         }
         self.places[at.place as usize].settle_at = Some(self.now);
+    }
+
+    /// Whether a component holds more undecided changes than it could tell of.
+    fn has_cut(&self, at: At) -> bool {
+        let opened = self.member(at).opened.as_ref();
+        opened.is_some_and(|opened| opened.entries.iter().any(wire::Entry::is_cut))
     }
 
     /// Since when a stand-in of that component needs what was changed: everything up to there is on the component. None if

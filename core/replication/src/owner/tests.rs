@@ -205,6 +205,7 @@ impl Bench {
             part: 0,
             block,
             tag: base::RequestTag(token),
+            is_forwarded: false,
             payload,
         });
     }
@@ -515,7 +516,7 @@ fn a_stand_in_is_waited_for_and_takes_zeroes_for_a_trim_and_is_not_read_from() {
     assert_eq!(bench.components()[2], (3, Standing::StandIn));
     let (token, tag) = (Token(9), base::RequestTag(9));
     let payload = Payload::Trim { count: 4 };
-    bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, payload });
+    bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, is_forwarded: false, payload });
     let counts = |bench: &Bench, host| (bench.count(host, "write"), bench.count(host, "trim"));
     assert_eq!((counts(&bench, 1), counts(&bench, 3)), ((5, 1), (1, 0)));
     bench.silent.insert(node(3));
@@ -777,4 +778,72 @@ fn one_that_takes_for_ever_to_be_opened_keeps_the_disk_from_nobody() {
     assert_eq!(bench.owner.phase(), Phase::Opening);
     bench.pass(limits::OPENING_PATIENCE + limits::LOOK_PERIOD * 2);
     assert_eq!((bench.components()[0], bench.owner.phase()), ((2, Standing::Absent), Phase::Serving));
+}
+
+/// A peer whose tags began with the same 16 bits as those of the owner's node was taken for it: what the peer submitted again, since an
+/// answer was lost, was done again.
+#[test]
+fn a_request_that_was_forwarded_takes_effect_once_whatever_its_tag_looks_like() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
+    let tag = base::RequestTag::first(node(1), 1).next();
+    let mut submit = |token| {
+        let payload = Payload::Trim { count: 4 };
+        let token = Token(token);
+        bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, is_forwarded: true, payload });
+        (bench.done.last().copied(), bench.count(2, "trim"))
+    };
+    assert_eq!(submit(1), (Some((Token(1), true)), 1));
+    assert_eq!(submit(2), (Some((Token(2), true)), 1), "it is answered, and not done again");
+}
+
+fn held(sequence: u64) -> wire::Entry {
+    let id = WriteId { epoch: 1, sequence };
+    let tag = base::RequestTag(sequence);
+    wire::Entry { id, part: 0, block: 0, count: 1, is_trim: false, has_happened: false, tag }
+}
+
+fn span(first: u64, last: u64) -> wire::Entry {
+    let tag = base::RequestTag(last - first);
+    wire::Entry { part: wire::Entry::SPAN_PART, count: 0, is_trim: true, tag, ..held(first) }
+}
+
+/// A component that counted by a transaction whose answer was lost while the directory was away: its own watermark is long past, and it shows
+/// what came after the base that the record names by a span.
+#[test]
+fn a_span_shows_that_nothing_is_missing_and_is_not_rolled_forward() {
+    let base = WriteId { epoch: 1, sequence: 40 };
+    let joined = Member { base, ..member(2, Standing::Active) };
+    let mut bench = Bench::claiming(vec![member(1, Standing::Active), joined], None);
+    bench.watermarks.insert(ComponentId(1), WriteId { epoch: 1, sequence: 7_000 });
+    bench.windows.insert(ComponentId(1), (7_001..=7_100).map(held).collect());
+    let entries = [span(30, 8_000 - 1_024)].into_iter().chain((8_000 - 1_023..=8_000).map(held)).collect();
+    bench.windows.insert(ComponentId(2), entries);
+    bench.begin();
+    assert_eq!(bench.owner.phase(), Phase::Serving);
+    assert_eq!(bench.components()[1], (2, Standing::Active));
+    assert_eq!(bench.count(1, "write"), 900, "the first lacks 7,101 to 8,000");
+    assert_eq!(bench.count(2, "write"), 0);
+}
+
+#[test]
+fn a_gap_before_a_span_is_a_loss() {
+    let base = WriteId { epoch: 1, sequence: 40 };
+    let joined = Member { base, ..member(2, Standing::Active) };
+    let mut bench = Bench::claiming(vec![member(1, Standing::Active), joined], None);
+    bench.watermarks.insert(ComponentId(1), WriteId { epoch: 1, sequence: 7_000 });
+    bench.windows.insert(ComponentId(2), vec![span(42, 6_000), held(7_001)]);
+    bench.begin();
+    assert_eq!(bench.components()[1].1, Standing::Stale);
+}
+
+#[test]
+fn a_component_that_cannot_tell_all_that_may_be_void_is_filled_anew() {
+    let mut bench = Bench::claiming(vec![member(1, Standing::Active), member(2, Standing::Absent)], None);
+    let cut = wire::Entry::cut(WriteId { epoch: 1, sequence: 9 });
+    bench.windows.insert(ComponentId(2), vec![cut, held(10)]);
+    bench.is_slow = true;
+    bench.begin();
+    let asked_for = bench.asked_for.as_ref().and_then(|roster| roster.member(ComponentId(2)));
+    assert_eq!(asked_for.map(|one| one.standing), Some(Standing::Stale));
+    assert_eq!(bench.count(2, "write"), 0, "nothing is copied by the delta rule");
 }

@@ -25,6 +25,8 @@ pub(crate) enum Work {
         place: u16,
         range: Range,
         tag: RequestTag,
+        /// Whether another node forwarded it.
+        is_forwarded: bool,
         payload: Payload,
         /// Whether whoever asked is gone: it is not begun any more.
         is_abandoned: bool,

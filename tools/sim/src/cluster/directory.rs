@@ -118,6 +118,14 @@ impl World {
             let committed = Committed::Unknown;
             return self.later(500 * MS, Event::Committed { host, incarnation, disk, number, committed });
         }
+        if let Some(joining) = self.joining(disk, &roster).filter(|_| self.is_faulty && self.plan.long_joins)
+        {
+            if self.long_join(host, joining) {
+                self.directory.commit(disk, expected, roster);
+            }
+            let committed = Committed::Unknown;
+            return self.later(500 * MS, Event::Committed { host, incarnation, disk, number, committed });
+        }
         let has_faults = self.is_faulty && self.plan.directory_faults;
         let is_late_join = self.plan.late_joins && self.joining(disk, &roster).is_some();
         let rate = if is_late_join { 6 } else { 1 };

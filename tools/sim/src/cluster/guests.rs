@@ -36,7 +36,8 @@ impl World {
     }
 
     pub(crate) fn guest_turn(&mut self, guest: usize) {
-        let think_ns = if self.now < self.rush_until { MS } else { self.plan.think_ns };
+        let rush_ns = if self.plan.rush_ns > 0 { self.plan.rush_ns } else { MS };
+        let think_ns = if self.now < self.rush_until { rush_ns } else { self.plan.think_ns };
         let pause = 1 + self.random.below(think_ns);
         self.later(pause, Event::Guest { guest });
         if self.has_load && self.random.chance(1, 8) {

@@ -73,6 +73,10 @@ pub struct Plan {
     pub drift: bool,
     /// Whether transactions that make a component count are often late, and its node lost to the owner meanwhile (`scenes`).
     pub late_joins: bool,
+    /// Whether the directory goes away when it is asked to make a component count, and much is written until it is back (`scenes`).
+    pub long_joins: bool,
+    /// The greatest pause of a guest in a rush; 0: a millisecond.
+    pub rush_ns: u64,
     /// Whether connections break while disks are opened (`scenes`).
     pub shaky_openings: bool,
     /// Components that begin to stand in for absent ones, in thousandths of the chances to do so; 0: none ever.
@@ -244,6 +248,20 @@ impl Plan {
                 tend_ns: 100 * MS,
                 ..plan
             },
+        }
+    }
+
+    /// One disk, no fault but that processes are killed, and that the directory is away whenever one of its components is to count again.
+    pub fn long_joins() -> Plan {
+        Plan {
+            hosts: 3,
+            long_joins: true,
+            rush_ns: MS / 12,
+            network_ns: MS / 20,
+            device_ns: MS / 10,
+            think_ns: 20 * MS,
+            depth: 12,
+            ..Plan::late_words()
         }
     }
 

@@ -7,6 +7,10 @@
 //!   has brought up to date, and loses the component's node. It is told that nobody knows, and finds the record unchanged. If
 //!   it gives the component up then, and acknowledges changes that this one lacks, and the transaction takes effect after
 //!   that, whoever owns the disk next takes the component for one that has them all.
+//! - *A long join* (the window of a component is bounded whatever the directory does). The directory goes away just as it is asked to
+//!   count a component, before that takes effect or after. Guests write far more until it is back than a window may have
+//!   undecided. Then the component, or its owner, begins a new session, or starts anew: it must be able to tell what it holds, and
+//!   where it counts, that it lacks nothing.
 //! - *A shaky opening* (a component is told the first watermark in each session). While a place of the disk is ready and
 //!   another is not, a component of the ready place begins a new session. If it is not told the first watermark in it, it
 //!   takes no watermark of that session for its own, but forgets what they cover; after more changes than it remembers
@@ -27,6 +31,9 @@ const LOOK_EVERY: u64 = 5 * MS;
 
 /// How long a host is isolated: longer than what it was granted lasts.
 const ISOLATED_NS: u64 = 3000 * MS;
+
+/// How long the directory is away in a long join, with guests that write some ten thousand times.
+const LONG_JOIN_NS: u64 = 1200 * MS;
 
 /// What happens in a scene.
 #[derive(Debug)]
@@ -87,6 +94,29 @@ impl World {
             let incarnation = self.hosts[host].incarnation;
             self.later(delay, Event::Scene(SceneEvent::Kill { host, incarnation }));
         }
+    }
+
+    /// The directory goes away as it is asked to make a component count; says whether that takes effect all the same. When it is back
+    /// the component's session has ended, or its host's process, or the owner's.
+    pub(crate) fn long_join(&mut self, host: usize, joining: NodeId) -> bool {
+        let until = self.now + LONG_JOIN_NS;
+        self.say(|| format!("the directory leaves as {joining:?} joins, until {}", until / MS));
+        self.directory.away_until = until;
+        self.rush_until = until;
+        self.summary.long_joins += 1;
+        let early = self.random.below(100 * MS);
+        let (owner, holder) = (self.hosts[host].id, self.index_of(joining));
+        let kill = |host: usize, world: &World| {
+            let incarnation = world.hosts[host].incarnation;
+            SceneEvent::Kill { host, incarnation }
+        };
+        let next = match self.random.below(3) {
+            0 => SceneEvent::Break { one: owner, other: joining },
+            1 => kill(holder, self),
+            _ => kill(host, self),
+        };
+        self.at(until - early, Event::Scene(next));
+        self.random.chance(1, 2)
     }
 
     /// The record names a new owner. One of the hosts that it will ask stands still for a moment, so that the places of the

@@ -37,6 +37,8 @@ pub struct Summary {
     pub struck: u64,
     /// Times that a component which had just been brought up to date was all that was left.
     pub left_alone: u64,
+    /// Times that the directory went away as a component was to count.
+    pub long_joins: u64,
     /// The most answers that guests got while all components that had been active in a place were away.
     pub answered_without: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -61,6 +63,7 @@ impl Summary {
         self.restored += other.restored;
         self.struck += other.struck;
         self.left_alone += other.left_alone;
+        self.long_joins += other.long_joins;
         self.answered_without = self.answered_without.max(other.answered_without);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
