@@ -49,6 +49,9 @@ impl Group {
         if !member.is_in_service() || member.is_leaving {
             return out.push(refuse(GroupError::DeviceLost));
         }
+        if !record.makes_sense() {
+            return out.push(refuse(GroupError::Malformed));
+        }
         let slot = member.slots.iter().position(Option::is_none);
         let Some(slot) = slot.filter(|_| !self.keys.contains_key(&record.id)) else {
             return out.push(refuse(GroupError::NoSlot));
@@ -72,6 +75,9 @@ impl Group {
         }
         let current = &self.components[component.0 as usize];
         assert!(record.id == current.record.id, "a change keeps the component's identity");
+        if !record.makes_sense() || record.disk != current.record.disk {
+            return out.push(Output::Done { op, result: Err(GroupError::Malformed) });
+        }
         let more = record.reservation.div_ceil(EXTENT_SIZE).saturating_sub(u64::from(current.used));
         let member = &self.members[current.member as usize];
         if more > member.unreserved() + u64::from(current.reserved_extents()) {

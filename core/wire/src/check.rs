@@ -11,7 +11,9 @@ use crate::limits::{
 use crate::message::{Entry, NewComponent, PartVersions};
 use base::Buffer;
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE};
+use base::units::{
+    BLOCK_SIZE, BLOCKS_PER_EXTENT, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE,
+};
 
 pub(crate) fn check(holds: bool, flaw: &'static str) -> Result<(), Flaw> {
     if holds { Ok(()) } else { Err(Flaw::Fields(flaw)) }
@@ -76,6 +78,12 @@ fn pieces_size(pieces: &Pieces, unit: u64) -> Result<(u64, u64), Flaw> {
 }
 
 pub(crate) fn component(new: &NewComponent) -> Result<(), Flaw> {
+    check(new.id.0 != 0, "the component has no identity")?;
+    check(
+        (1..=COMPONENT_SIZE_MAX).contains(&new.size) && new.size.is_multiple_of(EXTENT_SIZE),
+        "the component's size is none that a component may have",
+    )?;
+    check(new.reservation <= new.size, "more is to be set aside for the component than it has")?;
     check(new.disk_record.len() <= DISK_RECORD_SIZE_MAX, "the disk's record is too long")
 }
 

@@ -193,14 +193,20 @@ impl ComponentRecord {
         }
         let disk_record = r.slice(len).to_vec();
         r.finish()?;
-        if id.0 == 0
-            || size == 0
-            || size > base::units::COMPONENT_SIZE_MAX
-            || size % base::units::EXTENT_SIZE != 0
-        {
-            return Err(FormatError::Damaged("a component's size or identity makes no sense"));
+        let record =
+            ComponentRecord { id, disk, size, reservation, promised, watermark, is_deleting, disk_record };
+        match record.makes_sense() {
+            true => Ok(record),
+            false => Err(FormatError::Damaged("a component's size or identity makes no sense")),
         }
-        Ok(ComponentRecord { id, disk, size, reservation, promised, watermark, is_deleting, disk_record })
+    }
+
+    /// Whether it is one that can be read again: what is not must never be written.
+    pub(crate) fn makes_sense(&self) -> bool {
+        self.id.0 != 0
+            && (1..=base::units::COMPONENT_SIZE_MAX).contains(&self.size)
+            && self.size.is_multiple_of(base::units::EXTENT_SIZE)
+            && self.disk_record.len() <= RECORD_SIZE_MAX
     }
 }
 

@@ -197,6 +197,26 @@ fn fields_that_make_no_sense_are_refused() {
     check_flaw::<Request>(&trim, "guest trim", at(24), &(!511u64).to_le_bytes(), beyond);
 }
 
+/// A component without identity, or of a size that none may have, was made, and damaged the log of its group for the next start.
+#[test]
+fn a_component_that_cannot_be_is_refused() {
+    let create = request_named("create");
+    let size = |size: u64| {
+        let bytes = size.to_le_bytes();
+        check_flaw::<Request>(
+            &create,
+            "create",
+            64 + 40,
+            &bytes,
+            "the component's size is none that a component may have",
+        );
+    };
+    check_flaw::<Request>(&create, "create", 64, &[0; 8], "the component has no identity");
+    [0, 4096, (1 << 20) + 512, 256 << 30, u64::MAX].into_iter().for_each(size);
+    let flaw = "more is to be set aside for the component than it has";
+    check_flaw::<Request>(&create, "create", 64 + 48, &u64::MAX.to_le_bytes(), flaw);
+}
+
 #[test]
 fn answers_that_make_no_sense_are_refused() {
     let at = |field: usize| HEADER_SIZE + field;

@@ -7,7 +7,7 @@ use crate::{
     WireError,
 };
 use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
-use base::units::DISK_SIZE_MAX;
+use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE};
 use base::{ComponentId, DeviceId, DiskId, Pool, RequestTag, WriteId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -65,9 +65,11 @@ fn trim_or_read() -> impl Strategy<Value = Request> {
 }
 
 fn new_component() -> impl Strategy<Value = NewComponent> {
-    let ids = (any::<u64>(), any::<u128>(), any::<u128>());
-    (ids, any::<u64>(), any::<u64>(), vec(any::<u8>(), 0..=768)).prop_map(
-        |((id, disk, device), size, reservation, disk_record)| NewComponent {
+    let ids = (1..=u64::MAX, any::<u128>(), any::<u128>());
+    let sizes = (1..=COMPONENT_SIZE_MAX / EXTENT_SIZE)
+        .prop_flat_map(|extents| (Just(extents * EXTENT_SIZE), 0..=extents * EXTENT_SIZE));
+    (ids, sizes, vec(any::<u8>(), 0..=768)).prop_map(
+        |((id, disk, device), (size, reservation), disk_record)| NewComponent {
             id: ComponentId(id),
             disk: DiskId(disk),
             device: DeviceId(device),
