@@ -10,6 +10,7 @@
 //! *after* it is stored. All that they have to do may be done again, and follows from the record alone ([`DiskRecord::components`],
 //! [`DiskRecord::deletions`]), so that nothing is lost with the one who stored it.
 
+pub(crate) mod diverged;
 mod life;
 mod replace;
 mod resize;
@@ -155,6 +156,12 @@ pub enum Objection {
         /// Why not.
         reason: &'static str,
     },
+    /// It has not diverged: there is nothing to decide.
+    #[error("the disk has not diverged: all its copies follow from one another")]
+    NotDiverged,
+    /// The host has no copy of a place that could be kept.
+    #[error("the host has no copy of part {0} of the disk that could be kept")]
+    NotKept(u16),
     /// The device is served by no node that is known.
     #[error("no host serves device {0}")]
     UnknownDevice(DeviceId),

@@ -92,7 +92,7 @@ pub struct Restored {
     pub obstacle: Option<Obstacle>,
     /// Hosts without a copy that owned it or held an active component: changes of theirs may be missing.
     pub at_risk: Vec<HostId>,
-    /// Components that counted, and are absent now because their host did not answer.
+    /// Components that count, and will be absent unless their host, which did not answer, is there when the disk is opened.
     pub made_absent: Vec<ComponentId>,
     /// Places that no host that answered has an active component of.
     pub places_missing: Vec<usize>,
@@ -167,7 +167,7 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
     let active = record.roster.members.iter().filter(|one| one.standing == Standing::Active);
     let concerned: BTreeSet<HostId> = active.map(|one| one.node.host).chain(owner).collect();
     let at_risk = concerned.intersection(&testimony.without).copied().collect();
-    let (made_absent, places_missing) = without_silent(&mut record, testimony);
+    let (made_absent, places_missing) = without_silent(&record, testimony);
     Restored {
         record,
         unproven,
@@ -180,8 +180,8 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
     }
 }
 
-/// Components on hosts that did not answer count no more where others of their place do.
-fn without_silent(record: &mut DiskRecord, testimony: &Testimony) -> (Vec<ComponentId>, Vec<usize>) {
+/// The components on hosts that did not answer and in places where others are left, and the places where none is.
+fn without_silent(record: &DiskRecord, testimony: &Testimony) -> (Vec<ComponentId>, Vec<usize>) {
     let answers = |host: &HostId| testimony.components.contains_key(host);
     let (mut made_absent, mut missing) = (Vec::new(), Vec::new());
     // A disk that is being made has nothing to lose, one that goes is not served.
@@ -189,15 +189,16 @@ fn without_silent(record: &mut DiskRecord, testimony: &Testimony) -> (Vec<Compon
         return (made_absent, missing);
     }
     for place in 0..record.layout.place_count() {
-        let is_here = |one: &&mut replication::Member| usize::from(one.place) == place;
-        let active: Vec<_> = record.roster.members.iter_mut().filter(is_here).collect();
-        let mut active: Vec<_> = active.into_iter().filter(|one| one.standing == Standing::Active).collect();
+        let is_here = |one: &&replication::Member| usize::from(one.place) == place;
+        let members = record.roster.members.iter().filter(is_here);
+        let active: Vec<_> = members.filter(|one| one.standing == Standing::Active).collect();
         if !active.iter().any(|one| answers(&one.node.host)) {
             missing.push(place);
             continue;
         }
-        for member in active.iter_mut().filter(|one| !answers(&one.node.host)) {
-            member.standing = Standing::Absent;
+        // They stay active in the record: the next owner counts out those that it does not hear, and notes what they may know. One
+        // that is there after all may be the only one that has the last changes.
+        for member in active.iter().filter(|one| !answers(&one.node.host)) {
             made_absent.push(member.component);
         }
     }

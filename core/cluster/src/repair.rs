@@ -442,6 +442,7 @@ impl Repairs {
                 LeftBecause::Refused(_)
                 | LeftBecause::Unreachable
                 | LeftBecause::Stuck
+                | LeftBecause::Diverged
                 | LeftBecause::Directory,
             )
             | None => {}

@@ -35,7 +35,8 @@ pub fn condition(view: &View, disk: &DiskRecord) -> Condition {
         !members.any(|one| of_place(one) && serves(view, disk, one.component))
             && view.pair(disk, place).is_none()
     };
-    if (0..disk.layout.place_count()).any(cut) {
+    let is_diverged = disk.roster.diverged().next().is_some();
+    if is_diverged || (0..disk.layout.place_count()).any(cut) {
         return Condition::Inaccessible;
     }
     match missing(view, disk).is_empty() {
@@ -63,6 +64,9 @@ pub fn explain_disk(view: &View, disk: &DiskRecord, known: &Known<'_>, pace: Opt
         DiskState::Creating => return Some("being made".to_owned()),
         DiskState::Deleting => return Some("being deleted".to_owned()),
         DiskState::Active => {}
+    }
+    if let Some(diverged) = crate::disk::diverged::explain(view, disk) {
+        return Some(diverged);
     }
     match condition(view, disk) {
         Condition::Inaccessible => {

@@ -154,7 +154,9 @@ impl View {
                     .places()
                     .all(|(_, copies)| copies.len() >= disk.policy.copies() && copies.iter().all(stands))
         };
-        self.disks.values().filter(|disk| !rests(disk)).collect()
+        // Of a diverged disk nothing is replaced or given up before a person has decided.
+        let is_decided = |disk: &&DiskRecord| disk.roster.diverged().next().is_none();
+        self.disks.values().filter(|disk| !rests(disk)).filter(is_decided).collect()
     }
 
     /// The components of a place that are sound.

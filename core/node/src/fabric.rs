@@ -162,6 +162,8 @@ pub(crate) struct Fabric {
     pub(crate) leases: Leases,
     pub(crate) links: BTreeMap<NodeId, Link>,
     pub(crate) accepted: BTreeMap<NodeId, Accepted>,
+    /// When this node's process started.
+    pub(crate) started: Instant,
     /// Nodes whose process is known to have ended, and the last session that it can have had.
     pub(crate) ended: BTreeMap<NodeId, u64>,
     pub(crate) pending: Slab<Pending>,
@@ -192,6 +194,7 @@ impl Fabric {
             leases: Leases::default(),
             links: BTreeMap::new(),
             accepted: BTreeMap::new(),
+            started: now,
             ended: BTreeMap::new(),
             pending: Slab::new(),
             jobs: VecDeque::new(),

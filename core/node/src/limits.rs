@@ -32,6 +32,9 @@ pub const FORWARD_RETRY: Duration = Duration::from_millis(50);
 /// or gone before that already.
 pub const TAKE_OVER_AFTER: Duration = Duration::from_millis(500);
 
+/// How often the record of a disk is read that is older than what a component has promised: a person has to see to it.
+pub const OLDER_RECORD_RETRY: Duration = Duration::from_millis(1000);
+
 /// Losses that lengthen that wait: up to some seconds.
 pub const TAKE_OVER_LOSSES_MAX: u32 = 6;
 

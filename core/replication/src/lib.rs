@@ -14,4 +14,4 @@ mod roster;
 pub use components::{Components, Store};
 pub use mutant::Mutant;
 pub use owner::Owner;
-pub use roster::{Member, OwnedBy, Role, Roster, Standing};
+pub use roster::{Ceiling, Member, OwnedBy, Role, Roster, Standing};

@@ -38,6 +38,10 @@ pub const RECONNECT: Duration = Duration::from_millis(250);
 /// hear: guests elsewhere have had another owner for a second then, if this node is the one that hears nobody.
 pub const ALONE_PATIENCE: Duration = Duration::from_millis(4000);
 
+/// How long after the start of a node's process others may be starting as well. When all hosts restart with a directory that is older
+/// than their devices, a component that missed writes must not be served because its node was the first.
+pub const START_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Most changes of one place between its watermark and the newest (invariant 7).
 pub const WINDOW_CHANGES_MAX: usize = 1024;
 

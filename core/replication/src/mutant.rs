@@ -74,11 +74,21 @@ pub enum Mutant {
     KeepTheStuck,
     /// A component that is not heard leaves although the directory is not heard either.
     TakeOutUnasked,
+    /// A disk is served although its record is older than what a component has promised, or was told (design 0023).
+    ServeOlderRecord,
+    /// A component whose watermark is of an older epoch counts as one that has all that was decided in later ones.
+    TrustEpochs,
+    /// A component that holds acknowledged changes which those that count lack is brought up to date.
+    JoinDiverged,
+    /// Changes that a component which left lacks are acknowledged before the others know durably that they are decided.
+    AcknowledgeBeforeBarrier,
+    /// A component leaves before its disk is served although the owner's node has just started, as if nobody else were starting.
+    TakeOutAtStart,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 35] = [
+    pub const ALL: [Mutant; 40] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -114,6 +124,11 @@ impl Mutant {
         Mutant::BuryTheLiving,
         Mutant::KeepTheStuck,
         Mutant::TakeOutUnasked,
+        Mutant::ServeOlderRecord,
+        Mutant::TrustEpochs,
+        Mutant::JoinDiverged,
+        Mutant::AcknowledgeBeforeBarrier,
+        Mutant::TakeOutAtStart,
     ];
 
     /// Whether `wanted` is broken in this run; never in a product build.

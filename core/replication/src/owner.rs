@@ -6,9 +6,11 @@
 //! under range locks, and asks that its component counts only once that has all that was acknowledged (`resync`).
 
 mod asked;
+mod barrier;
 mod change;
 mod copies;
 mod happened;
+mod lineage;
 mod opening;
 mod patience;
 mod read;
@@ -95,6 +97,8 @@ pub struct Settings {
     pub prefers_local: bool,
     /// Most blocks that one copy of a resync takes, 1..=256.
     pub copy_blocks_max: u16,
+    /// When this node's process started, by its own clock.
+    pub started: Instant,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<Mutant>,
 }
@@ -299,6 +303,16 @@ pub enum End {
     Released,
     /// Another took over, or the claim was lost to another.
     Superseded,
+    /// A component has promised a greater epoch than this owner's, or was told of changes of its epoch before it served. The record
+    /// that names an owner in that epoch came before the promise. A record that knows none is older than the component.
+    SupersededBy {
+        /// Which.
+        component: ComponentId,
+        /// The epoch that a record has at least which is not older.
+        epoch: u32,
+    },
+    /// A component holds acknowledged changes that those which count lack: a person decides which are kept.
+    Diverged,
     /// The disk is gone.
     Deleted,
     /// The record has places that it had not before: the disk is to be opened anew.
@@ -354,6 +368,11 @@ pub enum Event {
         /// Its stand-in.
         stand_in: ComponentId,
     },
+    /// A component holds acknowledged changes that those which count lack.
+    Diverged {
+        /// Which.
+        component: ComponentId,
+    },
     /// A component is being brought up to date.
     ResyncBegan {
         /// Which.
@@ -389,9 +408,15 @@ pub enum LeftBecause {
     /// Its node refused.
     #[error("{0}")]
     Refused(Refusal),
-    /// It lacks changes that it had acknowledged: its device lies.
-    #[error("it lacks changes that it had acknowledged: its device loses writes")]
+    /// It lacks changes that all components which counted had acknowledged: its device lost them, or it did not count then and the
+    /// record is older than that.
+    #[error(
+        "it lacks acknowledged changes: its device lost writes, or the directory is older than the devices"
+    )]
     LostWrites,
+    /// It holds acknowledged changes that those which count lack.
+    #[error("it holds acknowledged changes that the other copies lack: the disk is diverged")]
+    Diverged,
     /// The directory says so.
     #[error("the directory says so")]
     Directory,
@@ -440,6 +465,10 @@ pub struct Owner {
     pub(crate) has_closed: bool,
     /// Whether the windows were decided.
     pub(crate) has_served: bool,
+    /// Whether components were told the first watermark of the epoch.
+    pub(crate) has_settled: bool,
+    /// Until when other nodes may be starting as this one did.
+    pub(crate) starts_until: Instant,
     pub(crate) attempts: u32,
     pub(crate) rolled: u32,
     /// Whether members that the record names wait for room in the table.
@@ -486,6 +515,8 @@ impl Owner {
             closes: 0,
             has_closed: false,
             has_served: false,
+            has_settled: false,
+            starts_until: Instant(0),
             attempts: 0,
             rolled: 0,
             has_newcomers: false,
@@ -495,6 +526,10 @@ impl Owner {
             copied_bytes: 0,
             repaired_blocks: 0,
             out: Vec::new(),
+        };
+        owner.starts_until = match owner.is_mutant(Mutant::TakeOutAtStart) {
+            true => now,
+            false => owner.settings.started + limits::START_PATIENCE,
         };
         owner.begin_claim();
         out.append(&mut owner.out);
@@ -533,6 +568,7 @@ impl Owner {
             self.advance_opening();
             self.advance_restores();
             self.advance_resyncs();
+            self.advance_barriers();
             self.advance_settling();
             self.advance_record();
             self.advance_release();
@@ -629,7 +665,9 @@ impl Owner {
         if let Ok(Answer::Refused(Refusal::Superseded { epoch })) = answer
             && epoch > self.epoch
         {
-            return self.end(End::Superseded);
+            let component = asked.member().map(|at| self.member(at).component);
+            return self
+                .end(component.map_or(End::Superseded, |component| End::SupersededBy { component, epoch }));
         }
         // An answer of another kind than was asked for comes from a node that cannot be relied on: it counts as none.
         let answer = answer.and_then(|answer| if asked.takes(&answer) { Ok(answer) } else { Err(Lost) });
@@ -640,9 +678,11 @@ impl Owner {
             Asked::Status { work, at } => self.status_answered(work, at, answer),
             Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, answer),
             Asked::Settle => {}
+            Asked::Barrier { at, attempt } => self.barrier_answered(at, attempt, answer),
             Asked::Roll { at, attempt, roll, is_read } => self.rolled(at, attempt, roll, is_read, answer),
             Asked::Changed { at, attempt, of_target } => self.listed(at, attempt, of_target, answer),
             Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, answer),
+            Asked::Proof { at, attempt } => self.proof_answered(at, attempt, answer),
             Asked::CopyRead { work, at } => self.copy_read(work, at, answer),
             Asked::CopyWrite { work } => self.copy_written(work, answer),
             Asked::Close => self.closes -= 1,

@@ -53,6 +53,19 @@ impl Role {
     }
 }
 
+/// What a component that does not count may know at most, if the record that says so is the newest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Ceiling {
+    /// That is not known: it left before records told of it, or it has never counted.
+    #[default]
+    Unknown,
+    /// Changes up to this id may be decided as far as it knows, none after it.
+    At(WriteId),
+    /// It knows later changes to be decided: these were acknowledged by a record that this one does not follow. Its disk is diverged, and
+    /// waits for a person (docs/design/0023).
+    Passed,
+}
+
 /// One component in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
@@ -69,6 +82,8 @@ pub struct Member {
     pub base: WriteId,
     /// What it is there for.
     pub role: Role,
+    /// What it may know at most, while it does not count.
+    pub ceiling: Ceiling,
 }
 
 impl Member {
@@ -114,6 +129,36 @@ impl Roster {
     pub fn stand_in_of(&self, component: ComponentId) -> Option<&Member> {
         let is_it = |one: &&Member| one.standing == Standing::StandIn && one.role.of() == Some(component);
         self.members.iter().find(is_it)
+    }
+
+    /// The components that hold acknowledged changes which those that count lack. While there are any, nobody serves the disk.
+    pub fn diverged(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.ceiling == Ceiling::Passed)
+    }
+
+    /// A person has decided of a place that has diverged: what the components say that count is kept, or what `kept` says, one that holds
+    /// changes which those lack. The others of the place are filled anew from that. None if the place, or `kept`, has not diverged.
+    pub fn decided_in(&self, place: u16, kept: Option<ComponentId>) -> Option<Roster> {
+        let is_diverged = |id: Option<ComponentId>| {
+            self.diverged().any(|one| one.place == place && id.is_none_or(|id| one.component == id))
+        };
+        if !is_diverged(kept) {
+            return None;
+        }
+        let mut next = Roster { owner: None, ..self.clone() };
+        for member in next.members.iter_mut().filter(|one| one.place == place) {
+            let is_kept = match kept {
+                Some(kept) => member.component == kept,
+                None => member.ceiling != Ceiling::Passed,
+            };
+            match (is_kept, kept) {
+                (true, Some(_)) => (member.standing, member.role) = (Standing::Active, Role::Copy),
+                (true, None) => continue,
+                (false, _) => member.standing = Standing::Stale,
+            }
+            (member.ceiling, member.base) = (Ceiling::Unknown, WriteId::default());
+        }
+        Some(next)
     }
 
     /// The nodes that hold components, each once, in order.

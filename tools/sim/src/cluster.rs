@@ -9,11 +9,13 @@ mod faults;
 mod guest;
 mod guests;
 mod host;
+mod left_behind;
 mod members;
 mod network;
 mod plan;
 mod rebuilding;
 mod register;
+mod rollback;
 mod scenes;
 mod stand_ins;
 mod summary;
@@ -40,7 +42,10 @@ pub fn run_seed(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
 }
 
 /// An assertion that fails as a finding.
-fn caught(run: impl FnOnce() -> Result<Summary, String>) -> Result<Summary, String> {
+///
+/// # Errors
+/// What was found.
+pub fn caught(run: impl FnOnce() -> Result<Summary, String>) -> Result<Summary, String> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) => {
@@ -143,7 +148,46 @@ pub fn run_rebuild(seed: u64, slip: Option<Slip>) -> Result<Summary, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("an assertion failed".to_owned()))
 }
 
+/// Runs one seed in which the directory is set back to an old snapshot in the midst of its faults, and hosts restart with that, with a rule
+/// of the protocol removed or not.
+///
+/// # Errors
+/// What was found.
+pub fn run_rollback(seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    caught(|| rollback(seed, mutant).run())
+}
+
+/// The world of [`run_rollback`].
+pub fn rollback(seed: u64, mutant: Option<Mutant>) -> World {
+    let mut world = World::new(seed, mutant);
+    // What is replaced while nobody knows of it is for people to see to.
+    (world.plan.comings, world.plan.goings, world.plan.distrusts) = (0, 0, 0);
+    (world.plan.stand_ins, world.plan.double_losses) = (0, false);
+    (world.plan.rot, world.plan.dead_devices) = (0, 0);
+    world.rollback = rollback::Rollback::draw(seed);
+    world
+}
+
+/// Runs a seed with no fault but that a component which missed writes is all that starts with an old directory. Says how many components
+/// were found later to have what it lacks.
+///
+/// # Errors
+/// When they were not.
+pub fn run_left_behind(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
+    World::left_behind(seed, mutant).play_left_behind()
+}
+
+/// The world of a seed.
+pub fn world(seed: u64, mutant: Option<Mutant>) -> World {
+    World::new(seed, mutant)
+}
+
 /// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.
-pub fn hunt(mutant: Mutant, first: u64, seeds: u64) -> Option<(u64, String)> {
-    (first..first + seeds).find_map(|seed| Some((seed, run_seed(seed, Some(mutant)).err()?)))
+pub fn hunt(
+    world: fn(u64, Option<Mutant>) -> World,
+    mutant: Mutant,
+    first: u64,
+    seeds: u64,
+) -> Option<(u64, String)> {
+    (first..first + seeds).find_map(|seed| Some((seed, caught(|| world(seed, Some(mutant)).run()).err()?)))
 }

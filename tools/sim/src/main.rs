@@ -37,6 +37,9 @@ struct Arguments {
     /// With `--cluster`: no fault but that a component of so many is lost, and all others once it has a stand-in.
     #[arg(long, value_name = "COPIES")]
     double_loss: Option<u64>,
+    /// With `--cluster`: the directory is set back to an old snapshot, and hosts restart with that. Alone, or with `--mutants`.
+    #[arg(long)]
+    rollback: bool,
     /// With `--mutants`: only those whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -138,20 +141,21 @@ fn seeds(arguments: &Arguments) -> bool {
 
 /// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
 fn several(arguments: &Arguments) -> bool {
-    use sim::cluster::{World, hunt, run_seed};
+    use sim::cluster::{hunt, rollback, world};
+    let world = if arguments.rollback { rollback } else { world };
     if let Some(copies) = arguments.double_loss {
         return double_losses(arguments, copies);
     }
     let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
         let mutant = replication::Mutant::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
-        let result = World::new(arguments.seed, mutant).verbose().run();
+        let result = world(arguments.seed, mutant).verbose().run();
         println!("{result:?}");
         return result.is_ok();
     }
     if arguments.mutants {
         let caught = replication::Mutant::ALL.into_iter().filter(chosen).map(|mutant| {
-            let found = hunt(mutant, arguments.seed, arguments.seeds);
+            let found = hunt(world, mutant, arguments.seed, arguments.seeds);
             match &found {
                 Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
                 None => println!("{mutant:?}: not caught by {} seeds", arguments.seeds),
@@ -162,11 +166,14 @@ fn several(arguments: &Arguments) -> bool {
     }
     let (mut failed, mut total) = (0, sim::cluster::Summary::default());
     for seed in arguments.seed..arguments.seed + arguments.seeds {
-        match run_seed(seed, None) {
+        match sim::cluster::caught(|| world(seed, None).run()) {
             Ok(summary) => total.add(&summary),
             Err(why) => {
                 failed += 1;
-                println!("seed {seed}: {why}\n  replay: cargo xtask sim --cluster --seed {seed} --trace");
+                let scene = if arguments.rollback { " --rollback" } else { "" };
+                println!(
+                    "seed {seed}: {why}\n  replay: cargo xtask sim --cluster{scene} --seed {seed} --trace"
+                );
             }
         }
     }

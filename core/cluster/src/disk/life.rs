@@ -36,7 +36,8 @@ impl DiskRecord {
                 let node = node_of(nodes, copy.device)?;
                 let (place, base) = (place as u16, WriteId::default());
                 let (standing, role) = (Standing::Active, Role::Copy);
-                members.push(Member { component: copy.id, node, place, standing, base, role });
+                let ceiling = replication::Ceiling::Unknown;
+                members.push(Member { component: copy.id, node, place, standing, base, role, ceiling });
             }
         }
         let record = DiskRecord {

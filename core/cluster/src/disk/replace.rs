@@ -25,6 +25,7 @@ impl DiskRecord {
                 standing: Standing::Absent,
                 base: WriteId::default(),
                 role: Role::Copy,
+                ceiling: replication::Ceiling::Unknown,
             };
             let behind = next.roster.members.partition_point(|other| other.place <= one.place);
             next.roster.members.insert(behind, member);

@@ -75,6 +75,7 @@ impl DiskRecord {
                     standing: Standing::Active,
                     base: WriteId::default(),
                     role: Role::Copy,
+                    ceiling: replication::Ceiling::Unknown,
                 });
             }
         }

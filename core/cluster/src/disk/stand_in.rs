@@ -42,6 +42,7 @@ impl DiskRecord {
                 standing: Standing::Absent,
                 base: WriteId::default(),
                 role: Role::StandIn { of: one.of },
+                ceiling: replication::Ceiling::Unknown,
             };
             let behind = next.roster.members.partition_point(|other| other.place <= one.place);
             next.roster.members.insert(behind, member);

@@ -6,7 +6,7 @@ use crate::range::part_and_block;
 use crate::request::Requester;
 use base::{DiskId, Instant};
 use layout::Span;
-use replication::owner::{Committed, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
+use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
 use std::cmp::Reverse;
 
@@ -64,7 +64,8 @@ impl Node {
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
-        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, mutant };
+        let started = fabric.started;
+        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, started, mutant };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
@@ -106,7 +107,12 @@ impl Node {
                 let state = &mut self.disks[disk as usize];
                 let cluster = state.cluster.as_mut().expect("it is a cluster's disk");
                 cluster.commit = None; // Its result is for nobody.
-                Node::note_end(cluster, end == replication::owner::End::Superseded);
+                let is_lost = matches!(end, End::Superseded | End::SupersededBy { .. });
+                Node::note_end(cluster, is_lost);
+                if let End::SupersededBy { component, epoch } = end {
+                    let known = cluster.promised.map_or(0, |(_, epoch)| epoch);
+                    cluster.promised = (epoch > known).then_some((component, epoch)).or(cluster.promised);
+                }
                 if let Some(owner) = cluster.owner.take() {
                     let (version, roster) = owner.record();
                     if version >= cluster.version {
@@ -118,7 +124,7 @@ impl Node {
             }
             Event::Serving { .. } => self.serve_held(disk, out),
             Event::Left { .. } | Event::Joined { .. } | Event::StandsIn { .. } => {}
-            Event::RestoreBegan { .. } => {}
+            Event::RestoreBegan { .. } | Event::Diverged { .. } => {}
             Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
         }
         out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
@@ -240,6 +246,13 @@ impl Node {
     }
 
     fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
+        let cluster = self.disks[disk as usize].cluster.as_mut();
+        // A record that is not older than what a component has promised.
+        if let Some(cluster) = cluster
+            && cluster.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch)
+        {
+            cluster.promised = None;
+        }
         let cluster = self.disks[disk as usize].cluster.as_mut();
         let Some(cluster) = cluster.filter(|cluster| cluster.version < version) else { return };
         (cluster.version, cluster.roster) = (version, roster.clone());

@@ -11,7 +11,7 @@ use crate::node::{Node, Output, Token};
 use crate::range::range_of;
 use crate::request::{RequestState, Requester};
 use base::request::{Request as GuestRequest, RequestError};
-use base::{DiskId, Instant, NodeId, RequestTag};
+use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 use replication::components::Caller;
 use replication::owner::{Input, Lost, OwnerState, Phase};
 use replication::{Owner, Roster, Standing};
@@ -41,6 +41,9 @@ pub(crate) struct ClusterDisk {
     unreachable_since: Option<Instant>,
     /// The version of the record whose owner says that it is not the owner.
     denied: Option<u64>,
+    /// A component that has promised this epoch, or knows that it was served, while the record names no such epoch: the record is
+    /// older than what stands on the devices.
+    pub(crate) promised: Option<(ComponentId, u32)>,
     /// Times in a row that the disk was taken from this node.
     losses: u32,
     /// When the owner was last asked to let go.
@@ -61,12 +64,20 @@ pub struct ClusterDiskState {
     pub is_used: bool,
     /// Requests that wait for an owner.
     pub held: usize,
+    /// A component that has promised this epoch, which is later than any that the record knows: the record is older than the
+    /// devices, and nobody serves the disk by it.
+    pub promised: Option<(ComponentId, u32)>,
 }
 
 impl ClusterDisk {
     /// Whether guests use the disk through this node.
     pub(crate) fn is_used(&self) -> bool {
         self.is_used
+    }
+
+    /// The component that the record is older than, and the epoch that it knows of.
+    fn older_than(&self) -> Option<(ComponentId, u32)> {
+        self.promised.filter(|(_, epoch)| self.owner.is_none() && self.roster.epoch < *epoch)
     }
 
     pub(crate) fn new(version: u64, roster: Roster) -> ClusterDisk {
@@ -81,6 +92,7 @@ impl ClusterDisk {
             held: VecDeque::new(),
             unreachable_since: None,
             denied: None,
+            promised: None,
             losses: 0,
             yield_asked: Instant(0),
             look_at: None,
@@ -96,6 +108,8 @@ enum Next {
         to: NodeId,
         wants_it: bool,
     },
+    /// Read the record once more, and look again.
+    Ask,
     /// Look again then.
     Wait(Instant),
     Nothing,
@@ -123,7 +137,10 @@ impl Node {
         let me = self.fabric().me();
         let is_free = |cluster: &ClusterDisk| {
             let owner = cluster.roster.owner.map(|owner| owner.node);
-            cluster.owner.is_none() && owner.is_none_or(|node| node == me || !up.contains(&node))
+            let is_in_doubt = cluster.older_than().is_some() || cluster.roster.diverged().next().is_some();
+            cluster.owner.is_none()
+                && !is_in_doubt
+                && owner.is_none_or(|node| node == me || !up.contains(&node))
         };
         let state = &self.disks[key.0 as usize];
         if !state.is_closing && state.cluster.as_ref().is_some_and(is_free) {
@@ -150,6 +167,7 @@ impl Node {
             owner: cluster.owner.as_ref().map(|owner| owner.state()),
             is_used: cluster.is_used,
             held: cluster.held.len(),
+            promised: cluster.older_than(),
         })
     }
 
@@ -192,6 +210,11 @@ impl Node {
                         self.look_later(disk, now + limits::YIELD_INTERVAL);
                     }
                 }
+                Next::Ask => {
+                    let disk_id = self.disks[disk as usize].spec.id;
+                    out.push(Output::Fabric(super::FabricOutput::Fetch { disk: disk_id }));
+                    self.look_later(disk, now + limits::OLDER_RECORD_RETRY);
+                }
                 Next::Wait(at) => self.look_later(disk, at),
                 Next::Nothing => {}
             }
@@ -202,10 +225,16 @@ impl Node {
         let now = self.now;
         let me = self.fabric().settings.me;
         let up = self.fabric().up();
+        let serves_older = self.serves_older_records();
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
         if cluster.owner.is_some() {
             return Next::Nothing;
         }
+        // A person decides what becomes of it.
+        if cluster.roster.diverged().next().is_some() {
+            return Next::Nothing;
+        }
+        let is_older = cluster.older_than().is_some() && !serves_older;
         let wants_it = cluster.is_used || cluster.held.iter().next().is_some();
         let owner = cluster.roster.owner.map(|owner| owner.node);
         let is_denied = cluster.denied == Some(cluster.version);
@@ -213,6 +242,9 @@ impl Node {
             cluster.unreachable_since = None;
             cluster.losses = 0;
             return Next::Forward { to, wants_it: cluster.is_used };
+        }
+        if is_older {
+            return Next::Ask;
         }
         let ended = owner.and_then(|node| self.fabric.as_ref()?.ended.get(&node).copied());
         let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
@@ -248,6 +280,10 @@ impl Node {
         };
         let at = since + patience;
         if at > now { Next::Wait(at) } else { Next::Claim }
+    }
+
+    fn serves_older_records(&mut self) -> bool {
+        replication::Mutant::is(self.fabric().settings.mutant, replication::Mutant::ServeOlderRecord)
     }
 
     fn ask_to_yield(&mut self, disk: u32, owner: NodeId, out: &mut Vec<Output>) {

@@ -33,6 +33,11 @@ pub(crate) enum Asked {
         attempt: u32,
     },
     Settle,
+    /// A watermark that changes wait for.
+    Barrier {
+        at: At,
+        attempt: u32,
+    },
     Roll {
         at: At,
         attempt: u32,
@@ -46,6 +51,11 @@ pub(crate) enum Asked {
     },
     /// Whether the stand-in of that member has what the member may have got wrong.
     Doubtful {
+        at: At,
+        attempt: u32,
+    },
+    /// Whether the member has changes beyond its ceiling.
+    Proof {
         at: At,
         attempt: u32,
     },
@@ -68,6 +78,7 @@ impl Asked {
             Asked::Open(at) | Asked::Change { at, .. } => Some(*at),
             Asked::Read { at, .. } | Asked::Status { at, .. } => Some(*at),
             Asked::FirstSettle { at, .. } | Asked::Roll { at, .. } | Asked::Changed { at, .. } => Some(*at),
+            Asked::Barrier { at, .. } | Asked::Proof { at, .. } => Some(*at),
             Asked::CopyRead { at, .. } | Asked::Doubtful { at, .. } | Asked::GivenUp(at) => Some(*at),
             // A write of a copy is found by its work.
             Asked::CopyWrite { .. } | Asked::Settle | Asked::Close => None,
@@ -84,9 +95,10 @@ impl Asked {
             (Asked::Status { .. }, Answer::Allocation(_)) => true,
             (Asked::Roll { is_read, .. }, Answer::Data { .. }) => *is_read,
             (Asked::Roll { is_read, .. }, Answer::Done { .. }) => !is_read,
-            (Asked::Changed { .. }, Answer::Changed { .. }) => true,
+            (Asked::Changed { .. } | Asked::Proof { .. }, Answer::Changed { .. }) => true,
             (Asked::Change { .. } | Asked::CopyWrite { .. }, Answer::Done { .. }) => true,
-            (Asked::FirstSettle { .. } | Asked::Settle | Asked::Close, Answer::Done { .. }) => true,
+            (Asked::FirstSettle { .. } | Asked::Barrier { .. }, Answer::Done { .. }) => true,
+            (Asked::Settle | Asked::Close, Answer::Done { .. }) => true,
             (_, _) => false,
         }
     }

@@ -34,6 +34,11 @@ impl InFlight {
     pub(crate) fn names(&self, bits: u8) -> bool {
         (self.waiting | self.full) & bits != 0
     }
+
+    /// Whether all of these members have it.
+    pub(crate) fn is_with_all(&self, members: u8) -> bool {
+        self.waiting & members == 0
+    }
 }
 
 impl Payload {
@@ -253,14 +258,18 @@ impl Owner {
     fn check_change(&mut self, place: u16, sequence: u64) {
         let state = &self.places[place as usize];
         let Some(in_flight) = state.in_flight.get(&sequence) else { return };
-        if in_flight.waiting & state.waited_for(self.settings.mutant) == 0 && state.active().next().is_some()
-        {
+        let is_held_back = state.holds_back(sequence);
+        let is_with_all = in_flight.waiting & state.waited_for(self.settings.mutant) == 0;
+        if is_with_all && !is_held_back && state.active().next().is_some() {
             self.acknowledge(place, sequence);
         }
         let state = &self.places[place as usize];
         let in_flight = &state.in_flight[&sequence];
         if in_flight.waiting & !in_flight.full != 0 {
             return;
+        }
+        if in_flight.waiting == 0 && is_held_back {
+            return; // Looked at again once it may be acknowledged.
         }
         if in_flight.waiting == 0 {
             return self.end_change(place, sequence);
@@ -289,6 +298,12 @@ impl Owner {
             return;
         }
         self.turn_into_mark(place, sequence);
+    }
+
+    /// Nothing holds the changes of a place back any more.
+    pub(crate) fn check_all_changes(&mut self, place: u16) {
+        let sequences: Vec<u64> = self.places[usize::from(place)].in_flight.keys().copied().collect();
+        sequences.into_iter().for_each(|sequence| self.check_change(place, sequence));
     }
 
     /// The record has changed: what waits for nothing but whether a component counts is decided.

@@ -5,7 +5,7 @@
 //! that as active components do.
 
 use super::state::{At, Link, Member, Opened, Place};
-use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
+use super::{Asked, End, Event, LeftBecause, Lost, Output, Owner, Phase};
 use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::Standing;
@@ -59,7 +59,7 @@ impl Owner {
                 continue;
             }
             let member = self.member(at);
-            if member.counts() && member.wanted.is_none() && since + limits::RECONNECT <= self.now {
+            if member.counts() && member.wanted.is_none() && self.leaves_at(since) <= self.now {
                 let why = member.trouble.unwrap_or(LeftBecause::Unreachable);
                 self.want_out(at, Standing::Absent, why);
             }
@@ -70,11 +70,18 @@ impl Owner {
     pub(crate) fn member_wake_at(&self, at: At) -> Option<base::Instant> {
         let member = self.member(at);
         let Link::Down { since, retry_at } = member.link else { return None };
-        let leaves_at = since + limits::RECONNECT;
+        let leaves_at = self.leaves_at(since);
         let asks = (self.is_reachable(at) && self.needs(at)).then_some(retry_at);
         let leaves = (member.counts() && member.wanted.is_none()).then_some(leaves_at);
         let is_taken_out = self.taken_out_at(member);
         [asks, leaves.filter(|at| *at > self.now), is_taken_out].into_iter().flatten().min()
+    }
+
+    /// When a component that does not serve since that time may be counted out. Soon after this node has started others may be starting
+    /// as well; before the disk is served, such a component may know more than what is here and the directory.
+    fn leaves_at(&self, since: base::Instant) -> base::Instant {
+        let leaves_at = since + limits::RECONNECT;
+        if self.phase == Phase::Opening { leaves_at.max(self.starts_until) } else { leaves_at }
     }
 
     fn is_reachable(&self, at: At) -> bool {
@@ -169,6 +176,11 @@ impl Owner {
             return; // The link changed since.
         }
         match answer {
+            Ok(Answer::Opened { watermark, .. }) if self.is_behind(watermark) => {
+                let component = self.member(at).component;
+                let epoch = watermark.epoch.saturating_add(1);
+                self.end(End::SupersededBy { component, epoch });
+            }
             Ok(Answer::Opened { watermark, entries }) => {
                 let member = self.member_mut(at);
                 member.link = Link::Open;
@@ -183,7 +195,7 @@ impl Owner {
                     {
                         self.rejoined(at);
                     }
-                    (Phase::Serving, false) => self.begin_resync(at, watermark),
+                    (Phase::Serving, false) => self.looked_at(at, watermark),
                     (_, _) => self.decide_anew(at.place),
                 }
             }
@@ -206,13 +218,23 @@ impl Owner {
         }
     }
 
+    /// Whether a component knows changes of this very epoch to be decided although the owner has not served in it: the record has
+    /// forgotten the owner who did.
+    fn is_behind(&self, watermark: WriteId) -> bool {
+        let first = WriteId { epoch: self.epoch, sequence: 0 };
+        let told =
+            if self.has_settled { first } else { WriteId { epoch: self.epoch - 1, sequence: u64::MAX } };
+        self.phase == Phase::Opening && watermark > told && !self.is_mutant(Mutant::ServeOlderRecord)
+    }
+
     /// A component that counts and was away for a moment serves again, in the same epoch: it gets what is in flight.
     fn rejoined(&mut self, at: At) {
         let watermark = self.watermark(at.place);
         let opened = self.member_mut(at).opened.take().expect("it was just opened");
         // One that was alone kept no window, and what it says is all there is.
         let is_alone = self.places[at.place as usize].counting().count() == 1;
-        if !is_alone && !is_contiguous(&opened, watermark) {
+        let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
+        if !is_alone && !is_contiguous(&opened, watermark, trusts_epochs) {
             let why = LeftBecause::LostWrites;
             self.member_mut(at).trouble = Some(why);
             return self.want_out(at, Standing::Stale, why);
@@ -280,7 +302,9 @@ impl Owner {
             return;
         }
         let decided = decided(place);
-        let liar = place.counting().find(|(_, one)| !is_contiguous(opened(one), decided)).map(|(at, _)| at);
+        let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
+        let lacks = |one: &Member| !is_contiguous(opened(one), decided, trusts_epochs);
+        let liar = place.counting().find(|(_, one)| lacks(one)).map(|(at, _)| at);
         if let Some(member) = liar.filter(|member| place.has_other_open(*member)) {
             let at = At { place: index, member };
             self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
@@ -290,6 +314,7 @@ impl Owner {
             true => Vec::new(),
             false => rolls(&place.counting().collect::<Vec<_>>(), decided),
         };
+        self.raise_ceilings(index);
         self.decide(index, rolls, None);
     }
 
@@ -416,6 +441,7 @@ impl Owner {
             place.counting().map(|(member, one)| (member, one.node, one.component)).collect();
         let deciding = self.places[index as usize].deciding.as_mut().expect("just seen");
         deciding.settles_left = targets.len() as u32;
+        self.has_settled = true;
         let watermark = WriteId { epoch: self.epoch, sequence: 0 };
         for (member, node, component) in targets {
             let at = At { place: index, member };
@@ -462,11 +488,18 @@ pub(super) fn decided(place: &Place) -> WriteId {
 }
 
 /// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch
-/// have no gaps; where the epochs differ, the new owner's first watermark was under way, which came after all.
-pub(super) fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
-    if opened.watermark.epoch != decided.epoch || opened.watermark >= decided {
+/// have no gaps. Where the epochs differ, the new owner's first watermark was under way, which came after all; no change was decided
+/// in the later epoch before all that counted had it.
+pub(super) fn is_contiguous(opened: &Opened, decided: WriteId, trusts_epochs: bool) -> bool {
+    let is_first = decided.sequence == 0 || trusts_epochs;
+    if opened.watermark >= decided || (opened.watermark.epoch != decided.epoch && is_first) {
         return true;
     }
+    contiguous_end(opened) >= decided
+}
+
+/// The last id up to which a component shows every change after its watermark.
+pub(super) fn contiguous_end(opened: &Opened) -> WriteId {
     // They are in the order of their ids, but for what was rolled forward to this component just now.
     let mut held: Vec<&Entry> = opened.entries.iter().filter(|entry| !entry.is_cut()).collect();
     held.sort_unstable_by_key(|entry| entry.id);
@@ -474,7 +507,7 @@ pub(super) fn is_contiguous(opened: &Opened, decided: WriteId) -> bool {
         let next = WriteId { sequence: through.sequence.saturating_add(1), ..through };
         if entry.id <= next && entry.last() >= next { entry.last() } else { through }
     };
-    held.into_iter().fold(opened.watermark, follows) >= decided
+    held.into_iter().fold(opened.watermark, follows)
 }
 
 /// What must be rolled forward among members, all open, by id.

@@ -56,10 +56,11 @@ impl Owner {
     fn changes(&self, asked: &Asked) -> Option<At> {
         match asked {
             Asked::Change { at, .. } | Asked::FirstSettle { at, .. } => Some(*at),
+            Asked::Barrier { at, .. } => Some(*at),
             Asked::Roll { at, is_read: false, .. } => Some(*at),
             Asked::CopyWrite { work } => self.copies_to(*work),
             Asked::Roll { .. } | Asked::Open(_) | Asked::Read { .. } | Asked::Status { .. } => None,
-            Asked::Settle | Asked::Changed { .. } | Asked::Doubtful { .. } => None,
+            Asked::Settle | Asked::Changed { .. } | Asked::Doubtful { .. } | Asked::Proof { .. } => None,
             Asked::CopyRead { .. } | Asked::Close | Asked::GivenUp(_) => None,
         }
     }

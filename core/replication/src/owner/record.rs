@@ -13,7 +13,7 @@ use super::state::{At, Member, Place};
 use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
 use crate::mutant::Mutant;
-use crate::roster::{Roster, Standing};
+use crate::roster::{Ceiling, Roster, Standing};
 use base::{Instant, WriteId};
 
 /// What is under way with the directory.
@@ -177,6 +177,9 @@ impl Owner {
             (true, false) if is_released && self.phase == Phase::Releasing => self.end(End::Released),
             (_, false) => self.end(End::Superseded),
         }
+        if self.recording.roster.diverged().next().is_some() {
+            self.end(End::Diverged);
+        }
     }
 
     /// Makes the places as the record says.
@@ -212,6 +215,10 @@ impl Owner {
             let (before, after) = (member.standing, recorded.standing);
             member.standing = after;
             (member.base, member.role) = (recorded.base, recorded.role);
+            // What was found out here since is told with the next change.
+            if recorded.ceiling == Ceiling::Unknown || before != after {
+                member.ceiling = recorded.ceiling;
+            }
             // It may have been opened by a record that knew less of it: that it had been restored, for one.
             if let Some(opened) = &mut member.opened {
                 opened.watermark = opened.watermark.max(recorded.base);
@@ -340,7 +347,9 @@ impl Owner {
         let member = self.member_mut(at);
         let retry_at = match why {
             LeftBecause::Unreachable | LeftBecause::Stuck | LeftBecause::Directory => now,
-            LeftBecause::Refused(_) | LeftBecause::LostWrites => now + limits::RESYNC_RETRY,
+            LeftBecause::Refused(_) | LeftBecause::LostWrites | LeftBecause::Diverged => {
+                now + limits::RESYNC_RETRY
+            }
         };
         member.wanted = None;
         member.resync = None;
@@ -349,6 +358,7 @@ impl Owner {
         let component = member.component;
         self.decide_anew(at.place);
         self.out.push(Output::Event(Event::Left { component, why }));
+        self.raise_barrier(at);
         self.excuse(at);
     }
 
@@ -392,6 +402,7 @@ impl Owner {
         for at in self.all() {
             let watermark = self.held_by_all(at.place);
             let member = self.member(at);
+            has_changed |= member.tell_ceiling(&mut roster);
             let Some((standing, _)) = member.wanted else { continue };
             if self.is_left_to_others(member) {
                 continue;
@@ -403,8 +414,10 @@ impl Owner {
             let recorded = roster.members.iter_mut().find(|one| one.component == member.component);
             let Some(recorded) = recorded else { continue };
             recorded.standing = standing;
+            recorded.ceiling = Ceiling::Unknown;
             if standing == Standing::Absent && member.is_active() {
                 recorded.base = watermark.max(recorded.base);
+                recorded.ceiling = self.ceiling_of(at);
             }
             if standing.counts() {
                 joining.push(at);

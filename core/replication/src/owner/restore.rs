@@ -55,7 +55,7 @@ impl Place {
             let is_told = |one: &Member| !opened(one).entries.iter().any(Entry::is_cut);
             let is_usable =
                 one.standing == Standing::Absent && is_there(one) && is_there(other) && is_told(one);
-            (is_usable && is_contiguous(opened(other), decided)).then_some((member, stand_in))
+            (is_usable && is_contiguous(opened(other), decided, false)).then_some((member, stand_in))
         };
         (0..).zip(&self.members).filter(|(_, one)| !one.is_gone).find_map(pair)
     }

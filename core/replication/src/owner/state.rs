@@ -1,13 +1,15 @@
 //! Places and their members, as an owner holds them.
 
+use super::barrier::Barrier;
 use super::change::InFlight;
+use super::lineage::Proof;
 use super::opening::Deciding;
 use super::restore::Restore;
 use super::resync::Resync;
 use super::{LeftBecause, Owner, Phase};
 use crate::lanes::Lanes;
 use crate::mutant::Mutant;
-use crate::roster::{Role, Standing};
+use crate::roster::{Ceiling, Role, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 use wire::Entry;
@@ -46,6 +48,11 @@ pub(crate) struct Member {
     pub(crate) standing: Standing,
     pub(crate) base: WriteId,
     pub(crate) role: Role,
+    pub(crate) ceiling: Ceiling,
+    /// Whether it holds acknowledged changes that those which count lack: the record shall say so.
+    pub(crate) has_diverged: bool,
+    /// What it is being asked about what it has.
+    pub(crate) proof: Option<Proof>,
     /// What the record shall say.
     pub(crate) wanted: Option<(Standing, LeftBecause)>,
     /// Whether a transaction that counts it as active was begun, of which it is not known what came of it.
@@ -83,6 +90,9 @@ impl Member {
             standing: member.standing,
             base: member.base,
             role: member.role,
+            ceiling: member.ceiling,
+            has_diverged: false,
+            proof: None,
             wanted: None,
             may_join: false,
             link: Link::Down { since: now, retry_at: now },
@@ -153,6 +163,7 @@ impl Member {
     pub(crate) fn down(&mut self, since: Instant, retry_at: Instant) {
         self.link = Link::Down { since, retry_at };
         self.opened = None;
+        self.proof = None;
     }
 }
 
@@ -170,6 +181,8 @@ pub(crate) struct Place {
     pub(crate) deciding: Option<Deciding>,
     pub(crate) restore: Option<Restore>,
     pub(crate) is_ready: bool,
+    /// Changes that are not acknowledged before a watermark is stable.
+    pub(crate) barrier: Option<Barrier>,
     pub(crate) settle_at: Option<Instant>,
 }
 
@@ -185,6 +198,7 @@ impl Place {
             deciding: None,
             restore: None,
             is_ready: false,
+            barrier: None,
             settle_at: None,
         }
     }

@@ -17,7 +17,8 @@ fn node(host: u128) -> NodeId {
 
 fn member(host: u128, standing: Standing) -> Member {
     let component = ComponentId(host as u64);
-    Member { component, node: node(host), place: 0, standing, base: WriteId::default(), role: Role::Copy }
+    let (base, role, ceiling) = (WriteId::default(), Role::Copy, crate::Ceiling::Unknown);
+    Member { component, node: node(host), place: 0, standing, base, role, ceiling }
 }
 
 /// An owner on node 1 whose components answer at once, but for those that are held back or not made.
@@ -63,11 +64,21 @@ impl Bench {
 
     /// An owner that has only asked for the record.
     fn claiming(members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
-        let roster = Roster { epoch: 0, owner: None, members };
+        Bench::claiming_after(0, members, mutant)
+    }
+
+    /// The same after an owner of that epoch.
+    fn claiming_after(epoch: u32, members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
+        let roster = Roster { epoch, owner: None, members };
         let me = OwnedBy { node: node(1), incarnation: 1 };
         let zeroes = base::Pool::new(1 << 20).take_zeroed(1 << 20).expect("there is room");
-        let settings =
-            Settings { zeroes, prefers_local: false, copy_blocks_max: limits::COPY_BLOCKS_MAX, mutant };
+        let settings = Settings {
+            zeroes,
+            prefers_local: false,
+            copy_blocks_max: limits::COPY_BLOCKS_MAX,
+            started: Instant(0),
+            mutant,
+        };
         let (now, mut out) = (Instant(1 << 40), Vec::new());
         let up = (2..100).map(node).collect();
         let owner = Owner::claim(DISK, me, (1, roster), up, settings, now, &mut out);
@@ -613,7 +624,7 @@ fn losing(mutant: Option<Mutant>, stand_in_has_it: bool) -> Bench {
         Member { base, ..member(2, Standing::Absent) },
         stand_in,
     ];
-    let mut bench = Bench::claiming(members, mutant);
+    let mut bench = Bench::claiming_after(1, members, mutant);
     let entry = wire::Entry { id, part: 0, block: 3, count: 1, is_trim: false, has_happened: false, tag };
     bench.windows.insert(of, vec![entry]);
     bench.missing.insert(ComponentId(1));
@@ -813,7 +824,7 @@ fn span(first: u64, last: u64) -> wire::Entry {
 fn a_span_shows_that_nothing_is_missing_and_is_not_rolled_forward() {
     let base = WriteId { epoch: 1, sequence: 40 };
     let joined = Member { base, ..member(2, Standing::Active) };
-    let mut bench = Bench::claiming(vec![member(1, Standing::Active), joined], None);
+    let mut bench = Bench::claiming_after(1, vec![member(1, Standing::Active), joined], None);
     bench.watermarks.insert(ComponentId(1), WriteId { epoch: 1, sequence: 7_000 });
     bench.windows.insert(ComponentId(1), (7_001..=7_100).map(held).collect());
     let entries = [span(30, 8_000 - 1_024)].into_iter().chain((8_000 - 1_023..=8_000).map(held)).collect();
@@ -829,7 +840,7 @@ fn a_span_shows_that_nothing_is_missing_and_is_not_rolled_forward() {
 fn a_gap_before_a_span_is_a_loss() {
     let base = WriteId { epoch: 1, sequence: 40 };
     let joined = Member { base, ..member(2, Standing::Active) };
-    let mut bench = Bench::claiming(vec![member(1, Standing::Active), joined], None);
+    let mut bench = Bench::claiming_after(1, vec![member(1, Standing::Active), joined], None);
     bench.watermarks.insert(ComponentId(1), WriteId { epoch: 1, sequence: 7_000 });
     bench.windows.insert(ComponentId(2), vec![span(42, 6_000), held(7_001)]);
     bench.begin();
@@ -846,4 +857,116 @@ fn a_component_that_cannot_tell_all_that_may_be_void_is_filled_anew() {
     let asked_for = bench.asked_for.as_ref().and_then(|roster| roster.member(ComponentId(2)));
     assert_eq!(asked_for.map(|one| one.standing), Some(Standing::Stale));
     assert_eq!(bench.count(2, "write"), 0, "nothing is copied by the delta rule");
+}
+
+/// What an owner does by a record of epoch 1 with two active components of which the first knows more than the second.
+fn after_a_restore(first: WriteId, second: WriteId, mutant: Option<Mutant>) -> Bench {
+    let members = vec![member(1, Standing::Active), member(2, Standing::Active)];
+    let mut bench = Bench::claiming_after(1, members, mutant);
+    bench.watermarks.insert(ComponentId(1), first);
+    bench.watermarks.insert(ComponentId(2), second);
+    bench.begin();
+    bench
+}
+
+/// A restored directory gave an epoch away for the second time. The component had served the first owner of that epoch, so its changes were
+/// taken for those of the new one.
+#[test]
+fn a_record_that_is_older_than_what_a_component_was_told_is_not_served() {
+    let id = |epoch, sequence| WriteId { epoch, sequence };
+    let phase = |mutant| after_a_restore(id(2, 5), id(1, 9), mutant).owner.phase();
+    assert_eq!(phase(None), Phase::Ended);
+    if cfg!(feature = "mutants") {
+        assert_eq!(phase(Some(Mutant::ServeOlderRecord)), Phase::Serving);
+    }
+}
+
+/// A component that had missed an epoch with changes counted as complete, and was read from.
+#[test]
+fn a_component_that_missed_an_epoch_with_changes_does_not_count() {
+    let standing = |first, mutant| {
+        let members = vec![member(1, Standing::Active), member(2, Standing::Active)];
+        let mut bench = Bench::claiming_after(5, members, mutant);
+        bench.watermarks.insert(ComponentId(1), first);
+        bench.watermarks.insert(ComponentId(2), WriteId { epoch: 2, sequence: 100 });
+        bench.is_slow = true;
+        bench.begin();
+        let asked_for = bench.asked_for.as_ref().and_then(|roster| roster.member(ComponentId(2)).cloned());
+        asked_for.map_or(Standing::Active, |one| one.standing)
+    };
+    let id = |sequence| WriteId { epoch: 4, sequence };
+    assert_eq!(standing(id(9), None), Standing::Stale);
+    assert_eq!(standing(id(0), None), Standing::Active, "the first watermark of an epoch was under way");
+    if cfg!(feature = "mutants") {
+        assert_eq!(standing(id(9), Some(Mutant::TrustEpochs)), Standing::Active);
+    }
+}
+
+/// Power failed right after a component had left and a change was acknowledged: nothing told that change from one that never happened.
+#[test]
+fn the_first_change_that_a_departed_component_lacks_waits_until_its_decision_is_durable() {
+    let settles_before_done = |mutant| {
+        let members = [1, 2, 3].map(|host| member(host, Standing::Active)).to_vec();
+        let mut bench = Bench::serving(members, mutant);
+        bench.silent.insert(node(3));
+        bench.write(1);
+        bench.silent.insert(node(2));
+        bench.late.clear();
+        bench.step(Input::Link { node: node(3), change: LinkChange::Silent });
+        bench.wait(limits::RECONNECT);
+        let before = bench.done.len();
+        bench.answer_late();
+        (before, bench.done.clone())
+    };
+    assert_eq!(settles_before_done(None), (0, vec![(Token(1), true)]), "the second had not made it durable");
+    if cfg!(feature = "mutants") {
+        assert_eq!(settles_before_done(Some(Mutant::AcknowledgeBeforeBarrier)).0, 1);
+    }
+}
+
+#[test]
+fn a_component_that_knows_more_than_its_record_says_is_not_filled() {
+    let ceiling = crate::Ceiling::At(WriteId { epoch: 1, sequence: 9 });
+    let outcome = |watermark, listing: Vec<wire::PartVersions>| {
+        let absent = Member { ceiling, ..member(2, Standing::Absent) };
+        let mut bench = Bench::claiming_after(4, vec![member(1, Standing::Active), absent], None);
+        bench.watermarks.insert(ComponentId(2), watermark);
+        bench.listings.insert(ComponentId(2), listing);
+        bench.begin();
+        bench.step(Input::Pace { bytes: 1 << 30 });
+        let recorded = bench.owner.record().1.member(ComponentId(2)).map(|one| (one.standing, one.ceiling));
+        (bench.owner.phase(), recorded.expect("it is named"))
+    };
+    let id = |epoch, sequence| WriteId { epoch, sequence };
+    let diverged = (Phase::Ended, (Standing::Absent, crate::Ceiling::Passed));
+    let joined = (Phase::Serving, (Standing::Active, crate::Ceiling::Unknown));
+    let part = |version| {
+        let versions = wire::Versions::Regions(Box::new([version; 16]));
+        vec![wire::PartVersions { part: 0, versions }]
+    };
+    assert_eq!(outcome(id(1, 9), Vec::new()), joined);
+    assert_eq!(outcome(id(1, 10), Vec::new()), diverged);
+    assert_eq!(outcome(id(3, 0), part(id(1, 9))), joined, "that epoch had no change");
+    assert_eq!(outcome(id(3, 0), part(id(2, 4))), diverged, "the epoch before had");
+}
+
+#[test]
+fn a_component_that_leaves_gets_a_ceiling_and_soon_after_a_start_none_leaves_unheard() {
+    let mut bench =
+        Bench::claiming_after(1, vec![member(1, Standing::Active), member(2, Standing::Active)], None);
+    bench.owner.starts_until = bench.now + limits::START_PATIENCE;
+    bench.owner.up.remove(&node(2));
+    bench.watermarks.insert(ComponentId(1), WriteId { epoch: 1, sequence: 7 });
+    bench.windows.insert(ComponentId(1), vec![held(8), held(10)]);
+    bench.begin();
+    bench.wait(limits::RECONNECT * 4);
+    assert_eq!(
+        (bench.owner.phase(), bench.asked_for.is_none()),
+        (Phase::Opening, true),
+        "it may be starting"
+    );
+    bench.wait(limits::START_PATIENCE);
+    let left = bench.owner.record().1.member(ComponentId(2)).cloned().expect("it is named");
+    let ceiling = crate::Ceiling::At(WriteId { epoch: 1, sequence: 8 });
+    assert_eq!((left.standing, left.ceiling), (Standing::Absent, ceiling), "what is held without a gap");
 }

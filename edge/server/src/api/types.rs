@@ -501,7 +501,10 @@ pub struct ChangeDisk {
     /// Who may attach to it over the network; for admins to say.
     #[serde(default)]
     pub allowed: Option<AllowedView>,
-    /// The disk's name: needed to make it smaller.
+    /// Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten.
+    #[serde(default)]
+    pub keep: Option<String>,
+    /// The disk's name: needed to make it smaller, and to choose which copies are kept.
     #[serde(default)]
     pub confirm: Option<String>,
 }

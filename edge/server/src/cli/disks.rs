@@ -41,6 +41,25 @@ pub enum DiskCommand {
         /// The new name.
         new_name: String,
     },
+    /// Decide which copies of a disk that has diverged are kept
+    ///
+    /// A disk has diverged when the directory was older than the devices, and a copy holds acknowledged writes that the others lack. Nothing is
+    /// served until somebody decides. The copies of the other hosts are overwritten with what is kept.
+    ///
+    /// Examples:
+    ///   drystone disk show web
+    ///   drystone disk resolve web --keep host-b --confirm web
+    #[command(verbatim_doc_comment)]
+    Resolve {
+        /// Name or id of the disk
+        name: String,
+        /// Host whose copies are kept
+        #[arg(long, value_name = "HOST")]
+        keep: String,
+        /// Name of the disk: what the other copies hold beyond the kept one is destroyed
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+    },
     /// Say who may attach to a disk over the network: those who are named, and nobody else.
     Allow(AllowOptions),
     /// Change a setting of a disk: read-only on|off, share on|off
@@ -201,6 +220,16 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
             let hosts = if disk.summary.share { "several hosts" } else { "one host" };
             shell.show(&disk, |disk| format!("{hosts} at a time may have {} from now on", disk.summary.name))
+        }
+        DiskCommand::Resolve { name, keep, confirm } => {
+            let request = ChangeDisk { keep: Some(keep.clone()), confirm, ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            shell.show(&disk, |disk| {
+                format!(
+                    "the copies of {} on {keep} are kept; the others are filled from them",
+                    disk.summary.name
+                )
+            })
         }
         DiskCommand::Allow(AllowOptions { name, person, host, anybody }) => {
             let allowed = AllowedView { anybody, people: person, hosts: host };

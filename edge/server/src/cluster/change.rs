@@ -45,7 +45,41 @@ impl Cluster {
         if let Some(size) = request.size {
             self.resize(id, size, request.confirm.is_some()).await?;
         }
+        if let Some(host) = &request.keep {
+            self.resolve(id, host, request.confirm.as_deref()).await?;
+        }
         self.edit(id, request).await
+    }
+
+    /// Of a disk that has diverged the copies of one host are kept.
+    async fn resolve(&self, id: DiskId, host: &str, confirm: Option<&str>) -> Result<(), Failure> {
+        let host = self.find_host(host)?.record.id;
+        for _ in 0..ATTEMPTS {
+            let disk = self.changeable(id).await?;
+            let name = &disk.record.name;
+            let resolved = disk.record.resolve(host).map_err(|why| {
+                Failure::refused(format!("disk {name}: {why}"))
+                    .hint("`drystone disk show` has its copies and what is wrong with them")
+            })?;
+            if confirm != Some(name) {
+                let kept = self.view().host_name(host);
+                return Err(Failure::refused(format!(
+                    "disk {name}: keeping the copy on {kept} destroys what the other copies hold beyond it"
+                ))
+                .hint(format!("confirm with `--confirm {name}`")));
+            }
+            let mut next = disk.with(resolved.record);
+            match self.directory.commit(vec![next.change(disk.record.version)?]).await {
+                Outcome::Done { version } => {
+                    next.record.version = version;
+                    self.note(&next);
+                    return Ok(self.tell_disk(&next).await?);
+                }
+                Outcome::Conflict { .. } => tokio::time::sleep(SIZE_POLL).await,
+                Outcome::Unknown => return Err(unknown(name)),
+            }
+        }
+        Err(restless(id))
     }
 
     /// A disk that can be changed, as the directory has it now.

@@ -1,7 +1,7 @@
 //! What goes on in the background: the watch, what the engine wants of the directory, this host's record, deletions.
 
 use super::{Cluster, View};
-use crate::directory::shared::record::{ClusterDisk, engine_record};
+use crate::directory::shared::record::{CEILINGS, ClusterDisk, engine_record};
 use crate::directory::shared::{Change, Changes, Outcome};
 use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
 use crate::events::Kind;
@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
 use ::cluster::{DiskState, NodeRecord};
 use base::{DiskId, NodeId};
-use replication::Roster;
 use replication::owner::{Committed, End, Event};
+use replication::{Ceiling, Roster};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -147,7 +147,10 @@ impl Cluster {
     }
 
     /// What an owner asks of the record: only that, and everything else of the record stays as it is.
-    async fn commit_roster(&self, disk: DiskId, expected: u64, roster: Roster) -> Committed {
+    async fn commit_roster(&self, disk: DiskId, expected: u64, mut roster: Roster) -> Committed {
+        if self.view().level.level < CEILINGS {
+            roster.members.iter_mut().for_each(|member| member.ceiling = Ceiling::Unknown);
+        }
         let known = self.view().disks.get(&disk).filter(|known| known.record.version == expected).cloned();
         let base = match known {
             Some(known) => ClusterDisk::clone(&known),
@@ -209,6 +212,18 @@ impl Cluster {
             }
             Event::Ended(End::Released) => "let go of".to_owned(),
             Event::Ended(End::Superseded) => "another host owns it now".to_owned(),
+            Event::Ended(End::SupersededBy { component, epoch }) => format!(
+                "{} has promised epoch {epoch}: another host owns the disk now, or the directory is older than the devices",
+                whose(*component)
+            ),
+            Event::Ended(End::Diverged) => {
+                format!(
+                    "diverged: nobody serves it before `drystone disk resolve {disk} --keep HOST` says which copy is kept"
+                )
+            }
+            Event::Diverged { component } => {
+                format!("{} holds acknowledged writes that the other copies lack", whose(*component))
+            }
             Event::Ended(End::Deleted) => "deleted".to_owned(),
             Event::Ended(End::Reshaped) => "has got more places: opened anew".to_owned(),
             Event::Ended(End::Restoring) => {
@@ -347,9 +362,8 @@ pub(super) fn nodes_of(view: &View) -> Vec<(NodeId, SocketAddr)> {
 fn kind_of(event: &Event) -> Kind {
     match event {
         Event::Serving { .. } => Kind::DiskServed,
-        Event::Ended(End::Released | End::Superseded | End::Deleted | End::Reshaped | End::Restoring) => {
-            Kind::DiskReleased
-        }
+        Event::Diverged { .. } | Event::Ended(End::Diverged) => Kind::DiskDiverged,
+        Event::Ended(_) => Kind::DiskReleased,
         Event::Left { .. } => Kind::CopyLeft,
         Event::Joined { .. } => Kind::CopyJoined,
         Event::StandsIn { .. } => Kind::StandIn,

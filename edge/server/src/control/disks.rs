@@ -100,6 +100,9 @@ impl Control {
             cluster.change_disk(entry.record.id, &request).await?;
             return self.disk_view(&entry.record.id.to_string()).await;
         }
+        if request.keep.is_some() {
+            return Err(Failure::refused("this host stands alone: the copies of its disks cannot diverge"));
+        }
         if request.share.is_some() || request.allowed.is_some() {
             return Err(Failure::refused("this host stands alone: its disks are attached nowhere else")
                 .hint("who connects is asked for a certificate where [tls] client_authorities says so"));

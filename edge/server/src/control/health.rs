@@ -154,6 +154,7 @@ fn disk_record(me: NodeId, entry: &DiskEntry) -> DiskRecord {
         standing: Standing::Active,
         base: WriteId::default(),
         role: Role::Copy,
+        ceiling: replication::Ceiling::Unknown,
     };
     let places = record.layout.places();
     let members = places.flat_map(|(place, copies)| copies.iter().map(move |copy| member(place, copy.id)));

@@ -27,6 +27,8 @@ pub enum Kind {
     DiskServed,
     /// It owns it no more.
     DiskReleased,
+    /// A copy of a disk has acknowledged writes that the others lack.
+    DiskDiverged,
     /// Clients were cut off from a disk.
     DiskCutOff,
     /// A copy does not count any more.
@@ -81,7 +83,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 36] = [
+    pub const ALL: [Kind; 37] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -93,6 +95,7 @@ impl Kind {
         Kind::DiskDeleted,
         Kind::DiskServed,
         Kind::DiskReleased,
+        Kind::DiskDiverged,
         Kind::DiskCutOff,
         Kind::CopyLeft,
         Kind::CopyJoined,
@@ -134,6 +137,7 @@ impl Kind {
             Kind::DiskDeleted => "disk.deleted",
             Kind::DiskServed => "disk.served",
             Kind::DiskReleased => "disk.released",
+            Kind::DiskDiverged => "disk.diverged",
             Kind::DiskCutOff => "disk.cut_off",
             Kind::CopyLeft => "copy.left",
             Kind::CopyJoined => "copy.joined",

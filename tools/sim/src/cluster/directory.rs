@@ -37,6 +37,11 @@ impl Directory {
         self.records.insert(disk, (1, roster));
     }
 
+    /// It was restored from a snapshot.
+    pub fn set_back(&mut self, snapshot: &BTreeMap<DiskId, (u64, Roster)>) {
+        self.records = snapshot.clone();
+    }
+
     /// It was lost, and these are its records now.
     pub fn make_anew(&mut self, records: BTreeMap<DiskId, Roster>) {
         self.generation += 1;
@@ -86,7 +91,8 @@ impl World {
     /// Until when the directory hears nothing of a host.
     pub(crate) fn unheard_until(&self, host: usize) -> u64 {
         let is_former = self.hosts[host].copy.generation != self.directory.generation;
-        let until = if is_former { u64::MAX } else { self.directory.is_away_until() };
+        let is_strange = is_former || self.has_seen_more(host);
+        let until = if is_strange { u64::MAX } else { self.directory.is_away_until() };
         until.max(self.hosts[host].cut_off_until)
     }
 

@@ -43,6 +43,8 @@ pub struct Guest {
     since: BTreeMap<u64, u64>,
     /// The longest that a request took, in nanoseconds.
     pub longest_ns: u64,
+    /// Writes acknowledged, of the guest itself.
+    pub written: u64,
     /// Requests answered.
     pub answered: u64,
     /// Answers that told of damage, or of no space.
@@ -63,6 +65,7 @@ impl Guest {
             next_token: 1,
             since: BTreeMap::new(),
             longest_ns: 0,
+            written: 0,
             answered: 0,
             errors: 0,
         }
@@ -258,7 +261,8 @@ impl Guest {
         self.longest_ns = self.longest_ns.max(now - since);
         self.answered += 1;
         match (asked, outcome) {
-            (Asked::Write { blocks, .. }, Ok(Reply::Done)) => {
+            (Asked::Write { blocks, via }, Ok(Reply::Done)) => {
+                self.written += u64::from(via.is_none());
                 blocks.iter().for_each(|(block, value)| self.registers.acknowledge(*block, *value));
             }
             (Asked::Write { blocks, .. }, Err(RequestError::NoSpace)) => {

@@ -122,7 +122,8 @@ impl World {
         role: Role,
     ) -> Roster {
         let base = WriteId::default();
-        let member = Member { component, node, place, standing: Standing::Absent, base, role };
+        let ceiling = replication::Ceiling::Unknown;
+        let member = Member { component, node, place, standing: Standing::Absent, base, role, ceiling };
         let behind = roster.members.partition_point(|other| other.place <= place);
         roster.members.insert(behind, member);
         self.members.came.insert(component, replaced);

@@ -36,6 +36,7 @@ pub(crate) struct Rebuilding {
     /// Whether all hosts lose power with it.
     with_power: bool,
     is_pending: bool,
+    is_on_demand: bool,
 }
 
 /// A host's copy.
@@ -48,6 +49,8 @@ pub(crate) struct HostCopy {
     unwritten: Vec<(u64, DiskId, u64, Roster)>,
     /// Whether it was given away.
     pub(crate) is_sealed: bool,
+    /// Whether it has records that the directory, which was set back, does not have.
+    pub(crate) is_ahead: bool,
 }
 
 impl HostCopy {
@@ -99,7 +102,12 @@ impl Rebuilding {
     pub(crate) fn draw(seed: u64, slip: Option<Slip>) -> Rebuilding {
         let mut random = Random::new(seed ^ REBUILDING);
         let with_power = random.chance(1, 2);
-        Rebuilding { random: Some(random), slip, with_power, is_pending: true }
+        Rebuilding { random: Some(random), slip, with_power, is_pending: true, is_on_demand: false }
+    }
+
+    /// One that comes when somebody asks for it.
+    pub(crate) fn on_demand() -> Rebuilding {
+        Rebuilding { is_on_demand: true, ..Rebuilding::draw(0, None) }
     }
 }
 
@@ -107,7 +115,8 @@ impl World {
     /// Draws when the directory is lost.
     pub(crate) fn begin_rebuilding(&mut self) {
         let most = self.plan.faulty_ns / 2;
-        let Some(random) = self.rebuilding.random.as_mut() else { return };
+        let is_drawn = !self.rebuilding.is_on_demand;
+        let Some(random) = self.rebuilding.random.as_mut().filter(|_| is_drawn) else { return };
         let delay = most / 2 + random.below(most);
         self.later(delay, Event::Rebuild(RebuildEvent::Lose));
     }
@@ -165,16 +174,7 @@ impl World {
 
     pub(crate) fn rebuild_event(&mut self, event: RebuildEvent) {
         match event {
-            RebuildEvent::Lose => {
-                self.say(|| "the directory is lost".to_owned());
-                self.directory.is_lost = true;
-                if self.rebuilding.with_power {
-                    (0..self.hosts.len()).for_each(|host| self.kill(host, true));
-                }
-                let random = self.rebuilding.random.as_mut().expect("it was drawn");
-                let delay = random.below(2000 * MS);
-                self.later(delay, Event::Rebuild(RebuildEvent::Look));
-            }
+            RebuildEvent::Lose => self.lose_directory(),
             RebuildEvent::Look => {
                 let is_there =
                     |host: &super::host::Host| host.node.is_some() && host.paused_until <= self.now;
@@ -194,6 +194,18 @@ impl World {
         }
     }
 
+    /// All records of the directory are gone.
+    pub(crate) fn lose_directory(&mut self) {
+        self.say(|| "the directory is lost".to_owned());
+        self.directory.is_lost = true;
+        if self.rebuilding.with_power {
+            (0..self.hosts.len()).for_each(|host| self.kill(host, true));
+        }
+        let random = self.rebuilding.random.as_mut().expect("it was drawn");
+        let delay = random.below(2000 * MS);
+        self.later(delay, Event::Rebuild(RebuildEvent::Look));
+    }
+
     fn rebuild(&mut self) {
         let slip = self.rebuilding.slip;
         let kept = self.all_copies(slip);
@@ -210,6 +222,7 @@ impl World {
         let records = rebuilt.disks.into_iter().map(|(id, disk)| (id, disk.record.roster));
         self.directory.make_anew(records.collect());
         self.rebuilding.is_pending = false;
+        self.rollback.is_old = false;
         self.summary.rebuilt += 1;
         self.say(|| "the directory is made anew".to_owned());
         for host in 0..self.hosts.len() {
@@ -236,6 +249,8 @@ impl World {
         }
         let merge = |one: Kept<Roster>, other: Kept<Roster>| match slip {
             Some(Slip::Oldest) => oldest(one, &other),
+            // Where the directory was set back two records may have the same version: that of the later owner counts.
+            None if self.rollback.is_old => later_owner(one, other),
             Some(Slip::ActsFirst | Slip::NoPromises) | None => one.merged(other),
         };
         copies.into_iter().reduce(merge).expect("there are hosts")
@@ -250,6 +265,16 @@ impl World {
         let components: BTreeMap<HostId, _> = self.hosts.iter().map(of_host).collect();
         Testimony { components, ..Testimony::default() }
     }
+}
+
+fn later_owner(mut one: Kept<Roster>, other: Kept<Roster>) -> Kept<Roster> {
+    for (key, theirs) in other.records {
+        let is_later = |own: &(u64, Roster)| (theirs.1.epoch, theirs.0) > (own.1.epoch, own.0);
+        if one.records.get(&key).is_none_or(is_later) {
+            one.records.insert(key, theirs);
+        }
+    }
+    one
 }
 
 fn oldest(mut one: Kept<Roster>, other: &Kept<Roster>) -> Kept<Roster> {

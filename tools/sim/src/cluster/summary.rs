@@ -39,6 +39,10 @@ pub struct Summary {
     pub left_alone: u64,
     /// Times that the directory went away as a component was to count.
     pub long_joins: u64,
+    /// Times that the directory was set back to an old snapshot.
+    pub rolled_back: u64,
+    /// Components that held acknowledged changes which those that counted lacked.
+    pub diverged: u64,
     /// The most answers that guests got while all components that had been active in a place were away.
     pub answered_without: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -64,6 +68,8 @@ impl Summary {
         self.struck += other.struck;
         self.left_alone += other.left_alone;
         self.long_joins += other.long_joins;
+        self.rolled_back += other.rolled_back;
+        self.diverged += other.diverged;
         self.answered_without = self.answered_without.max(other.answered_without);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }

@@ -7,6 +7,7 @@ use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
 use super::rebuilding::{RebuildEvent, Rebuilding};
+use super::rollback::{Rollback, RollbackEvent};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
 use super::summary::Summary;
@@ -18,7 +19,7 @@ use base::request::Outcome;
 use base::{DiskId, NodeId, Pool, Random};
 use diskgroup::{Io, IoFailure};
 use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
-use replication::owner::{Committed, Event as OwnerEvent};
+use replication::owner::{Committed, End, Event as OwnerEvent};
 use replication::{Mutant, Roster, Standing};
 use std::collections::{BTreeMap, BinaryHeap};
 use wire::{Answer, Message, Request};
@@ -119,6 +120,7 @@ pub(crate) enum Event {
     Scene(SceneEvent),
     StandIn(StandInEvent),
     Rebuild(RebuildEvent),
+    Rollback(RollbackEvent),
     Survivor(Step),
     Word(LastWord),
     Fault,
@@ -198,6 +200,8 @@ pub struct World {
     pub(crate) watchers: Watchers,
     /// What a directory that is lost is rebuilt from.
     pub(crate) rebuilding: Rebuilding,
+    /// A directory that is set back.
+    pub(crate) rollback: Rollback,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -274,6 +278,7 @@ impl World {
             stand_ins: StandIns::default(),
             watchers: Watchers::default(),
             rebuilding: Rebuilding::default(),
+            rollback: Rollback::default(),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -292,18 +297,18 @@ impl World {
     /// # Errors
     /// What the oracle found.
     pub fn run(mut self) -> Result<Summary, String> {
-        self.make_components()?;
-        self.has_load = true;
-        for guest in 0..self.guests.len() {
-            self.use_disk(guest, true);
-            self.later(MS, Event::Guest { guest });
-        }
+        self.begin_load()?;
         self.later(50 * MS, Event::Fault);
         self.begin_stand_ins();
         self.begin_survivors();
+        self.begin_rollback();
         self.begin_rebuilding();
         let until = self.now + self.plan.faulty_ns;
         self.run_until(until)?;
+        // Until the directory that was set back is made anew.
+        while self.rollback.is_old {
+            self.run_until(self.now + 100 * MS)?;
+        }
         self.summary.longest_ns = self.guests.iter().map(|guest| guest.longest_ns).max().unwrap_or(0);
         self.heal();
         self.settle()?;
@@ -311,6 +316,17 @@ impl World {
         self.compare_copies()?;
         self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
         Ok(self.summary)
+    }
+
+    /// Makes the components, and lets the guests begin.
+    pub(crate) fn begin_load(&mut self) -> Result<(), String> {
+        self.make_components()?;
+        self.has_load = true;
+        for guest in 0..self.guests.len() {
+            self.use_disk(guest, true);
+            self.later(MS, Event::Guest { guest });
+        }
+        Ok(())
     }
 
     pub(crate) fn run_until(&mut self, until: u64) -> Result<(), String> {
@@ -385,7 +401,7 @@ impl World {
             Event::Closed { from, to, at_acceptor, .. } => {
                 Some(self.index_of(if *at_acceptor { *to } else { *from }))
             }
-            Event::Guest { guest } => Some(self.guests[*guest].host),
+            Event::Guest { guest } => self.guests.get(*guest).map(|guest| guest.host),
             Event::Word(word) => Some(self.index_of(word.to)),
             Event::Member(event) => event.host(),
             Event::Commit { .. }
@@ -393,6 +409,7 @@ impl World {
             | Event::Scene(_)
             | Event::StandIn(_)
             | Event::Rebuild(_)
+            | Event::Rollback(_)
             | Event::Survivor(_)
             | Event::Fault
             | Event::Start { .. }
@@ -457,11 +474,13 @@ impl World {
                     self.with_node(host, |node, now, out| node.recorded(now, disk, record, out));
                 }
             }
-            Event::Guest { guest } => self.guest_turn(guest),
+            Event::Guest { guest } if guest < self.guests.len() => self.guest_turn(guest),
+            Event::Guest { .. } => {}
             Event::Member(event) => self.member_event(event),
             Event::Scene(event) => self.scene_event(event),
             Event::StandIn(event) => self.stand_in_event(event),
             Event::Rebuild(event) => self.rebuild_event(event),
+            Event::Rollback(event) => self.rollback_event(event),
             Event::Survivor(step) => self.survivor_event(step),
             Event::Fault => self.fault_turn(),
             Event::Word(word) => self.word_arrives(word),
@@ -555,7 +574,7 @@ impl World {
                 self.summary.left += 1;
                 self.summary.stuck += u64::from(why == replication::owner::LeftBecause::Stuck);
                 let is_liar = why == replication::owner::LeftBecause::LostWrites;
-                if is_liar && !self.may_damage() {
+                if is_liar && !self.may_damage() && self.summary.rolled_back == 0 {
                     self.fail(format!("host {host}: a component of {disk:?} lost acknowledged changes"));
                 }
             }
@@ -565,6 +584,8 @@ impl World {
             }
             OwnerEvent::StandsIn { .. } => self.summary.stood_in += 1,
             OwnerEvent::RestoreBegan { .. } => self.summary.restored += 1,
+            OwnerEvent::Diverged { .. } => self.summary.diverged += 1,
+            OwnerEvent::Ended(End::Diverged) => self.decide_later(disk),
             OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
         }
@@ -669,13 +690,14 @@ impl World {
     /// The records that a host finds when it starts: those of the directory, or of its copy where they are lost.
     fn records_for_start(&mut self, host: usize) -> Vec<(DiskSpec, (u64, Roster))> {
         let ids = self.disks.iter().map(|spec| spec.id);
-        if !self.directory.is_lost {
+        if !self.directory.is_lost && !self.has_seen_more(host) {
             let record = |id| (id, self.directory.get(id).expect("every disk has a record"));
             let records: Vec<_> = ids.map(record).collect();
             self.hosts[host].copy.restart(self.directory.generation, &records);
         }
         let (copy, directory) = (&self.hosts[host].copy, &self.directory);
-        let record = |id| if directory.is_lost { copy.get(id) } else { directory.get(id) };
+        let has_none = directory.is_lost || self.has_seen_more(host);
+        let record = |id| if has_none { copy.get(id) } else { directory.get(id) };
         let record = |spec: &DiskSpec| (spec.clone(), record(spec.id).expect("every disk has a record"));
         self.disks.iter().map(record).collect()
     }
@@ -736,6 +758,7 @@ fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roste
                 standing: Standing::Active,
                 base: base::WriteId::default(),
                 role: replication::Role::Copy,
+                ceiling: replication::Ceiling::Unknown,
             });
         }
     }

@@ -22,7 +22,7 @@ pub use believed::{
 };
 pub use disk::{ClusterDisk, engine_record};
 pub use host::{ClusterHost, HostCertificate};
-pub use level::{ClusterLevel, LEVEL, OURS, PROGRAMS, Program, check as check_level, unread};
+pub use level::{CEILINGS, ClusterLevel, LEVEL, OURS, PROGRAMS, Program, check as check_level, unread};
 pub use settings::{BalanceMode, ClusterSettings};
 pub use silences::{SILENCES, Silences, StoredSilence};
 

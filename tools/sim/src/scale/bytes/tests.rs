@@ -53,6 +53,7 @@ fn disk() -> DiskRecord {
         standing,
         base: WriteId { epoch: 3, sequence: id },
         role,
+        ceiling: replication::Ceiling::Unknown,
     };
     let policy: Policy = "default,stripes=1,failures_to_tolerate=2".parse().unwrap();
     DiskRecord {

@@ -11,7 +11,7 @@ use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Reason, 
 use base::{ComponentId, DiskId, HostId, NodeId, WriteId};
 use layout::{Component, Layout};
 use placement::{Debt, RULES};
-use replication::{Member, OwnedBy, Role, Roster, Standing};
+use replication::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +90,17 @@ struct StoredMember {
     base: (u32, u64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     role: Option<StoredRole>,
+    /// From level 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ceiling: Option<StoredCeiling>,
+}
+
+/// What a member may know at most that does not count.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredCeiling {
+    At(u32, u64),
+    Passed,
 }
 
 /// What a member is there for, other than to be a copy.
@@ -338,6 +349,11 @@ impl From<&Roster> for StoredRoster {
                 Role::StandIn { of } => Some(StoredRole::StandInFor(of.to_string())),
                 Role::Heir { of } => Some(StoredRole::HeirOf(of.to_string())),
             },
+            ceiling: match member.ceiling {
+                Ceiling::Unknown => None,
+                Ceiling::At(id) => Some(StoredCeiling::At(id.epoch, id.sequence)),
+                Ceiling::Passed => Some(StoredCeiling::Passed),
+            },
         };
         let owner = |owner: OwnedBy| StoredOwner {
             host: owner.node.host.to_string(),
@@ -370,6 +386,11 @@ impl StoredRoster {
                     None => Role::Copy,
                     Some(StoredRole::StandInFor(of)) => Role::StandIn { of: parsed(&of)? },
                     Some(StoredRole::HeirOf(of)) => Role::Heir { of: parsed(&of)? },
+                },
+                ceiling: match stored.ceiling {
+                    None => Ceiling::Unknown,
+                    Some(StoredCeiling::At(epoch, sequence)) => Ceiling::At(WriteId { epoch, sequence }),
+                    Some(StoredCeiling::Passed) => Ceiling::Passed,
                 },
             })
         };

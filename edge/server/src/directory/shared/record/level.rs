@@ -27,8 +27,14 @@ use serde::{Deserialize, Serialize};
 
 /// The lowest level that this program understands.
 const LOWEST: Level = Level::FIRST;
-/// The highest.
-const HIGHEST: u16 = if cfg!(feature = "next-level") { 2 } else { 1 };
+/// The highest. Level 2 has what a component that does not count may know at most (`ceiling` of a disk's members).
+const HIGHEST: u16 = if cfg!(feature = "next-level") { 3 } else { 2 };
+
+/// The level from which on records have ceilings.
+pub const CEILINGS: Level = match Level::new(2) {
+    Some(level) => level,
+    None => panic!("there is no level 0"),
+};
 
 /// The levels that this program understands.
 pub const OURS: Levels = match Level::new(HIGHEST) {

@@ -29,6 +29,7 @@ fn member(id: u64, standing: Standing) -> Member {
         standing,
         base: WriteId { epoch: 3, sequence: id },
         role: Role::Copy,
+        ceiling: replication::Ceiling::Unknown,
     }
 }
 
