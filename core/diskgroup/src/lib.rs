@@ -30,6 +30,7 @@ mod share;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 mod versions;
 mod window;
 mod write;

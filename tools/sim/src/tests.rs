@@ -260,6 +260,18 @@ fn every_removed_rule_is_noticed() {
     }
 }
 
+/// One sector that could not be read took its whole device out of service, and on the log device the group. The run itself
+/// holds that no device fails, and that no more blocks are damaged than sectors were.
+#[test]
+fn bad_sectors_damage_their_blocks_and_nothing_else() {
+    let mut sectors = 0;
+    for seed in 1..=60 {
+        let run = run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        sectors += run.bad_sectors;
+    }
+    assert!(sectors > 200, "{sectors} bad sectors");
+}
+
 /// Each of these once found a fault; what it was stands beside it.
 #[test]
 fn seeds_that_once_failed_pass() {

@@ -622,7 +622,7 @@ impl World {
             Kind::Discard => {}
         }
         let result = match device.is_dead {
-            true => Err(IoFailure("the device is dead".to_owned())),
+            true => Err(IoFailure::Device("the device is dead".to_owned())),
             false => Ok(()),
         };
         self.with_node(host, |node, now, out| node.device_done(now, group, io, result, out));
