@@ -174,6 +174,8 @@ pub struct DeviceState {
     pub is_away: bool,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
+    /// Blocks that failed reads since the start.
+    pub read_errors: u64,
     /// Time in which requests were under way, since its group was opened.
     pub busy: Duration,
     /// Requests that ended since then.

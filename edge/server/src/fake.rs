@@ -154,6 +154,7 @@ impl Fake {
             failure: None,
             is_away: false,
             damaged_blocks: 0,
+            read_errors: 0,
             busy: Duration::from_millis(1500),
             requests: 300,
         };

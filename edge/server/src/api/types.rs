@@ -257,8 +257,11 @@ pub struct DeviceView {
     pub component_count_max: u32,
     /// Why it is out of service, if it is.
     pub failure: Option<String>,
-    /// Blocks found damaged since the start.
+    /// Blocks found damaged since the start: checksums that did not match, and blocks that could not be read.
     pub damaged_blocks: u64,
+    /// Blocks that failed reads since the start (bad sectors).
+    #[serde(default)]
+    pub read_errors: u64,
     /// How far it is on its way to be empty, and why it is to be; nothing when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<String>,

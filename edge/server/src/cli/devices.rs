@@ -163,6 +163,7 @@ fn device_table(devices: &[DeviceView]) -> String {
             format_bytes(device.reserved_bytes),
             device.component_count.to_string(),
             device.damaged_blocks.to_string(),
+            device.read_errors.to_string(),
             device
                 .failure
                 .clone()
@@ -171,9 +172,20 @@ fn device_table(devices: &[DeviceView]) -> String {
             device.id.clone(),
         ]
     };
-    let headings =
-        ["device", "role", "size", "used", "free", "reserved", "components", "damaged", "state", "id"];
-    text::table(&headings, &[2, 3, 4, 5, 6, 7], devices.iter().map(row).collect())
+    let headings = [
+        "device",
+        "role",
+        "size",
+        "used",
+        "free",
+        "reserved",
+        "components",
+        "damaged",
+        "read errors",
+        "state",
+        "id",
+    ];
+    text::table(&headings, &[2, 3, 4, 5, 6, 7, 8], devices.iter().map(row).collect())
 }
 
 /// `status`.

@@ -500,6 +500,7 @@ impl Engine {
                     failure: member.failure.clone(),
                     is_away: member.is_away,
                     damaged_blocks: member.damaged_blocks,
+                    read_errors: member.read_errors,
                     busy: Duration::from_nanos(member.effort.busy_ns),
                     requests: member.effort.requests,
                 });

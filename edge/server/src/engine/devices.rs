@@ -77,6 +77,8 @@ struct Candidate {
     size: u64,
     is_file: bool,
     found: Result<Superblock, FormatError>,
+    /// Whether one copy of its superblock is damaged or cannot be read.
+    has_bad_copy: bool,
     is_blank: bool,
 }
 
@@ -218,20 +220,50 @@ fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate
     let size = size_of(path, &file, is_block)? / BLOCK_SIZE * BLOCK_SIZE;
     let mut head = Aligned::new();
     let head_len = SIGNATURE_SIZE.min(size) as usize;
-    file.read_exact_at(&mut head.0[..head_len], 0).map_err(|error| failed("read", path, &error))?;
+    read_around_bad_sectors(&file, &mut head.0[..head_len], 0)
+        .map_err(|error| failed("read", path, &error))?;
     let found = match head_len < 2 * SUPERBLOCK_SIZE {
         true => Err(FormatError::Foreign),
         false => {
             Superblock::choose(&head.0[..SUPERBLOCK_SIZE], &head.0[SUPERBLOCK_SIZE..2 * SUPERBLOCK_SIZE])
         }
     };
+    let is_bad = |copy: usize| {
+        let bytes = head.0.get(copy * SUPERBLOCK_SIZE..(copy + 1) * SUPERBLOCK_SIZE);
+        bytes.is_none_or(|bytes| Superblock::decode(bytes).is_err())
+    };
+    let has_bad_copy = found.is_ok() && (is_bad(0) || is_bad(1));
     let mut is_blank = head.0[..head_len].iter().all(|&byte| byte == 0);
     if is_blank && size > SIGNATURE_SIZE {
-        file.read_exact_at(&mut head.0[..head_len], size - head_len as u64)
+        read_around_bad_sectors(&file, &mut head.0[..head_len], size - head_len as u64)
             .map_err(|error| failed("read", path, &error))?;
         is_blank = head.0[..head_len].iter().all(|&byte| byte == 0);
     }
-    Ok(Candidate { path: path.to_owned(), file, size, is_file: !is_block, found, is_blank })
+    Ok(Candidate { path: path.to_owned(), file, size, is_file: !is_block, found, has_bad_copy, is_blank })
+}
+
+/// Reads, and passes over blocks that cannot be read: these are filled with ones. Fails if no block can be read.
+fn read_around_bad_sectors(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let error = match file.read_exact_at(bytes, offset) {
+        Err(error) if is_bad_sector(&error) => error,
+        other => return other,
+    };
+    let mut readable = 0;
+    for (index, block) in bytes.chunks_mut(BLOCK_SIZE as usize).enumerate() {
+        match file.read_exact_at(block, offset + index as u64 * BLOCK_SIZE) {
+            Ok(()) => readable += 1,
+            Err(error) if is_bad_sector(&error) => block.fill(0xff),
+            Err(error) => return Err(error),
+        }
+    }
+    if readable == 0 { Err(error) } else { Ok(()) }
+}
+
+/// Whether a failed read says that the medium is damaged there, and not that the device is gone: what the kernel makes of a
+/// medium error, of a failed integrity check and of a target's failure, and the plain I/O error that most drivers give.
+pub(super) fn is_bad_sector(error: &io::Error) -> bool {
+    const LOCAL: [i32; 5] = [libc::EIO, libc::ENODATA, libc::EILSEQ, libc::EREMOTEIO, libc::EBADMSG];
+    error.raw_os_error().is_some_and(|code| LOCAL.contains(&code))
 }
 
 fn open_refusal(path: &Path, error: &io::Error) -> EngineError {
@@ -375,6 +407,7 @@ fn is_gone(path: &Path) -> bool {
 
 /// All devices that were found are formatted: they must be of one group, and what is missing of it must be `gone`.
 fn join_group(candidates: Vec<Candidate>, mut gone: Vec<Gone>) -> Result<Vec<OpenDevice>, EngineError> {
+    candidates.iter().for_each(mend_superblock);
     let mut open: Vec<OpenDevice> = candidates
         .into_iter()
         .filter_map(|one| {
@@ -440,6 +473,18 @@ fn join_group(candidates: Vec<Candidate>, mut gone: Vec<Gone>) -> Result<Vec<Ope
         }
     }
     Ok(open)
+}
+
+/// Writes both copies of a superblock again of which one is damaged. What fails here is tried again at the next start.
+fn mend_superblock(candidate: &Candidate) {
+    let Candidate { found: Ok(superblock), has_bad_copy: true, path, file, .. } = candidate else { return };
+    let path = path.display();
+    match write_superblock(file, superblock) {
+        Ok(()) => {
+            tracing::warn!("device {path}: one copy of its superblock was damaged and is written again")
+        }
+        Err(error) => tracing::error!("device {path}: write the superblock again: {error}"),
+    }
 }
 
 fn is_block(file: &File) -> bool {
@@ -513,7 +558,10 @@ fn format_device(candidate: &Candidate, superblock: &Superblock) -> Result<(), E
             let mut buffer = Aligned::new();
             let bytes = anchor.encode();
             buffer.0[..bytes.len()].copy_from_slice(&bytes);
-            candidate.file.write_all_at(&buffer.0[..bytes.len()], anchor_offset(1))?;
+            // Twice, so that one bad sector takes nothing away.
+            for copy in [0, 1] {
+                candidate.file.write_all_at(&buffer.0[..bytes.len()], anchor_offset(copy))?;
+            }
         }
         candidate.file.sync_all()?;
         write_superblock(&candidate.file, superblock)

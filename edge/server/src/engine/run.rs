@@ -2,7 +2,7 @@
 
 use super::client::{self, Client};
 use super::commands::{Pending, Registry};
-use super::devices::OpenDevice;
+use super::devices::{OpenDevice, is_bad_sector};
 use super::listener::{Listener, Origin};
 use super::peers::Peers;
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
@@ -294,12 +294,19 @@ impl Engine {
             (DeviceCall::Flush | DeviceCall::Discard, Ok(_)) => Ok(()),
             (DeviceCall::Read | DeviceCall::Write { .. }, Ok(bytes)) if bytes as u64 == flight.len => Ok(()),
             (DeviceCall::Read | DeviceCall::Write { .. }, Ok(bytes)) => {
-                Err(format!("only {bytes} of {} bytes at {}", flight.len, flight.offset))
+                // The end of the file or device: it has shrunk.
+                Err((
+                    false,
+                    format!("only {bytes} of {} bytes at {}: it has shrunk", flight.len, flight.offset),
+                ))
             }
             (_, Err(error)) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {
                 return self.ring.device(flight);
             }
-            (_, Err(error)) => Err(error.to_string()),
+            (call, Err(error)) => {
+                let is_local = call == DeviceCall::Read && is_bad_sector(&error);
+                Err((is_local, format!("{error}, at byte {}", flight.offset)))
+            }
         };
         let what = match flight.call {
             DeviceCall::Read => "read",
@@ -307,7 +314,10 @@ impl Engine {
             DeviceCall::Flush => "flush",
             DeviceCall::Discard => "discard",
         };
-        let result = result.map_err(|why| IoFailure(format!("{what} failed: {why}")));
+        let result = result.map_err(|(is_local, why)| {
+            let why = format!("{what} failed: {why}");
+            if is_local { IoFailure::Unreadable(why) } else { IoFailure::Device(why) }
+        });
         let now = self.now();
         self.node.device_done(now, flight.group, flight.io, result, &mut self.outputs);
     }
