@@ -74,11 +74,15 @@ pub enum Mutant {
     KeepTheStuck,
     /// A component that is not heard leaves although the directory is not heard either.
     TakeOutUnasked,
+    /// A read whose blocks are damaged on all members, though different ones, is answered as damaged.
+    ReadAllOrNothing,
+    /// A copy of which no member can give all blocks is given up.
+    CopyAllOrNothing,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 35] = [
+    pub const ALL: [Mutant; 37] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -111,6 +115,8 @@ impl Mutant {
         Mutant::ReadWithoutStandInLease,
         Mutant::RestoreOverVoid,
         Mutant::ForgetVoid,
+        Mutant::ReadAllOrNothing,
+        Mutant::CopyAllOrNothing,
         Mutant::BuryTheLiving,
         Mutant::KeepTheStuck,
         Mutant::TakeOutUnasked,

@@ -176,6 +176,11 @@ impl Device {
         self.unreadable.insert(number);
     }
 
+    /// What would be read of the blocks that cannot be.
+    pub fn unreadable_content(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.unreadable.iter().map(|number| self.read(number * BLOCK_SIZE, BLOCK_SIZE as usize))
+    }
+
     /// Whether a read of the range fails.
     pub fn is_unreadable(&self, offset: u64, len: usize) -> bool {
         let range = offset / BLOCK_SIZE..(offset + len as u64) / BLOCK_SIZE;

@@ -140,6 +140,8 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || SURVIVORS.iter().any(|(_, listed)| *listed == mutant)
             || mutant == replication::Mutant::KeepTheStuck // `devices_that_hang_stall_nobody_for_long`
             || mutant == replication::Mutant::TakeOutUnasked // `an_owner_that_hears_nothing_gives_way`
+            || mutant == replication::Mutant::ReadAllOrNothing // `blocks_that_cannot_be_read_…`
+            || mutant == replication::Mutant::CopyAllOrNothing // the same
     };
     assert!(replication::Mutant::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for (mutant, first) in MUTANTS_NOTICED {
@@ -212,6 +214,27 @@ fn devices_that_hang_stall_nobody_for_long() {
     assert!(stuck > 8, "{stuck} components were left behind");
     let without = cluster::run_hanging(1, 2, Some(replication::Mutant::KeepTheStuck));
     assert!(without.is_ok_and(|run| run.longest_ns > 1_500_000_000), "the rule is needed");
+}
+
+/// With a block on each of two copies that could not be read, different ones, reads of both failed, and a third copy was never
+/// made, although every block had a good copy.
+#[test]
+fn blocks_that_cannot_be_read_on_any_host_are_read_and_written_again_from_another() {
+    let (mut sectors, mut repaired, mut joined) = (0, 0, 0);
+    for seed in 1..=8 {
+        let run = cluster::run_bad_sectors(seed, 2 + seed % 2, None);
+        let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        sectors += run.bad_sectors;
+        repaired += run.repaired;
+        joined += run.joined;
+    }
+    println!("{sectors} bad sectors, {repaired} repairs, {joined} components came");
+    assert!(sectors > 200 && repaired > 20 && joined > 4);
+    for rule in [replication::Mutant::ReadAllOrNothing, replication::Mutant::CopyAllOrNothing] {
+        let is_noticed = (1..=40).any(|seed| cluster::run_bad_sectors(seed, 2, Some(rule)).is_err());
+        assert!(is_noticed, "{rule:?}");
+        println!("{rule:?} is noticed");
+    }
 }
 
 /// An owner that hears nothing, and is heard, took the other copies out of the record, and nobody could serve until it heard again.
