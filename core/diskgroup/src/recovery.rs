@@ -20,6 +20,7 @@ use crate::member::{CLEAN, Owner};
 use crate::mutant::Mutant;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
 use base::Buffer;
+use base::DeviceId;
 use base::checksum::crc32c;
 use base::units::BLOCK_SIZE;
 use rustc_hash::FxHashSet;
@@ -464,6 +465,12 @@ impl Group {
             {
                 return self.open_failed(OpenError::Contradiction(what), out);
             }
+        }
+        // A device that failed has left since: the next one in its place is another.
+        for (place, member) in self.members.iter().enumerate().filter(|(_, member)| member.id == DeviceId(0))
+        {
+            debug_assert!(member.component_count == 0, "nothing stands in an empty place");
+            self.failed_members &= !(1 << place);
         }
         let deleting = self.components.iter().filter(|(_, component)| component.record.is_deleting);
         self.deleting = deleting.map(|(key, _)| key as u32).collect();

@@ -295,6 +295,19 @@ fn bad_sectors_damage_their_blocks_and_nothing_else() {
     assert!(sectors > 200, "{sectors} bad sectors");
 }
 
+/// A device that was lost for good, and a blank one in its place, were a dead end. Replaced in use, the new device serves, and
+/// what stood on the others is as it was, also after crashes.
+#[test]
+fn devices_that_died_are_replaced_while_their_group_is_in_use() {
+    let renewed: u64 = (1..=120)
+        .map(|seed| {
+            run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}")).renewed
+        })
+        .sum();
+    println!("{renewed} devices were replaced");
+    assert!(renewed >= 3, "{renewed} devices were replaced");
+}
+
 /// Each of these once found a fault; what it was stands beside it.
 #[test]
 fn seeds_that_once_failed_pass() {

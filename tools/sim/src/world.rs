@@ -40,6 +40,9 @@ pub struct Faults {
 /// such streams one in which those that once found a fault are not.
 const HELD_BACK: u64 = 0x0c00_5a4e_0000;
 
+/// The same of devices that are replaced.
+const RENEWALS: u64 = 0x0e8e_8a10_0000;
+
 /// The same of bad sectors.
 const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 
@@ -58,6 +61,8 @@ pub struct Summary {
     pub damaged: u64,
     /// Blocks that could not be read until they were written again.
     pub bad_sectors: u64,
+    /// Dead devices that were replaced.
+    pub renewed: u64,
     /// Answers "no space".
     pub no_space: u64,
     /// Devices that were away until the log needed the space of what it kept for them.
@@ -160,6 +165,11 @@ pub struct World {
     pub(crate) has_rot: bool,
     /// Where bad sectors come from, and how many there were.
     bad_sectors: Random,
+    /// When dead devices are replaced, and the place of one that is leaving.
+    pub(crate) renewals: Random,
+    pub(crate) renewing: Option<u8>,
+    /// The step at which the host crashes, soon after a device was replaced.
+    pub(crate) crash_due: Option<u64>,
     bad_sector_count: usize,
     /// Blocks that were answered as damaged when they were read alone.
     damaged_alone: BTreeSet<Key>,
@@ -225,6 +235,9 @@ impl World {
             is_open: false,
             has_rot: false,
             bad_sectors,
+            renewals: Random::new(seed ^ RENEWALS),
+            renewing: None,
+            crash_due: None,
             bad_sector_count: 0,
             damaged_alone: BTreeSet::new(),
             last_batch: 0..0,
@@ -276,7 +289,7 @@ impl World {
         Ok(Summary { bad_sectors: self.bad_sector_count as u64, ..self.summary })
     }
 
-    fn note(&mut self, what: &str, value: u64) {
+    pub(crate) fn note(&mut self, what: &str, value: u64) {
         let mut bytes = Vec::from(what.as_bytes());
         bytes.extend_from_slice(&value.to_le_bytes());
         bytes.extend_from_slice(&self.summary.trace.to_le_bytes());
@@ -356,6 +369,7 @@ impl World {
         match event {
             Event::Ready => {
                 self.is_open = true;
+                self.check_members();
                 self.find_components();
             }
             Event::BlockDamaged { .. } | Event::PageDamaged { .. } | Event::OpenFailed(_) if self.has_rot => {
@@ -371,6 +385,19 @@ impl World {
             Event::ScrubRound { .. } if self.has_rot || self.bad_sector_count > 0 => {}
             Event::OpenFailed(_) | Event::GroupFailed { .. } if self.dead_members != 0 => {}
             other => self.fail(format!("unexpected event: {other:?}")),
+        }
+    }
+
+    /// After opening, a member that nothing befell is in service.
+    fn check_members(&mut self) {
+        let excused = self.dead_members | self.away_members | self.given_up;
+        let state = self.group.as_ref().expect("a group is open").state();
+        let unfit = state.members.iter().enumerate().find_map(|(place, member)| {
+            let why = member.failure.as_ref().filter(|_| excused >> place & 1 == 0)?;
+            (member.device != DeviceId(0)).then(|| format!("member {place} is out of service: {why}"))
+        });
+        if let Some(why) = unfit {
+            self.fail(why);
         }
     }
 
@@ -533,7 +560,11 @@ impl World {
                 self.step();
             }
             self.maybe_fault();
+            self.renew();
             self.after_step()?;
+            if ends_in_crash && self.crash_due.take_if(|due| *due <= self.summary.steps).is_some() {
+                return Ok(true);
+            }
         }
         Ok(ends_in_crash)
     }
@@ -691,6 +722,7 @@ impl World {
         self.epoch += 1;
         self.sequence = 0;
         self.is_open = false;
+        self.renewing = None;
     }
 
     /// No new load: all that is under way must end.

@@ -55,6 +55,8 @@ pub enum Kind {
     DeviceAdded,
     /// A device was removed.
     DeviceRemoved,
+    /// A device took the place of another.
+    DeviceReplaced,
     /// A device is to be emptied, or not any more.
     DeviceLeaving,
     /// The cluster's settings are others.
@@ -81,7 +83,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 36] = [
+    pub const ALL: [Kind; 37] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -107,6 +109,7 @@ impl Kind {
         Kind::PolicyChanged,
         Kind::DeviceAdded,
         Kind::DeviceRemoved,
+        Kind::DeviceReplaced,
         Kind::DeviceLeaving,
         Kind::SettingsChanged,
         Kind::ClusterUpgraded,
@@ -148,6 +151,7 @@ impl Kind {
             Kind::PolicyChanged => "policy.changed",
             Kind::DeviceAdded => "device.added",
             Kind::DeviceRemoved => "device.removed",
+            Kind::DeviceReplaced => "device.replaced",
             Kind::DeviceLeaving => "device.leaving",
             Kind::SettingsChanged => "settings.changed",
             Kind::ClusterUpgraded => "cluster.upgraded",
