@@ -13,6 +13,7 @@ use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
 use crate::mutant::Mutant;
+use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
 
 /// A page that a checkpoint writes.
@@ -20,6 +21,17 @@ use base::Buffer;
 pub(crate) struct PagePlace {
     member: u8,
     page: u32,
+}
+
+/// A copy of the anchor that is being written.
+#[derive(Debug)]
+pub(crate) struct AnchorCopy {
+    anchor: Anchor,
+    buffer: Buffer,
+    /// Its place, as of the anchor with that revision.
+    of: u64,
+    /// Whether the other copy follows.
+    is_first: bool,
 }
 
 /// How far the checkpoint under way is.
@@ -67,10 +79,12 @@ impl Group {
         let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
         let is_due = self.destaging.finished.is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
-            || self.failed_members != self.log.anchor.failed_members;
+            || self.failed_members != self.log.anchor.failed_members
+            || self.scrub.wants_checkpoint;
         if !is_due {
             return;
         }
+        self.scrub.wants_checkpoint = false;
         let here = BatchStart { position: self.log.anchor.tail, number: self.log.anchor.tail_batch };
         let tail = self.destaging.finished.take().unwrap_or(here);
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
@@ -240,8 +254,33 @@ impl Group {
         };
         buffer.bytes_mut().copy_from_slice(&anchor.encode());
         self.checkpoint = Checkpoint::Anchoring;
-        let io = self.issue(0, Purpose::Anchor(anchor));
-        let offset = anchor_offset(anchor.revision);
+        // What stands there now is read first, for the one copy that can be read must not be written over first.
+        match self.own_pool.take(2 * crate::format::anchor::ANCHOR_SIZE) {
+            Some(found) => {
+                let purpose = Purpose::AnchorCheck { anchor, buffer };
+                let request = ReadRequest { offset: anchor_offset(0), buffer: found, gentle: false };
+                self.issue_read(0, purpose, request, out);
+            }
+            None => self
+                .write_anchor_copy(AnchorCopy { anchor, buffer, of: anchor.revision, is_first: true }, out),
+        }
+    }
+
+    /// The copies of the former anchor were read: the one that cannot be read is written first.
+    pub(crate) fn anchor_checked(
+        &mut self,
+        anchor: Anchor,
+        buffer: Buffer,
+        bad: &BadBlocks,
+        out: &mut Vec<Output>,
+    ) {
+        let of = bad.indices().next().map_or(anchor.revision, |copy| copy as u64);
+        self.write_anchor_copy(AnchorCopy { anchor, buffer, of, is_first: true }, out);
+    }
+
+    fn write_anchor_copy(&mut self, copy: AnchorCopy, out: &mut Vec<Output>) {
+        let (buffer, offset) = (copy.buffer.clone(), anchor_offset(copy.of));
+        let io = self.issue(0, Purpose::Anchor(copy));
         out.push(Output::Write {
             io,
             member: 0,
@@ -252,8 +291,18 @@ impl Group {
         });
     }
 
-    /// The anchor is stable: what lies before its tail may be written over.
-    pub(crate) fn anchor_written(&mut self, anchor: Anchor, out: &mut Vec<Output>) {
+    /// A copy of the anchor is stable. Once both are, what lies before its tail may be written over: with the former anchor
+    /// alone, as when a sector of the newer one cannot be read, nobody would find the log's end in what came since.
+    pub(crate) fn anchor_written(
+        &mut self,
+        AnchorCopy { anchor, buffer, of, is_first }: AnchorCopy,
+        out: &mut Vec<Output>,
+    ) {
+        if is_first && !self.is_mutant(Mutant::AnchorInOneCopy) {
+            let second = AnchorCopy { anchor, buffer, of: of + 1, is_first: false };
+            return self.write_anchor_copy(second, out);
+        }
+        drop(buffer);
         assert!(
             anchor.tail >= self.log.anchor.tail && anchor.tail <= self.log.head,
             "the tail moves forward"

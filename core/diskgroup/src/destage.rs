@@ -12,7 +12,9 @@ use crate::io::Output;
 use crate::limits;
 use crate::log::{BatchStart, Log};
 use crate::member::PageWaiter;
+use crate::mutant::Mutant;
 use crate::share::Share;
+use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, MIB};
@@ -279,8 +281,8 @@ impl Group {
         for (position, count, buffer) in reads {
             let purpose =
                 Purpose::DestageRead { destage: key, positions: (position, count), buffer: buffer.clone() };
-            let io = self.issue(0, purpose);
-            out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer, gentle: true });
+            let request = ReadRequest { offset: self.log_offset(position), buffer, gentle: true };
+            self.issue_read(0, purpose, request, out);
         }
     }
 
@@ -311,18 +313,18 @@ impl Group {
         key: u32,
         (start, count): (u64, u64),
         buffer: &Buffer,
-        result: Result<(), ()>,
+        result: Result<BadBlocks, ()>,
         out: &mut Vec<Output>,
     ) {
-        assert!(result.is_ok(), "a failed log device closes the group");
+        let bad = result.expect("a failed log device closes the group");
         let destage = &mut self.destages[key as usize];
         let mut damaged = Vec::new();
         let within =
             |item: &&mut Item| item.checksum.is_some() && (start..start + count).contains(&item.position);
         for item in destage.items.iter_mut().filter(within) {
-            let at = ((item.position - start) * BLOCK_SIZE) as usize;
-            let data = buffer.slice(at, BLOCK_SIZE as usize);
-            match Some(crc32c(&data)) == item.checksum {
+            let index = (item.position - start) as usize;
+            let data = buffer.slice(index * BLOCK_SIZE as usize, BLOCK_SIZE as usize);
+            match !bad.contains(index) && Some(crc32c(&data)) == item.checksum {
                 true => item.data = Some(data),
                 false => damaged.push(item.block),
             }
@@ -403,6 +405,7 @@ impl Group {
     }
 
     fn describe(&mut self, place: ExtentPlace, dirty_key: u32, items: &[Item]) {
+        let keeps_older = self.is_mutant(Mutant::KeepOlderAtRest);
         let member = &mut self.members[place.member as usize];
         let owner = member.owners[place.extent as usize];
         let (page, _) = member.page_of(place.extent);
@@ -419,7 +422,10 @@ impl Group {
             }
         }
         for item in items {
-            descriptor.set(item.block as usize, item.checksum, item.id);
+            let is_damaged = item.checksum.is_some() && item.data.is_none();
+            if !(keeps_older && is_damaged) {
+                descriptor.set(item.block as usize, item.checksum, item.id);
+            }
         }
         for item in items {
             let found = dirty.entries.binary_search_by_key(&item.block, |entry| entry.block);

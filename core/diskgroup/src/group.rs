@@ -12,7 +12,7 @@
 //!   (`write::release_extent`);
 //! * every block that is read is compared with its checksum (`read`).
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{AnchorCopy, Checkpoint};
 use crate::component::Component;
 use crate::destage::{Destage, Destaging};
 use crate::format::anchor::Anchor;
@@ -28,6 +28,7 @@ use crate::recovery::Recovery;
 use crate::retained::Retained;
 use crate::scrub::Scrub;
 use crate::share::Shares;
+use crate::unreadable::{BadBlocks, Ended, Narrowed, ReadRequest};
 use crate::versions::ChangedState;
 use crate::write::{Change, Sealed, Then, Work};
 use base::units::BLOCK_SIZE;
@@ -68,16 +69,51 @@ impl Default for Settings {
 pub(crate) enum Purpose {
     Batch,
     Direct(u32),
-    Read { read: u32 },
-    Page { member: u8, page: u32, buffer: Buffer },
-    DestageRead { destage: u32, positions: (u64, u64), buffer: Buffer },
-    DestageWrite { destage: u32 },
-    CheckpointFlush { member: u8 },
-    PageWrite { member: u8, page: u32 },
-    Anchor(Anchor),
-    Discard { member: u8, extent: u32 },
-    Scrub { buffer: Buffer },
-    Recovery { buffer: Buffer },
+    Read {
+        read: u32,
+        run: u16,
+    },
+    Page {
+        member: u8,
+        page: u32,
+        buffer: Buffer,
+    },
+    DestageRead {
+        destage: u32,
+        positions: (u64, u64),
+        buffer: Buffer,
+    },
+    DestageWrite {
+        destage: u32,
+    },
+    CheckpointFlush {
+        member: u8,
+    },
+    PageWrite {
+        member: u8,
+        page: u32,
+    },
+    /// Reads the copies of the former anchor; the buffer holds the new one.
+    AnchorCheck {
+        anchor: Anchor,
+        buffer: Buffer,
+    },
+    Anchor(AnchorCopy),
+    Discard {
+        member: u8,
+        extent: u32,
+    },
+    Scrub {
+        buffer: Buffer,
+    },
+    Recovery {
+        buffer: Buffer,
+    },
+    /// One block of a read that failed as a whole.
+    Block {
+        narrowed: u32,
+        index: u16,
+    },
 }
 
 impl Purpose {
@@ -92,6 +128,8 @@ impl Purpose {
 pub(crate) struct PendingIo {
     pub(crate) member: u8,
     pub(crate) purpose: Purpose,
+    /// What was asked, if it is a read.
+    pub(crate) read: Option<ReadRequest>,
 }
 
 /// Whether the group can be used.
@@ -181,6 +219,7 @@ pub struct Group {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) scrub: Scrub,
     pub(crate) io: Slab<PendingIo>,
+    pub(crate) narrowed: Slab<Narrowed>,
     /// Components that are being deleted, oldest first.
     pub(crate) deleting: VecDeque<u32>,
     pub(crate) failed_members: u8,
@@ -255,6 +294,7 @@ impl Group {
             checkpoint: Checkpoint::Idle,
             scrub,
             io: Slab::new(),
+            narrowed: Slab::new(),
             deleting: VecDeque::new(),
             failed_members: 0,
             leaving: Vec::new(),
@@ -342,40 +382,68 @@ impl Group {
     }
 
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
-        let pending = self.io.remove(io.0 as usize);
-        let member = pending.member;
-        if pending.purpose.is_effort() {
+        let PendingIo { member, purpose, read } = self.io.remove(io.0 as usize);
+        if purpose.is_effort() {
             self.members[member as usize].meter.end(self.now);
         }
-        if let (Phase::Opening(_), Purpose::Recovery { buffer }) = (&self.phase, &pending.purpose) {
-            let buffer = buffer.clone();
-            self.recovery_done(member, buffer, result, out);
-            return;
-        }
-        let is_optional = matches!(pending.purpose, Purpose::Discard { .. });
-        let result = result.map_err(|failure| {
-            if !is_optional {
-                self.member_failed(member, &failure.0, out);
+        let ended = match (result, read) {
+            (Ok(()), _) => Ok(BadBlocks::default()),
+            (Err(IoFailure::Unreadable(why)), Some(read)) if !self.is_mutant(Mutant::RetireForBadBlock) => {
+                if read.buffer.len() > BLOCK_SIZE as usize && !matches!(self.phase, Phase::Failed) {
+                    return self.narrow(member, purpose, read, out);
+                }
+                self.block_unreadable(member, read.offset, &why)
             }
-        });
+            (Err(IoFailure::Unreadable(why) | IoFailure::Device(why)), _) => Err(why),
+        };
+        let is_optional = matches!(purpose, Purpose::Discard { .. });
+        let is_opening = matches!(self.phase, Phase::Opening(_));
+        if let Err(why) = &ended
+            && !is_optional
+            && !is_opening
+        {
+            self.member_failed(member, why, out);
+        }
+        match purpose {
+            Purpose::Block { narrowed, index } => {
+                if let Some((purpose, ended)) = self.block_ended(narrowed, index, ended) {
+                    self.device_ended(member, purpose, ended, out);
+                }
+            }
+            purpose => self.device_ended(member, purpose, ended, out),
+        }
+    }
+
+    /// A device request ended, and its member counts as failed if it failed.
+    fn device_ended(&mut self, member: u8, purpose: Purpose, ended: Ended, out: &mut Vec<Output>) {
+        if let (Phase::Opening(_), Purpose::Recovery { buffer }) = (&self.phase, &purpose) {
+            let buffer = buffer.clone();
+            return self.recovery_done(member, &buffer, ended, out);
+        }
         if !matches!(self.phase, Phase::Open) {
             return;
         }
-        match pending.purpose {
+        let result = ended.map_err(drop);
+        match purpose {
             Purpose::Batch => self.batch_done(out),
-            Purpose::Direct(key) => self.direct_done(key, result, out),
-            Purpose::Read { read } => self.read_io_done(read, result, out),
+            Purpose::Direct(key) => self.direct_done(key, result.map(drop), out),
+            Purpose::Read { read, run } => self.read_io_done(read, run, result, out),
             Purpose::Page { member, page, buffer } => self.page_loaded(member, page, &buffer, result, out),
             Purpose::DestageRead { destage, positions, buffer } => {
                 self.destage_read_done(destage, positions, &buffer, result, out);
             }
-            Purpose::DestageWrite { destage } => self.destage_write_done(destage, result, out),
+            Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
             Purpose::CheckpointFlush { member } => self.checkpoint_flushed(member, out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
-            Purpose::Anchor(anchor) => self.anchor_written(anchor, out),
+            Purpose::AnchorCheck { anchor, buffer } => {
+                let bad = result.expect("a failed log device closes the group");
+                self.anchor_checked(anchor, buffer, &bad, out);
+            }
+            Purpose::Anchor(copy) => self.anchor_written(copy, out),
             Purpose::Discard { member, extent } => self.discarded(member, extent),
             Purpose::Scrub { buffer } => self.scrub_read_done(&buffer, result, out),
             Purpose::Recovery { .. } => unreachable!("recovery ends before the group opens"),
+            Purpose::Block { .. } => unreachable!("blocks end with the read that they are of"),
         }
     }
 
@@ -402,7 +470,7 @@ impl Group {
         if purpose.is_effort() {
             self.members[member as usize].meter.begin(self.now);
         }
-        Io(self.io.insert(PendingIo { member, purpose }) as u32)
+        Io(self.io.insert(PendingIo { member, purpose, read: None }) as u32)
     }
 
     pub(crate) fn log_offset(&self, position: u64) -> u64 {

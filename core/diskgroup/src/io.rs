@@ -21,8 +21,14 @@ pub struct ComponentKey(pub(crate) u32);
 
 /// A device request failed; what the kernel said is for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct IoFailure(pub String);
+pub enum IoFailure {
+    /// The device works, and a block of the range cannot be read: a bad sector. Only reads fail this way.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The device does not do its work.
+    #[error("{0}")]
+    Device(String),
+}
 
 /// What happens to a group.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ mod share;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 mod versions;
 mod window;
 mod write;
@@ -40,7 +41,7 @@ pub use group::{Counters, Group, Settings};
 pub use io::{
     Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
 };
-pub use membership::RemoveRefusal;
+pub use membership::{Lost, RemoveRefusal};
 pub use mutant::Mutant;
 pub use share::{Share, Shares};
 pub use state::{ComponentState, GroupState, MemberState};

@@ -73,6 +73,12 @@ pub const RECOVERY_READ_SIZE: u64 = MIB;
 /// Reads that recovery of a table keeps in flight.
 pub const RECOVERY_READS_MAX: usize = 4;
 
+/// Blocks of one device that fail reads within [`UNREADABLE_WINDOW`] before the device goes out of service. One failed
+/// head or one scratch damages more than this. A few bad sectors, which are rewritten from another copy, damage less.
+pub const UNREADABLE_BLOCKS_MAX: usize = 64;
+/// See [`UNREADABLE_BLOCKS_MAX`].
+pub const UNREADABLE_WINDOW: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Damaged blocks that are remembered by name for each device; beyond, only counted.
 pub const DAMAGED_BLOCKS_NAMED_MAX: usize = 1024;
 

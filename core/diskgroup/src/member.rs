@@ -6,6 +6,7 @@ use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
 use crate::format::superblock::Geometry;
 use crate::limits;
 use crate::log::BatchStart;
+use crate::unreadable::FailedReads;
 use base::{ComponentId, DeviceId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -93,6 +94,8 @@ pub(crate) struct Member {
     /// Whether writes have completed since the last flush was asked for.
     pub(crate) is_unsynced: bool,
     pub(crate) damaged_blocks: u64,
+    /// Blocks that its device could not read.
+    pub(crate) failed_reads: FailedReads,
     /// How long it works for what it does.
     pub(crate) meter: Meter,
     pub(crate) damaged_named: Vec<(ComponentId, u32, u16)>,
@@ -129,6 +132,7 @@ impl Member {
             component_count: 0,
             is_unsynced: false,
             damaged_blocks: 0,
+            failed_reads: FailedReads::default(),
             meter: Meter::default(),
             damaged_named: Vec::new(),
         }

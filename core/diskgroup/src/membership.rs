@@ -11,7 +11,17 @@ use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Member;
 use crate::mutant::Mutant;
-use base::DeviceId;
+use crate::window::Window;
+use base::{DeviceId, Instant};
+
+/// What becomes of components that stood on a device when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// The device stays because of them.
+    Keep,
+    /// They are given up.
+    GiveUp,
+}
 
 /// Why a device cannot be taken out of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -25,10 +35,8 @@ pub enum RemoveRefusal {
     /// Components stand on it.
     #[error("{0} components stand on the device")]
     InUse(u32),
-    /// It failed while components stood on it, which the group forgets when it is opened the next time.
-    #[error(
-        "{0} components stood on the device when it failed: start the host's service anew, then take it out"
-    )]
+    /// It failed while components stood on it, and nobody said that they are given up.
+    #[error("{0} components stood on the device when it failed")]
     Lost(u32),
     /// Another device of the group is away: the log keeps what that one has not got yet, and so what speaks of this one.
     #[error("device {0} of the same group is away, and the log is kept for its return")]
@@ -63,16 +71,22 @@ impl Superblock {
 }
 
 impl Group {
-    /// The first place without a device, if the group has room for one more.
+    /// The first place without a device, if the group has room for one more. Not one of which the anchor still says that its
+    /// device failed: after a crash that would be said of the new one.
     pub fn free_place(&self) -> Option<u8> {
-        let empty = self.members.iter().position(|member| member.id == DeviceId(0));
+        let failed = self.failed_members | self.log.anchor.failed_members;
+        let may_be_taken = |place: usize| failed >> place & 1 == 0;
+        let empty = |(place, member): (usize, &Member)| member.id == DeviceId(0) && may_be_taken(place);
+        let empty = self.members.iter().enumerate().position(empty);
         empty.or((self.members.len() < MEMBERS_MAX).then_some(self.members.len())).map(|place| place as u8)
     }
 
     /// Takes a freshly formatted capacity device in, at the place that its superblock names: one that
     /// [`Group::free_place`] gave.
     pub fn add_member(&mut self, superblock: Superblock) {
-        assert!(Some(superblock.index) == self.free_place(), "a device comes to a free place");
+        let place = superblock.index as usize;
+        let is_free = self.members.get(place).is_none_or(|member| member.id == DeviceId(0));
+        assert!(is_free && place <= self.members.len(), "a device comes to a free place");
         assert!(superblock.geometry.log.len == 0, "a group has one log");
         let place = superblock.index as usize;
         let mut member = Member::new(superblock.device, superblock.geometry);
@@ -94,7 +108,7 @@ impl Group {
     ///
     /// # Errors
     /// When it cannot go.
-    pub fn begin_remove(&mut self, device: DeviceId) -> Result<(), RemoveRefusal> {
+    pub fn begin_remove(&mut self, device: DeviceId, lost: Lost) -> Result<(), RemoveRefusal> {
         let place = self.member_of(device).ok_or(RemoveRefusal::Unknown)?;
         let member = &self.members[place as usize];
         if place == 0 {
@@ -103,6 +117,7 @@ impl Group {
         match (member.component_count, member.is_in_service()) {
             (0, _) => {}
             (count, true) => return Err(RemoveRefusal::InUse(count)),
+            (_, false) if lost == Lost::GiveUp => {}
             (count, false) => return Err(RemoveRefusal::Lost(count)),
         }
         if let Some(other) = self.members.iter().find(|one| one.away_since.is_some() && one.id != device) {
@@ -133,11 +148,40 @@ impl Group {
         if self.leaving.is_empty() {
             self.end_drain();
         }
+        self.forget_components(place);
         let placeholder = Superblock::empty_place(&self.superblocks[0], place);
         self.members[place as usize] = Member::new(DeviceId(0), Geometry::default());
         self.superblocks[place as usize] = placeholder;
         self.failed_members &= !(1 << place);
         true
+    }
+
+    /// Forgets the components of a device that failed. Their keys are never given to others while the group is open, for
+    /// somebody may still hold them: who does finds no component.
+    fn forget_components(&mut self, place: u8) {
+        let lost = self.components.iter_mut().filter(|(_, component)| component.member == place);
+        for (_, component) in lost {
+            self.keys.remove(&component.record.id);
+            component.record.is_deleting = true;
+            component.is_stable = false;
+            component.window = Window::default();
+        }
+    }
+
+    /// Takes a member out of service that the executor found to be unfit, as when its file has become too short.
+    pub fn fail_member(&mut self, now: Instant, place: u8, why: &str, out: &mut Vec<Output>) {
+        self.now = now;
+        if matches!(self.phase, Phase::Open) {
+            self.member_failed(place, why, out);
+        }
+    }
+
+    /// Says of a member that is away what was found in its place.
+    pub fn note_missing(&mut self, place: u8, why: &str) {
+        let member = &mut self.members[place as usize];
+        if member.is_away {
+            member.failure = Some(why.to_owned());
+        }
     }
 
     /// Where the tail of the log must stay for members that are away and may come back.

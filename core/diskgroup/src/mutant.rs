@@ -33,13 +33,21 @@ pub enum Mutant {
     ForgetDescribedId,
     /// What is written where there was nothing goes by its own id, whatever was trimmed there.
     ForgetHole,
+    /// A block that cannot be read takes its device out of service.
+    RetireForBadBlock,
+    /// Log space is reused when one copy of the anchor is stable.
+    AnchorInOneCopy,
+    /// Recovery takes a batch for torn of which a block cannot be read.
+    DropUnreadableBatch,
+    /// Where the log's version of a block is damaged, the older one at rest counts.
+    KeepOlderAtRest,
     /// After a restart all that a watermark passed has happened, also what a resync has undone.
     RememberUndone,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 15] = [
+    pub const ALL: [Mutant; 19] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -54,6 +62,10 @@ impl Mutant {
         Mutant::ForgetReplacedId,
         Mutant::ForgetDescribedId,
         Mutant::ForgetHole,
+        Mutant::RetireForBadBlock,
+        Mutant::AnchorInOneCopy,
+        Mutant::DropUnreadableBatch,
+        Mutant::KeepOlderAtRest,
         Mutant::RememberUndone,
     ];
 }

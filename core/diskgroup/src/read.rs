@@ -10,6 +10,7 @@ use crate::io::{Answer, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
 use crate::member::{CLEAN, PageWaiter};
 use crate::mutant::Mutant;
+use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
@@ -60,6 +61,8 @@ struct Run {
     buffer: Option<Buffer>,
     /// Whether the data came from memory and was verified when it was written.
     is_verified: bool,
+    /// Blocks of it that the device could not read.
+    bad: BadBlocks,
 }
 
 /// One read under way.
@@ -241,7 +244,13 @@ impl Group {
             };
             let block = first_block + at as u16;
             let places = SmallVec::from_slice(&places[at..end]);
-            self.reads[key as usize].runs.push(Run { block, places, buffer, is_verified });
+            self.reads[key as usize].runs.push(Run {
+                block,
+                places,
+                buffer,
+                is_verified,
+                bad: BadBlocks::default(),
+            });
             at = end;
         }
         true
@@ -263,18 +272,27 @@ impl Group {
                 }
             };
             self.reads[key as usize].outstanding += 1;
-            let io = self.issue(member, Purpose::Read { read: key });
-            out.push(Output::Read { io, member, offset, buffer, gentle: false });
+            let purpose = Purpose::Read { read: key, run: index as u16 };
+            self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
         }
     }
 
-    pub(crate) fn read_io_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
+    pub(crate) fn read_io_done(
+        &mut self,
+        key: u32,
+        run: u16,
+        result: Result<BadBlocks, ()>,
+        out: &mut Vec<Output>,
+    ) {
         let Some(read) = self.reads.get_mut(key as usize) else {
             assert!(!matches!(self.phase, Phase::Open), "a read ends after its device requests");
             return;
         };
         read.outstanding -= 1;
-        read.has_failed |= result.is_err();
+        match result {
+            Ok(bad) => read.runs[run as usize].bad = bad,
+            Err(()) => read.has_failed = true,
+        }
         if read.outstanding == 0 {
             self.finish_read(key, out);
         }
@@ -317,9 +335,19 @@ impl Group {
         let is_known = self.look_up(component, part, block, count, &mut places).is_ok();
         let read = &self.reads[key as usize];
         let is_same = is_known && read.runs.iter().flat_map(|run| run.places.iter()).eq(places.iter());
-        match is_same || retries >= limits::READ_RETRIES_MAX {
-            true => self.deliver(key, out),
-            false => self.restart_read(key, out),
+        if !is_same && retries < limits::READ_RETRIES_MAX {
+            return self.restart_read(key, out);
+        }
+        let unreadable = read.runs.iter().find_map(|run| {
+            let index = run.bad.indices().next()?;
+            Some((run.block + index as u16, run.places[index]))
+        });
+        match unreadable {
+            None => self.deliver(key, out),
+            Some((block, place)) => {
+                self.report_damage(key, block, place, out);
+                self.end_read(key, Err(GroupError::Damaged), out);
+            }
         }
     }
 
@@ -332,7 +360,7 @@ impl Group {
             let Some(buffer) = &run.buffer else { continue };
             let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(&run.places);
             for (index, (bytes, place)) in blocks.enumerate() {
-                if place.checksum() != Some(crc32c(bytes)) {
+                if run.bad.contains(index) || place.checksum() != Some(crc32c(bytes)) {
                     return Some((run.block + index as u16, *place));
                 }
             }
@@ -449,8 +477,8 @@ impl Group {
         };
         let state = &self.members[member as usize];
         let offset = state.geometry.page_offset(page, state.versions[page as usize] & 1);
-        let io = self.issue(member, Purpose::Page { member, page, buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer, gentle: false });
+        let purpose = Purpose::Page { member, page, buffer: buffer.clone() };
+        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
     }
 
     /// Page reads that waited for memory try again.
@@ -466,14 +494,18 @@ impl Group {
         member: u8,
         page: u32,
         buffer: &Buffer,
-        result: Result<(), ()>,
+        result: Result<BadBlocks, ()>,
         out: &mut Vec<Output>,
     ) {
         use crate::format::page::{Copy, Page, PageContent};
         let state = &mut self.members[member as usize];
         let waiters = state.page_waiters.remove(&page).unwrap_or_default();
-        if result.is_ok() && state.pages[page as usize].is_none() {
-            match Page::decode(buffer, state.id, page) {
+        if let Ok(bad) = result
+            && state.pages[page as usize].is_none()
+        {
+            let copy =
+                if bad.is_empty() { Page::decode(buffer, state.id, page) } else { Copy::Invalid(None) };
+            match copy {
                 Copy::Valid(Page { version, content: PageContent::Descriptors(descriptors), .. })
                     if version == state.versions[page as usize] =>
                 {

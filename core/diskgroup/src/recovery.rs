@@ -13,15 +13,20 @@ use crate::format::batch::{BatchHeader, ExtentPlace, Record};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::format::superblock::Superblock;
 use crate::group::{Group, Phase, Purpose};
-use crate::io::{Event, IoFailure, OpenError, Output};
+use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::{CLEAN, Owner};
 use crate::mutant::Mutant;
+use crate::unreadable::{BadBlocks, Ended, ReadRequest};
 use base::Buffer;
+use base::DeviceId;
 use base::checksum::crc32c;
 use base::units::BLOCK_SIZE;
 use rustc_hash::FxHashSet;
+
+/// What stands in the place of a block that cannot be read: no page, no anchor and no header, nor a blank one.
+const UNREADABLE: [u8; BLOCK_SIZE as usize] = [0xff; BLOCK_SIZE as usize];
 
 /// A batch whose header verifies.
 #[derive(Debug)]
@@ -77,8 +82,8 @@ impl Group {
 
     fn recovery_read(&mut self, member: u8, offset: u64, len: u64, out: &mut Vec<Output>) {
         let buffer = self.own_pool.take(len as usize).expect("recovery uses one buffer at a time");
-        let io = self.issue(member, Purpose::Recovery { buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer, gentle: false });
+        let purpose = Purpose::Recovery { buffer: buffer.clone() };
+        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
     }
 
     fn open_failed(&mut self, error: OpenError, out: &mut Vec<Output>) {
@@ -86,23 +91,31 @@ impl Group {
         out.push(Output::Event(Event::OpenFailed(error)));
     }
 
-    pub(crate) fn recovery_done(
-        &mut self,
-        member: u8,
-        buffer: Buffer,
-        result: Result<(), IoFailure>,
-        out: &mut Vec<Output>,
-    ) {
-        if let Err(failure) = result {
-            return self.open_failed(OpenError::Read { member, why: failure.0 }, out);
+    pub(crate) fn recovery_done(&mut self, member: u8, buffer: &Buffer, ended: Ended, out: &mut Vec<Output>) {
+        let bad = match ended {
+            Ok(bad) => bad,
+            Err(why) if member == 0 => return self.open_failed(OpenError::Read { member, why }, out),
+            Err(why) => return self.lose_member(member, why, out),
+        };
+        for index in bad.indices() {
+            buffer.fill_from(index * BLOCK_SIZE as usize, &UNREADABLE);
         }
         match std::mem::take(&mut self.recovery().stage) {
-            Stage::Anchor => self.recover_anchor(&buffer, out),
-            Stage::Tables { member, page } => self.recover_pages(member, page, &buffer, out),
-            Stage::Log { position } => self.recover_log(position, &buffer, out),
-            Stage::LastBatch { block } => self.recover_last_batch(block, &buffer, out),
-            Stage::Beyond { position, end } => self.recover_beyond(position, end, &buffer, out),
+            Stage::Anchor => self.recover_anchor(buffer, out),
+            Stage::Tables { member, page } => self.recover_pages(member, page, buffer, out),
+            Stage::Log { position } => self.recover_log(position, buffer, out),
+            Stage::LastBatch { block } => self.recover_last_batch(block, (buffer, &bad), out),
+            Stage::Beyond { position, end } => self.recover_beyond(position, end, buffer, out),
         }
+    }
+
+    /// A capacity device fails while its table is read: its components are lost, and the others are served.
+    fn lose_member(&mut self, member: u8, why: String, out: &mut Vec<Output>) {
+        self.members[member as usize].failure = Some(why.clone());
+        self.failed_members |= 1 << member;
+        self.recovery().suspects.retain(|(of, _)| *of != member);
+        out.push(Output::Event(Event::MemberFailed { member, why }));
+        self.next_table(member + 1, 0, out);
     }
 
     fn recover_anchor(&mut self, buffer: &Buffer, out: &mut Vec<Output>) {
@@ -356,11 +369,22 @@ impl Group {
         self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
     }
 
-    fn recover_last_batch(&mut self, block: u64, buffer: &Buffer, out: &mut Vec<Output>) {
+    /// Verifies data of the last batch. A block that cannot be read tells nothing: if all others are whole, the batch counts,
+    /// and the block is damaged. That it was torn and never acknowledged is possible too, and then nothing is owed.
+    fn recover_last_batch(
+        &mut self,
+        block: u64,
+        (buffer, bad): (&Buffer, &BadBlocks),
+        out: &mut Vec<Output>,
+    ) {
+        let may_excuse = !self.is_mutant(Mutant::DropUnreadableBatch);
         let count = buffer.len() as u64 / BLOCK_SIZE;
         let expected = &self.recovery().checksums[block as usize..(block + count) as usize];
-        let is_whole =
-            buffer.chunks_exact(BLOCK_SIZE as usize).zip(expected).all(|(bytes, sum)| crc32c(bytes) == *sum);
+        let is_whole = |(index, (bytes, sum)): (usize, (&[u8], &u32))| {
+            crc32c(bytes) == *sum || (may_excuse && bad.contains(index))
+        };
+        let mut blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(expected).enumerate();
+        let is_whole = blocks.all(is_whole);
         let total = self.recovery().checksums.len() as u64;
         match is_whole {
             true if block + count < total => self.read_last_batch(block + count, out),
@@ -412,7 +436,10 @@ impl Group {
         for (index, bytes) in buffer.chunks_exact(BLOCK_SIZE as usize).enumerate() {
             let position = start + index as u64;
             let header = BatchHeader::peek(bytes, self.log.anchor.log_mark);
-            if header.is_some_and(|header| header.number > missing && header.position == position) {
+            // Whole rounds of the ring further, too, as where the anchor that was found is not the newest.
+            let stands_here =
+                |header: &BatchHeader| header.position % self.log.blocks == position % self.log.blocks;
+            if header.is_some_and(|header| header.number > missing && stands_here(&header)) {
                 return self.open_failed(OpenError::LogDamaged { number: missing }, out);
             }
         }
@@ -438,6 +465,12 @@ impl Group {
             {
                 return self.open_failed(OpenError::Contradiction(what), out);
             }
+        }
+        // A device that failed has left since: the next one in its place is another.
+        for (place, member) in self.members.iter().enumerate().filter(|(_, member)| member.id == DeviceId(0))
+        {
+            debug_assert!(member.component_count == 0, "nothing stands in an empty place");
+            self.failed_members &= !(1 << place);
         }
         let deleting = self.components.iter().filter(|(_, component)| component.record.is_deleting);
         self.deleting = deleting.map(|(key, _)| key as u32).collect();

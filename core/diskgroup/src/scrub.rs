@@ -3,12 +3,13 @@
 //! One extent is read at a time: what stands in it, then what the log has newer. What changed while it was read is left to
 //! the next round; what does not match is read once more before it is called damaged.
 
-use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page};
+use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::group::{Group, Purpose};
 use crate::index::{Entry, Newest};
 use crate::io::{Event, Output};
 use crate::member::{CLEAN, PageWaiter};
 use crate::share::Share;
+use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Buffer, Instant};
@@ -25,7 +26,7 @@ enum Step {
     Page,
     /// Reads blocks `first..` of the extent at the cursor, which `descriptor` describes.
     Extent { descriptor: Box<Descriptor>, first: usize, is_retry: bool },
-    /// Reads the copy of a table page that counts.
+    /// Reads both copies of a table page.
     TablePage { page: u32, version: u64 },
     /// Reads the last of the queue, a block of the extent at the cursor that stands in the log.
     Log { queue: Vec<LogBlock>, is_retry: bool },
@@ -45,6 +46,10 @@ pub(crate) struct Scrub {
     step: Step,
     member: u8,
     extent: u32,
+    /// The next component page of the member to look at.
+    slot: u32,
+    /// Whether a page is to be written again although nothing else asks for a checkpoint.
+    pub(crate) wants_checkpoint: bool,
     /// Whether the table page of the extent at the cursor has been verified.
     has_checked_page: bool,
     next_at: Instant,
@@ -60,6 +65,8 @@ impl Scrub {
             step: Step::Idle,
             member: 0,
             extent: 0,
+            slot: 0,
+            wants_checkpoint: false,
             has_checked_page: false,
             next_at: now,
             extent_bytes: 0,
@@ -101,6 +108,15 @@ impl Group {
             if self.scrub.extent as usize >= member.owners.len() || !member.is_in_service() {
                 self.scrub.member += 1;
                 self.scrub.extent = 0;
+                self.scrub.slot = 0;
+                continue;
+            }
+            if self.scrub.slot < member.geometry.component_slots {
+                let (slot, is_written) = (self.scrub.slot, member.versions[self.scrub.slot as usize] > 0);
+                self.scrub.slot += 1;
+                if is_written {
+                    return self.scrub_table_page(self.scrub.member, slot, out);
+                }
                 continue;
             }
             if self.keys.contains_key(&member.owners[self.scrub.extent as usize].component) {
@@ -116,7 +132,8 @@ impl Group {
         self.counters.scrub_rounds += 1;
         out.push(Output::Event(Event::ScrubRound { bytes, damaged }));
         // A round over little data would begin again at once, for ever.
-        self.scrub = Scrub::new(self.now + Duration::from_secs(10));
+        let wants_checkpoint = self.scrub.wants_checkpoint;
+        self.scrub = Scrub { wants_checkpoint, ..Scrub::new(self.now + Duration::from_secs(10)) };
     }
 
     fn next_extent(&mut self) {
@@ -200,15 +217,15 @@ impl Group {
         let Some(&LogBlock { position, .. }) = queue.last() else { return self.next_extent() };
         let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else { return self.next_extent() };
         self.scrub.step = Step::Log { queue, is_retry };
-        let io = self.issue(0, Purpose::Scrub { buffer: buffer.clone() });
-        out.push(Output::Read { io, member: 0, offset: self.log_offset(position), buffer, gentle: true });
+        let offset = self.log_offset(position);
+        self.scrub_issue(0, offset, buffer, out);
     }
 
     fn scrub_verify_in_log(
         &mut self,
         mut queue: Vec<LogBlock>,
         is_retry: bool,
-        buffer: &Buffer,
+        (buffer, unreadable): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
         let read = *queue.last().expect("a block was read");
@@ -217,7 +234,7 @@ impl Group {
         let key = member.dirty_of[self.scrub.extent as usize];
         let entry = if key == CLEAN { None } else { self.dirty[key as usize].find(read.block) };
         let is_current = entry.is_some_and(|entry| entry.position == read.position);
-        let is_bad = is_current && crc32c(buffer) != read.checksum;
+        let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
         if is_bad && !is_retry {
             return self.scrub_next_in_log(queue, true, out);
         }
@@ -233,21 +250,24 @@ impl Group {
     fn scrub_read(&mut self, first: usize, buffer: Buffer, out: &mut Vec<Output>) {
         let member = self.scrub.member;
         let offset = self.members[member as usize].geometry.block_offset(self.scrub.extent, first);
-        let io = self.issue(member, Purpose::Scrub { buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer, gentle: true });
+        self.scrub_issue(member, offset, buffer, out);
+    }
+
+    fn scrub_issue(&mut self, member: u8, offset: u64, buffer: Buffer, out: &mut Vec<Output>) {
+        let purpose = Purpose::Scrub { buffer: buffer.clone() };
+        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: true }, out);
     }
 
     fn scrub_table_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let Some(buffer) = self.own_pool.take(PAGE_SIZE) else {
+        let Some(buffer) = self.own_pool.take(2 * PAGE_SIZE) else {
             self.scrub.next_at = self.now + Duration::from_millis(10);
             return;
         };
         let state = &self.members[member as usize];
         let version = state.versions[page as usize];
-        let offset = state.geometry.page_offset(page, version & 1);
+        let offset = state.geometry.page_offset(page, 0);
         self.scrub.step = Step::TablePage { page, version };
-        let io = self.issue(member, Purpose::Scrub { buffer: buffer.clone() });
-        out.push(Output::Read { io, member, offset, buffer, gentle: true });
+        self.scrub_issue(member, offset, buffer, out);
     }
 
     /// The descriptor that scrubbing waited for is there (or its device is not any more).
@@ -255,17 +275,23 @@ impl Group {
         self.scrub.step = Step::Idle;
     }
 
-    pub(crate) fn scrub_read_done(&mut self, buffer: &Buffer, result: Result<(), ()>, out: &mut Vec<Output>) {
+    pub(crate) fn scrub_read_done(
+        &mut self,
+        buffer: &Buffer,
+        result: Result<BadBlocks, ()>,
+        out: &mut Vec<Output>,
+    ) {
         let step = std::mem::replace(&mut self.scrub.step, Step::Idle);
-        if result.is_err() || !self.members[self.scrub.member as usize].is_in_service() {
+        let Ok(bad) = result else { return self.next_extent() };
+        if !self.members[self.scrub.member as usize].is_in_service() {
             return self.next_extent();
         }
         match step {
             Step::Extent { descriptor, first, is_retry } => {
-                self.scrub_verify(&descriptor, first, is_retry, buffer, out);
+                self.scrub_verify(&descriptor, first, is_retry, (buffer, &bad), out);
             }
-            Step::TablePage { page, version } => self.scrub_verify_page(page, version, buffer, out),
-            Step::Log { queue, is_retry } => self.scrub_verify_in_log(queue, is_retry, buffer, out),
+            Step::TablePage { page, version } => self.scrub_verify_page(page, version, (buffer, &bad), out),
+            Step::Log { queue, is_retry } => self.scrub_verify_in_log(queue, is_retry, (buffer, &bad), out),
             Step::Idle | Step::Page => unreachable!("a scrub read belongs to its step"),
         }
     }
@@ -275,7 +301,7 @@ impl Group {
         before: &Descriptor,
         first: usize,
         is_retry: bool,
-        buffer: &Buffer,
+        (buffer, unreadable): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
         let (index, extent) = (self.scrub.member, self.scrub.extent);
@@ -287,7 +313,8 @@ impl Group {
         let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).enumerate();
         let is_bad = |&(at, bytes): &(usize, &[u8])| {
             let block = first + at;
-            before.is_allocated(block) && crc32c(bytes) != before.checksums[block] && !is_newer_in_log(block)
+            let is_wrong = unreadable.contains(at) || crc32c(bytes) != before.checksums[block];
+            before.is_allocated(block) && is_wrong && !is_newer_in_log(block)
         };
         let bad: Vec<u16> = blocks.filter(is_bad).map(|(at, _)| (first + at) as u16).collect();
         if !is_unchanged || bad.is_empty() {
@@ -306,21 +333,47 @@ impl Group {
         self.scrub_log(out);
     }
 
-    /// A page that is in memory is simply written again; one that is not is found out when it is read.
-    fn scrub_verify_page(&mut self, page: u32, version: u64, buffer: &Buffer, out: &mut Vec<Output>) {
+    /// A page that is in memory is simply written again; one that is not is found out when it is read. The copy that does
+    /// not count is verified, too: at a start, nobody could tell a damaged one from the newest.
+    fn scrub_verify_page(
+        &mut self,
+        page: u32,
+        version: u64,
+        (buffer, unreadable): (&Buffer, &BadBlocks),
+        out: &mut Vec<Output>,
+    ) {
         let index = self.scrub.member;
         let member = &mut self.members[index as usize];
-        let is_current = member.versions[page as usize] == version;
-        let is_valid =
-            matches!(Page::decode(buffer, member.id, page), Copy::Valid(found) if found.version == version);
-        if is_current && !is_valid && !self.checkpoint.is_writing() {
-            out.push(Output::Event(Event::PageDamaged { member: index, page }));
-            if member.pages[page as usize].is_some() {
+        if member.versions[page as usize] != version || self.checkpoint.is_writing() {
+            return;
+        }
+        let copy = |which: usize| match unreadable.contains(which) {
+            true => Copy::Invalid(None),
+            false => Page::decode(&buffer[which * PAGE_SIZE..(which + 1) * PAGE_SIZE], member.id, page),
+        };
+        let (newest, older) = (copy((version & 1) as usize), copy((version & 1 ^ 1) as usize));
+        let is_component = page < member.geometry.component_slots;
+        let is_in_memory = is_component || member.pages[page as usize].is_some();
+        match newest {
+            Copy::Valid(found) if found.version == version => {
+                if matches!(older, Copy::Valid(_) | Copy::Blank) {
+                    return;
+                }
+                if let (false, PageContent::Descriptors(descriptors)) = (is_in_memory, found.content) {
+                    member.keep_page(page, descriptors);
+                }
                 member.dirty_pages.insert(page);
-            } else {
-                member.keep_unreadable(page);
+            }
+            Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
+                out.push(Output::Event(Event::PageDamaged { member: index, page }));
+                if is_in_memory {
+                    member.dirty_pages.insert(page);
+                } else {
+                    member.keep_unreadable(page);
+                }
             }
         }
+        self.scrub.wants_checkpoint = true;
     }
 }
 

@@ -26,8 +26,10 @@ pub struct MemberState {
     pub failure: Option<String>,
     /// Whether it is only not there, and whole again when it comes back.
     pub is_away: bool,
-    /// Blocks found damaged since the start.
+    /// Blocks found damaged since the start, those that cannot be read among them.
     pub damaged_blocks: u64,
+    /// Blocks that failed reads since the start; one that fails again after a minute counts again.
+    pub read_errors: u64,
     /// How long it worked, and for how many requests.
     pub effort: Effort,
     /// Extents of which nobody knows what they hold.
@@ -148,6 +150,7 @@ fn member_state(member: &crate::member::Member, now: Instant) -> MemberState {
         failure: member.failure.clone(),
         is_away: member.is_away,
         damaged_blocks: member.damaged_blocks,
+        read_errors: member.failed_reads.count,
         effort: member.meter.at(now),
         lost_extents: member.lost_extents,
     }

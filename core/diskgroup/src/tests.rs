@@ -5,11 +5,11 @@ use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
-use crate::{Answer, ComponentKey, Group, GroupError, Input, Io, IoFailure, Op, Output, Settings};
+use crate::{Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Settings};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LOG_SIZE: u64 = 16 * MIB;
 const SIZES: [u64; 2] = [LOG_SIZE + 8 * MIB, 40 * MIB];
@@ -39,6 +39,9 @@ struct Bench {
     devices: [Vec<u8>; 2],
     now: u64,
     held: Vec<Io>,
+    /// Blocks (member, number) that fail reads.
+    bad: BTreeSet<(u8, u64)>,
+    events: Vec<Event>,
     done: BTreeMap<u64, Result<Answer, GroupError>>,
 }
 
@@ -55,7 +58,8 @@ impl Bench {
         let mut out = Vec::new();
         let superblocks = vec![superblock(0), superblock(1)];
         let group = Group::open(superblocks, Settings::default(), pool.clone(), Instant(1), &mut out);
-        let mut bench = Bench { group, pool, devices, now: 1, held: Vec::new(), done: BTreeMap::new() };
+        let (held, bad, events, done) = (Vec::new(), BTreeSet::new(), Vec::new(), BTreeMap::new());
+        let mut bench = Bench { group, pool, devices, now: 1, held, bad, events, done };
         bench.settle(out);
         bench
     }
@@ -72,8 +76,8 @@ impl Bench {
             let now = Instant(self.now);
             let mut more = Vec::new();
             for output in out.drain(..) {
-                if let Some(io) = self.carry_out(output) {
-                    self.group.step(now, Input::DeviceDone { io, result: Ok(()) }, &mut more);
+                if let Some((io, result)) = self.carry_out(output) {
+                    self.group.step(now, Input::DeviceDone { io, result }, &mut more);
                 }
             }
             self.group.advance(now, &mut more);
@@ -85,18 +89,25 @@ impl Bench {
         panic!("it never settles");
     }
 
-    /// What a device was asked, if it is done.
-    fn carry_out(&mut self, output: Output) -> Option<Io> {
+    /// What a device was asked, if it is done, and how that ended.
+    fn carry_out(&mut self, output: Output) -> Option<(Io, Result<(), IoFailure>)> {
         match output {
             Output::Done { op, result } => {
                 let before = self.done.insert(op.0, result);
                 assert!(before.is_none(), "{op:?} is answered once");
                 None
             }
-            Output::Event(_) => None,
+            Output::Event(event) => {
+                self.events.push(event);
+                None
+            }
             Output::Read { io, member, offset, buffer, .. } => {
+                let blocks = offset / BLOCK_SIZE..(offset + buffer.len() as u64) / BLOCK_SIZE;
+                if self.bad.range((member, blocks.start)..(member, blocks.end)).next().is_some() {
+                    return Some((io, Err(IoFailure::Unreadable("input/output error".to_owned()))));
+                }
                 buffer.fill_from(0, &self.devices[member as usize][offset as usize..][..buffer.len()]);
-                Some(io)
+                Some((io, Ok(())))
             }
             Output::Write { io, member: 1, buffers, .. }
                 if buffers.iter().map(|one| one.len() as u64).sum::<u64>() == EXTENT_SIZE =>
@@ -110,9 +121,9 @@ impl Bench {
                     self.devices[member as usize][at..at + buffer.len()].copy_from_slice(&buffer);
                     at += buffer.len();
                 }
-                Some(io)
+                Some((io, Ok(())))
             }
-            Output::Flush { io, .. } | Output::Discard { io, .. } => Some(io),
+            Output::Flush { io, .. } | Output::Discard { io, .. } => Some((io, Ok(()))),
         }
     }
 
@@ -135,6 +146,23 @@ impl Bench {
         buffer.bytes_mut().fill(0);
         let (op, part, block, data) = (Op(op), 0, 0, [buffer].into_iter().collect());
         self.ask(Input::Write { op, component, part, block, data, id, origin, checksums: SmallVec::new() });
+    }
+
+    /// Reads blocks of the first part.
+    fn read(&mut self, op: u64, component: ComponentKey, block: u16, count: u16) -> Result<(), GroupError> {
+        self.ask(Input::Read { op: Op(op), component, part: 0, block, count, verify: true });
+        self.done[&op].clone().map(drop)
+    }
+
+    /// A component whose first 128 blocks stand at rest and nowhere else.
+    fn at_rest() -> (Bench, ComponentKey) {
+        let mut bench = Bench::new();
+        let component = bench.create();
+        bench.write(2, component, 128 * BLOCK_SIZE, (id(1, 2), Origin::Alone));
+        bench.group.drain();
+        bench.settle(Vec::new());
+        assert!(bench.group.is_drained());
+        (bench, component)
     }
 
     /// Tells what is decided, and waits until that is stable.
@@ -225,7 +253,7 @@ fn what_waits_behind_a_write_that_a_dying_device_fails_is_answered() {
     bench.write(3, component, BLOCK_SIZE, (id(1, 3), Origin::Alone));
     assert_eq!((bench.held.len(), bench.done.len()), (1, 1), "the second stands behind the first");
     let io = bench.held.remove(0);
-    bench.ask(Input::DeviceDone { io, result: Err(IoFailure("it died".to_owned())) });
+    bench.ask(Input::DeviceDone { io, result: Err(IoFailure::Device("it died".to_owned())) });
     for op in [2, 3] {
         assert!(matches!(bench.done.get(&op), Some(Err(GroupError::DeviceLost))), "{op}");
     }
@@ -249,4 +277,55 @@ fn a_restart_knows_what_has_happened_and_not_what_a_resync_has_undone() {
     let bench = bench.restart();
     assert_eq!(bench.happened(), [id(1, 1), id(3, 8)]);
     assert!(bench.group.window(component).is_empty(), "all is decided");
+}
+
+/// One sector that could not be read took its whole device out of service, and on the log device the group.
+#[test]
+fn one_bad_sector_damages_one_block_and_takes_no_device_out() {
+    let (mut bench, component) = Bench::at_rest();
+    let first = bench.group.superblocks()[1].geometry.extents.offset / BLOCK_SIZE;
+    bench.bad.insert((1, first + 20));
+    assert_eq!(bench.read(10, component, 0, 128), Err(GroupError::Damaged));
+    assert_eq!(bench.read(11, component, 20, 1), Err(GroupError::Damaged));
+    assert_eq!(bench.read(12, component, 0, 20), Ok(()));
+    assert_eq!(bench.read(13, component, 21, 107), Ok(()));
+    let member = &bench.group.state().members[1];
+    assert_eq!((member.failure.as_deref(), member.damaged_blocks, member.read_errors), (None, 1, 1));
+    bench.bad.clear();
+    assert_eq!(bench.read(14, component, 0, 128), Ok(()), "it was a cable");
+}
+
+#[test]
+fn a_device_that_fails_many_reads_goes_out_of_service() {
+    let (mut bench, component) = Bench::at_rest();
+    let first = bench.group.superblocks()[1].geometry.extents.offset / BLOCK_SIZE;
+    bench.bad.extend((first..first + 128).map(|block| (1, block)));
+    assert_eq!(bench.read(10, component, 0, 128), Err(GroupError::DeviceLost));
+    let failure = bench.group.state().members[1].failure.clone().expect("it is out of service");
+    assert!(failure.contains("more than 64 blocks could not be read within 60 s"), "{failure}");
+    assert!(bench.events.iter().any(|event| matches!(event, Event::MemberFailed { member: 1, .. })));
+    assert!(bench.group.is_idle());
+}
+
+/// A bad sector in a copy of a page that does not count was found at the next start, when nobody could tell it from the
+/// newest: the page was lost.
+#[test]
+fn scrubbing_writes_pages_again_of_which_either_copy_cannot_be_read() {
+    let (mut bench, component) = Bench::at_rest();
+    bench.write(3, component, 4 * BLOCK_SIZE, (id(1, 3), Origin::Alone));
+    bench.settle(Vec::new());
+    bench.group.drain();
+    bench.settle(Vec::new());
+    let table = bench.group.superblocks()[1].geometry.table;
+    // Both copies of the page that describes the first extents were written by now.
+    let slots = u64::from(bench.group.superblocks()[1].geometry.component_slots);
+    let pages = [0, slots].map(|page| table.offset / BLOCK_SIZE + 2 * page);
+    bench.bad.extend(pages.iter().flat_map(|page| [(1, *page), (1, page + 1)]));
+    let written = bench.group.state().counters.pages_written;
+    for _ in 0..4 {
+        bench.now += 60_000_000_000;
+        bench.settle(Vec::new());
+    }
+    assert!(bench.group.state().counters.pages_written >= written + 2, "both are written again");
+    assert_eq!(bench.read(20, component, 0, 128), Ok(()));
 }

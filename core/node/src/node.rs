@@ -207,6 +207,24 @@ impl Node {
         self.pump(out);
     }
 
+    /// A device of a group was found to be unfit: it goes out of service.
+    pub fn fail_member(
+        &mut self,
+        now: Instant,
+        group: GroupKey,
+        place: u8,
+        why: &str,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        let mut outputs = Vec::new();
+        if let Some(one) = self.group_mut(group) {
+            one.fail_member(now, place, why, &mut outputs);
+        }
+        self.route(group, outputs, out);
+        self.pump(out);
+    }
+
     /// Moves everything on that does not wait for a device or a guest.
     pub fn advance(&mut self, now: Instant, out: &mut Vec<Output>) {
         self.now = now;

@@ -84,11 +84,15 @@ pub enum Mutant {
     AcknowledgeBeforeBarrier,
     /// A component leaves before its disk is served although the owner's node has just started, as if nobody else were starting.
     TakeOutAtStart,
+    /// A read whose blocks are damaged on all members, though different ones, is answered as damaged.
+    ReadAllOrNothing,
+    /// A copy of which no member can give all blocks is given up.
+    CopyAllOrNothing,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 40] = [
+    pub const ALL: [Mutant; 42] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -121,6 +125,8 @@ impl Mutant {
         Mutant::ReadWithoutStandInLease,
         Mutant::RestoreOverVoid,
         Mutant::ForgetVoid,
+        Mutant::ReadAllOrNothing,
+        Mutant::CopyAllOrNothing,
         Mutant::BuryTheLiving,
         Mutant::KeepTheStuck,
         Mutant::TakeOutUnasked,

@@ -65,6 +65,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::support_of))
         .routes(routes!(handlers::devices, handlers::add_devices))
         .routes(routes!(handlers::remove_device))
+        .routes(routes!(handlers::replace_device))
         .routes(routes!(handlers::evacuate_device))
         .routes(routes!(handlers::keep_device))
         .routes(routes!(handlers::disks, handlers::create_disk))

@@ -508,6 +508,7 @@ impl GroupSection {
             (false, CreateRule::Never) => Create::Never,
         };
         GroupSpec {
+            remake: None,
             log: folder.join(self.log),
             capacity: self.capacity.into_iter().map(|path| folder.join(path)).collect(),
             log_size: self.log_size,

@@ -11,6 +11,7 @@ mod events;
 mod health;
 mod members;
 mod policies;
+mod replace;
 mod silences;
 pub mod start;
 mod support;

@@ -14,6 +14,7 @@ mod peers;
 mod ring;
 mod run;
 mod shards;
+mod sizes;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use shards::{SHARDS_MAX, start};
 
 use ::cluster::Access;
 use base::{ClusterId, DeviceId, DiskId, GroupId};
+pub use diskgroup::Lost;
 use layout::Layout;
 use placement::{Percent, PlacedDisk, Policy};
 use std::net::SocketAddr;
@@ -139,6 +141,8 @@ pub struct GroupSpec {
     pub file_size: Option<u64>,
     /// What may be done to devices that hold no datastore yet.
     pub create: Create,
+    /// A group whose log is lost: a new one is made of its other devices that are there. What stands on them is given up.
+    pub remake: Option<GroupId>,
 }
 
 /// The state of one device.
@@ -174,6 +178,8 @@ pub struct DeviceState {
     pub is_away: bool,
     /// Blocks found damaged since the start.
     pub damaged_blocks: u64,
+    /// Blocks that failed reads since the start.
+    pub read_errors: u64,
     /// Time in which requests were under way, since its group was opened.
     pub busy: Duration,
     /// Requests that ended since then.
@@ -276,8 +282,9 @@ pub enum Command {
         create: Create,
         answer: Answer<Result<DeviceId, EngineError>>,
     },
-    /// Takes an empty capacity device out of its group, or (named by its log device) an empty group out of the host.
-    RemoveDevice { device: DeviceId, answer: Answer<Result<(), EngineError>> },
+    /// Takes an empty capacity device out of its group, or (named by its log device) an empty group out of the host. Components
+    /// that stood on it when it failed are given up if that is said.
+    RemoveDevice { device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>> },
     /// All of the host.
     Host { answer: Answer<HostState> },
     /// Makes the components of a new disk and begins to serve it.

@@ -154,6 +154,7 @@ impl Fake {
             failure: None,
             is_away: false,
             damaged_blocks: 0,
+            read_errors: 0,
             busy: Duration::from_millis(1500),
             requests: 300,
         };
@@ -189,7 +190,7 @@ impl Fake {
                 });
                 drop(answer.send(added));
             }
-            Command::RemoveDevice { device, answer } => drop(answer.send(self.remove_device(device))),
+            Command::RemoveDevice { device, answer, .. } => drop(answer.send(self.remove_device(device))),
             Command::Host { answer } => drop(answer.send(self.host())),
             Command::CreateDisk { disk, answer } => drop(answer.send(self.create(disk))),
             Command::OpenDisk { disk, answer } => drop(answer.send(self.open(disk))),

@@ -64,6 +64,8 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 pub fn run(options: &HostOptions) -> Result<(), Failure> {
     let path = options.config.as_deref().ok_or_else(|| Failure::usage("--config FILE is missing"))?;
     let config = Config::read(path, options.force)?;
+    let descriptors = crate::descriptors::raise_limit();
+    tracing::debug!("at most {descriptors} descriptors are open at once");
     runtime()?.block_on(async {
         let host = Host::start(config, engine::start).await?;
         let view = host.control.host_view().await?;

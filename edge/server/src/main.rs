@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod data_dir;
 mod demo;
+mod descriptors;
 mod directory;
 mod engine;
 mod events;
@@ -18,6 +19,7 @@ mod fake;
 mod host;
 mod limits;
 mod lock;
+mod log;
 mod name;
 mod release;
 mod sampler;
@@ -35,17 +37,18 @@ fn main() -> ExitCode {
     let json = cli.json;
     let done = match &cli.command {
         cli::Command::Host(options) if options.command.is_none() => {
-            log(tracing::Level::INFO, json);
+            begin_log(tracing::Level::INFO, json);
             host::run(options)
         }
         cli::Command::Watcher(options) => watcher::run(options),
         cli::Command::Demo(options) if options.command.is_none() => {
-            log(tracing::Level::WARN, json);
+            begin_log(tracing::Level::WARN, json);
             demo::run(options, json)
         }
         cli::Command::Lab(_) | cli::Command::Lens(_) => cli::measure(cli),
         _ => cli::run(cli),
     };
+    log::flush();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -56,9 +59,9 @@ fn main() -> ExitCode {
 }
 
 /// The log of the control plane goes to the standard error output: lines for people, or one object of JSON a line.
-fn log(level: tracing::Level, json: bool) {
+fn begin_log(level: tracing::Level, json: bool) {
     let log = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(log::Writer::start)
         .with_ansi(!json && std::io::stderr().is_terminal())
         .with_target(false)
         .with_max_level(level)

@@ -3,6 +3,7 @@
 //!
 //! Each seed draws its own cluster and its own mix of faults.
 
+mod bad_sectors;
 mod directory;
 mod ends;
 mod faults;
@@ -96,6 +97,17 @@ pub fn run_long_joins(seed: u64, mutant: Option<Mutant>) -> Result<Summary, Stri
 pub fn run_hanging(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
     let mut world = World::with_plan(Plan::hanging(copies), base::Random::new(seed), mutant);
     world.hangs = base::Random::new(seed);
+    world.run()
+}
+
+/// Runs a seed with no fault but that blocks cannot be read on several hosts, never the same on two, while components come, with a
+/// rule removed or not.
+///
+/// # Errors
+/// What the oracle found.
+pub fn run_bad_sectors(seed: u64, copies: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
+    let mut world = World::with_plan(Plan::bad_sectors(copies), base::Random::new(seed), mutant);
+    world.spoils = base::Random::new(seed);
     world.run()
 }
 

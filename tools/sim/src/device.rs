@@ -6,7 +6,7 @@
 
 use base::Random;
 use base::units::{BLOCK_SIZE, SECTOR_SIZE};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 type Bytes = Rc<[u8]>;
@@ -43,6 +43,8 @@ pub struct Device {
     in_flight: Vec<InFlight>,
     /// Flushes under way, with the number of writes completed when each began.
     flushes: Vec<(u64, Vec<(u64, usize)>)>,
+    /// Blocks that fail reads until they are written.
+    unreadable: BTreeSet<u64>,
     /// Bytes of the device.
     pub size: u64,
     /// Whether every request fails from now on.
@@ -97,6 +99,7 @@ impl Device {
         let write = self.in_flight.remove(index);
         for (index, chunk) in write.bytes.chunks(BLOCK_SIZE as usize).enumerate() {
             let number = write.offset / BLOCK_SIZE + index as u64;
+            self.unreadable.remove(&number);
             let block = self.blocks.entry(number).or_default();
             if write.is_stable {
                 block.unstable.clear();
@@ -166,6 +169,37 @@ impl Device {
             block.stable = Some(result.into());
         }
         self.flushes.clear();
+    }
+
+    /// Lets one block fail reads until it is written.
+    pub fn spoil(&mut self, number: u64) {
+        self.unreadable.insert(number);
+    }
+
+    /// What would be read of the blocks that cannot be.
+    pub fn unreadable_content(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.unreadable.iter().map(|number| self.read(number * BLOCK_SIZE, BLOCK_SIZE as usize))
+    }
+
+    /// Whether a read of the range fails.
+    pub fn is_unreadable(&self, offset: u64, len: usize) -> bool {
+        let range = offset / BLOCK_SIZE..(offset + len as u64) / BLOCK_SIZE;
+        self.unreadable.range(range).next().is_some()
+    }
+
+    /// Whether a write that is under way touches the range.
+    pub fn is_being_written(&self, range: &std::ops::Range<u64>) -> bool {
+        let touches = |write: &InFlight| {
+            write.offset < range.end && range.start < write.offset + write.bytes.len() as u64
+        };
+        self.in_flight.iter().any(touches)
+    }
+
+    /// Blocks of a range that have been written and can be read, ascending.
+    pub fn readable_blocks(&self, range: std::ops::Range<u64>) -> Vec<u64> {
+        let numbers = range.start / BLOCK_SIZE..range.end / BLOCK_SIZE;
+        let written = self.blocks.range(numbers).map(|(number, _)| *number);
+        written.filter(|number| !self.unreadable.contains(number)).collect()
     }
 
     /// Flips one bit of a block that has been written. Says where, if there is one in the range.

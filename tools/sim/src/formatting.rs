@@ -45,7 +45,7 @@ pub fn format_devices(
         let mut device = Device::new(size);
         if has_log {
             let anchor = Anchor { revision: 1, log_mark, tail_batch: 1, ..Anchor::default() };
-            device.preset(anchor_offset(1), &anchor.encode());
+            [0, 1].into_iter().for_each(|copy| device.preset(anchor_offset(copy), &anchor.encode()));
         }
         superblocks.push(superblock);
         devices.push(device);

@@ -12,6 +12,7 @@ mod load;
 pub mod memory;
 pub mod model;
 pub mod overload;
+mod renewal;
 pub mod scale;
 pub mod world;
 

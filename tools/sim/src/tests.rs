@@ -155,11 +155,12 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Mutant::TakeOutUnasked // `an_owner_that_hears_nothing_gives_way`
             || mutant == replication::Mutant::JoinDiverged // `what_an_old_directory_does_not_know_of_is_found_and_kept`
             || mutant == replication::Mutant::AcknowledgeBeforeBarrier // the same
-            // Each of these two covers for the other, and for most of what patience does: `core/replication/src/owner/tests.rs` removes them
-            // one by one, `a_rule_of_an_old_directory_is_noticed` patience.
+            || mutant == replication::Mutant::TakeOutAtStart // `a_directory_that_is_set_back_is_never_served_…`
+            // Each of these two covers for the other: `core/replication/src/owner/tests.rs` removes them one by one.
             || mutant == replication::Mutant::ServeOlderRecord
             || mutant == replication::Mutant::TrustEpochs
-            || mutant == replication::Mutant::TakeOutAtStart
+            || mutant == replication::Mutant::ReadAllOrNothing // `blocks_that_cannot_be_read_…`
+            || mutant == replication::Mutant::CopyAllOrNothing // the same
     };
     assert!(replication::Mutant::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for (mutant, first) in MUTANTS_NOTICED {
@@ -234,6 +235,27 @@ fn devices_that_hang_stall_nobody_for_long() {
     assert!(without.is_ok_and(|run| run.longest_ns > 1_500_000_000), "the rule is needed");
 }
 
+/// With a block on each of two copies that could not be read, different ones, reads of both failed, and a third copy was never
+/// made, although every block had a good copy.
+#[test]
+fn blocks_that_cannot_be_read_on_any_host_are_read_and_written_again_from_another() {
+    let (mut sectors, mut repaired, mut joined) = (0, 0, 0);
+    for seed in 1..=8 {
+        let run = cluster::run_bad_sectors(seed, 2 + seed % 2, None);
+        let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        sectors += run.bad_sectors;
+        repaired += run.repaired;
+        joined += run.joined;
+    }
+    println!("{sectors} bad sectors, {repaired} repairs, {joined} components came");
+    assert!(sectors > 200 && repaired > 20 && joined > 4);
+    for rule in [replication::Mutant::ReadAllOrNothing, replication::Mutant::CopyAllOrNothing] {
+        let is_noticed = (1..=40).any(|seed| cluster::run_bad_sectors(seed, 2, Some(rule)).is_err());
+        assert!(is_noticed, "{rule:?}");
+        println!("{rule:?} is noticed");
+    }
+}
+
 /// An owner that hears nothing, and is heard, took the other copies out of the record, and nobody could serve until it heard again.
 #[test]
 fn an_owner_that_hears_nothing_gives_way() {
@@ -278,6 +300,31 @@ fn every_removed_rule_is_noticed() {
         let caught = hunt(mutant, first, 300);
         assert!(caught.is_some(), "{mutant:?} was not noticed by 300 seeds from {first} on");
     }
+}
+
+/// One sector that could not be read took its whole device out of service, and on the log device the group. The run itself
+/// holds that no device fails, and that no more blocks are damaged than sectors were.
+#[test]
+fn bad_sectors_damage_their_blocks_and_nothing_else() {
+    let mut sectors = 0;
+    for seed in 1..=60 {
+        let run = run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        sectors += run.bad_sectors;
+    }
+    assert!(sectors > 200, "{sectors} bad sectors");
+}
+
+/// A device that was lost for good, and a blank one in its place, were a dead end. Replaced in use, the new device serves, and
+/// what stood on the others is as it was, also after crashes.
+#[test]
+fn devices_that_died_are_replaced_while_their_group_is_in_use() {
+    let renewed: u64 = (1..=120)
+        .map(|seed| {
+            run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}")).renewed
+        })
+        .sum();
+    println!("{renewed} devices were replaced");
+    assert!(renewed >= 3, "{renewed} devices were replaced");
 }
 
 /// Each of these once found a fault; what it was stands beside it.

@@ -8,12 +8,14 @@ use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
+use diskgroup::format::anchor::anchor_offset;
+use diskgroup::format::batch::BatchHeader;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
     Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
     Settings, Share, Shares,
 };
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// What a seed may bring beside load and crashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,11 +30,21 @@ pub struct Faults {
     pub away: bool,
     /// Guests feel what the group does by itself, so that it is held back.
     pub held_back: bool,
+    /// Blocks of the devices cannot be read until they are written again.
+    pub bad_sectors: bool,
+    /// Pages of the table among them.
+    pub bad_pages: bool,
 }
 
 /// Which seeds are held back comes of a stream of its own, so that the others are as they were before there were such; of
 /// such streams one in which those that once found a fault are not.
 const HELD_BACK: u64 = 0x0c00_5a4e_0000;
+
+/// The same of devices that are replaced.
+const RENEWALS: u64 = 0x0e8e_8a10_0000;
+
+/// The same of bad sectors.
+const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 
 /// How a run ended well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,6 +59,10 @@ pub struct Summary {
     pub crashes: u64,
     /// Answers "damaged" (only where bits were flipped).
     pub damaged: u64,
+    /// Blocks that could not be read until they were written again.
+    pub bad_sectors: u64,
+    /// Dead devices that were replaced.
+    pub renewed: u64,
     /// Answers "no space".
     pub no_space: u64,
     /// Devices that were away until the log needed the space of what it kept for them.
@@ -147,6 +163,16 @@ pub struct World {
     pub(crate) epoch: u32,
     pub(crate) is_open: bool,
     pub(crate) has_rot: bool,
+    /// Where bad sectors come from, and how many there were.
+    bad_sectors: Random,
+    /// When dead devices are replaced, and the place of one that is leaving.
+    pub(crate) renewals: Random,
+    pub(crate) renewing: Option<u8>,
+    /// The step at which the host crashes, soon after a device was replaced.
+    pub(crate) crash_due: Option<u64>,
+    bad_sector_count: usize,
+    /// Blocks that were answered as damaged when they were read alone.
+    damaged_alone: BTreeSet<Key>,
     /// Where the newest batch stands that is stable.
     pub(crate) last_batch: std::ops::Range<u64>,
     pub(crate) dead_members: u8,
@@ -167,7 +193,10 @@ impl World {
     /// The world of `seed`.
     pub fn new(seed: u64, mutant: Option<Mutant>, crash_at: Option<u64>) -> World {
         let mut random = Random::new(seed);
+        let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
         let faults = Faults {
+            bad_sectors: crash_at.is_none() && bad_sectors.chance(1, 4),
+            bad_pages: bad_sectors.chance(1, 3),
             rot: crash_at.is_none() && random.chance(1, 6),
             dead_device: crash_at.is_none() && random.chance(1, 10),
             full: random.chance(1, 4),
@@ -205,6 +234,12 @@ impl World {
             epoch: 1,
             is_open: false,
             has_rot: false,
+            bad_sectors,
+            renewals: Random::new(seed ^ RENEWALS),
+            renewing: None,
+            crash_due: None,
+            bad_sector_count: 0,
+            damaged_alone: BTreeSet::new(),
             last_batch: 0..0,
             dead_members: 0,
             away_members: 0,
@@ -246,14 +281,15 @@ impl World {
             }
             self.settle()?;
             self.verify_all()?;
+            self.check_damage()?;
             if !is_last {
                 self.crash();
             }
         }
-        Ok(self.summary)
+        Ok(Summary { bad_sectors: self.bad_sector_count as u64, ..self.summary })
     }
 
-    fn note(&mut self, what: &str, value: u64) {
+    pub(crate) fn note(&mut self, what: &str, value: u64) {
         let mut bytes = Vec::from(what.as_bytes());
         bytes.extend_from_slice(&value.to_le_bytes());
         bytes.extend_from_slice(&self.summary.trace.to_le_bytes());
@@ -333,19 +369,35 @@ impl World {
         match event {
             Event::Ready => {
                 self.is_open = true;
+                self.check_members();
                 self.find_components();
             }
             Event::BlockDamaged { .. } | Event::PageDamaged { .. } | Event::OpenFailed(_) if self.has_rot => {
             }
+            Event::BlockDamaged { .. } if self.bad_sector_count > 0 => {}
+            Event::PageDamaged { .. } if self.has_bad_pages() => {}
             Event::MemberFailed { member, .. } if self.dead_members >> member & 1 == 1 => {}
             Event::MemberFailed { member, .. } if self.away_members >> member & 1 == 1 => {
                 self.given_up |= 1 << member;
                 self.summary.given_up += 1;
             }
             Event::ScrubRound { damaged: 0, .. } => {}
-            Event::ScrubRound { .. } if self.has_rot => {}
+            Event::ScrubRound { .. } if self.has_rot || self.bad_sector_count > 0 => {}
             Event::OpenFailed(_) | Event::GroupFailed { .. } if self.dead_members != 0 => {}
             other => self.fail(format!("unexpected event: {other:?}")),
+        }
+    }
+
+    /// After opening, a member that nothing befell is in service.
+    fn check_members(&mut self) {
+        let excused = self.dead_members | self.away_members | self.given_up;
+        let state = self.group.as_ref().expect("a group is open").state();
+        let unfit = state.members.iter().enumerate().find_map(|(place, member)| {
+            let why = member.failure.as_ref().filter(|_| excused >> place & 1 == 0)?;
+            (member.device != DeviceId(0)).then(|| format!("member {place} is out of service: {why}"))
+        });
+        if let Some(why) = unfit {
+            self.fail(why);
         }
     }
 
@@ -360,13 +412,14 @@ impl World {
                 Operation::Read { .. } | Operation::Delete { .. } => None,
             })
             .collect();
+        let may_lose_pages = self.may_lose_pages();
         let group = self.group.as_ref().expect("a group is open");
         let mut missing = Vec::new();
         let mut gone = Vec::new();
         let mut wrong = Ok(());
         for (number, component) in &mut self.components {
             component.key = group.component(component.id);
-            if let Some(key) = component.key.filter(|_| !self.has_rot) {
+            if let Some(key) = component.key.filter(|_| !may_lose_pages) {
                 wrong = wrong.and(self.ledger.check_window(component.id, &group.window(key)));
                 wrong = wrong.and(self.ledger.check_decided(component.id, &group.decided_lately(key)));
             }
@@ -378,7 +431,7 @@ impl World {
                 component.key = None;
             } else if component.key.is_none() && component.is_deleting {
                 gone.push(*number);
-            } else if component.key.is_none() && !is_dead && !self.has_rot {
+            } else if component.key.is_none() && !is_dead && !may_lose_pages {
                 missing.push(*number);
             }
             component.is_deleting = false;
@@ -435,7 +488,12 @@ impl World {
             (Operation::Read { first, count, began }, Ok(Answer::Data(pieces, _))) => {
                 self.check_read(first, count, began, &pieces);
             }
-            (Operation::Read { first, .. }, Err(error)) => self.check_error(first.0, error),
+            (Operation::Read { first, count, .. }, Err(error)) => {
+                if count == 1 && error == GroupError::Damaged {
+                    self.damaged_alone.insert(first);
+                }
+                self.check_error(first.0, error);
+            }
             (Operation::Create { component }, Ok(Answer::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }
@@ -462,10 +520,10 @@ impl World {
             }
             GroupError::Damaged => {
                 self.summary.damaged += 1;
-                self.has_rot
+                self.has_rot || self.bad_sector_count > 0
             }
             GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
-            GroupError::NoComponent => self.has_rot,
+            GroupError::NoComponent => self.may_lose_pages(),
             GroupError::NoSlot | GroupError::Malformed => false,
         };
         if !is_fair {
@@ -502,7 +560,11 @@ impl World {
                 self.step();
             }
             self.maybe_fault();
+            self.renew();
             self.after_step()?;
+            if ends_in_crash && self.crash_due.take_if(|due| *due <= self.summary.steps).is_some() {
+                return Ok(true);
+            }
         }
         Ok(ends_in_crash)
     }
@@ -536,6 +598,9 @@ impl World {
         let device = &mut self.devices[pending.member as usize];
         let mut result = Ok(());
         match pending.kind {
+            Kind::Read { offset, buffer } if device.is_unreadable(offset, buffer.len()) => {
+                result = Err(IoFailure::Unreadable("input/output error".to_owned()));
+            }
             Kind::Read { offset, buffer } => buffer.fill_from(0, &device.read(offset, buffer.len())),
             Kind::Write { range } => {
                 device.end_write(pending.ticket);
@@ -548,7 +613,7 @@ impl World {
             Kind::Discard => {}
         }
         if device.is_dead {
-            result = Err(IoFailure("the device is dead".to_owned()));
+            result = Err(IoFailure::Device("the device is dead".to_owned()));
         }
         let mut out = Vec::new();
         let group = self.group.as_mut().expect("a group lives while requests are under way");
@@ -585,11 +650,62 @@ impl World {
                 self.note("rot", at);
             }
         }
+        if self.faults.bad_sectors && self.bad_sectors.chance(1, 60) {
+            self.spoil_block();
+        }
         if self.faults.dead_device && self.dead_members == 0 && self.random.chance(1, 400) {
             let place = self.random.below(self.devices.len() as u64) as usize;
             self.devices[place].is_dead = true;
             self.dead_members |= 1 << place;
             self.note("dead", place as u64);
+        }
+    }
+
+    /// A block of a device fails reads from now on. No header of the log: what a damaged one said nobody knows, and the group
+    /// stays closed. Nor both copies of the
+    /// anchor, one of which may be torn while it is written.
+    fn spoil_block(&mut self) {
+        let place = self.bad_sectors.below(self.devices.len() as u64) as usize;
+        let geometry = self.superblocks[place].geometry;
+        let extents = geometry.extents.offset..geometry.extents.end();
+        let log = geometry.log.offset..geometry.log.end();
+        let range = match self.bad_sectors.below(8) {
+            0 if place == 0 => anchor_offset(0)..anchor_offset(1) + BLOCK_SIZE,
+            1..=3 if place == 0 => log.clone(),
+            4 if self.faults.bad_pages => geometry.table.offset..geometry.table.end(),
+            _ => extents,
+        };
+        let is_anchor = range.start == anchor_offset(0);
+        let device = &self.devices[place];
+        let mut candidates = device.readable_blocks(range.clone());
+        candidates
+            .retain(|number| !log.contains(&(number * BLOCK_SIZE)) || !is_header(device, log.start, *number));
+        let is_last_anchor = is_anchor
+            && (device.is_unreadable(range.start, 2 * BLOCK_SIZE as usize)
+                || device.is_being_written(&range));
+        if candidates.is_empty() || is_last_anchor {
+            return;
+        }
+        let number = candidates[self.bad_sectors.below(candidates.len() as u64) as usize];
+        self.devices[place].spoil(number);
+        self.bad_sector_count += 1;
+        self.note("bad sector", number * BLOCK_SIZE);
+    }
+
+    fn has_bad_pages(&self) -> bool {
+        self.faults.bad_pages && self.bad_sector_count > 0
+    }
+
+    fn may_lose_pages(&self) -> bool {
+        self.has_rot || self.has_bad_pages()
+    }
+
+    /// One bad sector damages one block, unless it is of a page.
+    fn check_damage(&self) -> Result<(), String> {
+        let (damaged, bad) = (self.damaged_alone.len(), self.bad_sector_count);
+        match self.may_lose_pages() || damaged <= bad {
+            true => Ok(()),
+            false => Err(format!("{damaged} blocks are damaged by {bad} bad sectors")),
         }
     }
 
@@ -606,6 +722,7 @@ impl World {
         self.epoch += 1;
         self.sequence = 0;
         self.is_open = false;
+        self.renewing = None;
     }
 
     /// No new load: all that is under way must end.
@@ -643,7 +760,7 @@ impl World {
             if is_live {
                 self.read(number, part, 0, 256);
                 self.settle()?;
-                if self.has_rot {
+                if self.has_rot || self.bad_sector_count > 0 {
                     self.verify_blocks(number, part)?;
                 }
             }
@@ -658,4 +775,15 @@ impl World {
         }
         self.settle()
     }
+}
+
+/// Whether a block of the log lies in the header of a batch.
+fn is_header(device: &Device, log_start: u64, number: u64) -> bool {
+    let first = log_start / BLOCK_SIZE;
+    let from = number.saturating_sub(256).max(first);
+    (from..=number).rev().any(|start| {
+        let bytes = device.read(start * BLOCK_SIZE, BLOCK_SIZE as usize);
+        let mark = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));
+        BatchHeader::peek(&bytes, mark).is_some_and(|header| start + u64::from(header.header_blocks) > number)
+    })
 }

@@ -76,7 +76,7 @@ mod tests {
         assert!(used.iter().all(|line| !line.contains('#') && !line.ends_with('\\')), "{used:?}");
         commands(CLUSTER, "No such heading").expect_err("nothing there");
         let replaced = commands(OPERATING, "A device died").expect("commands");
-        for wanted in ["systemctl restart drystone", "drystone device remove ", "drystone device add "] {
+        for wanted in ["systemctl restart drystone", "drystone device replace "] {
             assert!(replaced.iter().any(|line| line.starts_with(wanted)), "{wanted}: {replaced:?}");
         }
     }

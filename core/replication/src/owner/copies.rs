@@ -15,7 +15,7 @@ use base::WriteId;
 use base::request::{Buffers, Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use smallvec::SmallVec;
-use wire::{Answer, EntryKind, Request};
+use wire::{Answer, EntryKind, Refusal, Request};
 
 impl Owner {
     /// Copies a range to a component, under its lock.
@@ -38,7 +38,11 @@ impl Owner {
             source,
             holes,
             tried: 0,
+            damaged: 0,
+            is_narrowed: false,
+            is_damaged: false,
             read: 0,
+            put: 0,
             is_reading: true,
             pieces: Pieces::new(),
             checksums: Vec::new(),
@@ -65,24 +69,45 @@ impl Owner {
 
     /// Reads the next slice.
     fn read_on(&mut self, key: u32) {
-        let Work::Copy { target, range, tried, source: only, read, .. } = self.works[key as usize] else {
+        let Work::Copy { target, range, tried, damaged, is_narrowed, source: only, read, put, .. } =
+            self.works[key as usize]
+        else {
             unreachable!("only copies copy")
         };
         let place = &self.places[target.place as usize];
         let may_give = |index: u8, one: &Member| match only {
-            _ if tried >> index & 1 == 1 => false,
+            _ if (tried | damaged) >> index & 1 == 1 => false,
             Some(only) => index == only && one.counts(),
             None => one.is_active() && index != target.member,
         };
         let source = self.copy_source(target.place, range.part, may_give);
-        let Some(member) = source else { return self.stop_reading(key, true) };
+        let Some(member) = source else { return self.narrow_copy(key) };
         let one = &place.members[usize::from(member)];
         let (node, component) = (one.node, one.component);
         let (part, block) = (range.part, range.block + read);
-        let count = (range.count - read).min(slice_of(range));
+        // Block by block up to the end of the slice, where that is narrowed.
+        let left = (range.count - read).min(slice_of(range) - (read - put) % slice_of(range));
+        let count = if is_narrowed { 1 } else { left };
         let at = At { place: target.place, member };
         let request = Request::Read { component, epoch: self.epoch, part, block, count };
         self.send(node, Asked::CopyRead { work: key, at }, request);
+    }
+
+    /// None can give all that is asked for. Where that is because each has a damaged block there, the slice is read block by block:
+    /// they may be different ones.
+    fn narrow_copy(&mut self, key: u32) {
+        let is_mutant = self.is_mutant(Mutant::CopyAllOrNothing);
+        let Work::Copy { range, damaged, is_narrowed, is_damaged, read, .. } = &mut self.works[key as usize]
+        else {
+            unreachable!("only copies copy")
+        };
+        let has_several = !*is_narrowed && slice_of(*range).min(range.count - *read) > 1;
+        if *damaged != 0 && has_several && !is_mutant {
+            (*damaged, *is_narrowed) = (0, true);
+            return self.read_on(key);
+        }
+        *is_damaged = *damaged != 0;
+        self.stop_reading(key, true);
     }
 
     /// Tells a component of a freeing that changes none of its blocks.
@@ -104,6 +129,13 @@ impl Owner {
             Ok(Answer::Data { pieces, checksums }) if super::read::verify(&pieces, &checksums) => {
                 self.note_read(key, pieces, &checksums);
             }
+            Ok(Answer::Refused(Refusal::Damaged)) => {
+                let Work::Copy { damaged, .. } = &mut self.works[key as usize] else {
+                    unreachable!("only copies copy")
+                };
+                *damaged |= 1 << at.member;
+                self.read_on(key);
+            }
             // What was read before stays true: the range is locked, and whoever gave it was active.
             Ok(Answer::Data { .. } | Answer::Refused(_)) | Err(Lost) => {
                 let Work::Copy { tried, .. } = &mut self.works[key as usize] else {
@@ -116,41 +148,34 @@ impl Owner {
         }
     }
 
-    fn note_read(&mut self, key: u32, slice: Pieces, sums: &[u32]) {
-        let Work::Copy { range, holes, read, pieces, checksums, has_failed, .. } =
-            &mut self.works[key as usize]
+    fn note_read(&mut self, key: u32, found: Pieces, sums: &[u32]) {
+        let Work::Copy {
+            range, holes, damaged, is_narrowed, read, put, pieces, checksums, has_failed, ..
+        } = &mut self.works[key as usize]
         else {
             unreachable!("only copies copy")
         };
-        let begin = range.block + *read;
-        *read += blocks_of(&slice);
-        let (is_all, goes_out) = (*read == range.count, goes_in_slices(*range, *holes));
+        *read += blocks_of(&found);
+        *damaged = 0;
+        pieces.extend(found);
+        checksums.extend_from_slice(sums);
+        let is_all = *read == range.count;
+        let is_slice = (*read - *put).is_multiple_of(slice_of(*range));
+        *is_narrowed &= !is_slice;
+        let is_due = is_all || (is_slice && goes_in_slices(*range, *holes));
         if *has_failed {
             return self.stop_reading(key, true);
         }
-        if goes_out {
-            self.put(key, begin, slice, sums);
-        } else {
-            pieces.extend(slice);
-            checksums.extend_from_slice(sums);
+        if is_due {
+            let begin = range.block + *put;
+            *put = *read;
+            let (pieces, checksums) = (std::mem::take(pieces), std::mem::take(checksums));
+            self.put(key, begin, pieces, &checksums);
         }
-        if !is_all {
-            return self.read_on(key);
+        match is_all {
+            true => self.stop_reading(key, false),
+            false => self.read_on(key),
         }
-        if !goes_out {
-            self.put_all(key);
-        }
-        self.stop_reading(key, false);
-    }
-
-    /// Puts what was collected.
-    fn put_all(&mut self, key: u32) {
-        let Work::Copy { range, pieces, checksums, .. } = &mut self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        let begin = range.block;
-        let (pieces, checksums) = (std::mem::take(pieces), std::mem::take(checksums));
-        self.put(key, begin, pieces, &checksums);
     }
 
     /// No more is read, because all was or because it cannot be. What is on its way to the target is waited for.
@@ -271,7 +296,7 @@ impl Owner {
     }
 
     fn end_copy(&mut self, key: u32, is_done: bool) {
-        let Work::Copy { target, range, attempt, bytes, .. } = self.works[key as usize] else {
+        let Work::Copy { target, range, attempt, bytes, is_damaged, .. } = self.works[key as usize] else {
             unreachable!("only copies copy")
         };
         self.end_work(key, if is_done { Ok(Reply::Changed) } else { Err(Failure::Damaged) });
@@ -288,7 +313,8 @@ impl Owner {
             resync.copies -= 1;
             resync.copied_bytes += bytes;
             if !is_done {
-                self.abort_resync(target, LeftBecause::Unreachable);
+                let damaged = LeftBecause::Refused(Refusal::Damaged);
+                self.abort_resync(target, if is_damaged { damaged } else { LeftBecause::Unreachable });
             }
         }
     }

@@ -25,7 +25,17 @@ impl Owner {
     ) {
         let range = Range { part, block, count };
         assert!(count >= 1 && block + count <= 256, "a read lies within its part");
-        let work = Work::Read { token, place, range, damaged: 0, began: self.now };
+        let work = Work::Read {
+            token,
+            place,
+            range,
+            damaged: 0,
+            began: self.now,
+            step: count,
+            read: 0,
+            pieces: Pieces::new(),
+            mends: Vec::new(),
+        };
         let key = self.works.insert(work) as u32;
         let is_locked = self.is_mutant(Mutant::ReadOverWrites)
             || self.places[place as usize].lanes.lock(range, Hold::Shared, key);
@@ -49,9 +59,10 @@ impl Owner {
         if let Work::Status { .. } = self.works[key as usize] {
             return self.try_status(key, leases);
         }
-        let Work::Read { place, range, damaged, .. } = self.works[key as usize] else {
+        let Work::Read { place, damaged, .. } = self.works[key as usize] else {
             unreachable!("only reads wait to read")
         };
+        let range = self.next_of_read(key);
         let may_read = self.is_mutant(Mutant::ReadWithoutLease) || self.has_leases(place, leases);
         let Some(member) = self.choose(place, range.part, damaged).filter(|_| may_read) else {
             return false;
@@ -128,7 +139,7 @@ impl Owner {
                 if is_remote && !verify(&pieces, &checksums) {
                     return self.read_again(key, leases); // Damaged on the way.
                 }
-                self.read_done(key, at, pieces);
+                self.read_done(key, at, pieces, leases);
             }
             Ok(Answer::Refused(Refusal::Damaged)) => self.read_damaged(key, at, leases),
             Ok(Answer::Refused(Refusal::NotOpen)) => {
@@ -142,6 +153,15 @@ impl Owner {
             Err(Lost) => self.reads_waiting.push_back(key),
             Ok(other) => unreachable!("a read is not answered by {other:?}"),
         }
+    }
+
+    /// What a read asks for now.
+    fn next_of_read(&self, key: u32) -> Range {
+        let Work::Read { range: Range { part, block, count }, step, read, .. } = self.works[key as usize]
+        else {
+            unreachable!("only reads read")
+        };
+        Range { part, block: block + read, count: step.min(count - read) }
     }
 
     fn read_again(&mut self, key: u32, leases: &Leases) {
@@ -159,30 +179,66 @@ impl Owner {
         self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
     }
 
-    fn read_done(&mut self, key: u32, at: At, pieces: Pieces) {
-        let Work::Read { place, range, damaged, began, .. } = self.works[key as usize] else {
+    fn read_done(&mut self, key: u32, at: At, found: Pieces, leases: &Leases) {
+        let now_read = self.next_of_read(key);
+        let now = self.now;
+        let Work::Read { place, range, damaged, began, read, pieces, mends, .. } =
+            &mut self.works[key as usize]
+        else {
             unreachable!("only reads read")
         };
-        let took = self.now.since(began).as_nanos() as u64;
+        let took = now.since(*began).as_nanos() as u64;
+        let bad = std::mem::take(damaged);
+        mends.extend((0..8).filter(|member| bad >> member & 1 == 1).map(|member| (member, now_read)));
+        pieces.extend(found);
+        *read += now_read.count;
+        *began = now;
+        let (place, is_all) = (*place, *read == range.count);
         let member = self.member_mut(at);
         member.read_ns = if member.read_ns == 0 { took } else { (member.read_ns * 7 + took) / 8 };
+        if !is_all {
+            return self.read_again(key, leases);
+        }
+        let Work::Read { pieces, mends, .. } = &mut self.works[key as usize] else {
+            unreachable!("only reads read")
+        };
+        let (pieces, mends) = (std::mem::take(pieces), std::mem::take(mends));
         self.end_work(key, Ok(Reply::Data(pieces)));
-        for member in (0..8).filter(|member| damaged >> member & 1 == 1) {
+        self.mend(place, mends);
+    }
+
+    /// Has damaged blocks written again.
+    fn mend(&mut self, place: u16, mends: Vec<(u8, Range)>) {
+        for (member, range) in mends {
             self.copy(At { place, member }, range, WriteId::default(), None);
         }
     }
 
-    /// The blocks are damaged on one component: another is asked, and what it has mends the damage.
+    /// Blocks are damaged on one component: another is asked, and what it has mends the damage. Where all have damaged blocks,
+    /// each block is asked for by itself: they may be different ones.
     fn read_damaged(&mut self, key: u32, at: At, leases: &Leases) {
-        let Work::Read { place, damaged, .. } = &mut self.works[key as usize] else {
+        let count = self.next_of_read(key).count;
+        let is_mutant = self.is_mutant(Mutant::ReadAllOrNothing);
+        let Work::Read { place, damaged, step, .. } = &mut self.works[key as usize] else {
             unreachable!("only reads read")
         };
         *damaged |= 1 << at.member;
-        let (place, damaged) = (*place, *damaged);
-        let others = self.places[place as usize].active().filter(|(index, _)| damaged >> index & 1 == 0);
-        match others.count() {
-            0 => self.end_work(key, Err(Failure::Damaged)),
-            _ => self.read_again(key, leases),
+        let (place, bad) = (*place, *damaged);
+        let has_other = self.places[place as usize].active().any(|(index, _)| bad >> index & 1 == 0);
+        match has_other {
+            true => self.read_again(key, leases),
+            false if count > 1 && !is_mutant => {
+                (*step, *damaged) = (1, 0);
+                self.read_again(key, leases);
+            }
+            false => {
+                let Work::Read { mends, .. } = &mut self.works[key as usize] else {
+                    unreachable!("only reads read")
+                };
+                let mends = std::mem::take(mends);
+                self.end_work(key, Err(Failure::Damaged));
+                self.mend(place, mends);
+            }
         }
     }
 }

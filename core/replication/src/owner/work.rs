@@ -38,9 +38,16 @@ pub(crate) enum Work {
         token: Token,
         place: u16,
         range: Range,
-        /// Members that answered "damaged".
+        /// Members that answered "damaged" to what is being read.
         damaged: u8,
         began: Instant,
+        /// Most blocks that are asked for at once: all, until every member has damaged blocks among them.
+        step: u16,
+        /// What was read so far, from the beginning of the range.
+        read: u16,
+        pieces: Pieces,
+        /// What is damaged on members, to be written again.
+        mends: Vec<(u8, Range)>,
     },
     /// Locks its parts one after the other, in ascending order: so two of them never wait for one another.
     Status {
@@ -64,8 +71,15 @@ pub(crate) enum Work {
         holes: Holes,
         /// Members that cannot give it.
         tried: u8,
-        /// Blocks that were read, from its beginning.
+        /// Members on which a block of what is being read is damaged.
+        damaged: u8,
+        /// Whether the present slice is read block by block, for all have damaged blocks in it.
+        is_narrowed: bool,
+        /// Whether a block is damaged on all.
+        is_damaged: bool,
+        /// Blocks that were read, from its beginning, and how many of these were put.
         read: u16,
+        put: u16,
         /// Whether more is to be read.
         is_reading: bool,
         /// What was read and not sent yet, and the checksums of that.
@@ -93,9 +107,12 @@ impl Work {
         let has = |bits: u8| bits >> at.member & 1 == 1;
         match self {
             Work::Change { .. } | Work::Trailing { .. } | Work::Status { .. } => false,
-            Work::Read { place, damaged, .. } => *place == at.place && has(*damaged),
-            Work::Copy { target, tried, source, .. } => {
-                *target == at || (target.place == at.place && (has(*tried) || *source == Some(at.member)))
+            Work::Read { place, damaged, mends, .. } => {
+                *place == at.place && (has(*damaged) || mends.iter().any(|(member, _)| *member == at.member))
+            }
+            Work::Copy { target, tried, damaged, source, .. } => {
+                let is_named = has(*tried | *damaged) || *source == Some(at.member);
+                *target == at || (target.place == at.place && is_named)
             }
         }
     }

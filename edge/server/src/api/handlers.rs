@@ -7,8 +7,8 @@ use super::types::{
     CreatePolicy, DeviceView, DiskSummary, DiskView, EvacuateDevice, EvacuationView, EventQuery, EventView,
     EventsView, ForecastView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest,
     KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView,
-    RebuildDirectory, RebuildView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
-    TokenView, TopView, VersionsView, WhatIf,
+    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
+    ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -196,10 +196,23 @@ pub async fn add_devices(State(control): Shared, Input(request): Input<AddDevice
     Ok((StatusCode::CREATED, Json(control.add_devices(request).await?)))
 }
 
-/// Removes an empty device; named by its log device, an empty group.
-#[utoipa::path(delete, path = "/api/v1/devices/{id}", params(("id" = String, Path)), responses((status = 200, body = RemovedDevice), (status = "default", body = Failure)))]
-pub async fn remove_device(State(control): Shared, Path(id): Path<String>) -> Answer<RemovedDevice> {
-    let advice = control.remove_device(&id).await?;
+/// Puts a new device in the place of one that failed. Of a failed log device: makes its group anew.
+#[utoipa::path(post, path = "/api/v1/devices/replace", request_body = ReplaceDevice, responses((status = 200, body = ReplacementView), (status = "default", body = Failure)))]
+pub async fn replace_device(
+    State(control): Shared,
+    Input(request): Input<ReplaceDevice>,
+) -> Answer<ReplacementView> {
+    control.replace_device(request).await.map(Json)
+}
+
+/// Removes an empty device; named by its log device and with `group=true`, an empty group.
+#[utoipa::path(delete, path = "/api/v1/devices/{id}", params(("id" = String, Path), RemoveOptions), responses((status = 200, body = RemovedDevice), (status = "default", body = Failure)))]
+pub async fn remove_device(
+    State(control): Shared,
+    Path(id): Path<String>,
+    Options(options): Options<RemoveOptions>,
+) -> Answer<RemovedDevice> {
+    let advice = control.remove_device(&id, options.group).await?;
     Ok(Json(RemovedDevice { advice }))
 }
 

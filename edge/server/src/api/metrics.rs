@@ -286,6 +286,8 @@ fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {
         }
         let help = "Blocks found damaged";
         snapshot.add("device_damaged_blocks", help, &labels, Value::Counter(device.damaged_blocks));
+        let help = "Blocks that failed reads";
+        snapshot.add("device_read_errors", help, &labels, Value::Counter(device.read_errors));
         let leaving = f64::from(u8::from(device.leaving.is_some()));
         snapshot.add("device_leaving", "Whether the device is being emptied", &labels, Value::Gauge(leaving));
         let help = "Requests that ended: reads, writes and flushes";

@@ -257,8 +257,11 @@ pub struct DeviceView {
     pub component_count_max: u32,
     /// Why it is out of service, if it is.
     pub failure: Option<String>,
-    /// Blocks found damaged since the start.
+    /// Blocks found damaged since the start: checksums that did not match, and blocks that could not be read.
     pub damaged_blocks: u64,
+    /// Blocks that failed reads since the start (bad sectors).
+    #[serde(default)]
+    pub read_errors: u64,
     /// How far it is on its way to be empty, and why it is to be; nothing when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<String>,
@@ -268,6 +271,49 @@ pub struct DeviceView {
     /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
     #[serde(default)]
     pub requests: u64,
+}
+
+/// A device that takes the place of another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceDevice {
+    /// The path or id of the device that failed, or is empty. Of a group that could not be opened: the path of its log device.
+    pub device: String,
+    /// The path of the new device. It may be the same path.
+    pub with: String,
+    /// Make a file of this size where the new path does not exist.
+    #[serde(default)]
+    pub file_size: Option<u64>,
+    /// Format the new device although it holds something else.
+    #[serde(default)]
+    pub force: bool,
+    /// Only tell what that would do.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The device once more, where nothing else holds what stood on it.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}
+
+/// What replacing a device does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReplacementView {
+    /// The path of the former device.
+    pub device: String,
+    /// The path of the new one.
+    pub with: String,
+    /// Whether it is a log device, so that the whole group is made anew.
+    pub is_log: bool,
+    /// Disks that had components there.
+    pub disks: Vec<String>,
+    /// Those of them of which no other component holds the data: they are lost.
+    pub lost_disks: Vec<String>,
+    /// The group that the new device is in; nothing in a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// What else should be done, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 /// Devices to be added.
@@ -516,6 +562,15 @@ pub struct Confirm {
     /// The name of what goes.
     #[serde(default)]
     pub confirm: Option<String>,
+}
+
+/// How a device is removed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveOptions {
+    /// Whether the whole group may go, where the device holds its log.
+    #[serde(default)]
+    pub group: bool,
 }
 
 /// An interval.

@@ -2,7 +2,8 @@
 
 use super::{Shell, size, text};
 use crate::api::types::{
-    AddDevices, AddedDevices, DeviceView, EvacuateDevice, EvacuationView, HostView, KeepDevice, RemovedDevice,
+    AddDevices, AddedDevices, DeviceView, EvacuateDevice, EvacuationView, HostView, KeepDevice,
+    RemovedDevice, ReplaceDevice, ReplacementView,
 };
 use crate::failure::Failure;
 use base::units::format_bytes;
@@ -27,11 +28,50 @@ pub enum DeviceCommand {
         #[arg(long)]
         cancel: bool,
     },
-    /// Remove an empty device; the log device of an empty group removes the group.
+    /// Replace a device that failed with a new one.
+    ///
+    /// A capacity device is replaced while its group is in use. What stood on it is made anew from other copies. A log device takes
+    /// its group with it: the group is made anew of the new log device and the remaining capacity devices.
+    #[command(after_help = REPLACE_EXAMPLES)]
+    Replace(ReplaceOptions),
+    /// Remove an empty device.
+    #[command(after_help = REMOVE_EXAMPLES)]
     Remove {
         /// Its path or id.
         device: String,
+        /// Remove the whole group, if the device holds the log of an empty one.
+        #[arg(long)]
+        group: bool,
     },
+}
+
+const REPLACE_EXAMPLES: &str = "Examples:
+  drystone device replace /dev/disk/by-id/nvme-two /dev/disk/by-id/nvme-four --dry-run
+  drystone device replace /dev/sdb /dev/sdb --confirm /dev/sdb";
+
+const REMOVE_EXAMPLES: &str = "Examples:
+  drystone device remove /dev/disk/by-id/nvme-two
+  drystone device remove /dev/disk/by-id/nvme-one --group";
+
+/// Options of `device replace`.
+#[derive(Debug, Args)]
+pub struct ReplaceOptions {
+    /// Path or id of the device that failed; of a group that could not be opened, the path of its log device.
+    old: String,
+    /// Path of the new device; it may be the same path.
+    new: PathBuf,
+    /// Size of a file to make at the new path.
+    #[arg(long, value_parser = size)]
+    file_size: Option<u64>,
+    /// Format the new device although it holds something else. That is destroyed.
+    #[arg(long)]
+    force: bool,
+    /// Show what would be given up, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// The old device once more, to give up data of which it holds the only copy.
+    #[arg(long, value_name = "OLD")]
+    confirm: Option<String>,
 }
 
 /// Options of `device add`.
@@ -74,7 +114,8 @@ pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Fa
         DeviceCommand::Evacuate { device, dry_run, cancel } => {
             evacuate(shell, &device, dry_run, cancel).await
         }
-        DeviceCommand::Remove { device } => remove(shell, &device).await,
+        DeviceCommand::Replace(options) => replace(shell, options).await,
+        DeviceCommand::Remove { device, group } => remove(shell, &device, group).await,
     }
 }
 
@@ -110,7 +151,54 @@ fn evacuation_text(view: &EvacuationView) -> String {
     std::iter::once(first).chain(obstacles).chain(disks).collect::<Vec<_>>().join("\n")
 }
 
-async fn remove(shell: &mut Shell<'_>, device: &str) -> Result<(), Failure> {
+/// A path that exists here, or as it was given: it may be an id, or a device that is not there any more.
+fn absolute_or_name(name: &str) -> String {
+    let looks_like_path = name.contains('/') || std::path::Path::new(name).exists();
+    let path = std::path::absolute(name).ok().filter(|_| looks_like_path);
+    path.map_or_else(|| name.to_owned(), |path| path.display().to_string())
+}
+
+async fn replace(shell: &mut Shell<'_>, options: ReplaceOptions) -> Result<(), Failure> {
+    let with = std::path::absolute(&options.new)
+        .map_err(|error| Failure::usage(format!("{} is not a path: {error}", options.new.display())))?;
+    let request = ReplaceDevice {
+        device: absolute_or_name(&options.old),
+        with: with.display().to_string(),
+        file_size: options.file_size,
+        force: options.force,
+        dry_run: options.dry_run,
+        confirm: options.confirm.as_deref().map(absolute_or_name),
+    };
+    let told: ReplacementView = shell.client.post("/api/v1/devices/replace", &request).await?;
+    shell.show(&told, replacement_text)
+}
+
+fn replacement_text(view: &ReplacementView) -> String {
+    let (device, with) = (&view.device, &view.with);
+    let first = match (&view.group, view.is_log) {
+        (Some(group), false) => format!("{with} takes the place of {device} in group {group}"),
+        (Some(group), true) => {
+            format!("group {group} is made anew: its log device is {with} in the place of {device}")
+        }
+        (None, false) => format!("{with} would take the place of {device}"),
+        (None, true) => {
+            format!("the group of log device {device} would be made anew, with {with} as its log device")
+        }
+    };
+    let again: Vec<&str> =
+        view.disks.iter().filter(|disk| !view.lost_disks.contains(disk)).map(String::as_str).collect();
+    let mut lines = vec![first];
+    if !again.is_empty() {
+        lines.push(format!("copies are made anew of: {}", again.join(", ")));
+    }
+    if !view.lost_disks.is_empty() {
+        lines.push(format!("data is lost of: {}", view.lost_disks.join(", ")));
+    }
+    lines.extend(view.advice.clone());
+    lines.join("\n")
+}
+
+async fn remove(shell: &mut Shell<'_>, device: &str, group: bool) -> Result<(), Failure> {
     // A path cannot stand in an address; its id can.
     let devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
     let path = std::path::absolute(device).map(|path| path.display().to_string()).unwrap_or_default();
@@ -119,7 +207,8 @@ async fn remove(shell: &mut Shell<'_>, device: &str) -> Result<(), Failure> {
         return Err(Failure::new(crate::failure::Code::NotFound, format!("there is no device `{device}`"))
             .hint("see `drystone device list`"));
     };
-    let removed: RemovedDevice = shell.client.delete(&format!("/api/v1/devices/{}", found.id)).await?;
+    let removed: RemovedDevice =
+        shell.client.delete(&format!("/api/v1/devices/{}?group={group}", found.id)).await?;
     shell.show(&removed, |removed| {
         let advice = removed.advice.as_deref().unwrap_or_default();
         format!("removed {}\n{advice}", found.path)
@@ -163,6 +252,7 @@ fn device_table(devices: &[DeviceView]) -> String {
             format_bytes(device.reserved_bytes),
             device.component_count.to_string(),
             device.damaged_blocks.to_string(),
+            device.read_errors.to_string(),
             device
                 .failure
                 .clone()
@@ -171,9 +261,20 @@ fn device_table(devices: &[DeviceView]) -> String {
             device.id.clone(),
         ]
     };
-    let headings =
-        ["device", "role", "size", "used", "free", "reserved", "components", "damaged", "state", "id"];
-    text::table(&headings, &[2, 3, 4, 5, 6, 7], devices.iter().map(row).collect())
+    let headings = [
+        "device",
+        "role",
+        "size",
+        "used",
+        "free",
+        "reserved",
+        "components",
+        "damaged",
+        "read errors",
+        "state",
+        "id",
+    ];
+    text::table(&headings, &[2, 3, 4, 5, 6, 7, 8], devices.iter().map(row).collect())
 }
 
 /// `status`.

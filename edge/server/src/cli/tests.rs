@@ -39,7 +39,7 @@ async fn every_command_answers_as_text_and_as_json() {
         ("status", "all disks can be used"),
         ("device list", "/dev/log"),
         ("device add /dev/x", "log+capacity"),
-        ("device remove /dev/x", "removed /dev/x"),
+        ("device remove /dev/x --group", "removed /dev/x"),
         ("top --once", "1 disks"),
         ("health", "all is well"),
         (

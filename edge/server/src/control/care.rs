@@ -147,7 +147,7 @@ impl Control {
         }
         let mut notes = Vec::new();
         for log in logs {
-            if let Err(failure) = self.remove_device(&log).await {
+            if let Err(failure) = self.remove_device(&log, true).await {
                 notes.push(format!(
                     "the disk group of {log} is still there ({}): `wipefs -a` erases it",
                     failure.error

@@ -7,7 +7,7 @@ use crate::api::types::{AddDevices, AddedDevices, DeviceView, EvacuateDevice, Ev
 use crate::cluster::FoundDevice;
 use crate::config::check_group;
 use crate::directory::{DiskEntry, State};
-use crate::engine::{Command, Create, DeviceState, GroupSpec};
+use crate::engine::{Command, Create, DeviceState, GroupSpec, Lost};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use ::cluster::Leaving;
@@ -102,6 +102,7 @@ impl Control {
                     log_size: request.log_size,
                     file_size: request.file_size,
                     create,
+                    remake: None,
                 };
                 check_group(&spec)?;
                 self.open_group(spec, Vec::new()).await?
@@ -116,7 +117,7 @@ impl Control {
         Ok(AddedDevices { group: group.to_string(), devices })
     }
 
-    async fn add_capacity(
+    pub(super) async fn add_capacity(
         &self,
         group: &str,
         paths: Vec<PathBuf>,
@@ -140,12 +141,12 @@ impl Control {
         Ok(group)
     }
 
-    /// Removes an empty capacity device from its group; or the whole group, when it is the log device of an empty
-    /// group. Gives back a line of advice, if there is any.
+    /// Removes an empty capacity device from its group; or the whole group, when it is the log device of an empty group and
+    /// that is asked for. Gives back a line of advice, if there is any.
     ///
     /// # Errors
     /// When there is no such device, or something stands on it.
-    pub async fn remove_device(&self, name: &str) -> Result<Option<String>, Failure> {
+    pub async fn remove_device(&self, name: &str, with_group: bool) -> Result<Option<String>, Failure> {
         let _change = self.changes.lock().await;
         let host = self.host_state().await?;
         let named = |device: &&DeviceState| device.id.to_string() == name || device.path == Path::new(name);
@@ -154,15 +155,34 @@ impl Control {
                 .hint("see `drystone device list`"));
         };
         let id = device.id;
+        if device.is_log && !with_group {
+            let others = host.devices.iter().filter(|other| other.group == device.group && other.id != id);
+            let others: Vec<String> = others.map(|other| other.path.display().to_string()).collect();
+            let whole = match others.is_empty() {
+                true => String::new(),
+                false => format!(", with its capacity devices {}", others.join(", ")),
+            };
+            return Err(Failure::refused(format!(
+                "device {} holds the log of group {}: without it the whole group goes{whole}",
+                device.path.display(),
+                device.group
+            ))
+            .hint("pass `--group` to remove the whole group; to change a log device that failed use `drystone device replace`"));
+        }
         self.check_nothing_stands_on(device)?;
-        self.engine.call(|answer| Command::RemoveDevice { device: id, answer }).await??;
+        self.engine.call(|answer| Command::RemoveDevice { device: id, lost: Lost::Keep, answer }).await??;
         self.record_group(device.group).await?;
         let name = format!("device {} of host {}", device.path.display(), self.config.name);
         self.events.other(Kind::DeviceRemoved, name, format!("taken out of group {}", device.group));
+        Ok(self.still_configured(&device.path))
+    }
+
+    /// Says so, if the configuration file names a path that is none of a device any more.
+    pub(super) fn still_configured(&self, path: &Path) -> Option<String> {
         let mut configured = self.config.groups.iter().flat_map(crate::config::paths_of);
-        Ok(configured.any(|path| *path == device.path).then(|| {
-            format!("the configuration file still names {}: remove it there too", device.path.display())
-        }))
+        configured
+            .any(|named| *named == path)
+            .then(|| format!("the configuration file still names {}: change it there too", path.display()))
     }
 
     /// A device that is out of service cannot tell what stands on it; the directory can.

@@ -107,15 +107,20 @@ impl Control {
                 }),
             }
         }
-        // A host of a cluster serves guests without devices of its own too.
-        let may_be_empty = self.cluster.is_some() && !is_new;
+        // A host whose groups are known starts without them too: so it can be asked what is wrong, and devices be replaced.
+        let may_be_empty = !is_new;
         if opened == 0
             && !may_be_empty
             && let Some(failure) = failures.pop()
         {
             return Err(failure);
         }
-        failures.into_iter().for_each(|failure| self.warn(failure.error));
+        for failure in failures {
+            self.warn(format!(
+                "{}. Connect the device and restart the service; if it is lost, `drystone device replace LOG NEW` makes the group anew",
+                failure.error
+            ));
+        }
         Ok(())
     }
 
@@ -130,11 +135,11 @@ impl Control {
                 .await??;
         }
         self.record_group(group).await?;
-        for device in self.host_state().await?.devices {
-            if device.group == group && device.is_away {
+        for device in self.host_state().await?.devices.iter().filter(|device| device.group == group) {
+            if let Some(why) = &device.failure {
                 self.warn(format!(
-                    "device {} is not there: what stands on it cannot be used until it is connected and the host started \
-                     again; `drystone device remove` gives it up",
+                    "device {} is out of service: {why}. What stands on it cannot be used until it is connected and the host started again; \
+                     `drystone device replace` gives it up",
                     device.path.display()
                 ));
             }
@@ -353,6 +358,7 @@ fn known_spec(group: &GroupEntry) -> GroupSpec {
         log_size: None,
         file_size: None,
         create: Create::Never,
+        remake: None,
     }
 }
 

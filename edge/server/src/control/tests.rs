@@ -286,11 +286,16 @@ async fn devices_are_added_removed_and_remembered() {
     let host = host.crash(|_| {}).await;
     assert_eq!(host.control.devices().await.expect("devices").len(), 4);
     assert_eq!(host.fake.lock().unwrap().commands.iter().filter(|name| **name == "open_group").count(), 2);
-    assert_eq!(host.control.remove_device("/dev/c2").await.expect("removed"), None);
-    assert!(host.control.remove_device("/dev/c2").await.is_err_and(|failure| failure.code == Code::NotFound));
-    host.control.remove_device("/dev/c1").await.expect("removed");
-    host.control.remove_device("/dev/l2").await.expect("the whole group");
-    let advice = host.control.remove_device("/dev/log").await.expect("removed");
+    assert_eq!(host.control.remove_device("/dev/c2", false).await.expect("removed"), None);
+    assert!(
+        host.control
+            .remove_device("/dev/c2", false)
+            .await
+            .is_err_and(|failure| failure.code == Code::NotFound)
+    );
+    host.control.remove_device("/dev/c1", false).await.expect("removed");
+    host.control.remove_device("/dev/l2", true).await.expect("the whole group");
+    let advice = host.control.remove_device("/dev/log", true).await.expect("removed");
     assert!(advice.expect("advice").contains("configuration file"));
     for wrong in
         [add(None, None, &["/c"]), add(Some("x".to_owned()), None, &["/c"]), add(None, Some("l"), &[])]

@@ -56,7 +56,7 @@ impl Control {
             disk_count: records.disks.len(),
             unavailable: unavailable.collect(),
             groups: self.group_views(&host),
-            warnings: self.warnings_now(),
+            warnings: self.warnings_now().into_iter().chain(host.devices.iter().filter_map(damage)).collect(),
             hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
             not_whole,
             under_way,
@@ -374,6 +374,21 @@ fn leaving_text(leaving: &Leaving, left: &Progress) -> String {
     leaving.fault.as_ref().map_or(how_far.clone(), |fault| format!("{how_far}; {fault}"))
 }
 
+/// A line about blocks of a device that were found damaged.
+fn damage(device: &DeviceState) -> Option<String> {
+    let path = device.path.display();
+    let blocks = |count: u64| if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") };
+    match (device.damaged_blocks, device.read_errors) {
+        (0, 0) => None,
+        (damaged, 0) => Some(format!("device {path}: {} found damaged since the start", blocks(damaged))),
+        (damaged, unread) => Some(format!(
+            "device {path}: {} found damaged since the start, {} could not be read; if the numbers grow, replace it",
+            blocks(damaged),
+            blocks(unread)
+        )),
+    }
+}
+
 pub(super) fn device_view(device: &DeviceState) -> DeviceView {
     DeviceView {
         id: device.id.to_string(),
@@ -393,6 +408,7 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         component_count_max: device.component_count_max,
         failure: device.failure.clone(),
         damaged_blocks: device.damaged_blocks,
+        read_errors: device.read_errors,
         leaving: None,
         busy_seconds: device.busy.as_secs_f64(),
         requests: device.requests,

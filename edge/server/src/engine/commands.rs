@@ -9,11 +9,12 @@ use super::{
 use ::cluster::{Access, Guest};
 use base::{ClusterId, DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::superblock::Superblock;
-use diskgroup::{Event as GroupEvent, Group, RemoveRefusal};
+use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
 use frontends::nbd::Export;
 use node::{ControlError, DiskSpec, GroupKey, Token};
 use placement::Policy;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,28 @@ pub(crate) enum Prepared {
         result: Result<Box<OpenDevice>, EngineError>,
         answer: Answer<Result<DeviceId, EngineError>>,
     },
+    /// Superblocks were written.
+    Written {
+        result: Result<(), EngineError>,
+        then: Written,
+    },
 }
+
+/// What follows when superblocks are written.
+pub(crate) enum Written {
+    /// A device becomes part of its group.
+    Joins {
+        group: GroupKey,
+        open: Box<OpenDevice>,
+        superblocks: Vec<Superblock>,
+        answer: Answer<Result<DeviceId, EngineError>>,
+    },
+    /// A device has left, or a whole group.
+    Left { answer: Answer<Result<(), EngineError>> },
+}
+
+/// A superblock that is to be written to a device; none if the device is to be blank.
+type Rewrite = (PathBuf, File, Option<Superblock>);
 
 /// A control operation of the node that somebody waits for.
 pub(crate) enum Pending {
@@ -126,7 +148,7 @@ impl Engine {
             Command::AddCapacity { group, path, file_size, create, answer } => {
                 self.add_capacity(group, path, file_size, create, answer);
             }
-            Command::RemoveDevice { device, answer } => self.remove_device(device, answer),
+            Command::RemoveDevice { device, lost, answer } => self.remove_device(device, lost, answer),
             Command::Host { answer } => drop(answer.send(self.host_state())),
             Command::CreateDisk { disk, answer } => {
                 let spec = spec_of(&disk);
@@ -209,9 +231,8 @@ impl Engine {
             Prepared::Group { result: Err(error), answer } => drop(answer.send(Err(error))),
             Prepared::Group { result: Ok(open), answer } => self.take_group(open, answer),
             Prepared::Capacity { result: Err(error), answer, .. } => drop(answer.send(Err(error))),
-            Prepared::Capacity { group, result: Ok(open), answer } => {
-                drop(answer.send(self.take_capacity(group, *open)));
-            }
+            Prepared::Capacity { group, result: Ok(open), answer } => self.take_capacity(group, open, answer),
+            Prepared::Written { result, then } => self.written(result, then),
         }
     }
 
@@ -247,7 +268,12 @@ impl Engine {
             ..diskgroup::Settings::default()
         };
         let mut outputs = Vec::new();
-        let group = Group::open(superblocks, settings, self.pool.clone(), self.now(), &mut outputs);
+        let mut group = Group::open(superblocks, settings, self.pool.clone(), self.now(), &mut outputs);
+        for device in places.iter().flatten() {
+            if let Some(fault) = &device.open.fault {
+                group.note_missing(device.open.superblock.index, fault);
+            }
+        }
         let key = self.node.add_group(group, outputs, &mut self.outputs);
         while self.devices.len() <= key.0 as usize {
             self.devices.push(Vec::new());
@@ -260,11 +286,12 @@ impl Engine {
         use std::os::fd::AsRawFd;
         let failed = |error| EngineError::Device(format!("register {}: {error}", open.path.display()));
         self.siblings.note_device(open.superblock.device, self.shard);
-        let slot = match &open.file {
-            Some(file) => Some(self.ring.add_file(file.as_raw_fd()).map_err(failed)?),
-            None => None,
-        };
-        Ok(Device { open, slot })
+        let Some(file) = &open.file else { return Ok(Device { open, slot: None }) };
+        let slot = self.ring.add_file(file.as_raw_fd()).map_err(failed)?;
+        if let (None, Ok(copy)) = (&open.fault, file.try_clone()) {
+            self.sizes.add(open.superblock.device, open.path.clone(), copy, open.superblock.size);
+        }
+        Ok(Device { open, slot: Some(slot) })
     }
 
     pub(crate) fn group_opened(&mut self, key: GroupKey, event: GroupEvent) {
@@ -281,6 +308,7 @@ impl Engine {
                 );
             }
             _ => {
+                self.fail_unfit(key);
                 let id = self.node.group(key).map(Group::id).expect("it has just been opened");
                 drop(answer.send(Ok(id)));
             }
@@ -290,6 +318,7 @@ impl Engine {
     fn close_group(&mut self, key: GroupKey) {
         self.node.remove_group(key);
         for device in std::mem::take(&mut self.devices[key.0 as usize]).into_iter().flatten() {
+            self.sizes.remove(device.open.superblock.device);
             if let Some(slot) = device.slot
                 && let Err(error) = self.ring.remove_file(slot)
             {
@@ -298,8 +327,103 @@ impl Engine {
         }
     }
 
+    /// Devices of a group that were found to be unfit when they were opened go out of service.
+    fn fail_unfit(&mut self, key: GroupKey) {
+        let devices = self.devices[key.0 as usize].iter().flatten();
+        let unfit = devices.filter(|device| device.slot.is_some());
+        let unfit: Vec<(u8, String)> = unfit
+            .filter_map(|device| Some((device.open.superblock.index, device.open.fault.clone()?)))
+            .collect();
+        let now = self.now();
+        for (place, why) in unfit {
+            self.node.fail_member(now, key, place, &why, &mut self.outputs);
+        }
+    }
+
+    /// A device has become shorter than its datastore while it was in use.
+    pub(crate) fn shrunk(&mut self, device: DeviceId, why: &str) {
+        let Some(key) = self.node.group_of(device) else { return };
+        let Some(place) = self.node.group(key).and_then(|group| group.member_of(device)) else { return };
+        let now = self.now();
+        self.node.fail_member(now, key, place, why, &mut self.outputs);
+    }
+
     /// Makes a formatted device part of an open group: all the group's superblocks name it before it is used.
-    fn take_capacity(&mut self, key: GroupKey, open: OpenDevice) -> Result<DeviceId, EngineError> {
+    fn take_capacity(
+        &mut self,
+        key: GroupKey,
+        open: Box<OpenDevice>,
+        answer: Answer<Result<DeviceId, EngineError>>,
+    ) {
+        let members = open.superblock.members;
+        let rewritten = self.rewritten(key, members).and_then(|(superblocks, mut rewrites)| {
+            let revision = superblocks.iter().map(|one| one.revision).max().unwrap_or(0);
+            let own = Superblock { revision, ..open.superblock.clone() };
+            rewrites.extend(copy_of(&open)?.map(|(path, file)| (path, file, Some(own))));
+            Ok((superblocks, rewrites))
+        });
+        match rewritten {
+            Ok((superblocks, rewrites)) => {
+                self.write_superblocks(rewrites, Written::Joins { group: key, open, superblocks, answer });
+            }
+            Err(error) => drop(answer.send(Err(error))),
+        }
+    }
+
+    /// The superblocks of a group with other members, and those of them that are to be written. A device that is out of service
+    /// is not written to.
+    fn rewritten(
+        &self,
+        key: GroupKey,
+        members: [DeviceId; 8],
+    ) -> Result<(Vec<Superblock>, Vec<Rewrite>), EngineError> {
+        let group = self.node.group(key).ok_or(EngineError::Stopped)?;
+        let mut superblocks = group.superblocks().to_vec();
+        let revision = superblocks.iter().map(|one| one.revision).max().unwrap_or(0) + 1;
+        for superblock in &mut superblocks {
+            superblock.members = members;
+            superblock.revision = revision;
+        }
+        let mut rewrites = Vec::new();
+        let states = group.state().members;
+        for ((device, superblock), state) in
+            self.devices[key.0 as usize].iter().zip(&superblocks).zip(&states)
+        {
+            let Some(device) = device.as_ref().filter(|_| state.failure.is_none()) else { continue };
+            rewrites
+                .extend(copy_of(&device.open)?.map(|(path, file)| (path, file, Some(superblock.clone()))));
+        }
+        Ok((superblocks, rewrites))
+    }
+
+    /// Writes superblocks on a thread of its own: a device may take seconds to make them stable.
+    fn write_superblocks(&self, rewrites: Vec<Rewrite>, then: Written) {
+        let mailbox = self.mailbox.clone();
+        in_background(move || {
+            let result = rewrites.iter().try_for_each(rewrite);
+            let _ = mailbox.send(Message::Prepared(Box::new(Prepared::Written { result, then })));
+        });
+    }
+
+    fn written(&mut self, result: Result<(), EngineError>, then: Written) {
+        match then {
+            Written::Joins { group, open, superblocks, answer } => {
+                let joined = result.and_then(|()| self.take_member(group, *open, superblocks));
+                drop(answer.send(joined));
+            }
+            Written::Left { answer } => drop(answer.send(result)),
+        }
+    }
+
+    fn take_member(
+        &mut self,
+        key: GroupKey,
+        open: OpenDevice,
+        superblocks: Vec<Superblock>,
+    ) -> Result<DeviceId, EngineError> {
+        if self.node.group(key).is_none() {
+            return Err(EngineError::Stopped);
+        }
         let superblock = open.superblock.clone();
         let device = self.add_device(open)?;
         let place = superblock.index as usize;
@@ -310,48 +434,43 @@ impl Engine {
         places[place] = Some(device);
         let group = self.node.group_mut(key).ok_or(EngineError::Stopped)?;
         group.add_member(superblock.clone());
-        self.rewrite_superblocks(key, superblock.members)?;
+        let mut superblocks = superblocks;
+        match superblocks.get_mut(place) {
+            Some(own) => *own = superblock.clone(),
+            None => superblocks.push(superblock.clone()),
+        }
+        self.take_superblocks(key, superblocks)?;
         Ok(superblock.device)
     }
 
-    /// Writes the members of a group into all its superblocks.
-    fn rewrite_superblocks(&mut self, key: GroupKey, members: [DeviceId; 8]) -> Result<(), EngineError> {
+    fn take_superblocks(&mut self, key: GroupKey, superblocks: Vec<Superblock>) -> Result<(), EngineError> {
         let group = self.node.group_mut(key).ok_or(EngineError::Stopped)?;
-        let mut superblocks = group.superblocks().to_vec();
-        let revision = superblocks.iter().map(|one| one.revision).max().unwrap_or(0) + 1;
-        for superblock in &mut superblocks {
-            superblock.members = members;
-            superblock.revision = revision;
-        }
         group.set_superblocks(superblocks.clone());
         for (device, superblock) in self.devices[key.0 as usize].iter_mut().zip(superblocks) {
-            let Some(device) = device else { continue };
-            if let Some(file) = &device.open.file {
-                devices::write_superblock(file, &superblock).map_err(|error| {
-                    EngineError::Device(format!(
-                        "write the superblock of {}: {error}",
-                        device.open.path.display()
-                    ))
-                })?;
+            if let Some(device) = device {
+                device.open.superblock = superblock;
             }
-            device.open.superblock = superblock;
         }
         Ok(())
     }
 
-    fn remove_device(&mut self, device: DeviceId, answer: Answer<Result<(), EngineError>>) {
+    fn remove_device(&mut self, device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>>) {
         let refuse = |why: String| Err(EngineError::Refused(why));
         let Some(key) = self.node.group_of(device) else {
             return drop(answer.send(refuse(format!("there is no device {device} on this host"))));
         };
         let group = self.node.group_mut(key).expect("it has just been found");
         if group.member_of(device) == Some(0) {
-            return drop(answer.send(self.remove_group(key)));
+            return self.remove_group(key, answer);
         }
-        match group.begin_remove(device) {
+        match group.begin_remove(device, lost) {
             Ok(()) => self.registry.leaving.push(Leaving { group: key, device, answer }),
             Err(error @ RemoveRefusal::InUse(_)) => {
                 let why = format!("{error}: delete its disks, or move them to other devices first");
+                drop(answer.send(refuse(why)));
+            }
+            Err(error @ RemoveRefusal::Lost(_)) => {
+                let why = format!("{error}: `drystone device replace` gives them up");
                 drop(answer.send(refuse(why)));
             }
             Err(error) => drop(answer.send(refuse(error.to_string()))),
@@ -359,24 +478,28 @@ impl Engine {
     }
 
     /// A group goes with its log device, if no component is left in it.
-    fn remove_group(&mut self, key: GroupKey) -> Result<(), EngineError> {
-        let group = self.node.group(key).ok_or(EngineError::Stopped)?;
+    fn remove_group(&mut self, key: GroupKey, answer: Answer<Result<(), EngineError>>) {
+        let Some(group) = self.node.group(key) else { return drop(answer.send(Err(EngineError::Stopped))) };
         let in_use: u32 = group.state().members.iter().map(|member| member.component_count).sum();
         if in_use > 0 {
-            return Err(EngineError::Refused(format!(
+            return drop(answer.send(Err(EngineError::Refused(format!(
                 "the device holds the log of its disk group, in which {in_use} components stand: delete their disks first"
-            )));
+            )))));
         }
         if !group.is_idle() {
-            return Err(EngineError::Refused(
+            return drop(answer.send(Err(EngineError::Refused(
                 "the disk group is still giving space back: try again".to_owned(),
-            ));
+            ))));
         }
-        for device in self.devices[key.0 as usize].iter().flatten() {
-            erase(&device.open)?;
+        let copies = self.devices[key.0 as usize].iter().flatten().map(|device| copy_of(&device.open));
+        match copies.collect::<Result<Vec<_>, _>>() {
+            Ok(copies) => {
+                self.close_group(key);
+                let erased = copies.into_iter().flatten().map(|(path, file)| (path, file, None)).collect();
+                self.write_superblocks(erased, Written::Left { answer });
+            }
+            Err(error) => drop(answer.send(Err(error))),
         }
-        self.close_group(key);
-        Ok(())
     }
 
     /// Looks whether devices that are leaving may go now, and whether a stop is complete.
@@ -391,22 +514,34 @@ impl Engine {
                 continue;
             }
             let Leaving { answer, .. } = self.registry.leaving.remove(index);
-            let result = place.map_or(Ok(()), |place| self.let_go(key, place));
-            drop(answer.send(result));
+            match place {
+                Some(place) => self.let_go(key, place, answer),
+                None => drop(answer.send(Ok(()))),
+            }
         }
     }
 
-    fn let_go(&mut self, key: GroupKey, place: u8) -> Result<(), EngineError> {
+    /// A device has left its group: the others' superblocks say so, then it is made blank. One that failed is left as it is, if it
+    /// cannot be written to: the others know that it is none of theirs.
+    fn let_go(&mut self, key: GroupKey, place: u8, answer: Answer<Result<(), EngineError>>) {
         let gone = self.devices[key.0 as usize][place as usize].take();
-        let group = self.node.group(key).ok_or(EngineError::Stopped)?;
+        gone.iter().for_each(|device| self.sizes.remove(device.open.superblock.device));
+        let Some(group) = self.node.group(key) else { return drop(answer.send(Err(EngineError::Stopped))) };
         let mut members = group.superblocks()[0].members;
         members[place as usize] = DeviceId(0);
-        self.rewrite_superblocks(key, members)?;
-        let Some(device) = gone else { return Ok(()) };
-        if let Some(slot) = device.slot {
+        let rewritten = self.rewritten(key, members).and_then(|(superblocks, mut rewrites)| {
+            self.take_superblocks(key, superblocks)?;
+            let leaver = gone.as_ref().map(|device| copy_of(&device.open)).transpose()?.flatten();
+            rewrites.extend(leaver.map(|(path, file)| (path, file, None)));
+            Ok(rewrites)
+        });
+        if let Some(slot) = gone.and_then(|device| device.slot) {
             let _ = self.ring.remove_file(slot);
         }
-        erase(&device.open)
+        match rewritten {
+            Ok(rewrites) => self.write_superblocks(rewrites, Written::Left { answer }),
+            Err(error) => drop(answer.send(Err(error))),
+        }
     }
 
     pub(crate) fn delete_disk(&mut self, disk: DiskId, answer: Answer<Result<(), EngineError>>) {
@@ -500,6 +635,7 @@ impl Engine {
                     failure: member.failure.clone(),
                     is_away: member.is_away,
                     damaged_blocks: member.damaged_blocks,
+                    read_errors: member.read_errors,
                     busy: Duration::from_nanos(member.effort.busy_ns),
                     requests: member.effort.requests,
                 });
@@ -596,12 +732,30 @@ impl Engine {
     }
 }
 
-/// Makes a device that leaves blank, if it is there.
-fn erase(open: &OpenDevice) -> Result<(), EngineError> {
-    let Some(file) = &open.file else { return Ok(()) };
-    devices::erase_superblock(file).map_err(|error| {
-        EngineError::Device(format!("erase the superblock of {}: {error}", open.path.display()))
-    })
+/// Another descriptor of a device, for a thread that writes to it; none if it is not there.
+fn copy_of(open: &OpenDevice) -> Result<Option<(PathBuf, File)>, EngineError> {
+    let copy = open.file.as_ref().map(File::try_clone).transpose();
+    let copy = copy
+        .map_err(|error| EngineError::Device(format!("open {} once more: {error}", open.path.display())))?;
+    Ok(copy.map(|file| (open.path.clone(), file)))
+}
+
+/// Writes a superblock, or makes a device blank.
+fn rewrite((path, file, superblock): &Rewrite) -> Result<(), EngineError> {
+    match superblock {
+        Some(superblock) => devices::write_superblock(file, superblock).map_err(|error| {
+            EngineError::Device(format!("write the superblock of {}: {error}", path.display()))
+        }),
+        None => {
+            if let Err(error) = devices::erase_superblock(file) {
+                tracing::warn!(
+                    "device {} has left its group and cannot be made blank: {error}",
+                    path.display()
+                );
+            }
+            Ok(())
+        }
+    }
 }
 
 fn in_background(prepare: impl FnOnce() + Send + 'static) {

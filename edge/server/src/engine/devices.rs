@@ -30,6 +30,9 @@ pub(crate) struct OpenDevice {
     /// `None`: it is not there, and `superblock` stands in for its own.
     pub(crate) file: Option<File>,
     pub(crate) superblock: Superblock,
+    /// What is wrong with it: of one that is not there, what was found in its place; of one that is there, why it cannot be
+    /// used.
+    pub(crate) fault: Option<String>,
 }
 
 /// Whose devices are looked for, and what new ones become.
@@ -77,6 +80,8 @@ struct Candidate {
     size: u64,
     is_file: bool,
     found: Result<Superblock, FormatError>,
+    /// Whether one copy of its superblock is damaged or cannot be read.
+    has_bad_copy: bool,
     is_blank: bool,
 }
 
@@ -89,41 +94,68 @@ pub(crate) fn open_group(spec: &GroupSpec, belonging: Belonging) -> Result<Vec<O
             MEMBERS_MAX - 1
         )));
     }
-    let mut candidates = vec![find(&spec.log, spec.file_size, spec.create)?];
+    let log = find(&spec.log, spec.file_size, spec.create)?;
+    check_owner(&log, belonging)?;
+    let is_known = log.found.is_ok() && spec.remake.is_none();
+    let mut candidates = vec![log];
     let mut gone = Vec::new();
     for path in &spec.capacity {
-        match find(path, spec.file_size, spec.create) {
+        let found = find(path, spec.file_size, spec.create).and_then(|candidate| {
+            check_owner(&candidate, belonging)?;
+            Ok(candidate)
+        });
+        match found {
+            // In the place of a member of a group that is there stands something else: the member is missing.
+            Ok(candidate) if is_known && candidate.found.is_err() => gone.push(not_a_member(candidate)),
             Ok(candidate) => candidates.push(candidate),
-            Err(error) if is_gone(path) => gone.push(Gone { path: path.clone(), error }),
+            Err(error) if is_known || spec.remake.is_some() || is_gone(path) => {
+                let why = error.to_string();
+                gone.push(Gone { path: path.clone(), why, error });
+            }
             Err(error) => return Err(error),
         }
     }
-    for candidate in &candidates {
-        check_owner(candidate, belonging)?;
+    if is_known {
+        return join_group(candidates, gone, &spec.capacity);
     }
-    let formatted = candidates.iter().filter(|candidate| candidate.found.is_ok()).count();
-    if formatted == candidates.len() {
-        return join_group(candidates, gone);
-    }
-    if formatted > 0 {
-        let (old, new): (Vec<&Candidate>, Vec<&Candidate>) =
-            candidates.iter().partition(|one| one.found.is_ok());
-        if let Some(damage) = new.iter().find_map(|one| damage_of(one)) {
+    let is_left = |one: &&Candidate| one.found.as_ref().is_ok_and(|found| spec.remake != Some(found.group));
+    if let Some(old) = candidates.iter().skip(1).find(is_left) {
+        if let Some(damage) = damage_of(&candidates[0]) {
             return Err(refused(damage));
         }
         return Err(refused(format!(
-            "{} is part of a disk group, {} is not: to add a device to a group use `drystone device add`",
-            old[0].path.display(),
-            new[0].path.display()
+            "{} is part of a disk group, and {} holds no log of it: connect the former log device, or make the group anew with \
+             `drystone device replace {1} NEW`, which gives up what stands in it",
+            old.path.display(),
+            candidates[0].path.display()
         )));
     }
-    if let Some(gone) = gone.pop() {
+    if let Some(gone) = gone.pop()
+        && (spec.remake.is_none() || candidates.len() == 1)
+    {
         return Err(gone.error);
     }
-    for candidate in &candidates {
+    let is_of_former =
+        |one: &&Candidate| one.found.as_ref().is_ok_and(|found| spec.remake == Some(found.group));
+    for candidate in candidates.iter().filter(|one| !is_of_former(one)) {
         check_may_format(candidate, spec.create)?;
     }
     format_group(spec, candidates, belonging)
+}
+
+/// A device in the place of a member that holds nothing of a group.
+fn not_a_member(candidate: Candidate) -> Gone {
+    let path = candidate.path.display();
+    let what = match (damage_of(&candidate), candidate.is_blank) {
+        (Some(damage), _) => damage,
+        (None, true) => format!("device {path} is blank"),
+        (None, false) => format!("device {path} holds something else"),
+    };
+    let why = format!("{what}; the device of the group that stood there is missing");
+    let error = refused(format!(
+        "{what}, and the group has no such device: to add one to a group use `drystone device add`"
+    ));
+    Gone { path: candidate.path, why, error }
 }
 
 /// Opens and formats one more capacity device for the group that `members` (by place) make up.
@@ -163,7 +195,7 @@ pub(crate) fn open_capacity(
         ..members[0].clone()
     };
     format_device(&candidate, &superblock)?;
-    Ok(OpenDevice { path: candidate.path, file: Some(candidate.file), superblock })
+    Ok(OpenDevice { path: candidate.path, file: Some(candidate.file), superblock, fault: None })
 }
 
 /// Writes the superblock, the copy that does not count first.
@@ -218,20 +250,50 @@ fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate
     let size = size_of(path, &file, is_block)? / BLOCK_SIZE * BLOCK_SIZE;
     let mut head = Aligned::new();
     let head_len = SIGNATURE_SIZE.min(size) as usize;
-    file.read_exact_at(&mut head.0[..head_len], 0).map_err(|error| failed("read", path, &error))?;
+    read_around_bad_sectors(&file, &mut head.0[..head_len], 0)
+        .map_err(|error| failed("read", path, &error))?;
     let found = match head_len < 2 * SUPERBLOCK_SIZE {
         true => Err(FormatError::Foreign),
         false => {
             Superblock::choose(&head.0[..SUPERBLOCK_SIZE], &head.0[SUPERBLOCK_SIZE..2 * SUPERBLOCK_SIZE])
         }
     };
+    let is_bad = |copy: usize| {
+        let bytes = head.0.get(copy * SUPERBLOCK_SIZE..(copy + 1) * SUPERBLOCK_SIZE);
+        bytes.is_none_or(|bytes| Superblock::decode(bytes).is_err())
+    };
+    let has_bad_copy = found.is_ok() && (is_bad(0) || is_bad(1));
     let mut is_blank = head.0[..head_len].iter().all(|&byte| byte == 0);
     if is_blank && size > SIGNATURE_SIZE {
-        file.read_exact_at(&mut head.0[..head_len], size - head_len as u64)
+        read_around_bad_sectors(&file, &mut head.0[..head_len], size - head_len as u64)
             .map_err(|error| failed("read", path, &error))?;
         is_blank = head.0[..head_len].iter().all(|&byte| byte == 0);
     }
-    Ok(Candidate { path: path.to_owned(), file, size, is_file: !is_block, found, is_blank })
+    Ok(Candidate { path: path.to_owned(), file, size, is_file: !is_block, found, has_bad_copy, is_blank })
+}
+
+/// Reads, and passes over blocks that cannot be read: these are filled with ones. Fails if no block can be read.
+fn read_around_bad_sectors(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let error = match file.read_exact_at(bytes, offset) {
+        Err(error) if is_bad_sector(&error) => error,
+        other => return other,
+    };
+    let mut readable = 0;
+    for (index, block) in bytes.chunks_mut(BLOCK_SIZE as usize).enumerate() {
+        match file.read_exact_at(block, offset + index as u64 * BLOCK_SIZE) {
+            Ok(()) => readable += 1,
+            Err(error) if is_bad_sector(&error) => block.fill(0xff),
+            Err(error) => return Err(error),
+        }
+    }
+    if readable == 0 { Err(error) } else { Ok(()) }
+}
+
+/// Whether a failed read says that the medium is damaged there, and not that the device is gone: what the kernel makes of a
+/// medium error, of a failed integrity check and of a target's failure, and the plain I/O error that most drivers give.
+pub(super) fn is_bad_sector(error: &io::Error) -> bool {
+    const LOCAL: [i32; 5] = [libc::EIO, libc::ENODATA, libc::EILSEQ, libc::EREMOTEIO, libc::EBADMSG];
+    error.raw_os_error().is_some_and(|code| LOCAL.contains(&code))
 }
 
 fn open_refusal(path: &Path, error: &io::Error) -> EngineError {
@@ -360,9 +422,12 @@ fn check_may_format(candidate: &Candidate, create: Create) -> Result<(), EngineE
     }
 }
 
-/// A capacity device that cannot be opened or read, as when it died or was taken out.
+/// A capacity device that is not there: it cannot be opened, or something else stands in its place.
 struct Gone {
     path: PathBuf,
+    /// What was found.
+    why: String,
+    /// What is said where no member of the group is missing.
     error: EngineError,
 }
 
@@ -373,30 +438,29 @@ fn is_gone(path: &Path) -> bool {
     tried.is_err_and(|error| error.raw_os_error().is_some_and(|code| GONE.contains(&code)))
 }
 
-/// All devices that were found are formatted: they must be of one group, and what is missing of it must be `gone`.
-fn join_group(candidates: Vec<Candidate>, mut gone: Vec<Gone>) -> Result<Vec<OpenDevice>, EngineError> {
+/// The log device is one of a group: which of the others are members, and which members are missing. `paths` are those of the
+/// capacity devices, as recorded.
+fn join_group(
+    candidates: Vec<Candidate>,
+    mut gone: Vec<Gone>,
+    paths: &[PathBuf],
+) -> Result<Vec<OpenDevice>, EngineError> {
+    candidates.iter().for_each(mend_superblock);
     let mut open: Vec<OpenDevice> = candidates
         .into_iter()
         .filter_map(|one| {
-            Some(OpenDevice { superblock: one.found.ok()?, path: one.path, file: Some(one.file) })
+            let superblock = one.found.ok()?;
+            Some(OpenDevice { superblock, path: one.path, file: Some(one.file), fault: None })
         })
         .collect();
+    let group = open[0].superblock.group;
+    let is_stranger = |one: &mut OpenDevice| one.superblock.group != group;
+    gone.extend(open.extract_if(.., is_stranger).map(|one| stranger(&one, group)));
     let newest = open.iter().map(|one| &one.superblock).max_by_key(|one| one.revision);
     let truth = newest.cloned().ok_or_else(|| refused("a disk group needs a device".to_owned()))?;
-    if let Some(stranger) = open.iter().find(|one| one.superblock.group != truth.group) {
-        return Err(refused(format!(
-            "device {} is part of another disk group ({}) than {}",
-            stranger.path.display(),
-            stranger.superblock.group,
-            truth.group
-        )));
-    }
     // A device that left the group while it could not be written to is not part of it any more.
     open.retain(|one| truth.members.contains(&one.superblock.device));
-    // With no capacity device at all there is nothing to serve.
-    if let Some(first) = gone.pop_if(|_| open.iter().all(|one| one.superblock.geometry.extents.len == 0)) {
-        return Err(first.error);
-    }
+    gone.sort_by_key(|one| paths.iter().position(|path| *path == one.path));
     let mut gone = gone.into_iter();
     for (place, id) in truth.members.iter().enumerate().filter(|(_, id)| **id != DeviceId(0)) {
         let count = open.iter().filter(|one| one.superblock.device == *id).count();
@@ -405,10 +469,10 @@ fn join_group(candidates: Vec<Candidate>, mut gone: Vec<Gone>) -> Result<Vec<Ope
             1 => {}
             // The recorded paths are in the order of the places.
             0 if place > 0
-                && let Some(Gone { path, .. }) = gone.next() =>
+                && let Some(Gone { path, why, .. }) = gone.next() =>
             {
                 let superblock = Superblock::away(&truth, place as u8);
-                open.push(OpenDevice { path, file: None, superblock });
+                open.push(OpenDevice { path, file: None, superblock, fault: Some(why) });
             }
             0 => {
                 return Err(refused(format!(
@@ -424,22 +488,70 @@ fn join_group(candidates: Vec<Candidate>, mut gone: Vec<Gone>) -> Result<Vec<Ope
         return Err(stranger.error);
     }
     open.sort_by_key(|one| truth.members.iter().position(|id| *id == one.superblock.device));
-    for one in &mut open {
-        let place = truth.members.iter().position(|id| *id == one.superblock.device).unwrap_or(0);
+    for (place, one) in open.iter_mut().enumerate() {
+        one.superblock.index =
+            truth.members.iter().position(|id| *id == one.superblock.device).unwrap_or(place) as u8;
         one.superblock.members = truth.members;
-        one.superblock.index = place as u8;
-        let Some(file) = &one.file else { continue };
-        let size = size_of(&one.path, file, is_block(file))?;
-        if size < one.superblock.size {
-            return Err(refused(format!(
-                "device {} has {}, but its datastore was made for {}: it has shrunk",
-                one.path.display(),
-                format_bytes(size),
-                format_bytes(one.superblock.size)
-            )));
-        }
+        check_size(one)?;
     }
     Ok(open)
+}
+
+/// A device of another group in the place of a member.
+fn stranger(one: &OpenDevice, group: GroupId) -> Gone {
+    let path = one.path.display();
+    let why = format!(
+        "device {path} is part of disk group {}; the device of this group that stood there is missing",
+        one.superblock.group
+    );
+    let error = refused(format!(
+        "device {path} is part of another disk group ({}) than the log device ({group})",
+        one.superblock.group
+    ));
+    Gone { path: one.path.clone(), why, error }
+}
+
+/// A device must be as large as its superblock says: a capacity device that is not cannot be used, and without the log
+/// device there is no group.
+fn check_size(one: &mut OpenDevice) -> Result<(), EngineError> {
+    let Some(file) = &one.file else { return Ok(()) };
+    let size = size_of(&one.path, file, is_block(file))?;
+    if size >= one.superblock.size {
+        return Ok(());
+    }
+    let why = shrunk(size, one.superblock.size);
+    if one.superblock.index == 0 {
+        return Err(refused(format!("device {}: {why}", one.path.display())));
+    }
+    one.fault = Some(why);
+    Ok(())
+}
+
+/// Says that a device has become too short.
+fn shrunk(found: u64, expected: u64) -> String {
+    format!(
+        "it has {}, but its datastore was made for {}: it has shrunk; replace it with `drystone device replace`",
+        format_bytes(found),
+        format_bytes(expected)
+    )
+}
+
+/// Whether a device has become shorter than its datastore, and what to say of that.
+pub(super) fn shrinkage(path: &Path, file: &File, expected: u64) -> Option<String> {
+    let size = size_of(path, file, is_block(file)).ok()?;
+    (size < expected).then(|| shrunk(size, expected))
+}
+
+/// Writes both copies of a superblock again of which one is damaged. What fails here is tried again at the next start.
+fn mend_superblock(candidate: &Candidate) {
+    let Candidate { found: Ok(superblock), has_bad_copy: true, path, file, .. } = candidate else { return };
+    let path = path.display();
+    match write_superblock(file, superblock) {
+        Ok(()) => {
+            tracing::warn!("device {path}: one copy of its superblock was damaged and is written again")
+        }
+        Err(error) => tracing::error!("device {path}: write the superblock again: {error}"),
+    }
 }
 
 fn is_block(file: &File) -> bool {
@@ -491,6 +603,7 @@ fn format_group(
         path: one.path,
         file: Some(one.file),
         superblock,
+        fault: None,
     };
     Ok(candidates.into_iter().zip(plans).map(open).collect())
 }
@@ -513,7 +626,10 @@ fn format_device(candidate: &Candidate, superblock: &Superblock) -> Result<(), E
             let mut buffer = Aligned::new();
             let bytes = anchor.encode();
             buffer.0[..bytes.len()].copy_from_slice(&bytes);
-            candidate.file.write_all_at(&buffer.0[..bytes.len()], anchor_offset(1))?;
+            // Twice, so that one bad sector takes nothing away.
+            for copy in [0, 1] {
+                candidate.file.write_all_at(&buffer.0[..bytes.len()], anchor_offset(copy))?;
+            }
         }
         candidate.file.sync_all()?;
         write_superblock(&candidate.file, superblock)

@@ -218,10 +218,7 @@ impl Engine {
                 }
             }
             Err(error) if self.is_stopping => drop(error),
-            Err(error) => {
-                tracing::warn!("accept a connection of another host: {error}");
-                self.ring.accept(peers.fd(), Door::Peers);
-            }
+            Err(error) => self.close_door(Door::Peers, &error),
         }
     }
 

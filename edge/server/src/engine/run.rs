@@ -2,14 +2,16 @@
 
 use super::client::{self, Client};
 use super::commands::{Pending, Registry};
-use super::devices::OpenDevice;
+use super::devices::{OpenDevice, is_bad_sector};
 use super::listener::{Listener, Origin};
 use super::peers::Peers;
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
 use super::shards::Siblings;
+use super::sizes::Sizes;
 use super::{Command, EngineError, Notice, Settings};
+use crate::descriptors::clients_max;
 use base::request::{Buffers, Outcome};
-use base::{Buffer, Instant, Pool};
+use base::{Buffer, DeviceId, Instant, Pool};
 use diskgroup::{Event as GroupEvent, IoFailure};
 use frontends::nbd::{self, Event, Session, TlsPolicy};
 use frontends::tls::TlsIdentity;
@@ -26,12 +28,19 @@ use std::time::Duration;
 /// Clients of one host at most: each may hold a few buffers.
 const CLIENTS_MAX: usize = 4096;
 
+/// Time between two lines about connections that wait or are refused.
+const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
+/// How long nobody is let in where descriptors are short.
+const DOOR_RETRY: Duration = Duration::from_secs(1);
+
 /// A message to the engine's thread.
 pub(crate) enum Message {
     /// From the control plane.
     Command(Command),
     /// From a thread that prepared devices.
     Prepared(Box<super::commands::Prepared>),
+    /// A device has become shorter than its datastore.
+    Shrunk(DeviceId, String),
     /// From the shard that listens: somebody connected.
     Client(OwnedFd, String),
 }
@@ -84,6 +93,7 @@ pub(crate) struct Engine {
     pub(crate) registry: Registry,
     pub(crate) outputs: Vec<Output>,
     pub(crate) mailbox: Mailbox,
+    pub(crate) sizes: Sizes,
     pub(crate) started: std::time::Instant,
     pub(crate) is_stopping: bool,
     /// Other nodes, on a host among others.
@@ -97,6 +107,13 @@ pub(crate) struct Engine {
     listeners: Vec<Listener>,
     event: Arc<OwnedFd>,
     inbox: Receiver<Message>,
+    /// Clients that the process may have in all.
+    clients_max: usize,
+    /// Doors at which nobody is let in, for want of descriptors, until then or until a client leaves.
+    closed_doors: Vec<Door>,
+    doors_open_at: std::time::Instant,
+    /// When it was last told that connections wait or are refused.
+    complained_at: Option<std::time::Instant>,
     /// Clients to look after at the end of the turn.
     touched: Vec<u32>,
     client_events: Vec<Event>,
@@ -187,6 +204,7 @@ impl Engine {
             clients: Slab::new(),
             targets: Slab::new(),
             outputs: Vec::new(),
+            sizes: Sizes::start(mailbox.clone()),
             mailbox,
             started,
             is_stopping: false,
@@ -197,6 +215,10 @@ impl Engine {
             listeners,
             event,
             inbox,
+            clients_max: CLIENTS_MAX.min(clients_max()),
+            closed_doors: Vec::new(),
+            doors_open_at: started,
+            complained_at: None,
             touched: Vec::new(),
             client_events: Vec::new(),
         })
@@ -213,7 +235,8 @@ impl Engine {
         self.ring.wait_event(self.event.as_raw_fd());
         let mut completions = Vec::new();
         loop {
-            let wake_at = [self.node.wake_at(), self.deadline()].into_iter().flatten().min();
+            let doors = (!self.closed_doors.is_empty()).then(|| self.now() + DOOR_RETRY);
+            let wake_at = [self.node.wake_at(), self.deadline(), doors].into_iter().flatten().min();
             let timeout = wake_at.map(|at| at.since(self.now()).max(Duration::from_micros(50)));
             if let Err(error) = self.ring.wait(timeout) {
                 tracing::error!("the ring failed, the engine stops: {error}");
@@ -225,6 +248,7 @@ impl Engine {
             }
             self.turn();
             self.registry_turn();
+            self.open_doors(false);
             if self.may_end() {
                 return;
             }
@@ -280,6 +304,7 @@ impl Engine {
                     match message {
                         Message::Command(command) => self.command(command),
                         Message::Prepared(prepared) => self.prepared(*prepared),
+                        Message::Shrunk(device, why) => self.shrunk(device, &why),
                         Message::Client(socket, peer) => self.seated(socket, peer),
                     }
                 }
@@ -294,12 +319,19 @@ impl Engine {
             (DeviceCall::Flush | DeviceCall::Discard, Ok(_)) => Ok(()),
             (DeviceCall::Read | DeviceCall::Write { .. }, Ok(bytes)) if bytes as u64 == flight.len => Ok(()),
             (DeviceCall::Read | DeviceCall::Write { .. }, Ok(bytes)) => {
-                Err(format!("only {bytes} of {} bytes at {}", flight.len, flight.offset))
+                // The end of the file or device: it has shrunk.
+                Err((
+                    false,
+                    format!("only {bytes} of {} bytes at {}: it has shrunk", flight.len, flight.offset),
+                ))
             }
             (_, Err(error)) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {
                 return self.ring.device(flight);
             }
-            (_, Err(error)) => Err(error.to_string()),
+            (call, Err(error)) => {
+                let is_local = call == DeviceCall::Read && is_bad_sector(&error);
+                Err((is_local, format!("{error}, at byte {}", flight.offset)))
+            }
         };
         let what = match flight.call {
             DeviceCall::Read => "read",
@@ -307,7 +339,10 @@ impl Engine {
             DeviceCall::Flush => "flush",
             DeviceCall::Discard => "discard",
         };
-        let result = result.map_err(|why| IoFailure(format!("{what} failed: {why}")));
+        let result = result.map_err(|(is_local, why)| {
+            let why = format!("{what} failed: {why}");
+            if is_local { IoFailure::Unreadable(why) } else { IoFailure::Device(why) }
+        });
         let now = self.now();
         self.node.device_done(now, flight.group, flight.io, result, &mut self.outputs);
     }
@@ -426,6 +461,8 @@ impl Engine {
             self.note_use(disk);
         }
         self.give_ticket_back(gone.ticket);
+        drop(gone.socket);
+        self.open_doors(true);
     }
 
     /// Acts on what a session wants.
@@ -463,17 +500,52 @@ impl Engine {
                 }
             }
             Err(error) if self.is_stopping => drop(error),
-            Err(error) => {
-                tracing::warn!("accept a connection: {error}");
-                self.ring.accept(self.listeners[listener].fd(), Door::Clients(listener));
+            Err(error) => self.close_door(Door::Clients(listener), &error),
+        }
+    }
+
+    /// Tells that connections wait or are refused, once a minute.
+    fn complain(&mut self, text: String) {
+        let now = std::time::Instant::now();
+        if self.complained_at.is_none_or(|at| now.duration_since(at) >= COMPLAINT_PERIOD) {
+            self.complained_at = Some(now);
+            tracing::warn!("{text}");
+        }
+    }
+
+    /// Nobody can be let in at a door now. To try again at once would take the whole processor while descriptors are short.
+    pub(crate) fn close_door(&mut self, door: Door, error: &io::Error) {
+        self.complain(format!("connections wait: accept a connection: {error}"));
+        self.closed_doors.push(door);
+        self.doors_open_at = std::time::Instant::now() + DOOR_RETRY;
+    }
+
+    /// Lets clients in again: after a while, or because a descriptor came free.
+    fn open_doors(&mut self, has_room: bool) {
+        if self.closed_doors.is_empty() || (!has_room && std::time::Instant::now() < self.doors_open_at) {
+            return;
+        }
+        for door in std::mem::take(&mut self.closed_doors) {
+            let fd = match door {
+                Door::Clients(listener) => self.listeners.get(listener).map(Listener::fd),
+                Door::Peers => self.peers.as_ref().map(Peers::fd),
+            };
+            if let Some(fd) = fd {
+                self.ring.accept(fd, door);
             }
         }
     }
 
     /// A client is this engine's from now on.
     fn seated(&mut self, socket: OwnedFd, peer: String) {
-        if self.clients.len() >= CLIENTS_MAX || self.is_stopping {
-            tracing::warn!(peer, "connection refused: {} clients are connected", self.clients.len());
+        // Each engine has its share of what the process may have open.
+        let most = (self.clients_max / usize::from(self.settings.shards.max(1))).max(1);
+        if self.clients.len() >= most || self.is_stopping {
+            self.complain(format!(
+                "connections of clients are refused ({peer}): {} are connected, and at most {most} are allowed here (see \
+                 LimitNOFILE of the service)",
+                self.clients.len()
+            ));
             return self.siblings.left(self.shard);
         }
         tracing::debug!(peer, shard = self.shard, "client connected");

@@ -42,6 +42,7 @@ impl Running {
             log_size: Some(32 << 20),
             file_size: Some(512 << 20),
             create: Create::IfBlank,
+            remake: None,
         };
         self.call(|answer| Command::OpenGroup { spec, answer }).expect("the group opens");
         let host = self.call(|answer| Command::Host { answer });

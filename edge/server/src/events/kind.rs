@@ -57,6 +57,8 @@ pub enum Kind {
     DeviceAdded,
     /// A device was removed.
     DeviceRemoved,
+    /// A device took the place of another.
+    DeviceReplaced,
     /// A device is to be emptied, or not any more.
     DeviceLeaving,
     /// The cluster's settings are others.
@@ -110,6 +112,7 @@ impl Kind {
         Kind::PolicyChanged,
         Kind::DeviceAdded,
         Kind::DeviceRemoved,
+        Kind::DeviceReplaced,
         Kind::DeviceLeaving,
         Kind::SettingsChanged,
         Kind::ClusterUpgraded,
@@ -152,6 +155,7 @@ impl Kind {
             Kind::PolicyChanged => "policy.changed",
             Kind::DeviceAdded => "device.added",
             Kind::DeviceRemoved => "device.removed",
+            Kind::DeviceReplaced => "device.replaced",
             Kind::DeviceLeaving => "device.leaving",
             Kind::SettingsChanged => "settings.changed",
             Kind::ClusterUpgraded => "cluster.upgraded",

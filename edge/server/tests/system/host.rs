@@ -109,9 +109,29 @@ impl Site {
 
     /// The same with more options.
     pub fn start_with(&self, options: &[&str]) -> Server {
+        self.start_changed(options, |_| {})
+    }
+
+    /// The same where the process may have so many descriptors: at first, and at most.
+    pub fn start_limited(&self, (soft, hard): (u64, u64)) -> Server {
+        self.start_changed(&[], |host| {
+            let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+            // SAFETY: between fork and exec only `setrlimit` is called, which is async-signal-safe.
+            unsafe {
+                host.pre_exec(move || match libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                });
+            }
+        })
+    }
+
+    fn start_changed(&self, options: &[&str], change: impl FnOnce(&mut Command)) -> Server {
         let log = self.path("server.log");
         let file = File::create(&log).expect("room for the server's messages");
-        let child = self.host_command(options, file).spawn().expect("the program is there");
+        let mut command = self.host_command(options, file);
+        change(&mut command);
+        let child = command.spawn().expect("the program is there");
         let mut server = Server { child, log };
         wait_for("the server serves", START_SECONDS, || {
             let ended = server.child.try_wait().expect("it is our child");

@@ -141,3 +141,31 @@ fn a_thousand_disks_are_made_served_found_again_and_deleted() {
     wait_for("their space comes back", 30, || (device_field(&site, "data", "used_bytes") == 0).then_some(()));
     server.stop();
 }
+
+/// At the limit of descriptors the engine tried to accept the same connection again and again: it took a whole processor,
+/// wrote 21 MB of log a second, and `status` got no answer.
+#[test]
+fn clients_beyond_the_limit_of_descriptors_are_refused_and_all_else_goes_on() {
+    use std::os::unix::net::UnixStream;
+    let site = Site::new(&Shape::Two { size_mib: 96 });
+    let server = site.start_limited((100, 600));
+    site.ask(&["disk", "create", "web", "64MiB"]);
+    let mut client = site.attach("web");
+    let idle: Vec<UnixStream> =
+        (0..700).map_while(|_| UnixStream::connect(site.path("d/nbd.sock")).ok()).collect();
+    assert!(idle.len() > 400, "{} connections", idle.len());
+    client.write(0, &[3; 4096]).expect("who is there is served");
+    let status = site.json(&["status"]);
+    assert!(status["disk_count"] == 1, "{status}");
+    let before = server.messages().len();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert!(server.messages().len() < before + 4096, "the log is not flooded: {}", server.messages());
+    let told = server.messages().matches("connections of clients are refused").count();
+    assert_eq!(told, 1, "{}", server.messages());
+    drop(idle);
+    wait_for("clients are let in again", 20, || {
+        let mut again = super::nbd::Client::attach(&site.path("d/nbd.sock"), "web").ok()?;
+        again.read(0, 4096).ok().filter(|read| *read == [3; 4096])
+    });
+    server.stop();
+}

@@ -27,6 +27,7 @@ mod operate;
 mod rebuild;
 mod refusals;
 mod repair;
+mod replace;
 mod rights;
 mod room;
 mod shards;

@@ -6,7 +6,7 @@ use super::world::{Event, World};
 use base::NodeId;
 
 /// Faults are drawn so many times a second.
-const TURNS: u64 = 40;
+pub(crate) const TURNS: u64 = 40;
 
 /// How long devices are well before the next one hangs, where they hang one after the other.
 const BETWEEN_HANGS: u64 = 4000 * MS;
@@ -65,6 +65,7 @@ impl World {
         }
         self.hang();
         self.deafen();
+        self.spoil();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());

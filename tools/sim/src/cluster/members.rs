@@ -87,7 +87,7 @@ impl World {
     }
 
     /// A component begins to come to a host that holds none of that place.
-    fn begin_coming(&mut self) {
+    pub(crate) fn begin_coming(&mut self) {
         let (disk, place, version, mut roster) = self.draw_place();
         let here: Vec<Member> = roster.members.iter().filter(|one| one.place == place).cloned().collect();
         let is_held = |host: usize| here.iter().any(|one| one.node == self.hosts[host].id);

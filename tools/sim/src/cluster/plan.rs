@@ -67,6 +67,8 @@ pub struct Plan {
     pub slow: u64,
     /// Devices that take what they are asked and end nothing of it for a while.
     pub hangs: u64,
+    /// Of 1000 s on all hosts, blocks that cannot be read from then on.
+    pub spoils: u64,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
     pub deaf: u64,
     /// Whether clocks run at different speeds.
@@ -225,6 +227,18 @@ impl Plan {
             hangs: 2000,
             is_plain: true,
             ..Plan::default()
+        }
+    }
+
+    /// The same with blocks that cannot be read on any host, and components that come, in the place of devices that hang.
+    pub fn bad_sectors(copies: u64) -> Plan {
+        Plan {
+            hosts: copies + 2,
+            hangs: 0,
+            spoils: 150,
+            comings: 60,
+            tend_ns: 300 * MS,
+            ..Plan::hanging(copies)
         }
     }
 

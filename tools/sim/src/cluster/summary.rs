@@ -23,6 +23,8 @@ pub struct Summary {
     pub copied_bytes: u64,
     /// Damaged ranges written again.
     pub repaired: u64,
+    /// Blocks that could not be read until they were written again.
+    pub bad_sectors: u64,
     /// Components that records began to name.
     pub came: u64,
     /// Components that they name no more.

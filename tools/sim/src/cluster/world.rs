@@ -168,6 +168,8 @@ pub struct World {
     pub(crate) random: Random,
     /// For devices that hang.
     pub(crate) hangs: Random,
+    /// Where bad sectors come from.
+    pub(crate) spoils: Random,
     /// For hosts that hear nothing.
     pub(crate) deafness: Random,
     pub(crate) plan: Plan,
@@ -256,6 +258,7 @@ impl World {
         World {
             random,
             hangs: Random::new(0),
+            spoils: Random::new(0),
             deafness: Random::new(0),
             plan,
             mutant,
@@ -520,7 +523,13 @@ impl World {
             Output::Reply { token, outcome } => self.reply(token, outcome),
             Output::Event { event, .. } => {
                 self.say(|| format!("host {host}: {event:?}"));
-                let is_expected = matches!(event, diskgroup::Event::Ready) || self.hosts[host].is_damaged;
+                let is_spoilt = self.plan.spoils > 0
+                    && matches!(
+                        event,
+                        diskgroup::Event::BlockDamaged { .. } | diskgroup::Event::ScrubRound { .. }
+                    );
+                let is_expected =
+                    matches!(event, diskgroup::Event::Ready) || self.hosts[host].is_damaged || is_spoilt;
                 if !is_expected {
                     self.fail(format!("host {host}: unexpected event {event:?}"));
                 }
@@ -636,16 +645,19 @@ impl World {
             return;
         }
         let device = &mut self.hosts[host].devices[member as usize];
+        let mut result = Ok(());
         match kind {
+            Kind::Read { offset, buffer } if device.is_unreadable(offset, buffer.len()) => {
+                result = Err(IoFailure::Unreadable("input/output error".to_owned()));
+            }
             Kind::Read { offset, buffer } => buffer.fill_from(0, &device.read(offset, buffer.len())),
             Kind::Write => device.end_write(ticket),
             Kind::Flush => device.end_flush(ticket),
             Kind::Discard => {}
         }
-        let result = match device.is_dead {
-            true => Err(IoFailure("the device is dead".to_owned())),
-            false => Ok(()),
-        };
+        if device.is_dead {
+            result = Err(IoFailure::Device("the device is dead".to_owned()));
+        }
         self.with_node(host, |node, now, out| node.device_done(now, group, io, result, out));
     }
 
