@@ -85,6 +85,8 @@ pub const EVENTS_ANSWERED: usize = 1000;
 pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
 /// How long after a failure it is tried again to write events: a data directory that is full stays so for a while.
 pub const EVENTS_RETRY: Duration = Duration::from_secs(5);
+/// How often a host looks whether each member of etcd answers: a member that restarts is back sooner or is worth a word.
+pub const MEMBERS_PERIOD: Duration = Duration::from_secs(10);
 /// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
 pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 /// How long a client that wants a disk that another host has is kept waiting before it is refused: that host may be about to

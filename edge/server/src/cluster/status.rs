@@ -5,7 +5,7 @@ use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
     Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason,
-    Subject, Surroundings, condition, explain_disk, findings, progress,
+    Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -41,7 +41,10 @@ impl Cluster {
         let keeper = self.keeper();
         let now = keeper.now();
         let condition = |(id, host): (&HostId, &::cluster::HostRecord)| {
-            let ago = |since: base::Instant| text(now.since(since));
+            let ago = |since: base::Instant| match since {
+                base::Instant(0) => UNKNOWN_TIME.to_owned(),
+                since => text(now.since(since)),
+            };
             let liveness = match keeper.facts.liveness(*id) {
                 Liveness::Alive => "alive".to_owned(),
                 Liveness::Suspect { since } => format!("suspect for {}", ago(since)),
@@ -100,6 +103,7 @@ impl Cluster {
         self.refresh_sizes(state, false).await;
         let certificates = self.lifespans();
         let levels = self.view().record_levels();
+        let silent_members = self.silent_members();
         let keeper = self.keeper();
         let Known { now, directory, repairs } = keeper.known();
         let around = Surroundings {
@@ -107,6 +111,7 @@ impl Cluster {
             directory,
             repairs,
             balancer: &keeper.balancer,
+            silent_members: &silent_members,
             links: &keeper.links,
             certificates: &certificates,
             levels: &levels,
