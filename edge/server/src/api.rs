@@ -69,6 +69,8 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::keep_device))
         .routes(routes!(handlers::disks, handlers::create_disk))
         .routes(routes!(handlers::disk, handlers::change_disk, handlers::delete_disk))
+        .routes(routes!(handlers::begin_import))
+        .routes(routes!(handlers::end_import))
         .routes(routes!(handlers::histograms))
         .routes(routes!(handlers::policies, handlers::create_policy))
         .routes(routes!(handlers::policy, handlers::delete_policy))

@@ -12,6 +12,7 @@ mod gather;
 mod hosts;
 mod keeper;
 mod leave;
+pub mod lock;
 pub mod members;
 mod progress;
 mod rebuild;

@@ -96,6 +96,13 @@ pub const ATTACH_HOLD: Duration = Duration::from_secs(5);
 pub const ATTACH_POLL: Duration = Duration::from_millis(100);
 /// How often a host looks whether its clients may still have their disks, if no record changes.
 pub const ATTACH_PERIOD: Duration = Duration::from_secs(1);
+/// How long it may take until clients whose connections are ended are gone: what they have in flight ends first, and another
+/// host looks once a second.
+pub const DETACH_WAIT: Duration = Duration::from_secs(15);
+/// How long an import may go without a connection before its program counts as gone: longer than `qemu-img` needs to start.
+pub const IMPORT_IDLE_WAIT: Duration = Duration::from_secs(30);
+/// How often it is looked at.
+pub const IMPORT_POLL: Duration = Duration::from_secs(1);
 /// How long the deletion of a disk waits for the other hosts; they finish it all the same.
 pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long a change waits that another one came before.

@@ -1,14 +1,14 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
-use super::access::{Caller, Need, check};
+use super::access::{Caller, Need, check, to_the_end};
 use super::types::{
-    AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
-    CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CopyRequest, CopyView, CreateDisk,
-    CreatePolicy, DeviceView, DiskSummary, DiskView, EvacuateDevice, EvacuationView, EventQuery, EventView,
-    EventsView, ForecastView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest,
-    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView,
-    RebuildDirectory, RebuildView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView,
-    TokenView, TopView, VersionsView, WhatIf,
+    AddDevices, AddedDevices, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmHost, CopyRequest, CopyView,
+    CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView, EndImport, EvacuateDevice,
+    EvacuationView, EventQuery, EventView, EventsView, ForecastView, HealthView, HistogramsView, HostSummary,
+    HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
+    MakeToken, NamedSilence, PolicyView, RebuildDirectory, RebuildView, RemovedDevice, RemovedHost,
+    ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -252,18 +252,39 @@ pub async fn change_disk(
     if request.allowed.is_some() {
         check(&control, &caller, Need::Right(trust::Action::ChangeCluster))?;
     }
-    control.change_disk(&name, request).await.map(Json)
+    to_the_end(async move { control.change_disk(&name, request).await }).await.map(Json)
 }
 
 /// Deletes a disk; `confirm` must be its name.
-#[utoipa::path(delete, path = "/api/v1/disks/{name}", params(("name" = String, Path), Confirm), responses((status = 204), (status = "default", body = Failure)))]
+#[utoipa::path(delete, path = "/api/v1/disks/{name}", params(("name" = String, Path), DeleteDisk), responses((status = 204), (status = "default", body = Failure)))]
 pub async fn delete_disk(
     State(control): Shared,
     Path(name): Path<String>,
-    Options(confirm): Options<Confirm>,
+    Options(request): Options<DeleteDisk>,
 ) -> Result<StatusCode, Failure> {
-    control.delete_disk(&name, confirm.confirm.as_deref()).await?;
+    to_the_end(async move { control.delete_disk(&name, &request).await }).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Begins to replace the content of a disk: gives an export that nobody else can attach to; `confirm` must be the disk's name.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/import", params(("name" = String, Path)), request_body = BeginImport, responses((status = 201, body = ImportView), (status = "default", body = Failure)))]
+pub async fn begin_import(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<BeginImport>,
+) -> Created<ImportView> {
+    let begun = to_the_end(async move { control.begin_import(&name, request).await }).await?;
+    Ok((StatusCode::CREATED, Json(begun)))
+}
+
+/// Ends an import: others may attach to the disk again.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/import/end", params(("name" = String, Path)), request_body = EndImport, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn end_import(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<EndImport>,
+) -> Answer<DiskView> {
+    to_the_end(async move { control.end_import(&name, request).await }).await.map(Json)
 }
 
 /// All histograms of a disk.

@@ -7,6 +7,7 @@ mod attaching;
 mod care;
 mod events;
 mod health;
+mod import;
 mod members;
 mod rebuild;
 mod resync;
@@ -21,6 +22,7 @@ pub use care::{
 };
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
+pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
     JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,
@@ -129,6 +131,9 @@ pub struct LocalView {
     /// Clients that it has, by the disks that they are attached to.
     #[serde(default)]
     pub attached: BTreeMap<String, usize>,
+    /// Disks that it keeps clients from, and why.
+    #[serde(default)]
+    pub locked: BTreeMap<String, String>,
     /// Other hosts, and whether it can reach them.
     pub links: BTreeMap<String, bool>,
     /// Why the shared directory does not answer it, while that is so.
@@ -504,15 +509,9 @@ pub struct ChangeDisk {
     /// The disk's name: needed to make it smaller.
     #[serde(default)]
     pub confirm: Option<String>,
-}
-
-/// A deletion is confirmed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
-#[serde(deny_unknown_fields)]
-pub struct Confirm {
-    /// The name of what goes.
-    #[serde(default)]
-    pub confirm: Option<String>,
+    /// To make it smaller: whether the connections of clients that have it are ended. Otherwise a disk with clients is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detach_clients: bool,
 }
 
 /// An interval.

@@ -1,5 +1,6 @@
 //! `disk`.
 
+use super::transfer::Format;
 use super::{Shell, seconds, size, text, transfer};
 use crate::api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
@@ -10,6 +11,16 @@ use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  drystone disk delete web --confirm web
+  drystone disk delete web --confirm web --detach-clients";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  drystone disk import web debian-12.qcow2
+  drystone disk import web disk0 --format raw --confirm web --detach-clients";
 
 /// What can be done with disks.
 #[derive(Debug, Subcommand)]
@@ -33,6 +44,9 @@ pub enum DiskCommand {
         /// The disk's name: needed to make it smaller.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
+        /// To make it smaller: end the connections of clients that have the disk, on whatever host.
+        #[arg(long)]
+        detach_clients: bool,
     },
     /// Give a disk another name.
     Rename {
@@ -52,15 +66,20 @@ pub enum DiskCommand {
         /// Its value.
         value: Switch,
     },
-    /// Delete a disk and all that is on it.
+    /// Delete a disk and all that is on it. A disk that clients have is refused.
+    #[command(after_help = DELETE_EXAMPLES)]
     Delete {
         /// Its name or id.
         name: String,
         /// The disk's name.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
+        /// End the connections of clients that have the disk, on whatever host.
+        #[arg(long)]
+        detach_clients: bool,
     },
     /// Read a disk image (raw, qcow2, …) into a disk; it is made if it is not there.
+    #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportOptions),
     /// Write a disk into an image file.
     Export(ExportOptions),
@@ -128,15 +147,21 @@ pub struct ImportOptions {
     pub name: String,
     /// The image file.
     pub file: PathBuf,
-    /// The image's format, if it shall not be found out.
+    /// Format of the image [default: what the file's name ends in]. It is never told from the content.
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Read the other files that the image names, too: backing files, data files, extents.
     #[arg(long)]
-    pub format: Option<String>,
+    pub with_backing: bool,
     /// Policy of a disk that is made.
     #[arg(long)]
     pub policy: Option<String>,
     /// The disk's name: needed to write over a disk that is there.
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
+    /// End the connections of clients that have the disk, on whatever host.
+    #[arg(long)]
+    pub detach_clients: bool,
 }
 
 /// Options of `disk export`.
@@ -147,8 +172,8 @@ pub struct ExportOptions {
     /// The image file to write; it must not be there.
     pub file: PathBuf,
     /// Format of the image.
-    #[arg(long, default_value = "raw")]
-    pub format: String,
+    #[arg(long, value_enum, default_value = "raw")]
+    pub format: Format,
 }
 
 /// Options of `disk histogram`.
@@ -184,7 +209,9 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let disk: DiskView = shell.client.get(&path(&name)).await?;
             shell.show(&disk, disk_text)
         }
-        DiskCommand::Resize { name, size, confirm } => resize(shell, &name, size, confirm).await,
+        DiskCommand::Resize { name, size, confirm, detach_clients } => {
+            resize(shell, &name, size, (confirm, detach_clients)).await
+        }
         DiskCommand::Rename { name, new_name } => {
             let request = ChangeDisk { name: Some(new_name), ..ChangeDisk::default() };
             let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
@@ -214,7 +241,9 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
                 )
             })
         }
-        DiskCommand::Delete { name, confirm } => delete(shell, &name, confirm).await,
+        DiskCommand::Delete { name, confirm, detach_clients } => {
+            delete(shell, &name, (confirm, detach_clients)).await
+        }
         DiskCommand::Import(options) => transfer::import(shell, options).await,
         DiskCommand::Export(options) => transfer::export(shell, options).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
@@ -230,17 +259,23 @@ async fn resize(
     shell: &mut Shell<'_>,
     name: &str,
     size: u64,
-    confirm: Option<String>,
+    (confirm, detach_clients): (Option<String>, bool),
 ) -> Result<(), Failure> {
     let before: DiskView = shell.client.get(&path(name)).await?;
-    let confirm = match size < before.summary.size {
+    let is_smaller = size < before.summary.size;
+    let confirm = match is_smaller {
         true => {
             let what = format!("Making {name} smaller destroys what stands beyond {}", format_bytes(size));
             Some(shell.confirm(confirm, &what, &before.summary.name)?)
         }
         false => None,
     };
-    let request = ChangeDisk { size: Some(size), confirm, ..ChangeDisk::default() };
+    let request = ChangeDisk {
+        size: Some(size),
+        confirm,
+        detach_clients: detach_clients && is_smaller,
+        ..ChangeDisk::default()
+    };
     let disk: DiskView = shell.client.patch(&path(name), &request).await?;
     shell.show(&disk, |disk| {
         let (before, after) = (format_bytes(before.summary.size), format_bytes(disk.summary.size));
@@ -248,13 +283,18 @@ async fn resize(
     })
 }
 
-async fn delete(shell: &mut Shell<'_>, name: &str, confirm: Option<String>) -> Result<(), Failure> {
+async fn delete(
+    shell: &mut Shell<'_>,
+    name: &str,
+    (confirm, detach_clients): (Option<String>, bool),
+) -> Result<(), Failure> {
     let disk: DiskView = shell.client.get(&path(name)).await?;
     let what = format!("Deleting {name} destroys {} of data", format_bytes(disk.summary.allocated_bytes));
     let confirm = shell.confirm(confirm, &what, &disk.summary.name)?;
     let escaped = path(&confirm);
     let escaped = escaped.rsplit('/').next().unwrap_or_default();
-    let () = shell.client.delete(&format!("{}?confirm={escaped}", path(name))).await?;
+    let detach = if detach_clients { "&detach_clients=true" } else { "" };
+    let () = shell.client.delete(&format!("{}?confirm={escaped}{detach}", path(name))).await?;
     shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted {name}"))
 }
 

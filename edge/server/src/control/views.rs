@@ -217,7 +217,7 @@ impl Control {
 
     /// Whether NBD clients that come there must encrypt: as the configuration says, or with the cluster's certificates if
     /// they come from elsewhere.
-    fn must_encrypt(&self, listen: &Listen) -> bool {
+    pub(super) fn must_encrypt(&self, listen: &Listen) -> bool {
         match (&self.config.tls, listen) {
             (Some(tls), _) => tls.required,
             (None, Listen::Tcp(address)) => self.security.is_some() && !address.ip().is_loopback(),

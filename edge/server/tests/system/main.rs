@@ -17,6 +17,8 @@ mod emptying;
 mod etcd;
 mod file_systems;
 mod host;
+mod images;
+mod in_use;
 mod lab;
 mod leave;
 mod limits;
