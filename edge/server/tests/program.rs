@@ -152,9 +152,11 @@ fn the_demo_shows_a_load_and_uses_what_is_there_the_second_time() {
         let output = demo.output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-        for part in ["reads, fio", "writes, disk", "IO lengths of commands", "nbdinfo 'nbd+unix:///files"] {
+        for part in ["reads, fio", "writes, disk", "IO lengths of commands", "The demo has ended."] {
             assert!(said.contains(part), "{part} is not in\n{said}");
         }
+        // It told how to attach to what it served no more.
+        assert!(!said.contains("Attach") && !said.contains("nbdinfo"), "{said}");
         assert_eq!(said.contains("identical"), !second, "{said}");
         assert_eq!(said.contains("from a former run"), second, "{said}");
     }
