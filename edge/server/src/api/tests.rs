@@ -159,7 +159,6 @@ async fn metrics_can_be_scraped() {
         "drystone_disk_latency_seconds_bucket{le=\"0.0001\",disk=\"a\",operation=\"writes\"} 1",
         "drystone_disk_latency_seconds_bucket{le=\"+Inf\",disk=\"a\",operation=\"writes\"} 1",
         "# TYPE drystone_disk_latency_seconds histogram",
-        "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
