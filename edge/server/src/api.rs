@@ -82,6 +82,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::renew_host))
         .routes(routes!(handlers::add_authority))
         .routes(routes!(handlers::drop_authority))
+        .routes(routes!(handlers::people))
         .routes(routes!(handlers::remove_person))
 }
 

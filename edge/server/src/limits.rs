@@ -127,6 +127,8 @@ pub const API_STRANGER_WAIT: Duration = Duration::from_secs(30);
 pub const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
 /// Join tokens that are good at once; another is refused.
 pub const TOKENS_MAX: usize = 1000;
+/// Certificates of people that are remembered, the newest: who they are is for people to know, and nobody reads a longer list.
+pub const PEOPLE_KEPT: usize = 1000;
 /// How long a new authority waits until all hosts believe it.
 pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
 /// How long a join token is good for if nothing else is said.

@@ -3,12 +3,13 @@
 use super::access::{Caller, Need, check, to_the_end};
 use super::types::{
     AddDevices, AddedDevices, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmHost, CopyRequest, CopyView,
-    CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView, EndImport, EvacuateDevice,
-    EvacuationView, EventQuery, EventView, EventsView, ForecastView, HealthView, HistogramsView, HostSummary,
-    HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
-    MakeToken, NamedSilence, PolicyView, RebuildDirectory, RebuildView, RemovedDevice, RemovedHost,
-    ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
+    CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView,
+    EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView, HealthView,
+    HistogramsView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
+    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RebuildDirectory,
+    RebuildView, RemovedDevice, RemovedHost, ResyncsView, SilenceView, Since, SupportView, TokenView,
+    TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -373,13 +374,20 @@ pub async fn add_authority(State(control): Shared) -> Created<String> {
 }
 
 /// Believes an authority no more.
-#[utoipa::path(delete, path = "/api/v1/authorities/{fingerprint}", params(("fingerprint" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+#[utoipa::path(delete, path = "/api/v1/authorities/{fingerprint}", params(("fingerprint" = String, Path), ConfirmAuthority), responses((status = 204), (status = "default", body = Failure)))]
 pub async fn drop_authority(
     State(control): Shared,
     Path(fingerprint): Path<String>,
+    Options(confirm): Options<ConfirmAuthority>,
 ) -> Result<StatusCode, Failure> {
-    control.drop_authority(&fingerprint).await?;
+    control.drop_authority(&fingerprint, confirm.confirm.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// People who have a certificate, by name.
+#[utoipa::path(get, path = "/api/v1/people", responses((status = 200, body = Vec<PersonView>), (status = "default", body = Failure)))]
+pub async fn people(State(control): Shared) -> Answer<Vec<PersonView>> {
+    control.people().map(Json)
 }
 
 /// A person's certificates count no more.
