@@ -63,6 +63,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::resync))
         .routes(routes!(handlers::support))
         .routes(routes!(handlers::support_of))
+        .routes(routes!(handlers::all_devices))
         .routes(routes!(handlers::devices, handlers::add_devices))
         .routes(routes!(handlers::remove_device))
         .routes(routes!(handlers::evacuate_device))

@@ -14,6 +14,7 @@ mod locks;
 mod members;
 mod policies;
 mod silences;
+mod space;
 pub mod start;
 mod support;
 #[cfg(test)]

@@ -7,7 +7,9 @@ use crate::limits::{OVER_COMMITTED_MUCH, OVER_COMMITTED_USED};
 use crate::liveness::Liveness;
 use crate::status::listed;
 use crate::view::View;
+use base::HostId;
 use base::units::format_bytes;
+use std::collections::BTreeMap;
 
 /// Space that disks were given, and that devices have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +40,27 @@ impl Provisioned {
             sum.used_bytes += device.capacity_bytes.saturating_sub(device.free_bytes);
         }
         sum
+    }
+
+    /// What stands on each host: its share of the components, and its devices. Sizes of disks belong to no host.
+    pub fn of_hosts(view: &View) -> BTreeMap<HostId, Provisioned> {
+        let mut sums: BTreeMap<HostId, Provisioned> = BTreeMap::new();
+        for host in view.hosts.values() {
+            let sum = sums.entry(host.id).or_default();
+            for device in host.devices.iter().filter(|device| device.state == DeviceState::InService) {
+                sum.capacity_bytes += device.capacity_bytes;
+                sum.used_bytes += device.capacity_bytes.saturating_sub(device.free_bytes);
+            }
+        }
+        for disk in view.disks.values().filter(|disk| disk.state != DiskState::Deleting) {
+            for (_, component) in disk.layout.components() {
+                let host = disk.roster.member(component.id).map(|member| member.node.host);
+                if let Some(sum) = host.and_then(|host| sums.get_mut(&host)) {
+                    sum.components_bytes = sum.components_bytes.saturating_add(component.size);
+                }
+            }
+        }
+        sums
     }
 
     /// Whether disks may take more than there is.

@@ -452,6 +452,11 @@ fn space_that_is_promised_beyond_what_there_is_is_told_with_figures() {
         let found = find(&view, Directory::Reachable, &[NOW]);
         found.iter().find(|one| one.code == Code::SpaceOverCommitted).map(|one| one.severity)
     };
+    let view = well();
+    let (all, hosts) = (Provisioned::of(&view), Provisioned::of_hosts(&view));
+    assert_eq!((all.disks_bytes, all.components_bytes), (20 * GIB, 40 * GIB));
+    assert_eq!(hosts.values().map(|one| one.components_bytes).sum::<u64>(), all.components_bytes);
+    assert_eq!(hosts.values().map(|one| one.capacity_bytes).sum::<u64>(), all.capacity_bytes);
     assert_eq!(severity(10 * GIB, 10 * GIB), None, "all of it fits");
     assert_eq!(severity(9 * GIB, GIB), Some(Severity::Notice));
     assert_eq!(severity(5 * GIB, 3 * GIB), Some(Severity::Notice), "little is used");

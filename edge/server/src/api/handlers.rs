@@ -2,7 +2,7 @@
 
 use super::access::{Caller, Need, check, to_the_end};
 use super::types::{
-    AddDevices, AddedDevices, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
+    AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
     CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView,
     EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView, HealthView,
@@ -189,6 +189,12 @@ pub async fn support_of(State(control): Shared, Path(name): Path<String>) -> Ans
 #[utoipa::path(get, path = "/api/v1/devices", responses((status = 200, body = Vec<DeviceView>), (status = "default", body = Failure)))]
 pub async fn devices(State(control): Shared) -> Answer<Vec<DeviceView>> {
     control.devices().await.map(Json)
+}
+
+/// The devices of all hosts that answer.
+#[utoipa::path(get, path = "/api/v1/cluster/devices", responses((status = 200, body = AllDevicesView), (status = "default", body = Failure)))]
+pub async fn all_devices(State(control): Shared) -> Answer<AllDevicesView> {
+    control.all_devices().await.map(Json)
 }
 
 /// Makes a disk group of devices, or gives one more capacity devices.

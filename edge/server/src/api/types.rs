@@ -11,6 +11,7 @@ mod import;
 mod members;
 mod rebuild;
 mod resync;
+mod space;
 mod support;
 mod versions;
 mod what_if;
@@ -32,6 +33,7 @@ pub use rebuild::{
     UnknownDisk,
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
+pub use space::{AllDevicesView, HostDevicesView, HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
@@ -69,6 +71,9 @@ pub struct HostView {
     pub groups: Vec<GroupView>,
     /// What went wrong at the start and was left out.
     pub warnings: Vec<String>,
+    /// Space of the cluster, or of the host alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<SpaceView>,
     /// The hosts of the cluster, on a host among others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSummary>,
@@ -378,6 +383,9 @@ pub struct DiskView {
     pub clients: Vec<ClientView>,
     /// What its guests do now.
     pub figures: FiguresView,
+    /// What whoever has just made it is to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A component.

@@ -12,6 +12,11 @@ use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  drystone disk list --sort allocated
+  drystone disk list --sort state --json";
+
 const DELETE_EXAMPLES: &str = "\
 Examples:
   drystone disk delete web --confirm web
@@ -28,7 +33,15 @@ pub enum DiskCommand {
     /// Make a disk.
     Create(CreateOptions),
     /// All disks.
-    List,
+    #[command(after_help = LIST_EXAMPLES)]
+    List {
+        /// By what they are sorted; figures begin with the largest.
+        #[arg(long, value_enum, default_value = "name")]
+        sort: DiskSort,
+        /// The other way round.
+        #[arg(long)]
+        reverse: bool,
+    },
     /// One disk: layout and why it is so, space, clients, live figures.
     Show {
         /// Its name or id.
@@ -85,6 +98,46 @@ pub enum DiskCommand {
     Export(ExportOptions),
     /// The I/O histograms of a disk.
     Histogram(HistogramOptions),
+}
+
+/// By what disks are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiskSort {
+    /// Their names.
+    Name,
+    /// Their sizes.
+    Size,
+    /// The space that they take.
+    Allocated,
+    /// Their policies.
+    Policy,
+    /// How many clients they have.
+    Clients,
+    /// Those that cannot be used first, then those that are not whole.
+    State,
+}
+
+impl DiskSort {
+    fn apply(self, disks: &mut [DiskSummary], reverse: bool) {
+        use std::cmp::Reverse;
+        // What is equal stays in the order of names.
+        disks.sort_by(|a, b| a.name.cmp(&b.name));
+        match self {
+            DiskSort::Name => {}
+            DiskSort::Size => disks.sort_by_key(|disk| Reverse(disk.size)),
+            DiskSort::Allocated => disks.sort_by_key(|disk| Reverse(disk.allocated_bytes)),
+            DiskSort::Policy => disks.sort_by(|a, b| a.policy.cmp(&b.policy)),
+            DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
+            DiskSort::State => {
+                disks.sort_by_key(|disk| {
+                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), disk.debts.is_empty())
+                });
+            }
+        }
+        if reverse {
+            disks.reverse();
+        }
+    }
 }
 
 /// A setting of a disk.
@@ -199,10 +252,14 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let CreateOptions { name, size, policy, read_only, share } = options;
             let request = CreateDisk { name, size, policy, read_only, share };
             let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
+            if !shell.json {
+                disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            }
             shell.show(&disk, disk_text)
         }
-        DiskCommand::List => {
-            let disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+        DiskCommand::List { sort, reverse } => {
+            let mut disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+            sort.apply(&mut disks, reverse);
             shell.show(&disks, |disks| disk_table(disks))
         }
         DiskCommand::Show { name } => {

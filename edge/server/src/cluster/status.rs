@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason,
-    Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings, progress,
+    Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance,
+    Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -95,6 +95,13 @@ impl Cluster {
             moving: incoming.filter(|one| one.reason == Reason::Balance).count(),
             devices: Vec::new(),
         }
+    }
+
+    /// Space of the cluster, and of each host.
+    pub fn provisioned(&self, state: &ClusterState) -> (Provisioned, BTreeMap<HostId, Provisioned>) {
+        self.refresh(state);
+        let keeper = self.keeper();
+        (Provisioned::of(&keeper.facts), Provisioned::of_hosts(&keeper.facts))
     }
 
     /// All that is wrong, each with the name of what it is about.

@@ -27,7 +27,8 @@ impl Control {
     /// # Errors
     /// When the request makes no sense, or no place fits the policy.
     pub async fn create_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
-        let made = self.make_disk(request).await?;
+        let mut made = self.make_disk(request).await?;
+        made.warnings.extend(self.space_warning().await);
         let DiskSummary { name, size, policy, .. } = &made.summary;
         self.events.disk(Kind::DiskCreated, name, format!("made: {}, policy {policy}", format_bytes(*size)));
         Ok(made)

@@ -57,6 +57,7 @@ impl Control {
             unavailable: unavailable.collect(),
             groups: self.group_views(&host),
             warnings: self.warnings_now(),
+            space: Some(self.space().await?),
             hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
             not_whole,
             under_way,
@@ -212,6 +213,7 @@ impl Control {
             components: all.map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry),
+            warnings: Vec::new(),
         })
     }
 

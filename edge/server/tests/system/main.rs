@@ -32,6 +32,7 @@ mod repair;
 mod rights;
 mod room;
 mod shards;
+mod space;
 mod stand_in;
 mod tools;
 mod upgrade;
