@@ -8,15 +8,18 @@ mod code;
 mod disks;
 mod hosts;
 mod links;
+mod provisioned;
 mod silence;
 mod versions;
 mod watch;
 
 use crate::balance::Balancer;
+use crate::host::HostRecord;
 use crate::levels::RecordLevels;
 use crate::limits::{CLOCK_SKEW_MAX, REPLACEMENTS_MAX};
+use crate::liveness::Liveness;
 use crate::repair::Repairs;
-use crate::status::{ago, duration};
+use crate::status::{ago, duration, listed};
 use crate::view::View;
 use base::{DeviceId, DiskId, HostId, Instant};
 use std::time::Duration;
@@ -24,6 +27,7 @@ use std::time::Duration;
 pub use certificates::{Holder, Lifespan};
 pub use code::{Code, Group};
 pub use links::Links;
+pub use provisioned::Provisioned;
 pub use silence::{Silence, is_about, silenced};
 pub use watch::{Turn, Watch};
 
@@ -78,6 +82,19 @@ pub enum Directory {
     },
 }
 
+/// A member of the directory that does not answer the host that is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SilentMember {
+    /// Its address, as hosts are configured with it.
+    pub address: String,
+    /// Since when, by the directory's clock.
+    pub since: Instant,
+    /// What came instead of an answer.
+    pub why: String,
+    /// How many members are configured.
+    pub members: usize,
+}
+
 /// What is known beside the view.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -89,6 +106,8 @@ pub struct Surroundings<'a> {
     pub repairs: &'a Repairs,
     /// What was decided about evening out.
     pub balancer: &'a Balancer,
+    /// Members of the directory that do not answer, though the directory does.
+    pub silent_members: &'a [SilentMember],
     /// Which hosts do not reach each other.
     pub links: &'a Links,
     /// The certificates that are known, by the same clock.
@@ -103,6 +122,8 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     hosts::find(view, around, &mut found);
     disks::find(view, around, &mut found);
     directory(around, &mut found);
+    members(around, &mut found);
+    provisioned::find(view, &mut found);
     repairs(around, &mut found);
     clocks(view, &mut found);
     versions::find(view, around, &mut found);
@@ -140,18 +161,63 @@ fn repairs(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     }
 }
 
+/// Members that do not answer while others do: the next one that is lost may stop everything.
+fn members(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    if around.directory != Directory::Reachable || around.silent_members.is_empty() {
+        return;
+    }
+    let silent = around.silent_members;
+    let one = |member: &SilentMember| {
+        format!("{} (for {}: {})", member.address, ago(around.now, member.since), member.why)
+    };
+    let named: Vec<String> = silent.iter().map(one).collect();
+    let total = silent.iter().map(|member| member.members).max().unwrap_or_default();
+    let spare = (total.saturating_sub(1) / 2).saturating_sub(silent.len());
+    let left = match spare {
+        0 => "none of the others may be lost".to_owned(),
+        1 => "1 of the others may be lost".to_owned(),
+        spare => format!("{spare} of the others may be lost"),
+    };
+    found.push(Finding {
+        code: Code::DirectoryMember,
+        severity: Severity::Warning,
+        subject: Subject::Cluster,
+        cause: format!(
+            "{} of {total} members of etcd do not answer: {}; {left}",
+            silent.len(),
+            listed(&named)
+        ),
+        remedy:
+            "start etcd there, or see why this host does not reach it; `etcdctl endpoint status` tells more"
+                .to_owned(),
+    });
+}
+
+/// Hosts whose clocks differ from those of the others. The directory's clock is no measure: it is counted on from a record, and late
+/// after restarts (edge/etcd/src/clock.rs), by the same for all.
 fn clocks(view: &View, found: &mut Vec<Finding>) {
-    for host in view.hosts.values() {
-        let off = Duration::from_nanos(host.clock_ahead_ns.unsigned_abs());
+    let there = |host: &&HostRecord| view.liveness(host.id) == Liveness::Alive;
+    let mut ahead: Vec<i64> = view.hosts.values().filter(there).map(|host| host.clock_ahead_ns).collect();
+    ahead.sort_unstable();
+    let Some(middle) = ahead.get(ahead.len() / 2).copied() else { return };
+    let names: Vec<String> = view.hosts.values().filter(there).map(|host| host.name.clone()).collect();
+    for host in view.hosts.values().filter(there) {
+        let difference = host.clock_ahead_ns.saturating_sub(middle);
+        let off = Duration::from_nanos(difference.unsigned_abs());
         if off <= CLOCK_SKEW_MAX {
             continue;
         }
-        let direction = if host.clock_ahead_ns > 0 { "ahead of" } else { "behind" };
+        let direction = if difference > 0 { "ahead of" } else { "behind" };
+        let others = match names.len() {
+            // Nobody can tell which of two is right.
+            2 => names.iter().find(|name| **name != host.name).cloned().unwrap_or_default(),
+            _ => "most hosts".to_owned(),
+        };
         found.push(Finding {
             code: Code::ClockSkew,
             severity: Severity::Warning,
             subject: Subject::Host(host.id),
-            cause: format!("the clock of {} is {} {direction} the directory's", host.name, duration(off)),
+            cause: format!("the clock of {} is {} {direction} that of {others}", host.name, duration(off)),
             remedy: format!("let {} synchronise its clock, for instance with chrony", host.name),
         });
     }

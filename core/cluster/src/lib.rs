@@ -35,8 +35,8 @@ pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
 pub use health::{
-    Code, Directory, Finding, Group, Holder, Lifespan, Links, Severity, Silence, Subject, Surroundings, Turn,
-    Watch, findings, is_about, silenced,
+    Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
+    Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
 };
 pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
 pub use levels::{Level, Levels, Raise, RecordLevels};
@@ -48,6 +48,6 @@ pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings,
 pub use resync::{Motive, Resync, copied_and_left, resyncs};
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
-pub use status::{Condition, Known, condition, explain_disk, without_room};
+pub use status::{Condition, Known, UNKNOWN_TIME, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts};
 pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, what_if};

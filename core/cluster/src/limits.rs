@@ -121,3 +121,10 @@ const _: () = assert!(AWAY_AFTER.as_millis() < LINK_DOWN_AFTER.as_millis());
 const _: () = assert!(SPACE_LOW < SPACE_CRITICAL);
 const _: () = assert!(CERTIFICATE_CRITICAL < CERTIFICATE_RENEWED_AT);
 const _: () = assert!(AUTHORITY_CRITICAL < AUTHORITY_LOW);
+
+/// Hundredths of the capacity that disks may take from which on it is urgent, once much is used: no guest fills half of its disk
+/// then without trouble for others.
+pub const OVER_COMMITTED_MUCH: u64 = 200;
+
+/// Hundredths of the capacity that are used by then.
+pub const OVER_COMMITTED_USED: u64 = 50;

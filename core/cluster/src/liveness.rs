@@ -8,7 +8,7 @@
 use crate::host::{HostRecord, Maintenance};
 use crate::limits::{AWAY_AFTER, HEARTBEAT_SILENCE, LINK_REPORT_LIFE, STEADY_AFTER};
 use base::{HostId, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a host is away by intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +131,13 @@ impl Attendance {
             attendee.advance(now, signs, &record.maintenance);
         }
         self.hosts.iter().map(|(host, attendee)| (*host, attendee.state)).collect()
+    }
+
+    /// Hosts that are suspect and show signs of life again.
+    pub fn returning(&self) -> BTreeSet<HostId> {
+        let is_returning =
+            |one: &Attendee| matches!(one.state, Liveness::Suspect { .. }) && one.steady.is_some();
+        self.hosts.iter().filter(|(_, one)| is_returning(one)).map(|(host, _)| *host).collect()
     }
 
     /// The hosts that others say something of, and whether any other one reaches them.

@@ -7,7 +7,7 @@ use crate::view::{Ground, View};
 use base::units::MIB;
 use base::{ComponentId, DeviceId, Instant};
 use layout::Component;
-use replication::owner::MemberState;
+use replication::owner::{LeftBecause, MemberState};
 use replication::{Role, Standing};
 use std::fmt;
 
@@ -132,7 +132,9 @@ fn waits_for(
     if is_here && disk.roster.owner.is_none() {
         return "a host that uses the disk, or takes it".to_owned();
     }
-    if let Some(why) = told(view, disk.id, component.id).and_then(|told| told.trouble).filter(|_| is_here) {
+    // Why it left says nothing any more once its host is there again.
+    let still = |why: &LeftBecause| is_here && *why != LeftBecause::Unreachable;
+    if let Some(why) = told(view, disk.id, component.id).and_then(|told| told.trouble).filter(still) {
         return why.to_string();
     }
     let ground = ground_of(view, disk, component, now);
@@ -199,6 +201,33 @@ mod tests {
             3600,
             &[(Motive::Repair, Some(GIB), "a host that uses the disk, or takes it")],
         );
+    }
+
+    /// The owner keeps why it left a copy until the copy counts again. `resync` repeated that of a host which was back and waited for
+    /// its turn: "its host cannot be reached".
+    #[test]
+    fn a_copy_whose_host_is_back_is_not_said_to_be_out_of_reach() {
+        let mut view = cluster(3, 1);
+        let disk = view.add_disk(1, "default,stripes=1").clone();
+        let member = disk.roster.members[1].clone();
+        let record = view.disks.get_mut(&DiskId(1)).unwrap();
+        record.roster.owner =
+            Some(replication::OwnedBy { node: disk.roster.members[0].node, incarnation: 1 });
+        record.roster.members[1].standing = Standing::Absent;
+        let mut owner = owner_state(view.disk(1), &[]);
+        let told = owner.members.iter_mut().find(|one| one.component == member.component).unwrap();
+        told.trouble = Some(LeftBecause::Unreachable);
+        view.owners.insert(DiskId(1), owner.clone());
+        check(&view, &Repairs::default(), 10, &[(Motive::Return, None, "its turn")]);
+        // Other reasons hold although the host answers.
+        let told = owner.members.iter_mut().find(|one| one.component == member.component).unwrap();
+        told.trouble = Some(LeftBecause::Stuck);
+        view.owners.insert(DiskId(1), owner);
+        let text = LeftBecause::Stuck.to_string();
+        check(&view, &Repairs::default(), 10, &[(Motive::Return, None, &text)]);
+        view.lose_host(member.node.host.0, 0);
+        let found = resyncs(&view, view.disk(1), &Repairs::default(), at(60));
+        assert!(found[0].waits_for.as_deref().is_some_and(|why| why.contains("is away for")), "{found:?}");
     }
 
     #[test]

@@ -263,8 +263,19 @@ pub(crate) fn components(count: usize) -> String {
 }
 
 pub(crate) fn ago(now: Instant, since: Instant) -> String {
-    duration(now.since(since))
+    let age = now.since(since);
+    match since {
+        // The directory's clock counts from 1970: nobody noted when it was.
+        Instant(0) if age > NO_AGE => UNKNOWN_TIME.to_owned(),
+        _ => duration(age),
+    }
 }
+
+/// Older than anything that is told of.
+const NO_AGE: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// What stands for an age where nobody noted when it began.
+pub const UNKNOWN_TIME: &str = "an unknown time";
 
 /// A time for people: its greatest unit, rounded up.
 pub(crate) fn duration(time: Duration) -> String {

@@ -10,7 +10,7 @@ use placement::DeviceSpace;
 use replication::Standing;
 use replication::owner::OwnerState;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The cluster as one node sees it.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +23,8 @@ pub struct View {
     pub used_bytes: BTreeMap<DiskId, Vec<u64>>,
     /// Which hosts are there. One that is not named counts as suspect.
     pub liveness: BTreeMap<HostId, Liveness>,
+    /// Hosts that are suspect and show signs of life again: they are alive once that has lasted.
+    pub returning: BTreeSet<HostId>,
     /// What owners tell of their disks, as far as it is known.
     pub owners: BTreeMap<DiskId, OwnerState>,
 }

@@ -25,6 +25,8 @@ struct Seen {
     at: Instant,
     /// When the record was last found changed.
     changed: Instant,
+    /// Whether the record changed while this process looked, so that its age is known.
+    is_certain: bool,
 }
 
 impl Seen {
@@ -44,13 +46,13 @@ impl Clock {
         machine_ns: u64,
         now: Instant,
     ) {
-        let at_ns = match &self.seen {
+        let (at_ns, is_certain) = match &self.seen {
             Some(seen) if seen.version == version => return,
-            Some(seen) => written_ns.max(seen.ns(now)),
-            None if is_alone => written_ns.max(machine_ns),
-            None => written_ns,
+            Some(seen) => (written_ns.max(seen.ns(now)), true),
+            None if is_alone => (written_ns.max(machine_ns), true),
+            None => (written_ns, false),
         };
-        self.seen = Some(Seen { version, at_ns, at: now, changed: now });
+        self.seen = Some(Seen { version, at_ns, at: now, changed: now, is_certain });
     }
 
     /// The version that the record must have and what to write, if that is due.
@@ -62,9 +64,14 @@ impl Clock {
         }
     }
 
+    /// Whether the age of the record is known. It is not until the record changes for the first time, or this process writes it.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.is_certain)
+    }
+
     /// What was due is written.
     pub(crate) fn written(&mut self, version: i64, at_ns: u64, at: Instant) {
-        self.seen = Some(Seen { version, at_ns, at, changed: at });
+        self.seen = Some(Seen { version, at_ns, at, changed: at, is_certain: true });
     }
 
     /// Now: nanoseconds since 1970. The machine's own clock where the record was never read.
@@ -133,6 +140,28 @@ mod tests {
             }
         }
         assert!((270..=320).contains(&world.writes), "{} writes in 3,000 s", world.writes);
+    }
+
+    /// A host that restarted began with a time that was up to ten seconds old, and told of its own clock that it was ahead by as
+    /// much: `health` warned of clocks after each restart.
+    #[test]
+    fn who_begins_late_says_so_until_the_time_is_written_again() {
+        let mut world = World::new(3);
+        for second in 0..14 {
+            world.look(0, second * 1_000, 0);
+            world.look(1, second * 1_000 + 300, 0);
+        }
+        // The time was written at 10 s; this one comes at 17.5 s and is late by more than seven.
+        assert!(world.look(2, 17_500, 0) < BEGIN_NS + 10_500_000_000);
+        assert!(!world.members[2].is_certain());
+        assert!(world.members[0].is_certain() && world.members[1].is_certain());
+        for second in 18..22 {
+            world.look(0, second * 1_000, 0);
+            world.look(2, second * 1_000 + 600, 0);
+        }
+        assert!(world.members[2].is_certain());
+        let late = BEGIN_NS + 22_000_000_000 - world.look(2, 22_000, 0);
+        assert!(late < 1_500_000_000, "{late}");
     }
 
     #[test]

@@ -104,6 +104,32 @@ impl Endpoints {
         }
     }
 
+    /// The members that do not answer for themselves, or know no leader, and what came instead.
+    pub(crate) async fn silent(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        // One after the other: the look is not urgent, and each takes a second at most.
+        for member in &self.members {
+            let status = async { member.client(&self.options).await?.status().await };
+            let why = match timeout(MEMBER_WAIT, status).await {
+                Ok(Ok(status)) if status.leader() == 0 => Some("it knows no leader".to_owned()),
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => match trouble(&member.url, &error) {
+                    Trouble::Silent(_) => Some(causes(&error)),
+                    // It is there, and does not tell this user.
+                    Trouble::Refused(_) => None,
+                },
+                Err(_) => Some(format!("nothing within {} s", MEMBER_WAIT.as_secs())),
+            };
+            if let Some(why) = why {
+                if let Ok(mut client) = member.client.try_lock() {
+                    *client = None;
+                }
+                found.push((member.url.clone(), why));
+            }
+        }
+        found
+    }
+
     fn now_ms(&self) -> u64 {
         // From 1 on, so that nothing counts as answered at the start.
         FRESH_MS + 1 + self.started.elapsed().as_millis() as u64

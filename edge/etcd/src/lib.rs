@@ -221,6 +221,12 @@ impl Etcd {
         }
     }
 
+    /// The members that do not answer for themselves, or know no leader: their addresses, and what came instead. Asks each of
+    /// them, so it may take a second for each that is silent.
+    pub async fn silent_members(&self) -> Vec<(String, String)> {
+        self.endpoints.silent().await
+    }
+
     /// One record.
     ///
     /// # Errors

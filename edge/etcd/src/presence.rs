@@ -21,6 +21,9 @@ pub struct Attendance {
     pub now_ns: u64,
     /// Since when this process has known who is there.
     pub since_ns: u64,
+    /// Whether it is known when the time was written that this process counts on from. At first it is not: the process is late by up
+    /// to the period of the writes.
+    pub is_certain: bool,
     /// Each member that was ever seen, when that was the last time, and what it said.
     pub members: Vec<(String, u64, Vec<u8>)>,
 }
@@ -60,6 +63,7 @@ impl Presence {
         Ok(Attendance {
             now_ns,
             since_ns: *self.since_ns.get_or_insert(now_ns),
+            is_certain: self.clock.is_certain(),
             members: (self.seen.iter())
                 .map(|(member, (at, value))| (member.clone(), *at, value.clone()))
                 .collect(),

@@ -63,6 +63,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::resync))
         .routes(routes!(handlers::support))
         .routes(routes!(handlers::support_of))
+        .routes(routes!(handlers::all_devices))
         .routes(routes!(handlers::devices, handlers::add_devices))
         .routes(routes!(handlers::remove_device))
         .routes(routes!(handlers::replace_device))
@@ -70,6 +71,8 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::keep_device))
         .routes(routes!(handlers::disks, handlers::create_disk))
         .routes(routes!(handlers::disk, handlers::change_disk, handlers::delete_disk))
+        .routes(routes!(handlers::begin_import))
+        .routes(routes!(handlers::end_import))
         .routes(routes!(handlers::histograms))
         .routes(routes!(handlers::policies, handlers::create_policy))
         .routes(routes!(handlers::policy, handlers::delete_policy))
@@ -81,6 +84,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::renew_host))
         .routes(routes!(handlers::add_authority))
         .routes(routes!(handlers::drop_authority))
+        .routes(routes!(handlers::people))
         .routes(routes!(handlers::remove_person))
 }
 

@@ -34,6 +34,7 @@ use crate::client::Client;
 use crate::failure::{Code, Failure};
 use crate::security;
 use base::units::parse_bytes;
+use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use lab::commands::{LabCommand, LensOptions};
 use serde::Serialize;
@@ -55,7 +56,7 @@ pub struct Cli {
     #[arg(long, global = true, env = "DRYSTONE_API", value_name = "ADDRESS")]
     api: Option<String>,
     /// The folder with the certificate to show there [default: drystone/identity in the user's data directory].
-    #[arg(long, global = true, env = "DRYSTONE_IDENTITY", value_name = "DIR")]
+    #[arg(long, global = true, env = "DRYSTONE_IDENTITY", value_name = "DIR", value_parser = clap::builder::OsStringValueParser::new().map(PathBuf::from))]
     identity: Option<PathBuf>,
     /// Print JSON.
     #[arg(long, global = true)]
@@ -263,7 +264,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     let mut shell = Shell {
         client: find_api(cli.api.as_deref(), cli.identity.as_deref())?,
-        identity: cli.identity,
+        identity: cli.identity.filter(|folder| !folder.as_os_str().is_empty()),
         json: cli.json,
         out: &mut out,
         interactive: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
@@ -313,6 +314,9 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
 
 /// The API that is named, or else one whose socket stands at a usual place.
 fn find_api(named: Option<&str>, identity: Option<&Path>) -> Result<Client, Failure> {
+    // A variable that is set to nothing says nothing.
+    let named = named.filter(|named| !named.is_empty());
+    let identity = identity.filter(|folder| !folder.as_os_str().is_empty());
     if let Some(named) = named {
         return Client::parse(named, || identity_in(identity));
     }

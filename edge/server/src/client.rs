@@ -161,12 +161,16 @@ impl Client {
                 Client::Tls { address, trust, expected } => {
                     let config = trust::client_config(trust, *expected, security::clock());
                     let config = config.map_err(|error| security::failed("encrypt", &error))?;
-                    exchange(self.encrypt(address, config).await?, request).await
+                    exchange(self.encrypt(address, config, trust::server_name()).await?, request).await
                 }
                 Client::Joining { address, authority } => {
                     let config = trust::joining_client_config(*authority, security::clock());
                     let config = config.map_err(|error| security::failed("encrypt", &error))?;
-                    exchange(self.encrypt(address, config).await?, request).await
+                    exchange(
+                        self.encrypt(address, config, trust::joining_server_name(*authority)).await?,
+                        request,
+                    )
+                    .await
                 }
             }
         });
@@ -184,9 +188,10 @@ impl Client {
         &self,
         address: &str,
         config: rustls::ClientConfig,
+        name: rustls::pki_types::ServerName<'static>,
     ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
         let stream = self.connect(address).await?;
-        let connected = TlsConnector::from(Arc::new(config)).connect(trust::server_name(), stream).await;
+        let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
         connected.map_err(|error| match refusal_in(&error) {
             Some(refusal) => denied(self, &refusal),
             None => self.silent(error),

@@ -12,12 +12,14 @@ mod gather;
 mod hosts;
 mod keeper;
 mod leave;
+pub mod lock;
 pub mod members;
 mod progress;
 mod rebuild;
 mod repair;
 mod resync;
 mod settings;
+mod silent;
 mod status;
 mod upgrade;
 mod view;
@@ -45,7 +47,7 @@ use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::release::RELEASE;
 use crate::security::Security;
-use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord, SilentMember};
 use attach::Attachments;
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use keeper::Keeper;
@@ -85,6 +87,8 @@ pub struct Cluster {
     keeper: Mutex<Keeper>,
     /// Clients of this host.
     attachments: Mutex<Attachments>,
+    /// Members of the directory that did not answer when they were last asked.
+    silent_members: Mutex<Vec<SilentMember>>,
     /// Why the directory does not answer, while it does not.
     away: Mutex<Option<Failure>>,
     /// Whether this host has taken itself out of the cluster.
@@ -262,6 +266,7 @@ impl Cluster {
             progress: Mutex::default(),
             keeper: Mutex::default(),
             attachments: Mutex::default(),
+            silent_members: Mutex::default(),
             away: Mutex::new(found.away),
             has_left: AtomicBool::new(false),
             copy: found.copy,
@@ -311,6 +316,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).keep_sizes());
         tokio::spawn(Arc::clone(self).keep_certificate());
         tokio::spawn(Arc::clone(self).keep_attachments());
+        tokio::spawn(Arc::clone(self).watch_members());
         tokio::spawn(Arc::clone(self).be_watched());
         Ok(())
     }

@@ -9,10 +9,13 @@ mod devices;
 mod disks;
 mod events;
 mod health;
+mod imports;
+mod locks;
 mod members;
 mod policies;
 mod replace;
 mod silences;
+mod space;
 pub mod start;
 mod support;
 #[cfg(test)]
@@ -35,6 +38,7 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use cluster::NamedLocal;
+pub use locks::{Place, in_use};
 pub use start::now_seconds;
 
 /// Everything that answers API requests.
@@ -54,6 +58,10 @@ pub struct Control {
     unavailable: Mutex<BTreeMap<DiskId, String>>,
     warnings: Mutex<Vec<String>>,
     changes: tokio::sync::Mutex<()>,
+    /// Disks that clients are kept from, and why.
+    locks: Mutex<BTreeMap<DiskId, String>>,
+    /// Imports that are under way.
+    imports: Mutex<BTreeMap<DiskId, imports::Import>>,
     /// Told when this host has left its cluster: its process ends then.
     left: tokio::sync::Notify,
 }

@@ -206,6 +206,11 @@ impl Demo<'_> {
     fn closing(&mut self, files: &DiskView, load: &DiskView, exit: bool) -> Result<(), Failure> {
         let program =
             std::env::current_exe().map_or_else(|_| "drystone".to_owned(), |path| path.display().to_string());
+        if exit {
+            // Nothing is served from here on: an address would lead nowhere.
+            return self
+                .say(&format!("\nThe demo has ended. `{program} demo` serves the same disks until Ctrl-C."));
+        }
         let api = &self.shell.client;
         let text = format!(
             "\nAttach by NBD:\n  {}\n  {}\n\nTry:\n  nbdinfo '{}'\n  {program} --api {api} top\n  {program} --api {api} \
@@ -215,10 +220,7 @@ impl Demo<'_> {
             unix_address(files)?,
         );
         self.say(&text)?;
-        if !exit {
-            self.say("\nServing until Ctrl-C.")?;
-        }
-        Ok(())
+        self.say("\nServing until Ctrl-C.")
     }
 }
 

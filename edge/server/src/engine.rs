@@ -252,6 +252,26 @@ pub struct DiskState {
     pub statistics: Arc<iostats::Statistics>,
 }
 
+/// What keeps clients from a disk for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskLock {
+    /// Why, as the end of a sentence about the disk: `is being deleted`.
+    pub why: String,
+    /// The name of an export by which a client gets the disk all the same. Whoever is to have it is told the name.
+    pub export: Option<String>,
+    /// Whether the connections of clients that have the disk are ended. Otherwise a disk with clients is not locked.
+    pub ends_connections: bool,
+}
+
+/// What became of a request for a lock, with the clients that had the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locking {
+    /// It is locked. The connections of so many clients are being ended.
+    Locked(usize),
+    /// It is not: so many clients have the disk.
+    InUse(usize),
+}
+
 /// Why the engine did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
@@ -295,6 +315,10 @@ pub enum Command {
     UpdateDisk { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
     /// Stops serving a disk, detaches its clients and gives its space back.
     DeleteDisk { disk: DiskId, answer: Answer<Result<(), EngineError>> },
+    /// Keeps clients from a disk. Any number of engines may be asked; each answers for its own clients.
+    Lock { disk: DiskId, lock: DiskLock, answer: Answer<Locking> },
+    /// Lets clients have a disk again.
+    Unlock { disk: DiskId, answer: Answer<()> },
     /// The live state of one disk, or of all.
     Disks { only: Option<DiskId>, answer: Answer<Vec<DiskState>> },
     /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).

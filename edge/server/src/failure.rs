@@ -141,6 +141,17 @@ impl From<placement::Refusal> for Failure {
 mod tests {
     use super::*;
 
+    /// The guide named six of the seven.
+    #[test]
+    fn the_guide_names_every_exit_code() {
+        let guide = include_str!("../../../docs/guide/getting-started.md");
+        let (_, codes) = guide.split_once("Exit codes: 0 done").expect("the guide has them");
+        let codes = codes.split_once('`').expect("the end of the list").0;
+        for code in Code::ALL {
+            assert!(codes.contains(&format!(" {} ", code.exit())), "{code:?} is not in the guide");
+        }
+    }
+
     #[test]
     fn every_code_has_its_own_exit_code_and_status() {
         for (index, code) in Code::ALL.into_iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use crate::engine::{
     Command, DeviceState, DiskRecord, DiskState, EngineError, EngineHandle, GroupSpec, GroupState, HostState,
+    Locking,
 };
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 use iostats::{Operation, Recorder};
@@ -207,6 +208,10 @@ impl Fake {
                     self.disks.remove(&disk);
                 });
                 drop(answer.send(deleted));
+            }
+            Command::Lock { answer, .. } => drop(answer.send(Locking::Locked(0))),
+            Command::Unlock { answer, .. } => {
+                let _ = answer.send(());
             }
             Command::Disks { only, answer } => {
                 let chosen = self.disks.values().filter(|disk| only.is_none_or(|id| id == disk.id));

@@ -85,6 +85,8 @@ pub const EVENTS_ANSWERED: usize = 1000;
 pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
 /// How long after a failure it is tried again to write events: a data directory that is full stays so for a while.
 pub const EVENTS_RETRY: Duration = Duration::from_secs(5);
+/// How often a host looks whether each member of etcd answers: a member that restarts is back sooner or is worth a word.
+pub const MEMBERS_PERIOD: Duration = Duration::from_secs(10);
 /// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
 pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 /// How long a client that wants a disk that another host has is kept waiting before it is refused: that host may be about to
@@ -94,6 +96,13 @@ pub const ATTACH_HOLD: Duration = Duration::from_secs(5);
 pub const ATTACH_POLL: Duration = Duration::from_millis(100);
 /// How often a host looks whether its clients may still have their disks, if no record changes.
 pub const ATTACH_PERIOD: Duration = Duration::from_secs(1);
+/// How long it may take until clients whose connections are ended are gone: what they have in flight ends first, and another
+/// host looks once a second.
+pub const DETACH_WAIT: Duration = Duration::from_secs(15);
+/// How long an import may go without a connection before its program counts as gone: longer than `qemu-img` needs to start.
+pub const IMPORT_IDLE_WAIT: Duration = Duration::from_secs(30);
+/// How often it is looked at.
+pub const IMPORT_POLL: Duration = Duration::from_secs(1);
 /// How long the deletion of a disk waits for the other hosts; they finish it all the same.
 pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long a change waits that another one came before.
@@ -118,6 +127,8 @@ pub const API_STRANGER_WAIT: Duration = Duration::from_secs(30);
 pub const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
 /// Join tokens that are good at once; another is refused.
 pub const TOKENS_MAX: usize = 1000;
+/// Certificates of people that are remembered, the newest: who they are is for people to know, and nobody reads a longer list.
+pub const PEOPLE_KEPT: usize = 1000;
 /// How long a new authority waits until all hosts believe it.
 pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
 /// How long a join token is good for if nothing else is said.

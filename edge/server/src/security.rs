@@ -191,6 +191,7 @@ impl Security {
         let replaced = self.trust.replace_anchors(anchors.clone());
         replaced.map_err(|error| failed("believe the cluster's authorities", &error))?;
         self.store.save_anchors(&anchors).map_err(|error| failed("write the authorities", &error))?;
+        self.save_former()?;
         Ok(true)
     }
 
@@ -203,7 +204,18 @@ impl Security {
         let credentials = Credentials::new(key, certificate).map_err(|error| failed(what, &error))?;
         // First, as this refuses what does not belong here: nothing of that is written.
         self.trust.replace_credentials(credentials.clone()).map_err(|error| failed(what, &error))?;
+        self.save_former()?;
         self.store.save_credentials(&credentials).map_err(|error| failed(what, &error))
+    }
+}
+
+impl Security {
+    /// What was shown before the authority was changed is shown after a start, too.
+    fn save_former(&self) -> Result<(), Failure> {
+        let former = self.trust.former();
+        self.store
+            .save_former(former.as_ref())
+            .map_err(|error| failed("write the former certificate", &error))
     }
 }
 

@@ -87,6 +87,25 @@ fn the_example_serves_disks_and_finds_them_again() {
     assert_eq!(drystone(folder.path(), &["status"]).status.code(), Some(6), "no host answers");
 }
 
+/// `DRYSTONE_API=` in a file of variables was an address of nowhere: every command ended with 2.
+#[test]
+fn a_variable_that_is_set_to_nothing_counts_as_unset() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ask = |variable: &str, value: &str| {
+        let mut program = Command::new(PROGRAM);
+        program.env("XDG_DATA_HOME", folder.path()).env("HOME", folder.path());
+        program.env_remove("DRYSTONE_API").env_remove("DRYSTONE_IDENTITY");
+        program.env(variable, value).arg("status").output().expect("it runs")
+    };
+    for variable in ["DRYSTONE_API", "DRYSTONE_IDENTITY"] {
+        let done = ask(variable, "");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(6), "{variable}: {said}");
+        assert!(said.contains("no host answers at unix:"), "{said}");
+    }
+    assert_eq!(ask("DRYSTONE_API", "nonsense").status.code(), Some(2));
+}
+
 #[test]
 fn images_come_in_and_go_out_unchanged_and_sparse() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -133,9 +152,11 @@ fn the_demo_shows_a_load_and_uses_what_is_there_the_second_time() {
         let output = demo.output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-        for part in ["reads, fio", "writes, disk", "IO lengths of commands", "nbdinfo 'nbd+unix:///files"] {
+        for part in ["reads, fio", "writes, disk", "IO lengths of commands", "The demo has ended."] {
             assert!(said.contains(part), "{part} is not in\n{said}");
         }
+        // It told how to attach to what it served no more.
+        assert!(!said.contains("Attach") && !said.contains("nbdinfo"), "{said}");
         assert_eq!(said.contains("identical"), !second, "{said}");
         assert_eq!(said.contains("from a former run"), second, "{said}");
     }

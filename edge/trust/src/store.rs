@@ -22,6 +22,10 @@ const KEY: &str = "key.pem";
 const CERTIFICATE: &str = "certificate.pem";
 const AUTHORITIES: &str = "authorities.pem";
 const AUTHORITY_KEY: &str = "authority-key.pem";
+/// The key and the certificate that were shown before the authority was changed, in one file, so that they are one.
+const FORMER: &str = "former.pem";
+/// What begins its second part.
+const CERTIFICATE_BEGINS: &str = "-----BEGIN CERTIFICATE-----";
 /// What a file is called until it takes its place.
 const NEXT: &str = ".next";
 
@@ -139,6 +143,35 @@ impl Store {
         self.perform(&self.steps_of_credentials(credentials))
     }
 
+    /// Writes what was shown before the authority was changed; nothing: there is none any more.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn save_former(&self, former: Option<&Credentials>) -> Result<(), StoreError> {
+        let Some(former) = former else { return files::remove(&self.path(FORMER)) };
+        let text = format!("{}{}", former.key().to_pem(), former.certificate().to_pem());
+        self.perform(&self.replacing(FORMER, text, Access::Private))
+    }
+
+    /// Reads it, if it is there.
+    ///
+    /// # Errors
+    /// When it is open to others or damaged.
+    pub fn load_former(&self) -> Result<Option<Credentials>, StoreError> {
+        let path = self.path(FORMER);
+        let text = match files::read(&path, Access::Private) {
+            Err(StoreError::Missing { .. }) => return Ok(None),
+            read => read?,
+        };
+        let (key, certificate) = text.split_at(text.find(CERTIFICATE_BEGINS).unwrap_or(text.len()));
+        let key = match KeyPair::from_pem(key) {
+            Ok(key) => key,
+            Err(source) => return Err(StoreError::Key { path, source }),
+        };
+        let found = Credentials::new(key, certificate);
+        found.map(Some).map_err(|source| StoreError::Credentials { path, source })
+    }
+
     /// Writes the authorities that are believed, in place of those that are there.
     ///
     /// # Errors
@@ -219,7 +252,12 @@ impl Store {
         let credentials = self.load_credentials()?;
         let anchors = self.load_anchors(credentials.identity().cluster())?;
         let path = self.folder.clone();
-        Trust::new(credentials, anchors).map_err(|source| StoreError::Trust { path, source })
+        let trust = Trust::new(credentials, anchors).map_err(|source| StoreError::Trust { path, source })?;
+        // Without it those who know the former authority alone are shown what they do not believe. That is no reason not to start.
+        if let Ok(Some(former)) = self.load_former() {
+            trust.restore_former(former);
+        }
+        Ok(trust)
     }
 
     /// Whether the certificate that is there should be renewed: two thirds of its lifetime are over.

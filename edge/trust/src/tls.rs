@@ -9,12 +9,12 @@ use crate::certificate::{Certificate, CertificateError};
 use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
 use crate::refusal::Refusal;
-use crate::trust::{Shown, Trust};
+use crate::trust::{Shown, ShownToClients, Trust, authority_name};
 use crate::verify::{Believed, ClientsVerifier, Expected, ServersVerifier, authority_with};
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::time_provider::TimeProvider;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
@@ -61,13 +61,16 @@ pub fn server_config(trust: &Arc<Trust>, clients: Clients, clock: Clock) -> Resu
         Clients::Demanded(expected) => (expected, true),
         Clients::Optional(expected) => (expected, false),
     };
+    // Hosts believe all authorities; people may know the one that was there when they came.
+    let resolver: Arc<dyn ResolvesServerCert> = match expected {
+        Expected::Member => Arc::new(ShownToClients(Arc::clone(trust), Arc::clone(&clock))),
+        Expected::AnyHost | Expected::Host(_) => Arc::new(Shown(Arc::clone(trust))),
+    };
     let verifier = ClientsVerifier { trust: Arc::clone(trust), expected, is_mandatory };
     let builder = ServerConfig::builder_with_details(provider(), clock)
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| TlsError::Rejected(error.to_string()))?;
-    let mut config = builder
-        .with_client_cert_verifier(Arc::new(verifier))
-        .with_cert_resolver(Arc::new(Shown(Arc::clone(trust))));
+    let mut config = builder.with_client_cert_verifier(Arc::new(verifier)).with_cert_resolver(resolver);
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
@@ -91,7 +94,15 @@ pub fn client_config(trust: &Arc<Trust>, expected: Expected, clock: Clock) -> Re
 pub fn joining_client_config(authority: Fingerprint, clock: Clock) -> Result<ClientConfig, TlsError> {
     let believed = Believed::ByFingerprint(authority);
     let builder = client_builder(ServersVerifier { believed, expected: Expected::AnyHost }, clock)?;
-    Ok(careful(builder.with_no_client_auth()))
+    let mut config = careful(builder.with_no_client_auth());
+    // The server may have certificates of several authorities: it is asked for this one by name.
+    config.enable_sni = true;
+    Ok(config)
+}
+
+/// The name for a connection with [`joining_client_config`]: it is sent, so that the server shows a certificate of this authority.
+pub fn joining_server_name(authority: Fingerprint) -> ServerName<'static> {
+    ServerName::try_from(authority_name(authority)).expect("hexadecimal digits and constant words are valid")
 }
 
 fn client_builder(

@@ -14,6 +14,7 @@ use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::time_provider::TimeProvider;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -134,6 +135,9 @@ impl Revoked {
 /// What a process shows and whom it believes.
 pub struct Trust {
     current: RwLock<Arc<Current>>,
+    /// What was shown before the authority was changed, for clients who know the former authority alone. Nothing once that is
+    /// believed no more.
+    former: RwLock<Option<Arc<Current>>>,
     revoked: RwLock<Arc<Revoked>>,
 }
 
@@ -169,7 +173,7 @@ impl Trust {
     pub fn new(credentials: Credentials, anchors: Anchors) -> Result<Arc<Trust>, TrustError> {
         let current = Current::new(credentials, Arc::new(anchors))?;
         let revoked = RwLock::default();
-        Ok(Arc::new(Trust { current: RwLock::new(Arc::new(current)), revoked }))
+        Ok(Arc::new(Trust { current: RwLock::new(Arc::new(current)), former: RwLock::default(), revoked }))
     }
 
     /// Shows another certificate from now on, of the same host or person. A person's role may be another one.
@@ -188,8 +192,46 @@ impl Trust {
             let (found, expected) = (credentials.identity.to_string(), expected.to_string());
             return Err(TrustError::SomebodyElse { found, expected });
         }
-        *current = Arc::new(Current::new(credentials, Arc::clone(&current.anchors))?);
+        let next = Arc::new(Current::new(credentials, Arc::clone(&current.anchors))?);
+        let mut former = self.former.write().unwrap_or_else(PoisonError::into_inner);
+        if next.signer != current.signer && former.is_none() {
+            *former = Some(Arc::clone(&current));
+        }
+        *current = next;
         Ok(())
+    }
+
+    /// What was shown before the authority was changed, as long as that authority is believed.
+    pub fn former(&self) -> Option<Credentials> {
+        self.former_now().map(|former| former.credentials.clone())
+    }
+
+    /// Takes up again what was shown before the authority was changed, after a start. What nobody would believe is left out;
+    /// whether it was taken.
+    pub fn restore_former(&self, credentials: Credentials) -> bool {
+        let current = self.current();
+        let is_same = credentials.identity.host() == current.credentials.identity.host();
+        let former = Current::new(credentials, Arc::clone(&current.anchors)).ok();
+        let former = former.filter(|former| is_same && former.signer != current.signer);
+        let is_taken = former.is_some();
+        *self.former.write().unwrap_or_else(PoisonError::into_inner) = former.map(Arc::new);
+        is_taken
+    }
+
+    fn former_now(&self) -> Option<Arc<Current>> {
+        self.former.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a server shows to a client that may know an older authority alone: what the client asks for by name, or else what was
+    /// shown first, since whoever came later believes both.
+    fn shown_to_client(&self, asked: Option<&str>, now: Option<SystemTime>) -> Arc<CertifiedKey> {
+        let (current, former) = (self.current(), self.former_now());
+        let is_good = |one: &Arc<Current>| now.is_none_or(|now| now <= one.credentials.certificate.not_after);
+        let former = former.filter(is_good);
+        let asked_for = |one: &&Arc<Current>| asked == Some(authority_name(one.signer).as_str());
+        let by_name = [Some(&current), former.as_ref()].into_iter().flatten().find(asked_for);
+        let found = by_name.or(former.as_ref()).unwrap_or(&current);
+        Arc::clone(&found.shown)
     }
 
     /// Believes other authorities of the same cluster from now on.
@@ -198,7 +240,13 @@ impl Trust {
     /// When they are of another cluster, or none of them signed what is shown: nothing has changed then.
     pub fn replace_anchors(&self, anchors: Anchors) -> Result<(), TrustError> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::new(Current::new(current.credentials.clone(), Arc::new(anchors))?);
+        let next = Arc::new(Current::new(current.credentials.clone(), Arc::new(anchors))?);
+        let mut former = self.former.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = former
+            .take()
+            .and_then(|one| Current::new(one.credentials.clone(), Arc::clone(&next.anchors)).ok());
+        *former = kept.map(Arc::new);
+        *current = next;
         Ok(())
     }
 
@@ -244,9 +292,28 @@ impl fmt::Debug for Trust {
     }
 }
 
+/// The name by which a client asks a server for a certificate of an authority that it knows by fingerprint (SNI). The first half of
+/// the fingerprint tells authorities apart; the certificate is verified as ever.
+pub(crate) fn authority_name(print: Fingerprint) -> String {
+    let text = print.to_string();
+    format!("a{}.authority.drystone.internal", &text[..32])
+}
+
 /// Gives rustls what is shown at each handshake.
 #[derive(Debug)]
 pub(crate) struct Shown(pub(crate) Arc<Trust>);
+
+/// The same for a server to which people come, with the clock by which certificates end.
+#[derive(Debug)]
+pub(crate) struct ShownToClients(pub(crate) Arc<Trust>, pub(crate) Arc<dyn TimeProvider>);
+
+impl ResolvesServerCert for ShownToClients {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let now = self.1.current_time();
+        let now = now.map(|now| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(now.as_secs()));
+        Some(self.0.shown_to_client(hello.server_name(), now))
+    }
+}
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {

@@ -390,7 +390,8 @@ impl Cluster {
     /// When the cluster refuses.
     pub fn delete_disk(&mut self, name: &str) -> Result<(), Failure> {
         let host = self.names[0].clone();
-        self.apart()?.say(&host, &["disk", "delete", name, "--confirm", name]).map(drop)
+        // A load that has just ended may still be on its way out.
+        self.apart()?.say(&host, &["disk", "delete", name, "--confirm", name, "--detach-clients"]).map(drop)
     }
 
     /// Makes a disk of one place, which clients of several hosts may have at once, and waits until every host serves it.

@@ -39,6 +39,10 @@ pub enum Code {
     SpaceLow,
     /// What the fullest host holds would find no room on the others.
     SpaceAfterFailure,
+    /// Disks may take more than all devices have.
+    SpaceOverCommitted,
+    /// Hosts have no capacity devices.
+    DevicesNone,
     /// Devices are uneven and cannot be evened out.
     SpaceUneven,
     /// A device can take few more components.
@@ -47,6 +51,8 @@ pub enum Code {
     DomainsTooFew,
     /// The directory does not answer.
     DirectoryUnreachable,
+    /// Members of the directory do not answer, though the directory does.
+    DirectoryMember,
     /// A host cannot keep what it should in its data directory, or will not soon.
     HostDataDir,
     /// A host's clock is off.
@@ -108,7 +114,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 29] = [
+    pub const ALL: [Code; 32] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -126,10 +132,13 @@ impl Code {
         Code::DeviceLeaving,
         Code::SpaceLow,
         Code::SpaceAfterFailure,
+        Code::SpaceOverCommitted,
+        Code::DevicesNone,
         Code::SpaceUneven,
         Code::ComponentsLow,
         Code::DomainsTooFew,
         Code::DirectoryUnreachable,
+        Code::DirectoryMember,
         Code::HostDataDir,
         Code::ClockSkew,
         Code::VersionsMixed,
@@ -160,10 +169,13 @@ impl Code {
             Code::DeviceLeaving => "device.leaving",
             Code::SpaceLow => "space.low",
             Code::SpaceAfterFailure => "space.after_failure",
+            Code::SpaceOverCommitted => "space.over_committed",
+            Code::DevicesNone => "devices.none",
             Code::SpaceUneven => "space.uneven",
             Code::ComponentsLow => "components.low",
             Code::DomainsTooFew => "domains.too_few",
             Code::DirectoryUnreachable => "directory.unreachable",
+            Code::DirectoryMember => "directory.member",
             Code::HostDataDir => "host.data_dir",
             Code::ClockSkew => "clock.skew",
             Code::VersionsMixed => "versions.mixed",
@@ -194,15 +206,17 @@ impl Code {
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable
+            | Code::DirectoryMember
             | Code::HostDataDir
             | Code::ClockSkew
             | Code::VersionsMixed
             | Code::LevelBehind
             | Code::HostOutdated
             | Code::RecordsUnreadable => Group::Cluster,
-            Code::DeviceFailed | Code::DeviceAway | Code::DeviceLeaving => Group::Devices,
+            Code::DeviceFailed | Code::DeviceAway | Code::DeviceLeaving | Code::DevicesNone => Group::Devices,
             Code::SpaceLow
             | Code::SpaceAfterFailure
+            | Code::SpaceOverCommitted
             | Code::SpaceUneven
             | Code::ComponentsLow
             | Code::DomainsTooFew => Group::Capacity,

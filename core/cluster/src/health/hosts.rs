@@ -3,11 +3,12 @@
 use super::{Code, Finding, Severity, Subject, Surroundings};
 use crate::device::{DeviceRecord, DeviceState};
 use crate::host::{HostRecord, Maintenance};
-use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW};
+use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW, STEADY_AFTER};
 use crate::liveness::{Absence, Liveness};
 use crate::maintenance::{emptying, progress};
-use crate::status::{ago, components, listed};
+use crate::status::{ago, components, duration, listed};
 use crate::view::View;
+use base::Instant;
 use base::units::format_bytes;
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,10 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
 fn presence(view: &View, around: &Surroundings<'_>, host: &HostRecord, found: &mut Vec<Finding>) {
     let (code, severity, since, what) = match view.liveness(host.id) {
         Liveness::Alive | Liveness::Away { why: Absence::Maintenance, .. } => return,
+        // One that restarted is back, and nothing is wrong any more.
+        Liveness::Suspect { since } if view.returning.contains(&host.id) => {
+            return found.push(returning(around, host, since));
+        }
         Liveness::Suspect { since } => (Code::HostSuspect, Severity::Warning, since, "has not been well for"),
         Liveness::Away { since, why: Absence::Unexpected } => {
             (Code::HostAway, Severity::Critical, since, "has shown no sign of life for")
@@ -61,6 +66,21 @@ fn presence(view: &View, around: &Surroundings<'_>, host: &HostRecord, found: &m
             addresses(host)
         ),
     });
+}
+
+fn returning(around: &Surroundings<'_>, host: &HostRecord, since: Instant) -> Finding {
+    Finding {
+        code: Code::HostSuspect,
+        severity: Severity::Notice,
+        subject: Subject::Host(host.id),
+        cause: format!(
+            "{} is back; it was last well {} ago, and counts as alive once it has been there for {}",
+            host.name,
+            ago(around.now, since),
+            duration(STEADY_AFTER)
+        ),
+        remedy: "wait; nothing new is placed there until then".to_owned(),
+    }
 }
 
 fn addresses(host: &HostRecord) -> String {

@@ -35,6 +35,7 @@ fn find(view: &View, directory: Directory, earlier: &[u64]) -> Vec<Finding> {
         directory,
         repairs: &repairs,
         balancer: &balancer,
+        silent_members: &[],
         links: &Links::default(),
         certificates: &[],
         levels: &RecordLevels::default(),
@@ -134,6 +135,7 @@ fn repair_off() {
         directory: Directory::Reachable,
         repairs: &repairs,
         balancer: &Balancer::default(),
+        silent_members: &[],
         links: &Links::default(),
         certificates: &[],
         levels: &RecordLevels::default(),
@@ -271,6 +273,7 @@ fn of_levels(levels: &RecordLevels) -> Vec<(Code, Severity, String)> {
         directory: Directory::Reachable,
         repairs: &Repairs::default(),
         balancer: &Balancer::default(),
+        silent_members: &[],
         links: &Links::default(),
         certificates: &[],
         levels,
@@ -313,13 +316,151 @@ fn a_data_directory_that_cannot_be_written() {
 
 #[test]
 fn clock_skew_and_mixed_versions() {
-    check(Code::ClockSkew, "the clock of h1 is 3 s behind the directory's", |view| {
+    check(Code::ClockSkew, "the clock of h1 is 3 s behind that of most hosts", |view| {
         view.host_mut(1).clock_ahead_ns = -3_000_000_000;
     });
     check(Code::VersionsMixed, "1.0.0 on h2, h3, h4; 1.1.0 on h1", |view| {
         view.host_mut(1).release = "1.1.0".to_owned();
     });
     assert_eq!(node(1).host, HostId(1));
+}
+
+/// The clock that hosts count by is late after restarts, by up to ten seconds: `health` then warned of every host's clock, though all
+/// were right.
+#[test]
+fn a_directory_whose_time_is_late_makes_no_clock_wrong() {
+    let mut view = well();
+    for host in 1..=4 {
+        view.host_mut(host).clock_ahead_ns = 7_000_000_000;
+    }
+    assert_eq!(find(&view, Directory::Reachable, &[NOW]), []);
+    view.host_mut(2).clock_ahead_ns = 12_000_000_000;
+    let found = find(&view, Directory::Reachable, &[NOW]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].cause, "the clock of h2 is 5 s ahead of that of most hosts");
+    // A host that is not there says nothing of clocks.
+    view.liveness.insert(HostId(2), Liveness::Away { since: at(NOW - 60), why: Absence::Maintenance });
+    assert!(find(&view, Directory::Reachable, &[NOW]).iter().all(|one| one.code != Code::ClockSkew));
+}
+
+/// A host that restarted was warned of as suspect for 20 s after it was back.
+#[test]
+fn a_host_that_is_back_is_no_warning() {
+    let mut view = well();
+    view.liveness.insert(HostId(3), Liveness::Suspect { since: at(NOW - 12) });
+    let found = find(&view, Directory::Reachable, &[NOW]);
+    assert!(found.iter().any(|one| one.code == Code::HostSuspect && one.severity == Severity::Warning));
+    view.returning.insert(HostId(3));
+    let found = find(&view, Directory::Reachable, &[NOW]);
+    let one = found.iter().find(|one| one.code == Code::HostSuspect).expect("it is told of");
+    assert_eq!(one.severity, Severity::Notice);
+    assert!(one.cause.starts_with("h3 is back; it was last well 12 s ago"), "{}", one.cause);
+}
+
+/// A time that nobody noted was shown as an age since 1970: "20783 days".
+#[test]
+fn a_time_that_nobody_noted_is_no_age() {
+    let today = at(1_795_600_000);
+    assert_eq!(crate::status::ago(today, Instant(0)), "an unknown time");
+    assert_eq!(crate::status::ago(today, at(1_795_599_000)), "17 min");
+    let mut view = well();
+    view.liveness.remove(&HostId(3));
+    let around = Surroundings {
+        now: today,
+        directory: Directory::Reachable,
+        repairs: &Repairs::default(),
+        balancer: &Balancer::default(),
+        silent_members: &[],
+        links: &Links::default(),
+        certificates: &[],
+        levels: &RecordLevels::default(),
+    };
+    let found = findings(&view, &around);
+    let one = found.iter().find(|one| one.code == Code::HostSuspect).expect("it was not heard of yet");
+    assert!(one.cause.starts_with("h3 has not been well for an unknown time"), "{}", one.cause);
+}
+
+/// With one of three members of etcd dead, `health` said that all was well: the next loss stopped every change.
+#[test]
+fn a_member_of_the_directory_that_is_silent_is_told_by_its_address() {
+    let view = well();
+    let silent = |address: &str| SilentMember {
+        address: address.to_owned(),
+        since: at(NOW - 300),
+        why: "connection refused".to_owned(),
+        members: 3,
+    };
+    let of = |silent_members: &[SilentMember], directory| {
+        let around = Surroundings {
+            now: at(NOW),
+            directory,
+            repairs: &Repairs::default(),
+            balancer: &Balancer::default(),
+            silent_members,
+            links: &Links::default(),
+            certificates: &[],
+            levels: &RecordLevels::default(),
+        };
+        findings(&view, &around)
+    };
+    assert_eq!(of(&[], Directory::Reachable), []);
+    let found = of(&[silent("http://10.0.0.12:2379")], Directory::Reachable);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].code, found[0].severity), (Code::DirectoryMember, Severity::Warning));
+    assert_eq!(
+        found[0].cause,
+        "1 of 3 members of etcd do not answer: http://10.0.0.12:2379 (for 5 min: connection refused); none of the others may be \
+         lost"
+    );
+    // When nothing answers, that is what there is to say.
+    let away = Directory::Unreachable { since: at(NOW - 60) };
+    let all = [silent("http://a:1"), silent("http://b:1"), silent("http://c:1")];
+    assert!(of(&all, away).iter().all(|one| one.code == Code::DirectoryUnreachable));
+}
+
+/// A host whose only group was empty, or that had none, was said to be well.
+#[test]
+fn a_host_without_devices_is_told_of() {
+    check(Code::DevicesNone, "h4: no capacity device, so no disk stands there", |view| {
+        view.host_mut(4).devices.clear();
+    });
+    let mut view = cluster(1, 1);
+    assert_eq!(find(&view, Directory::Reachable, &[NOW]), []);
+    view.host_mut(1).devices.clear();
+    let found = find(&view, Directory::Reachable, &[NOW]);
+    assert_eq!((found[0].code, found[0].severity), (Code::DevicesNone, Severity::Warning));
+    assert_eq!(found[0].cause, "h1: no capacity device, so no disk can be created");
+}
+
+/// Thin disks were promised any size without a word: 10 TiB on 16 GiB.
+#[test]
+fn space_that_is_promised_beyond_what_there_is_is_told_with_figures() {
+    // Two disks of 10 GiB in two copies, on four devices of so much each.
+    let of = |capacity: u64, free: u64| {
+        move |view: &mut View| {
+            for device in view.hosts.values_mut().flat_map(|host| host.devices.iter_mut()) {
+                (device.capacity_bytes, device.free_bytes) = (capacity, free);
+            }
+        }
+    };
+    let words =
+        "disks may take 40 GiB with all copies, which is 125 % of the capacity of 32 GiB; 0 B are used";
+    check(Code::SpaceOverCommitted, words, of(8 * GIB, 8 * GIB));
+    let severity = |capacity, free| {
+        let mut view = well();
+        of(capacity, free)(&mut view);
+        let found = find(&view, Directory::Reachable, &[NOW]);
+        found.iter().find(|one| one.code == Code::SpaceOverCommitted).map(|one| one.severity)
+    };
+    let view = well();
+    let (all, hosts) = (Provisioned::of(&view), Provisioned::of_hosts(&view));
+    assert_eq!((all.disks_bytes, all.components_bytes), (20 * GIB, 40 * GIB));
+    assert_eq!(hosts.values().map(|one| one.components_bytes).sum::<u64>(), all.components_bytes);
+    assert_eq!(hosts.values().map(|one| one.capacity_bytes).sum::<u64>(), all.capacity_bytes);
+    assert_eq!(severity(10 * GIB, 10 * GIB), None, "all of it fits");
+    assert_eq!(severity(9 * GIB, GIB), Some(Severity::Notice));
+    assert_eq!(severity(5 * GIB, 3 * GIB), Some(Severity::Notice), "little is used");
+    assert_eq!(severity(5 * GIB, 2 * GIB), Some(Severity::Warning));
 }
 
 /// What is said of a certificate of 1,000 hours, so many of which are left; what is negative is over.
@@ -334,6 +475,7 @@ fn of_certificate(holder: Holder, hours_left: i64) -> Option<(Severity, String)>
         directory: Directory::Reachable,
         repairs: &Repairs::default(),
         balancer: &Balancer::default(),
+        silent_members: &[],
         links: &Links::default(),
         certificates: &certificates,
         levels: &RecordLevels::default(),
@@ -389,6 +531,7 @@ fn link_down() {
     };
     let told = |links: &Links| {
         let around = Surroundings {
+            silent_members: &[],
             now: at(NOW),
             directory: Directory::Reachable,
             repairs: &Repairs::default(),

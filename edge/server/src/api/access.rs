@@ -42,6 +42,20 @@ pub fn asked_by() -> Option<String> {
     WHO.try_with(Clone::clone).ok()
 }
 
+/// Does something to the end although whoever asked for it may go away meanwhile: what was locked for it is unlocked.
+///
+/// # Errors
+/// Those of the work.
+pub async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let task = match asked_by() {
+        Some(who) => tokio::spawn(WHO.scope(who, work)),
+        None => tokio::spawn(work),
+    };
+    task.await.unwrap_or_else(|broken| Err(Failure::failed("do what was asked", broken)))
+}
+
 impl Caller {
     fn text(&self) -> String {
         match self {

@@ -1,14 +1,15 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
-use super::access::{Caller, Need, check};
+use super::access::{Caller, Need, check, to_the_end};
 use super::types::{
-    AddDevices, AddedDevices, BalanceView, BeginMaintenance, CertificateAnswer, CertificateRequest,
-    CertificatesView, ChangeDisk, ChangeSettings, Confirm, ConfirmHost, CopyRequest, CopyView, CreateDisk,
-    CreatePolicy, DeviceView, DiskSummary, DiskView, EvacuateDevice, EvacuationView, EventQuery, EventView,
-    EventsView, ForecastView, HealthView, HistogramsView, HostSummary, HostView, JoinAnswer, JoinRequest,
-    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PolicyView,
-    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
-    ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
+    CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView,
+    EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView, HealthView,
+    HistogramsView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
+    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RebuildDirectory,
+    RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView,
+    SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -190,6 +191,12 @@ pub async fn devices(State(control): Shared) -> Answer<Vec<DeviceView>> {
     control.devices().await.map(Json)
 }
 
+/// The devices of all hosts that answer.
+#[utoipa::path(get, path = "/api/v1/cluster/devices", responses((status = 200, body = AllDevicesView), (status = "default", body = Failure)))]
+pub async fn all_devices(State(control): Shared) -> Answer<AllDevicesView> {
+    control.all_devices().await.map(Json)
+}
+
 /// Makes a disk group of devices, or gives one more capacity devices.
 #[utoipa::path(post, path = "/api/v1/devices", request_body = AddDevices, responses((status = 201, body = AddedDevices), (status = "default", body = Failure)))]
 pub async fn add_devices(State(control): Shared, Input(request): Input<AddDevices>) -> Created<AddedDevices> {
@@ -265,18 +272,39 @@ pub async fn change_disk(
     if request.allowed.is_some() {
         check(&control, &caller, Need::Right(trust::Action::ChangeCluster))?;
     }
-    control.change_disk(&name, request).await.map(Json)
+    to_the_end(async move { control.change_disk(&name, request).await }).await.map(Json)
 }
 
 /// Deletes a disk; `confirm` must be its name.
-#[utoipa::path(delete, path = "/api/v1/disks/{name}", params(("name" = String, Path), Confirm), responses((status = 204), (status = "default", body = Failure)))]
+#[utoipa::path(delete, path = "/api/v1/disks/{name}", params(("name" = String, Path), DeleteDisk), responses((status = 204), (status = "default", body = Failure)))]
 pub async fn delete_disk(
     State(control): Shared,
     Path(name): Path<String>,
-    Options(confirm): Options<Confirm>,
+    Options(request): Options<DeleteDisk>,
 ) -> Result<StatusCode, Failure> {
-    control.delete_disk(&name, confirm.confirm.as_deref()).await?;
+    to_the_end(async move { control.delete_disk(&name, &request).await }).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Begins to replace the content of a disk: gives an export that nobody else can attach to; `confirm` must be the disk's name.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/import", params(("name" = String, Path)), request_body = BeginImport, responses((status = 201, body = ImportView), (status = "default", body = Failure)))]
+pub async fn begin_import(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<BeginImport>,
+) -> Created<ImportView> {
+    let begun = to_the_end(async move { control.begin_import(&name, request).await }).await?;
+    Ok((StatusCode::CREATED, Json(begun)))
+}
+
+/// Ends an import: others may attach to the disk again.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/import/end", params(("name" = String, Path)), request_body = EndImport, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn end_import(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<EndImport>,
+) -> Answer<DiskView> {
+    to_the_end(async move { control.end_import(&name, request).await }).await.map(Json)
 }
 
 /// All histograms of a disk.
@@ -365,13 +393,20 @@ pub async fn add_authority(State(control): Shared) -> Created<String> {
 }
 
 /// Believes an authority no more.
-#[utoipa::path(delete, path = "/api/v1/authorities/{fingerprint}", params(("fingerprint" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+#[utoipa::path(delete, path = "/api/v1/authorities/{fingerprint}", params(("fingerprint" = String, Path), ConfirmAuthority), responses((status = 204), (status = "default", body = Failure)))]
 pub async fn drop_authority(
     State(control): Shared,
     Path(fingerprint): Path<String>,
+    Options(confirm): Options<ConfirmAuthority>,
 ) -> Result<StatusCode, Failure> {
-    control.drop_authority(&fingerprint).await?;
+    control.drop_authority(&fingerprint, confirm.confirm.as_deref()).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// People who have a certificate, by name.
+#[utoipa::path(get, path = "/api/v1/people", responses((status = 200, body = Vec<PersonView>), (status = "default", body = Failure)))]
+pub async fn people(State(control): Shared) -> Answer<Vec<PersonView>> {
+    control.people().map(Json)
 }
 
 /// A person's certificates count no more.

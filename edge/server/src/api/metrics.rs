@@ -8,7 +8,7 @@ use crate::control::{Control, NamedLocal};
 use crate::failure::Failure;
 use ::cluster::{Code, Holder};
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use iostats::{Kind, Operations};
 use prometheus_client::collector::Collector;
@@ -17,18 +17,45 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 /// Content type of OpenMetrics, which Prometheus reads.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Content type of the format before it.
+const CONTENT_TYPE_PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 /// Answers a scrape.
 ///
 /// # Errors
 /// When the engine is gone.
-pub async fn metrics(State(control): State<Arc<Control>>) -> Result<Response, Failure> {
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text(&control).await?).into_response())
+pub async fn metrics(State(control): State<Arc<Control>>, headers: HeaderMap) -> Result<Response, Failure> {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = text(&control).await?;
+    Ok(match accepts.contains("application/openmetrics-text") {
+        true => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        false => ([(header::CONTENT_TYPE, CONTENT_TYPE_PLAIN)], plain(&text)).into_response(),
+    })
+}
+
+/// The same in the format of Prometheus before OpenMetrics, for whoever does not ask for that (`promtool check metrics`, older
+/// collectors): counters are declared by the names of their samples, and nothing tells the end. All samples are the same.
+fn plain(text: &str) -> String {
+    let counter = |line: &str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
+    let counters: BTreeSet<String> = text.lines().filter_map(counter).collect();
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
+        let comment =
+            ["# HELP ", "# TYPE "].iter().find_map(|begin| Some((*begin, line.strip_prefix(begin)?)));
+        let named = comment.and_then(|(begin, rest)| Some((begin, rest.split_once(' ')?)));
+        match named.filter(|(_, (name, _))| counters.contains(*name)) {
+            Some((begin, (name, rest))) => out += &format!("{begin}{name}_total {rest}\n"),
+            None => out += &format!("{line}\n"),
+        }
+    }
+    out
 }
 
 /// What a scrape gets.

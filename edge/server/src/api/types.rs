@@ -7,9 +7,11 @@ mod attaching;
 mod care;
 mod events;
 mod health;
+mod import;
 mod members;
 mod rebuild;
 mod resync;
+mod space;
 mod support;
 mod versions;
 mod what_if;
@@ -21,15 +23,17 @@ pub use care::{
 };
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
+pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
 pub use members::{
-    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
-    JoinRequest, JoiningHost, MakeToken, TokenPerson, TokenView,
+    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority,
+    HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
 };
 pub use rebuild::{
     CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
     UnknownDisk,
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
+pub use space::{AllDevicesView, HostDevicesView, HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
@@ -67,6 +71,9 @@ pub struct HostView {
     pub groups: Vec<GroupView>,
     /// What went wrong at the start and was left out.
     pub warnings: Vec<String>,
+    /// Space of the cluster, or of the host alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<SpaceView>,
     /// The hosts of the cluster, on a host among others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSummary>,
@@ -129,6 +136,9 @@ pub struct LocalView {
     /// Clients that it has, by the disks that they are attached to.
     #[serde(default)]
     pub attached: BTreeMap<String, usize>,
+    /// Disks that it keeps clients from, and why.
+    #[serde(default)]
+    pub locked: BTreeMap<String, String>,
     /// Other hosts, and whether it can reach them.
     pub links: BTreeMap<String, bool>,
     /// Why the shared directory does not answer it, while that is so.
@@ -419,6 +429,9 @@ pub struct DiskView {
     pub clients: Vec<ClientView>,
     /// What its guests do now.
     pub figures: FiguresView,
+    /// What whoever has just made it is to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A component.
@@ -553,15 +566,9 @@ pub struct ChangeDisk {
     /// The disk's name: needed to make it smaller, and to choose which copies are kept.
     #[serde(default)]
     pub confirm: Option<String>,
-}
-
-/// A deletion is confirmed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
-#[serde(deny_unknown_fields)]
-pub struct Confirm {
-    /// The name of what goes.
-    #[serde(default)]
-    pub confirm: Option<String>,
+    /// To make it smaller: whether the connections of clients that have it are ended. Otherwise a disk with clients is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detach_clients: bool,
 }
 
 /// How a device is removed.

@@ -41,8 +41,10 @@ enum Format {
     Uri,
     /// Options of QEMU.
     Qemu,
-    /// A `<disk>` element of libvirt.
+    /// A `<disk>` element of libvirt. The guest sees errors while the host's daemon restarts.
     Libvirt,
+    /// The same as arguments of QEMU in libvirt's XML. The guest waits meanwhile.
+    LibvirtArguments,
     /// A line of a Proxmox machine's configuration.
     Proxmox,
     /// With `--by-name`: lines of `/etc/hosts` that give the name its addresses.
@@ -62,6 +64,8 @@ struct Attachment {
     qemu: String,
     /// A `<disk>` element of libvirt.
     libvirt: String,
+    /// The same as arguments of QEMU in libvirt's XML.
+    libvirt_arguments: String,
     /// A line of `/etc/pve/qemu-server/ID.conf`.
     proxmox: String,
 }
@@ -107,12 +111,14 @@ pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), F
     let attachment = attachment(&disk.summary.name, &host, &place);
     shell.show(&attachment, |all| match options.format {
         None => format!(
-            "disk {} at host {}: {}\n\nQEMU:\n{}\n\nlibvirt:\n{}\n\nProxmox, in /etc/pve/qemu-server/ID.conf:\n{}",
-            all.disk, all.host, all.uri, all.qemu, all.libvirt, all.proxmox
+            "disk {} at host {}: {}\n\nQEMU:\n{}\n\nlibvirt (its guest sees errors while the host's daemon restarts):\n{}\n\nlibvirt, for a guest that waits meanwhile, instead of \
+             the element above:\n{}\n\nProxmox, in /etc/pve/qemu-server/ID.conf:\n{}",
+            all.disk, all.host, all.uri, all.qemu, all.libvirt, all.libvirt_arguments, all.proxmox
         ),
         Some(Format::Uri) => all.uri.clone(),
         Some(Format::Qemu) => all.qemu.clone(),
         Some(Format::Libvirt) => all.libvirt.clone(),
+        Some(Format::LibvirtArguments) => all.libvirt_arguments.clone(),
         Some(Format::Proxmox) => all.proxmox.clone(),
         Some(Format::Hosts) => String::new(),
     })
@@ -158,22 +164,51 @@ fn attachment(disk: &str, host: &str, place: &Place) -> Attachment {
     let libvirt = format!(
         "<disk type='network' device='disk'>\n  \
          <driver name='qemu' type='raw' cache='none' discard='unmap'/>\n  \
-         <source protocol='nbd' name='{disk}'>\n    {source}\n    <reconnect delay='{RECONNECT_SECONDS}'/>\n  </source>\n  \
+         <source protocol='nbd' name='{disk}'>\n    {source}\n  </source>\n  \
          <serial>{}</serial>\n  <target dev='vda' bus='virtio'/>\n</disk>",
         serial(disk)
     );
     let proxmox = format!("args: {qemu}");
-    Attachment { disk: disk.to_owned(), host: host.to_owned(), uri, qemu, libvirt, proxmox }
+    let libvirt_arguments = libvirt_arguments(&qemu);
+    Attachment {
+        disk: disk.to_owned(),
+        host: host.to_owned(),
+        uri,
+        qemu,
+        libvirt,
+        libvirt_arguments,
+        proxmox,
+    }
 }
 
 /// QEMU wants a letter first, and takes 31 characters.
 fn node_name(disk: &str) -> String {
-    format!("disk-{}", &disk[..disk.len().min(26)])
+    format!("disk-{}", short(disk, 26))
 }
 
 /// What a guest finds the disk by (`/dev/disk/by-id/virtio-…`): virtio carries 20 bytes of it.
-fn serial(disk: &str) -> &str {
-    &disk[..disk.len().min(20)]
+fn serial(disk: &str) -> String {
+    short(disk, 20)
+}
+
+/// A name in so many characters: itself if it fits, or else its beginning and a hash of all of it, so that two disks whose names begin
+/// alike differ.
+fn short(name: &str, length: usize) -> String {
+    const HASH_DIGITS: usize = 10;
+    if name.len() <= length {
+        return name.to_owned();
+    }
+    let hash = trust::Fingerprint::of(name.as_bytes()).to_string();
+    format!("{}-{}", &name[..length - HASH_DIGITS - 1], &hash[..HASH_DIGITS])
+}
+
+/// QEMU's options as an element of libvirt. libvirt 9.0 (Debian 12) has no word for a guest that waits while its host's daemon restarts.
+fn libvirt_arguments(qemu: &str) -> String {
+    let arguments = qemu.split(' ').map(|word| format!("  <qemu:arg value='{}'/>\n", escaped(word)));
+    let arguments: String = arguments.collect();
+    format!(
+        "<qemu:commandline xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>\n{arguments}</qemu:commandline>"
+    )
 }
 
 /// As text of XML.
@@ -199,6 +234,58 @@ mod tests {
         assert_eq!(place(&["10.0.0.1:10809"]), None);
     }
 
+    /// Names were cut off: two disks whose names begin alike had one serial number in a guest, and QEMU refused the second node.
+    #[test]
+    fn disks_whose_names_begin_alike_have_serials_and_node_names_of_their_own() {
+        let names =
+            ["customer-database-production-1", "customer-database-production-2", "customer-database-pro"];
+        for of in [serial as fn(&str) -> String, node_name] {
+            let found: std::collections::BTreeSet<String> = names.iter().map(|name| of(name)).collect();
+            assert_eq!(found.len(), names.len(), "{found:?}");
+        }
+        assert!(names.iter().all(|name| serial(name).len() <= 20 && node_name(name).len() <= 31));
+        assert_eq!(
+            (serial("web").as_str(), node_name("web").as_str()),
+            ("web", "disk-web"),
+            "short names stay"
+        );
+        assert_eq!(serial(&"x".repeat(20)), "x".repeat(20));
+    }
+
+    /// libvirt 9.0 refuses `<reconnect>` in the source of an NBD disk where it validates, and drops it where it does not.
+    #[test]
+    fn libvirt_of_debian_12_takes_what_is_printed() {
+        let is_there = std::process::Command::new("virt-xml-validate").arg("--version").output().is_ok();
+        if !is_there {
+            assert!(
+                std::env::var("CI").is_err(),
+                "virt-xml-validate is missing (Debian packages libvirt-clients and libxml2-utils)"
+            );
+            println!(
+                "virt-xml-validate is not there (Debian package libvirt-clients): libvirt did not read it"
+            );
+            return;
+        }
+        let tcp = Place::Tcp { address: "127.0.0.1".to_owned(), port: "10809".to_owned() };
+        let all =
+            [attachment("web", "a", &Place::Unix("/d,'/nbd.sock".to_owned())), attachment("web", "a", &tcp)];
+        let by_name = by_name::example();
+        let disks = all.iter().map(|one| (one.libvirt.as_str(), one.libvirt_arguments.as_str()));
+        let folder = tempfile::tempdir().expect("a folder");
+        for (disk, arguments) in disks.chain([(by_name.0.as_str(), by_name.1.as_str())]) {
+            let domain = format!(
+                "<domain type='kvm'><name>x</name><memory unit='MiB'>512</memory><vcpu>1</vcpu>\
+                 <os><type arch='x86_64' machine='q35'>hvm</type></os><devices>{disk}</devices>{arguments}</domain>"
+            );
+            let path = folder.path().join("domain.xml");
+            std::fs::write(&path, domain).expect("room for a file");
+            let done = std::process::Command::new("virt-xml-validate").arg(&path).arg("domain").output();
+            let done = done.expect("it runs");
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(done.status.success(), "{said}: {disk}");
+        }
+    }
+
     #[test]
     fn texts_are_ready_to_paste() {
         let all = attachment("web", "a", &Place::Unix("/d,'/nbd.sock".to_owned()));
@@ -209,6 +296,6 @@ mod tests {
         let long =
             attachment(&"x".repeat(64), "a", &Place::Tcp { address: "::1".to_owned(), port: "1".to_owned() });
         assert!(long.uri.starts_with("nbd://[::1]:1/xxx"), "{}", long.uri);
-        assert!(long.qemu.ends_with(&format!("serial={}", "x".repeat(20))), "{}", long.qemu);
+        assert!(long.qemu.contains(&format!("serial={}-", "x".repeat(9))), "{}", long.qemu);
     }
 }

@@ -2,19 +2,29 @@
 
 use super::{Shell, size, text};
 use crate::api::types::{
-    AddDevices, AddedDevices, DeviceView, EvacuateDevice, EvacuationView, HostView, KeepDevice,
-    RemovedDevice, ReplaceDevice, ReplacementView,
+    AddDevices, AddedDevices, AllDevicesView, DeviceView, EvacuateDevice, EvacuationView, HostDevicesView,
+    HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView, SpaceView,
 };
 use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  drystone device list
+  drystone device list --cluster --json";
+
 /// What can be done with devices.
 #[derive(Debug, Subcommand)]
 pub enum DeviceCommand {
-    /// All devices with their space.
-    List,
+    /// Devices of the host that is asked, or of all hosts.
+    #[command(after_help = LIST_EXAMPLES)]
+    List {
+        /// Those of all hosts that answer.
+        #[arg(long)]
+        cluster: bool,
+    },
     /// Make a disk group of devices, or give a group more capacity devices.
     Add(AddOptions),
     /// Empty a capacity device: what stands on it is copied elsewhere while it goes on serving.
@@ -102,7 +112,11 @@ pub struct AddOptions {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Failure> {
     match command {
-        DeviceCommand::List => {
+        DeviceCommand::List { cluster: true } => {
+            let all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
+            shell.show(&all, all_devices_text)
+        }
+        DeviceCommand::List { cluster: false } => {
             let devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
             shell.show(&devices, |devices| device_table(devices))
         }
@@ -240,6 +254,51 @@ fn add_request(options: AddOptions) -> Result<AddDevices, Failure> {
     })
 }
 
+fn all_devices_text(all: &AllDevicesView) -> String {
+    let of = |one: &HostDevicesView| format!("host {}\n{}", one.host, device_table(&one.devices));
+    let mut shown: Vec<String> = all.hosts.iter().map(of).collect();
+    shown.extend(all.silent.iter().map(|host| format!("host {host} does not answer")));
+    shown.join("\n\n")
+}
+
+/// What there is, and what is promised of it.
+fn space_facts(space: &SpaceView) -> Vec<(&'static str, String)> {
+    let free = space.capacity_bytes.saturating_sub(space.used_bytes);
+    let copies = space.components_bytes.saturating_sub(space.disks_bytes);
+    let mut provisioned = format!(
+        "{} of disks and {} of further copies: {} % of the capacity",
+        format_bytes(space.disks_bytes),
+        format_bytes(copies),
+        space.provisioned_percent
+    );
+    if space.components_bytes > space.capacity_bytes {
+        provisioned += ", over-committed";
+    }
+    let host = |one: &HostShareView| {
+        format!(
+            "host {}: {} used of {}, {} provisioned",
+            one.host,
+            format_bytes(one.used_bytes),
+            format_bytes(one.capacity_bytes),
+            format_bytes(one.components_bytes)
+        )
+    };
+    let mut lines = vec![provisioned];
+    lines.extend(space.hosts.iter().map(host));
+    vec![
+        (
+            "capacity",
+            format!(
+                "{} usable, {} used, {} free",
+                format_bytes(space.capacity_bytes),
+                format_bytes(space.used_bytes),
+                format_bytes(free)
+            ),
+        ),
+        ("provisioned", lines.join("\n")),
+    ]
+}
+
 fn device_table(devices: &[DeviceView]) -> String {
     let row = |device: &DeviceView| {
         let free = device.capacity_bytes.saturating_sub(device.used_bytes);
@@ -301,6 +360,7 @@ fn status_text(host: &HostView) -> String {
         ("cluster", host.cluster.clone()),
         ("running for", text::duration(host.uptime_seconds)),
         ("disks", host.disk_count.to_string()),
+        ("", String::new()),
         (
             "buffers",
             format!("{} of {}", format_bytes(host.buffer_bytes), format_bytes(host.buffer_bytes_max)),
@@ -308,6 +368,8 @@ fn status_text(host: &HostView) -> String {
         ("nbd", host.nbd.join("\n")),
         ("api", host.http.join("\n")),
     ];
+    let at = facts.iter().position(|(name, _)| name.is_empty()).expect("its place is marked");
+    facts.splice(at..=at, host.space.iter().flat_map(space_facts));
     let unavailable: Vec<String> =
         host.unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     let not_whole: Vec<String> =

@@ -1,5 +1,6 @@
 //! `disk`.
 
+use super::transfer::Format;
 use super::{Shell, seconds, size, text, transfer};
 use crate::api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
@@ -11,13 +12,36 @@ use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  drystone disk list --sort allocated
+  drystone disk list --sort state --json";
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  drystone disk delete web --confirm web
+  drystone disk delete web --confirm web --detach-clients";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  drystone disk import web debian-12.qcow2
+  drystone disk import web disk0 --format raw --confirm web --detach-clients";
+
 /// What can be done with disks.
 #[derive(Debug, Subcommand)]
 pub enum DiskCommand {
     /// Make a disk.
     Create(CreateOptions),
     /// All disks.
-    List,
+    #[command(after_help = LIST_EXAMPLES)]
+    List {
+        /// By what they are sorted; figures begin with the largest.
+        #[arg(long, value_enum, default_value = "name")]
+        sort: DiskSort,
+        /// The other way round.
+        #[arg(long)]
+        reverse: bool,
+    },
     /// One disk: layout and why it is so, space, clients, live figures.
     Show {
         /// Its name or id.
@@ -33,6 +57,9 @@ pub enum DiskCommand {
         /// The disk's name: needed to make it smaller.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
+        /// To make it smaller: end the connections of clients that have the disk, on whatever host.
+        #[arg(long)]
+        detach_clients: bool,
     },
     /// Give a disk another name.
     Rename {
@@ -71,20 +98,65 @@ pub enum DiskCommand {
         /// Its value.
         value: Switch,
     },
-    /// Delete a disk and all that is on it.
+    /// Delete a disk and all that is on it. A disk that clients have is refused.
+    #[command(after_help = DELETE_EXAMPLES)]
     Delete {
         /// Its name or id.
         name: String,
         /// The disk's name.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
+        /// End the connections of clients that have the disk, on whatever host.
+        #[arg(long)]
+        detach_clients: bool,
     },
     /// Read a disk image (raw, qcow2, …) into a disk; it is made if it is not there.
+    #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportOptions),
     /// Write a disk into an image file.
     Export(ExportOptions),
     /// The I/O histograms of a disk.
     Histogram(HistogramOptions),
+}
+
+/// By what disks are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiskSort {
+    /// Their names.
+    Name,
+    /// Their sizes.
+    Size,
+    /// The space that they take.
+    Allocated,
+    /// Their policies.
+    Policy,
+    /// How many clients they have.
+    Clients,
+    /// Those that cannot be used first, then those that are not whole.
+    State,
+}
+
+impl DiskSort {
+    fn apply(self, disks: &mut [DiskSummary], reverse: bool) {
+        use std::cmp::Reverse;
+        // What is equal stays in the order of names.
+        disks.sort_by(|a, b| a.name.cmp(&b.name));
+        match self {
+            DiskSort::Name => {}
+            DiskSort::Size => disks.sort_by_key(|disk| Reverse(disk.size)),
+            DiskSort::Allocated => disks.sort_by_key(|disk| Reverse(disk.allocated_bytes)),
+            DiskSort::Policy => disks.sort_by(|a, b| a.policy.cmp(&b.policy)),
+            DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
+            DiskSort::State => {
+                disks.sort_by_key(|disk| {
+                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), disk.debts.is_empty())
+                });
+            }
+        }
+        if reverse {
+            disks.reverse();
+        }
+    }
 }
 
 /// A setting of a disk.
@@ -147,15 +219,21 @@ pub struct ImportOptions {
     pub name: String,
     /// The image file.
     pub file: PathBuf,
-    /// The image's format, if it shall not be found out.
+    /// Format of the image [default: what the file's name ends in]. It is never told from the content.
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Read the other files that the image names, too: backing files, data files, extents.
     #[arg(long)]
-    pub format: Option<String>,
+    pub with_backing: bool,
     /// Policy of a disk that is made.
     #[arg(long)]
     pub policy: Option<String>,
     /// The disk's name: needed to write over a disk that is there.
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
+    /// End the connections of clients that have the disk, on whatever host.
+    #[arg(long)]
+    pub detach_clients: bool,
 }
 
 /// Options of `disk export`.
@@ -166,8 +244,8 @@ pub struct ExportOptions {
     /// The image file to write; it must not be there.
     pub file: PathBuf,
     /// Format of the image.
-    #[arg(long, default_value = "raw")]
-    pub format: String,
+    #[arg(long, value_enum, default_value = "raw")]
+    pub format: Format,
 }
 
 /// Options of `disk histogram`.
@@ -193,17 +271,23 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let CreateOptions { name, size, policy, read_only, share } = options;
             let request = CreateDisk { name, size, policy, read_only, share };
             let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
+            if !shell.json {
+                disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            }
             shell.show(&disk, disk_text)
         }
-        DiskCommand::List => {
-            let disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+        DiskCommand::List { sort, reverse } => {
+            let mut disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+            sort.apply(&mut disks, reverse);
             shell.show(&disks, |disks| disk_table(disks))
         }
         DiskCommand::Show { name } => {
             let disk: DiskView = shell.client.get(&path(&name)).await?;
             shell.show(&disk, disk_text)
         }
-        DiskCommand::Resize { name, size, confirm } => resize(shell, &name, size, confirm).await,
+        DiskCommand::Resize { name, size, confirm, detach_clients } => {
+            resize(shell, &name, size, (confirm, detach_clients)).await
+        }
         DiskCommand::Rename { name, new_name } => {
             let request = ChangeDisk { name: Some(new_name), ..ChangeDisk::default() };
             let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
@@ -243,7 +327,9 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
                 )
             })
         }
-        DiskCommand::Delete { name, confirm } => delete(shell, &name, confirm).await,
+        DiskCommand::Delete { name, confirm, detach_clients } => {
+            delete(shell, &name, (confirm, detach_clients)).await
+        }
         DiskCommand::Import(options) => transfer::import(shell, options).await,
         DiskCommand::Export(options) => transfer::export(shell, options).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
@@ -259,17 +345,23 @@ async fn resize(
     shell: &mut Shell<'_>,
     name: &str,
     size: u64,
-    confirm: Option<String>,
+    (confirm, detach_clients): (Option<String>, bool),
 ) -> Result<(), Failure> {
     let before: DiskView = shell.client.get(&path(name)).await?;
-    let confirm = match size < before.summary.size {
+    let is_smaller = size < before.summary.size;
+    let confirm = match is_smaller {
         true => {
             let what = format!("Making {name} smaller destroys what stands beyond {}", format_bytes(size));
             Some(shell.confirm(confirm, &what, &before.summary.name)?)
         }
         false => None,
     };
-    let request = ChangeDisk { size: Some(size), confirm, ..ChangeDisk::default() };
+    let request = ChangeDisk {
+        size: Some(size),
+        confirm,
+        detach_clients: detach_clients && is_smaller,
+        ..ChangeDisk::default()
+    };
     let disk: DiskView = shell.client.patch(&path(name), &request).await?;
     shell.show(&disk, |disk| {
         let (before, after) = (format_bytes(before.summary.size), format_bytes(disk.summary.size));
@@ -277,13 +369,18 @@ async fn resize(
     })
 }
 
-async fn delete(shell: &mut Shell<'_>, name: &str, confirm: Option<String>) -> Result<(), Failure> {
+async fn delete(
+    shell: &mut Shell<'_>,
+    name: &str,
+    (confirm, detach_clients): (Option<String>, bool),
+) -> Result<(), Failure> {
     let disk: DiskView = shell.client.get(&path(name)).await?;
     let what = format!("Deleting {name} destroys {} of data", format_bytes(disk.summary.allocated_bytes));
     let confirm = shell.confirm(confirm, &what, &disk.summary.name)?;
     let escaped = path(&confirm);
     let escaped = escaped.rsplit('/').next().unwrap_or_default();
-    let () = shell.client.delete(&format!("{}?confirm={escaped}", path(name))).await?;
+    let detach = if detach_clients { "&detach_clients=true" } else { "" };
+    let () = shell.client.delete(&format!("{}?confirm={escaped}{detach}", path(name))).await?;
     shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted {name}"))
 }
 

@@ -54,7 +54,7 @@ impl VirtualDisks for HostDisks {
     fn find(&self, name: &str) -> Result<FoundDisk, CommandError> {
         let found = || {
             let disk: DiskView = self.get(&super::disks_path(name))?;
-            let address = super::transfer::address(&disk)?;
+            let address = address(&disk)?;
             Ok(FoundDisk { address, clients: disk.clients.len() as u64, about: about(&disk) })
         };
         told(name, found())
@@ -69,6 +69,16 @@ impl VirtualDisks for HostDisks {
         };
         told(name, found())
     }
+}
+
+/// The address by which a program on this machine reaches a disk: a unix socket if there is one.
+fn address(disk: &DiskView) -> Result<String, Failure> {
+    let unix = disk.addresses.iter().find(|address| address.starts_with("nbd+unix:"));
+    let plain = disk.addresses.iter().find(|address| address.starts_with("nbd://"));
+    unix.or(plain).cloned().ok_or_else(|| {
+        Failure::refused("the host has no NBD socket that needs no certificate")
+            .hint("add a unix socket to [listen] nbd")
+    })
 }
 
 /// A disk in lines for people, to be kept with results.

@@ -5,9 +5,9 @@
 use super::{Shell, seconds, text};
 use crate::api::types::{
     AuthorityView, CertificatesView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken,
-    TokenPerson, TokenView,
+    PersonView, TokenPerson, TokenView,
 };
-use crate::client::Client;
+use crate::client::{Client, escaped};
 use crate::config::{ClusterConfig, Config, DirectoryPlace};
 use crate::control::start::directory_path;
 use crate::control::{now_seconds, random_bits};
@@ -60,6 +60,16 @@ pub struct LoginOptions {
     replace: bool,
 }
 
+const PERSON_LIST_EXAMPLES: &str = "\
+Examples:
+  drystone person list
+  drystone person list --json";
+
+const DROP_EXAMPLES: &str = "\
+Examples:
+  drystone cluster certificates drop-authority 3f2a…
+  drystone cluster certificates drop-authority 3f2a… --confirm 3f2a…";
+
 /// What can be done about people.
 #[derive(Debug, Subcommand)]
 pub enum PersonCommand {
@@ -74,6 +84,9 @@ pub enum PersonCommand {
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
         lifetime: u64,
     },
+    /// People who have a certificate, and to when it is valid.
+    #[command(after_help = PERSON_LIST_EXAMPLES)]
+    List,
     /// Let nobody in any more with the certificates that somebody has got so far.
     Remove {
         /// What they are called.
@@ -93,11 +106,15 @@ pub enum CertificateCommand {
     Renew,
     /// Make the host that is asked the keeper of a new authority, which signs from now on.
     AddAuthority,
-    /// Believe an authority no more. Certificates of people that it signed count no more.
+    /// Believe an authority no more. Certificates of people that it signed count no more: they are named first.
+    #[command(after_help = DROP_EXAMPLES)]
     DropAuthority {
         /// SHA-256 of its certificate, as `list` shows it.
         fingerprint: String,
-        /// Do not ask.
+        /// Its fingerprint once more: needed where people are locked out.
+        #[arg(long, value_name = "FINGERPRINT")]
+        confirm: Option<String>,
+        /// Do not ask where nobody is locked out.
         #[arg(long)]
         yes: bool,
     },
@@ -324,6 +341,10 @@ pub async fn person(shell: &mut Shell<'_>, command: PersonCommand) -> Result<(),
         PersonCommand::Token { name, role, lifetime } => {
             token(shell, Some(TokenPerson { name, role }), None, lifetime).await
         }
+        PersonCommand::List => {
+            let people: Vec<PersonView> = shell.client.get("/api/v1/people").await?;
+            shell.show(&people, |people| person_table(people))
+        }
         PersonCommand::Remove { name, yes } => {
             shell.consent(yes, &format!("the certificates that {name} has got so far will count no more"))?;
             let () = shell.client.delete(&format!("/api/v1/people/{name}")).await?;
@@ -354,18 +375,42 @@ pub async fn certificates(shell: &mut Shell<'_>, command: CertificateCommand) ->
             let fingerprint: String = shell.client.post("/api/v1/authorities", &()).await?;
             shell.show(&serde_json::json!({ "fingerprint": fingerprint }), |_| {
                 format!(
-                    "authority {fingerprint} signs from now on; hosts take a certificate of it by themselves\npeople need another one: `drystone person token NAME`\nwhen nobody needs the former authority: drystone cluster certificates drop-authority FINGERPRINT"
+                    "authority {fingerprint} signs from now on; hosts take a certificate of it by themselves\npeople go on with the certificates that they have until the former authority is dropped; those of `drystone person list` log in again \
+                     before that: `drystone person token NAME`\nthen: drystone cluster certificates drop-authority FINGERPRINT"
                 )
             })
         }
-        CertificateCommand::DropAuthority { fingerprint, yes } => {
-            shell.consent(yes, "certificates of people that this authority signed will count no more")?;
-            let () = shell.client.delete(&format!("/api/v1/authorities/{fingerprint}")).await?;
+        CertificateCommand::DropAuthority { fingerprint, confirm, yes } => {
+            let is_given = yes || confirm.is_some();
+            shell
+                .consent(is_given, "certificates of people that this authority signed will count no more")?;
+            let confirm =
+                confirm.map_or_else(String::new, |confirm| format!("?confirm={}", escaped(&confirm)));
+            let () = shell.client.delete(&format!("/api/v1/authorities/{fingerprint}{confirm}")).await?;
             shell.show(&serde_json::json!({ "dropped": fingerprint }), |_| {
                 format!("authority {fingerprint} is believed no more")
             })
         }
     }
+}
+
+fn person_table(people: &[PersonView]) -> String {
+    if people.is_empty() {
+        return "nobody has logged in yet, as far as this cluster remembers".to_owned();
+    }
+    let row = |one: &PersonView| {
+        let authorities: Vec<String> =
+            one.authorities.iter().map(|print| print.chars().take(16).collect()).collect();
+        vec![
+            one.name.clone(),
+            one.role.clone(),
+            one.issued.clone(),
+            one.expires.clone(),
+            authorities.join(" or "),
+        ]
+    };
+    let headings = ["person", "role", "issued", "valid to", "authority"];
+    text::table(&headings, &[], people.iter().map(row).collect())
 }
 
 fn certificates_text(all: &CertificatesView) -> String {

@@ -7,7 +7,7 @@ use super::Shell;
 use crate::api::types::{HostSummary, HostView, SupportView};
 use crate::client::escaped;
 use crate::control::now_seconds;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use clap::Args;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -65,7 +65,9 @@ pub async fn run(shell: &mut Shell<'_>, options: SupportOptions) -> Result<(), F
     let time = now_seconds();
     let file = options.out.unwrap_or_else(|| format!("drystone-support-{}-{time}.tar.zst", host.name).into());
     let failed = |error: io::Error| Failure::failed(format!("write {}", file.display()), error);
-    let mut bundle = Bundle::create(&file).map_err(failed)?;
+    // Not before a host has answered: a bundle with nothing in it is no bundle.
+    let mut bundle: Option<Bundle> = None;
+    let mut refused = None;
     let version = crate::release::RELEASE;
     let mut about = About {
         file: file.clone(),
@@ -84,13 +86,24 @@ pub async fn run(shell: &mut Shell<'_>, options: SupportOptions) -> Result<(), F
         let path = format!("/api/v1/support/hosts/{}", escaped(&name));
         match shell.client.get::<SupportView>(&path).await {
             Ok(view) => {
+                let bundle = match &mut bundle {
+                    Some(bundle) => bundle,
+                    None => bundle.insert(Bundle::create(&file).map_err(failed)?),
+                };
                 bundle.add_host(&view).map_err(failed)?;
                 about.left_out.extend(view.left_out.iter().map(|what| format!("host {name}: {what}")));
                 about.hosts.push(name);
             }
-            Err(failure) => about.silent.push(Silent { host: name, why: failure.error }),
+            Err(failure) => {
+                about.silent.push(Silent { host: name, why: failure.error.clone() });
+                refused.get_or_insert(failure);
+            }
         }
     }
+    let Some(mut bundle) = bundle else {
+        let why = refused.unwrap_or_else(|| Failure::new(Code::Unreachable, "no host was asked"));
+        return Err(Failure { error: format!("no support bundle was written: {}", why.error), ..why });
+    };
     let text = serde_json::to_string_pretty(&about).map_err(|error| Failure::failed("write JSON", error))?;
     bundle.add("bundle.json", text.as_bytes()).map_err(failed)?;
     bundle.finish().map_err(failed)?;

@@ -31,6 +31,8 @@ pub(super) struct Attachments {
 #[derive(Debug, Default)]
 struct Local {
     clients: BTreeMap<Ticket, Client>,
+    /// Why clients are kept from it, while they are.
+    lock: Option<String>,
     /// One change of the disk's claims at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -38,6 +40,8 @@ struct Local {
 #[derive(Debug)]
 struct Client {
     visitor: Visitor,
+    /// Whether it comes by the export that a lock leaves open.
+    has_lock: bool,
     stage: Stage,
 }
 
@@ -59,6 +63,8 @@ enum Attempt {
     Elsewhere(HostId),
     /// The record changes all the time.
     Restless,
+    /// The disk is gone, or going.
+    Gone,
 }
 
 impl Cluster {
@@ -69,14 +75,19 @@ impl Cluster {
     /// Clients that have a disk, by the disks.
     pub(super) fn attached_here(&self) -> BTreeMap<String, usize> {
         let attachments = self.attachments();
-        let count = |local: &Local| local.clients.values().filter(|one| one.stage == Stage::Attached).count();
+        let count = |local: &Local| local.clients.values().filter(|one| one.stage != Stage::Waits).count();
         let all = attachments.disks.iter().map(|(disk, local)| (disk.to_string(), count(local)));
         all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// A client wants a disk.
-    pub(super) fn arrived(self: &Arc<Cluster>, disk: DiskId, ticket: Ticket, visitor: Visitor) {
-        let client = Client { visitor, stage: Stage::Waits };
+    pub(super) fn arrived(
+        self: &Arc<Cluster>,
+        disk: DiskId,
+        ticket: Ticket,
+        (visitor, has_lock): (Visitor, bool),
+    ) {
+        let client = Client { visitor, has_lock, stage: Stage::Waits };
         self.attachments().disks.entry(disk).or_default().clients.insert(ticket, client);
         let cluster = Arc::clone(self);
         tokio::spawn(async move {
@@ -99,8 +110,10 @@ impl Cluster {
         }
     }
 
-    fn has_clients(&self, disk: DiskId) -> bool {
-        self.attachments().disks.get(&disk).is_some_and(|local| !local.clients.is_empty())
+    /// Whether this host needs its claim: for clients, or to keep others away.
+    fn needs_claim(&self, disk: DiskId) -> bool {
+        let attachments = self.attachments();
+        attachments.disks.get(&disk).is_some_and(|local| !local.clients.is_empty() || local.lock.is_some())
     }
 
     fn visitor(&self, disk: DiskId, ticket: Ticket) -> Option<Visitor> {
@@ -115,11 +128,30 @@ impl Cluster {
         }
     }
 
-    fn turn(&self, disk: DiskId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn set_lock(&self, disk: DiskId, lock: Option<String>) {
+        self.attachments().disks.entry(disk).or_default().lock = lock;
+    }
+
+    /// Disks that clients are kept from here, and why.
+    pub(super) fn locked_here(&self) -> BTreeMap<String, String> {
+        let attachments = self.attachments();
+        let all = attachments.disks.iter();
+        all.filter_map(|(disk, local)| Some((disk.to_string(), local.lock.clone()?))).collect()
+    }
+
+    /// How many clients of this host have a disk, or are losing it.
+    pub(super) fn clients_here(&self, disk: DiskId) -> usize {
+        let attachments = self.attachments();
+        let clients = attachments.disks.get(&disk).into_iter().flat_map(|local| local.clients.values());
+        clients.filter(|client| client.stage != Stage::Waits).count()
+    }
+
+    pub(super) fn turn(&self, disk: DiskId) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(&self.attachments().disks.entry(disk).or_default().turn)
     }
 
-    fn me(&self) -> Claim {
+    /// This start of this host, as claims name it.
+    pub(super) fn me(&self) -> Claim {
         Claim { host: self.me, incarnation: self.incarnation }
     }
 
@@ -131,6 +163,9 @@ impl Cluster {
         loop {
             let Some(visitor) = self.visitor(disk, ticket) else { return Ok(()) };
             self.check(disk, &visitor)?;
+            if let Some(why) = self.lock_against(disk, ticket) {
+                return Err(format!("disk {} {why}", self.disk_name(disk)));
+            }
             let turn = self.turn(disk);
             if self.joins(disk, ticket, &turn).await {
                 return Ok(());
@@ -148,8 +183,15 @@ impl Cluster {
             let why = match attempt {
                 Attempt::Held => return Ok(()),
                 Attempt::Taken(claim) => {
-                    let count = self.clients_at(disk, claim.host, &state).await;
-                    let text = taken_text(&name, &self.view().host_name(claim.host), count);
+                    let told = self.local_of(claim.host, &state).await;
+                    let host = self.view().host_name(claim.host);
+                    let of = |told: &LocalView| told.attached.get(&disk.to_string()).copied();
+                    let lock = told.as_ref().and_then(|told| told.locked.get(&disk.to_string()));
+                    if let Some(why) = lock {
+                        return Err(format!("disk {name} {why}, at host {host}"));
+                    }
+                    let count = told.as_ref().map(|told| of(told).unwrap_or_default());
+                    let text = taken_text(&name, &host, count);
                     if count.is_some_and(|count| count > 0) {
                         return Err(text);
                     }
@@ -160,6 +202,7 @@ impl Cluster {
                      which owns it",
                     self.view().host_name(host)
                 ),
+                Attempt::Gone => return Err(format!("disk {name} is being deleted, or gone")),
                 Attempt::Restless => format!("where disk {name} is attached changes all the time: try again"),
             };
             if Instant::now() >= until {
@@ -195,13 +238,26 @@ impl Cluster {
         }
     }
 
-    /// How many clients have a disk at another host, if that answers.
-    async fn clients_at(&self, disk: DiskId, host: HostId, state: &ClusterState) -> Option<usize> {
+    /// Why a client is kept from a disk.
+    fn lock_against(&self, disk: DiskId, ticket: Ticket) -> Option<String> {
+        let attachments = self.attachments();
+        let local = attachments.disks.get(&disk)?;
+        let has_lock = local.clients.get(&ticket).is_some_and(|client| client.has_lock);
+        local.lock.clone().filter(|_| !has_lock)
+    }
+
+    /// What another host knows alone, if it answers.
+    async fn local_of(&self, host: HostId, state: &ClusterState) -> Option<LocalView> {
         let host = Arc::clone(self.view().host(host)?);
         if !self.reaches(state, &host) {
             return None;
         }
-        let told = self.ask_one::<LocalView>(&host, "/api/v1/cluster/local", HOST_ANSWER_WAIT).await.ok()?;
+        self.ask_one::<LocalView>(&host, "/api/v1/cluster/local", HOST_ANSWER_WAIT).await.ok()
+    }
+
+    /// How many clients have a disk at another host, if that answers.
+    pub(super) async fn clients_at(&self, disk: DiskId, host: HostId, state: &ClusterState) -> Option<usize> {
+        let told = self.local_of(host, state).await?;
         Some(told.attached.get(&disk.to_string()).copied().unwrap_or_default())
     }
 
@@ -231,33 +287,38 @@ impl Cluster {
     }
 
     /// Makes the directory name this host for the clients of a disk. To be asked in turn.
+    ///
+    /// Whoever ends sharing or deletes the disk changes the record of its claims, too. The disk's record is read after that one:
+    /// so one of the two notices the other.
     async fn hold(&self, disk: DiskId, state: &ClusterState) -> Attempt {
-        let mut known = self.attached(disk);
-        let mut is_shared = self.is_shared(disk);
-        let mut is_fresh = false;
+        let known = self.attached(disk);
+        match enter(&known.claims, self.me(), self.is_shared(disk), |claim| self.is_void(claim, state)) {
+            Entry::Held => return Attempt::Held,
+            Entry::Taken(claim) => return Attempt::Taken(claim),
+            Entry::Take(_) => {}
+        }
         for _ in 0..ATTEMPTS {
-            let claims = match enter(&known.claims, self.me(), is_shared, |claim| self.is_void(claim, state))
-            {
-                Entry::Held => return Attempt::Held,
+            if self.directory_away().is_some() {
+                return self.hold_alone(disk, state);
+            }
+            let (known, record) = match (self.fetch_attached(disk).await, self.fetch(disk).await) {
+                (Ok(known), Ok(Some(record))) => (known, record.record),
+                (_, Ok(None)) => return Attempt::Gone,
+                (Err(_), _) | (_, Err(_)) => return self.hold_alone(disk, state),
+            };
+            let is_void = |claim: &Claim| self.is_void(claim, state);
+            let claims = match enter(&known.claims, self.me(), record.access.is_shared, is_void) {
+                Entry::Held => {
+                    self.note_attached(disk, known);
+                    return Attempt::Held;
+                }
                 Entry::Taken(claim) => return Attempt::Taken(claim),
                 Entry::Take(claims) => claims,
             };
-            if self.directory_away().is_some() {
-                return self.hold_alone(disk, &known, is_shared, state);
-            }
-            if claims.len() > 1 && !is_fresh {
-                // Sharing may have ended. Whoever ends it changes this record too: in this order one of the two notices.
-                let found = (self.fetch_attached(disk).await, self.fetch(disk).await);
-                let (Ok(found), Ok(Some(record))) = found else {
-                    return self.hold_alone(disk, &known, is_shared, state);
-                };
-                (known, is_shared, is_fresh) = (found, record.record.access.is_shared, true);
-                continue;
-            }
             match self.commit_attached(disk, &known, &claims).await {
                 Ok(None) => return Attempt::Held,
-                Ok(Some(current)) => (known, is_fresh) = (current, false),
-                Err(_) => return self.hold_alone(disk, &known, is_shared, state),
+                Ok(Some(_)) => {}
+                Err(_) => return self.hold_alone(disk, state),
             }
         }
         Attempt::Restless
@@ -268,7 +329,7 @@ impl Cluster {
     }
 
     /// Changes where a disk is attached; what the record says if it is another by now.
-    async fn commit_attached(
+    pub(super) async fn commit_attached(
         &self,
         disk: DiskId,
         known: &Attached,
@@ -292,8 +353,8 @@ impl Cluster {
 
     /// Without the directory, nobody else being known to have the disk: it may be had at the host that owns it, and where it
     /// goes on from a host that has ended. The record follows when the directory answers again.
-    fn hold_alone(&self, disk: DiskId, known: &Attached, is_shared: bool, state: &ClusterState) -> Attempt {
-        let view = self.view();
+    fn hold_alone(&self, disk: DiskId, state: &ClusterState) -> Attempt {
+        let (view, known, is_shared) = (self.view(), self.attached(disk), self.is_shared(disk));
         let owner = view.disks.get(&disk).and_then(|disk| disk.record.roster.owner);
         let claim =
             |owner: &replication::OwnedBy| Claim { host: owner.node.host, incarnation: owner.incarnation };
@@ -305,13 +366,13 @@ impl Cluster {
     }
 
     /// The last client of a disk has left: the directory names this host no more for it.
-    async fn release(&self, disk: DiskId) {
+    pub(super) async fn release(&self, disk: DiskId) {
         let turn = self.turn(disk);
         let _turn = turn.lock().await;
         let mut known = self.attached(disk);
         for _ in 0..ATTEMPTS {
             // Somebody may have come meanwhile.
-            if self.has_clients(disk) {
+            if self.needs_claim(disk) {
                 return;
             }
             let Some(left) = leave(&known.claims, self.me) else { return };
@@ -349,12 +410,13 @@ impl Cluster {
         }
         let is_mine = |attached: &Attached| attached.claims.iter().any(|claim| claim.host == self.me);
         for (disk, _) in view.attached.iter().filter(|(_, attached)| is_mine(attached)) {
-            if self.directory_away().is_none() && !self.has_clients(*disk) {
+            if self.directory_away().is_none() && !self.needs_claim(*disk) {
                 self.release(*disk).await;
             }
         }
         let mut attachments = self.attachments();
-        attachments.disks.retain(|disk, local| !local.clients.is_empty() || view.disks.contains_key(disk));
+        let is_needed = |local: &Local| !local.clients.is_empty() || local.lock.is_some();
+        attachments.disks.retain(|disk, local| is_needed(local) || view.disks.contains_key(disk));
         Ok(())
     }
 

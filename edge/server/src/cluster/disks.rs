@@ -137,12 +137,12 @@ impl Cluster {
             .hint("try again"))
     }
 
-    /// Deletes a disk, and waits until all hosts that can be reached have deleted what they hold of it.
+    /// Deletes a locked disk, and waits until all hosts that can be reached have deleted what they hold of it.
     ///
     /// # Errors
-    /// When the directory does not answer.
+    /// When another host attached it meanwhile, or the directory does not answer.
     pub async fn delete_disk(&self, id: DiskId) -> Result<(), Failure> {
-        self.mark_deleting(id).await?;
+        self.mark_locked_as_deleting(id).await?;
         let until = Instant::now() + DELETION_WAIT;
         while Instant::now() < until {
             let view = self.view();

@@ -104,7 +104,9 @@ impl Cluster {
     pub(super) async fn serve_notices(self: Arc<Cluster>, mut notices: UnboundedReceiver<Notice>) {
         while let Some(notice) = notices.recv().await {
             match notice {
-                Notice::Attach { disk, ticket, visitor } => self.arrived(disk, ticket, visitor),
+                Notice::Attach { disk, ticket, visitor, has_lock } => {
+                    self.arrived(disk, ticket, (visitor, has_lock));
+                }
                 Notice::Left { disk, ticket } => self.left(disk, ticket),
                 Notice::Owner { disk, event, at } => self.log_event(disk, &event, at),
                 Notice::Commit { shard, disk, number, expected, roster } => {

@@ -34,6 +34,7 @@ impl Cluster {
             owned: owned.collect(),
             used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
             attached: self.attached_here(),
+            locked: self.locked_here(),
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             directory_away: self.directory_away(),
             paces: self.paces().iter().map(pace_view).collect(),

@@ -93,6 +93,9 @@ impl Keeper {
             self.attended = self.attendance.step(now, &self.facts.hosts);
         }
         self.count_on_reached(now, state.links_of_hosts(me));
+        let unreached = &self.unreached;
+        self.facts.returning = self.attendance.returning();
+        self.facts.returning.retain(|host| !unreached.contains_key(host));
         self.facts.liveness.insert(me, Liveness::Alive);
     }
 
@@ -318,6 +321,13 @@ impl Cluster {
     fn clock_ahead_ns(&self) -> i64 {
         let keeper = self.keeper();
         let Some(last) = &keeper.last_beat else { return 0 };
+        if !last.attendees.is_certain {
+            // How old the time was that this host began with is not known yet. Others know.
+            let others = last.attendees.heard.iter().filter(|heard| heard.beat.host != self.me.to_string());
+            let mut ahead: Vec<i64> = others.map(|heard| heard.beat.clock_ahead_ns).collect();
+            ahead.sort_unstable();
+            return ahead.get(ahead.len() / 2).copied().unwrap_or(0);
+        }
         let theirs = base::Instant(last.attendees.now_ns) + last.came.elapsed();
         i64::try_from(i128::from(now_ns()) - i128::from(theirs.0)).unwrap_or(0)
     }

@@ -13,7 +13,7 @@ use crate::directory::shared::record::{
 };
 use crate::directory::shared::{Change, Outcome};
 use crate::failure::{Code, Failure};
-use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, RENEWAL_PERIOD, TOKENS_MAX};
+use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, PEOPLE_KEPT, RENEWAL_PERIOD, TOKENS_MAX};
 use crate::security::{self, Security};
 use base::HostId;
 use std::sync::Arc;
@@ -125,15 +125,20 @@ impl Cluster {
     async fn forget_tokens(&self, now_ns: u64) -> Result<(), Failure> {
         let view = self.view();
         let tokens = &view.believed.tokens;
-        let is_over = |record: &TokenRecord| record.used_ns.is_some() || record.expires_ns <= now_ns;
-        let over = tokens.iter().filter(|(_, (_, record))| is_over(record));
-        let mut gone = 0;
-        for (key, (version, _)) in over {
+        // Those that people have used tell who has a certificate.
+        let oldest_kept = kept_since(tokens.values().map(|(_, record)| record), now_ns);
+        let is_over = |record: &TokenRecord| match (record.used_ns, &record.purpose) {
+            (Some(used_ns), Purpose::Person { .. }) => used_ns < oldest_kept,
+            (Some(_), Purpose::Host | Purpose::Again { .. }) => true,
+            (None, _) => record.expires_ns <= now_ns,
+        };
+        for (key, (version, _)) in tokens.iter().filter(|(_, (_, record))| is_over(record)) {
             let change = Change { key: key.clone(), expected: *version, value: None };
             // Whoever was quicker has removed it.
-            gone += usize::from(matches!(self.directory.commit(vec![change]).await, Outcome::Done { .. }));
+            let _ = self.directory.commit(vec![change]).await;
         }
-        match tokens.len() - gone < TOKENS_MAX {
+        let is_good = |record: &TokenRecord| record.used_ns.is_none() && record.expires_ns > now_ns;
+        match tokens.values().filter(|(_, record)| is_good(record)).count() < TOKENS_MAX {
             true => Ok(()),
             false => Err(Failure::refused(format!("{TOKENS_MAX} join tokens are good at this time"))
                 .hint("wait until some have expired")),
@@ -161,6 +166,7 @@ impl Cluster {
     /// When the token is not good for that, when this host has no authority's key, or the directory does not answer.
     pub async fn redeem(&self, request: &JoinRequest) -> Result<JoinAnswer, Failure> {
         let authority = self.own_authority()?;
+        self.check_newest(&authority)?;
         let denied = |text: String| Failure::new(Code::Denied, text);
         let malformed = |error: trust::TokenError| Failure::usage(error.to_string());
         let id: TokenId = request.token.parse().map_err(malformed)?;
@@ -244,6 +250,48 @@ impl Cluster {
             )
         })?;
         security::issue_for_host(authority, request, (id, &found.record.name), &host.addresses)
+    }
+
+    /// Who joins gets a certificate of the newest authority: what is made with an older one would end with that.
+    fn check_newest(&self, own: &Authority) -> Result<(), Failure> {
+        let view = self.view();
+        let newest = view.believed.authorities.as_ref().and_then(|(_, record)| record.signing());
+        match newest.filter(|newest| newest.certificate != own.certificate_pem()) {
+            None => Ok(()),
+            Some(newest) => {
+                let keeper =
+                    newest.keeper.parse().map_or_else(|_| newest.keeper.clone(), |id| view.host_name(id));
+                Err(Failure::refused("this host keeps an older authority, which signs no new certificates")
+                    .hint(format!("host {keeper} keeps the newest: ask there")))
+            }
+        }
+    }
+
+    /// People who have a certificate, as far as tokens that they used tell: by name, the newest last.
+    pub fn people(&self) -> Vec<Person> {
+        let view = self.view();
+        let revoked = view.believed.revoked();
+        let now_ns = trust::nanoseconds(SystemTime::now());
+        let records = view.believed.tokens.values().map(|(_, record)| record);
+        let oldest_kept = kept_since(records.clone(), now_ns);
+        let authorities = view.believed.authorities.as_ref().map(|(_, record)| record.authorities.as_slice());
+        let person = |record: &TokenRecord| {
+            let (Purpose::Person { name, role }, Some(issued_ns)) = (&record.purpose, record.used_ns) else {
+                return None;
+            };
+            let is_out = revoked.people.get(name).is_some_and(|until| issued_ns <= *until);
+            let is_known = issued_ns >= oldest_kept && !is_out;
+            is_known.then(|| Person {
+                name: name.to_string(),
+                role: role.to_string(),
+                issued_ns,
+                expires_ns: issued_ns.saturating_add(trust::PERSON_LIFETIME.as_nanos() as u64),
+                signers: signers_at(authorities.unwrap_or_default(), issued_ns),
+            })
+        };
+        let mut people: Vec<Person> = records.filter_map(person).collect();
+        people.sort_by(|a, b| (&a.name, a.issued_ns).cmp(&(&b.name, b.issued_ns)));
+        people
     }
 
     /// The authority whose key is here.
@@ -370,8 +418,8 @@ impl Cluster {
     /// Believes an authority no more.
     ///
     /// # Errors
-    /// When a host still shows a certificate of it, or it is the last one.
-    pub async fn drop_authority(&self, fingerprint: &str) -> Result<(), Failure> {
+    /// When a host still shows a certificate of it, it is the last one, or people would be locked out and that is not confirmed.
+    pub async fn drop_authority(&self, fingerprint: &str, confirm: Option<&str>) -> Result<(), Failure> {
         let (version, mut record) = self.authorities().await?;
         let is_it = |one: &AuthorityRecord| fingerprint_of(one).as_deref() == Some(fingerprint);
         if !record.authorities.iter().any(is_it) {
@@ -393,6 +441,20 @@ impl Cluster {
         record.authorities.retain(|one| !is_it(one));
         if record.authorities.is_empty() {
             return Err(Failure::refused("it is the only authority: nobody would be believed"));
+        }
+        let is_of = |person: &Person| person.signers.iter().any(|signer| signer == fingerprint);
+        let mut locked_out: Vec<String> =
+            self.people().iter().filter(|person| is_of(person)).map(|person| person.name.clone()).collect();
+        locked_out.dedup();
+        if !locked_out.is_empty() && confirm != Some(fingerprint) {
+            return Err(Failure::refused(format!(
+                "these people would be locked out, since their certificates are of this authority: {}",
+                locked_out.join(", ")
+            ))
+            .hint(format!(
+                "have them log in again first (`drystone person token NAME --role ROLE`, then `drystone login --replace TOKEN`), or add \
+                 `--confirm {fingerprint}`"
+            )));
         }
         self.change(vec![record.change(version)?]).await
     }
@@ -478,6 +540,45 @@ impl Cluster {
         }
         Err(Failure { error: format!("get a new certificate: {}", last.error), ..last })
     }
+}
+
+/// Somebody who has a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// What they are called.
+    pub name: String,
+    /// What they may do.
+    pub role: String,
+    /// When the certificate was made, in nanoseconds since 1970.
+    pub issued_ns: u64,
+    /// When it ends.
+    pub expires_ns: u64,
+    /// The authority that signed it; two where it was made while the authority changed.
+    pub signers: Vec<String>,
+}
+
+/// From when on used tokens of people are kept: as long as their certificates last, and not too many.
+fn kept_since<'a>(records: impl Iterator<Item = &'a TokenRecord>, now_ns: u64) -> u64 {
+    let of_person = |record: &&TokenRecord| matches!(record.purpose, Purpose::Person { .. });
+    let mut used: Vec<u64> = records.filter(of_person).filter_map(|record| record.used_ns).collect();
+    used.sort_unstable_by(|a, b| b.cmp(a));
+    let newest = used.get(PEOPLE_KEPT).map_or(0, |used_ns| used_ns + 1);
+    newest.max(now_ns.saturating_sub(trust::PERSON_LIFETIME.as_nanos() as u64))
+}
+
+/// The authorities that may have signed a certificate at a time: the newest one of then. One that had just been made may not have
+/// signed yet.
+fn signers_at(authorities: &[AuthorityRecord], issued_ns: u64) -> Vec<String> {
+    let settled_ns = (AUTHORITY_WAIT * 3).as_nanos() as u64;
+    let before = authorities.iter().filter(|one| one.created_ns <= issued_ns);
+    let mut found = Vec::new();
+    for one in before.rev() {
+        found.extend(fingerprint_of(one));
+        if issued_ns.saturating_sub(one.created_ns) >= settled_ns {
+            break;
+        }
+    }
+    found
 }
 
 /// To the second.

@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
 use crate::engine::ClusterState;
 use ::cluster::{
-    Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance, Reason,
-    Subject, Surroundings, condition, explain_disk, findings, progress,
+    Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance,
+    Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
@@ -41,7 +41,10 @@ impl Cluster {
         let keeper = self.keeper();
         let now = keeper.now();
         let condition = |(id, host): (&HostId, &::cluster::HostRecord)| {
-            let ago = |since: base::Instant| text(now.since(since));
+            let ago = |since: base::Instant| match since {
+                base::Instant(0) => UNKNOWN_TIME.to_owned(),
+                since => text(now.since(since)),
+            };
             let liveness = match keeper.facts.liveness(*id) {
                 Liveness::Alive => "alive".to_owned(),
                 Liveness::Suspect { since } => format!("suspect for {}", ago(since)),
@@ -94,12 +97,20 @@ impl Cluster {
         }
     }
 
+    /// Space of the cluster, and of each host.
+    pub fn provisioned(&self, state: &ClusterState) -> (Provisioned, BTreeMap<HostId, Provisioned>) {
+        self.refresh(state);
+        let keeper = self.keeper();
+        (Provisioned::of(&keeper.facts), Provisioned::of_hosts(&keeper.facts))
+    }
+
     /// All that is wrong, each with the name of what it is about.
     pub async fn findings(&self, state: &ClusterState) -> Vec<(Finding, String)> {
         self.refresh(state);
         self.refresh_sizes(state, false).await;
         let certificates = self.lifespans();
         let levels = self.view().record_levels();
+        let silent_members = self.silent_members();
         let keeper = self.keeper();
         let Known { now, directory, repairs } = keeper.known();
         let around = Surroundings {
@@ -107,6 +118,7 @@ impl Cluster {
             directory,
             repairs,
             balancer: &keeper.balancer,
+            silent_members: &silent_members,
             links: &keeper.links,
             certificates: &certificates,
             levels: &levels,

@@ -202,7 +202,15 @@ impl Control {
                 device.path.display(),
                 listed(&names)
             ))
-            .hint("delete them first")),
+            .hint(match &self.cluster {
+                Some(_) => format!(
+                    "move them away first: `drystone device evacuate {}`, and `drystone device list` until the device is empty",
+                    device.path.display()
+                ),
+                None => "on a host alone there is nowhere to move them: copy them elsewhere first (`drystone disk export`), or keep \
+                         the device"
+                    .to_owned(),
+            })),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::start::now_seconds;
 use super::{Control, blocking, component_ids, random_bits};
-use crate::api::types::{ChangeDisk, CreateDisk, DiskSummary, DiskView};
+use crate::api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView};
 use crate::directory::{DiskEntry, State};
-use crate::engine::{Command, DiskRecord, EngineError};
+use crate::engine::{Command, DiskLock, DiskRecord, EngineError};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::DISKS_MAX;
@@ -27,7 +27,8 @@ impl Control {
     /// # Errors
     /// When the request makes no sense, or no place fits the policy.
     pub async fn create_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
-        let made = self.make_disk(request).await?;
+        let mut made = self.make_disk(request).await?;
+        made.warnings.extend(self.space_warning().await);
         let DiskSummary { name, size, policy, .. } = &made.summary;
         self.events.disk(Kind::DiskCreated, name, format!("made: {}, policy {policy}", format_bytes(*size)));
         Ok(made)
@@ -78,10 +79,22 @@ impl Control {
     /// Changes a disk's name, size or access.
     ///
     /// # Errors
-    /// When the request makes no sense, it is smaller and not confirmed, or there is no space.
+    /// When the request makes no sense, it is smaller and not confirmed or in use, or there is no space.
     pub async fn change_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
         let before = self.find(name)?;
-        let changed = self.alter_disk(name, request).await?;
+        let smaller = request.size.filter(|size| *size < before.record.size);
+        let changed = match smaller {
+            None => self.alter_disk(name, request).await?,
+            Some(size) => {
+                check_size(size, &before.record, request.confirm.as_deref())?;
+                let why = "is being made smaller".to_owned();
+                let lock = DiskLock { why, export: None, ends_connections: request.detach_clients };
+                let locked = self.lock(&before.record, lock).await?;
+                let changed = self.alter_disk(name, request).await;
+                self.unlock(locked).await;
+                changed?
+            }
+        };
         let is_other = self.find(&changed.summary.id)?.record.access.limit != before.record.access.limit;
         let text = change_text(&before.record, &changed.summary, is_other);
         if !text.is_empty() {
@@ -157,21 +170,27 @@ impl Control {
         Ok(())
     }
 
-    /// Deletes a disk and all that is on it; `confirm` must be its name.
+    /// Deletes a disk and all that is on it, if nobody uses it.
     ///
     /// # Errors
-    /// When it is not confirmed, or a device fails. The disk is then still there.
-    pub async fn delete_disk(&self, name: &str, confirm: Option<&str>) -> Result<(), Failure> {
+    /// When it is not confirmed, clients have it and are not to lose it, or a device fails. The disk is then still there.
+    pub async fn delete_disk(&self, name: &str, request: &DeleteDisk) -> Result<(), Failure> {
         let before = self.find(name)?;
-        self.unmake_disk(name, confirm).await?;
-        self.events.disk(Kind::DiskDeleted, &before.record.name, "deleted, with all that was on it");
+        let record = &before.record;
+        check_confirmed(request.confirm.as_deref(), &record.name, "deleting it destroys all that is on it")?;
+        let why = "is being deleted".to_owned();
+        let lock = DiskLock { why, export: None, ends_connections: request.detach_clients };
+        let locked = self.lock(record, lock).await?;
+        let deleted = self.unmake_disk(name).await;
+        self.unlock(locked).await;
+        deleted?;
+        self.events.disk(Kind::DiskDeleted, &record.name, "deleted, with all that was on it");
         Ok(())
     }
 
-    async fn unmake_disk(&self, name: &str, confirm: Option<&str>) -> Result<(), Failure> {
+    async fn unmake_disk(&self, name: &str) -> Result<(), Failure> {
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
-        check_confirmed(confirm, &entry.record.name, "deleting it destroys all that is on it")?;
         if let Some(cluster) = &self.cluster {
             return cluster.delete_disk(entry.record.id).await;
         }
@@ -246,7 +265,7 @@ fn check_size(size: u64, record: &DiskRecord, confirm: Option<&str>) -> Result<(
     }
 }
 
-fn check_confirmed(confirm: Option<&str>, name: &str, what: &str) -> Result<(), Failure> {
+pub(super) fn check_confirmed(confirm: Option<&str>, name: &str, what: &str) -> Result<(), Failure> {
     match confirm {
         Some(given) if given == name => Ok(()),
         Some(given) => Err(Failure::refused(format!("`{given}` is not the name of this disk, `{name}` is"))),

@@ -2,6 +2,7 @@
 
 use super::Control;
 use crate::cluster::subject_name;
+use crate::directory::shared::now_ns;
 use crate::directory::{DiskEntry, State};
 use crate::engine::HostState;
 use crate::events::Kind;
@@ -24,10 +25,11 @@ impl Control {
         let states = self.disk_states(None).await?;
         let records = self.records();
         let around = Surroundings {
-            now: Instant(0),
+            now: Instant(now_ns()),
             directory: Directory::Reachable,
             repairs: &Repairs::default(),
             balancer: &Balancer::default(),
+            silent_members: &[],
             links: &Links::default(),
             certificates: &[],
             levels: &RecordLevels::default(),

@@ -4,7 +4,7 @@ use super::Control;
 use crate::api::access::Caller;
 use crate::api::types::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
-    JoinRequest, MakeToken, TokenView,
+    JoinRequest, MakeToken, PersonView, TokenView,
 };
 use crate::cluster::members::fingerprint_of;
 use crate::directory::shared::record::AuthorityRecord;
@@ -142,8 +142,23 @@ impl Control {
     ///
     /// # Errors
     /// When somebody still needs it.
-    pub async fn drop_authority(&self, fingerprint: &str) -> Result<(), Failure> {
-        self.cluster()?.drop_authority(fingerprint).await
+    pub async fn drop_authority(&self, fingerprint: &str, confirm: Option<&str>) -> Result<(), Failure> {
+        self.cluster()?.drop_authority(fingerprint, confirm).await
+    }
+
+    /// People who have a certificate.
+    ///
+    /// # Errors
+    /// When this host stands alone.
+    pub fn people(&self) -> Result<Vec<PersonView>, Failure> {
+        let view = |one: crate::cluster::members::Person| PersonView {
+            name: one.name,
+            role: one.role,
+            issued: trust::text_of_nanoseconds(one.issued_ns),
+            expires: trust::text_of_nanoseconds(one.expires_ns),
+            authorities: one.signers,
+        };
+        Ok(self.cluster()?.people().into_iter().map(view).collect())
     }
 
     /// A person's certificates count no more.

@@ -59,6 +59,8 @@ impl Control {
             unavailable: Mutex::default(),
             warnings: Mutex::default(),
             changes: tokio::sync::Mutex::default(),
+            locks: std::sync::Mutex::default(),
+            imports: std::sync::Mutex::default(),
             left: tokio::sync::Notify::new(),
         });
         control.open_groups().await?;

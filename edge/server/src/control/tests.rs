@@ -2,7 +2,7 @@
 
 use super::start::directory_path;
 use super::*;
-use crate::api::types::{AddDevices, ChangeDisk, CreateDisk, CreatePolicy};
+use crate::api::types::{AddDevices, ChangeDisk, CreateDisk, CreatePolicy, DeleteDisk};
 use crate::directory::{DiskEntry, State};
 use crate::engine::EngineError;
 use crate::failure::Code;
@@ -32,6 +32,11 @@ async fn start(folder: TempDir, former: Fake) -> Result<Host, Failure> {
 
 async fn host() -> Host {
     start(tempfile::tempdir().expect("a folder"), Fake::default()).await.expect("it starts")
+}
+
+/// A deletion that is confirmed with a name, or not.
+fn named(confirm: Option<&str>) -> DeleteDisk {
+    DeleteDisk { confirm: confirm.map(str::to_owned), detach_clients: false }
 }
 
 impl Host {
@@ -88,9 +93,15 @@ async fn a_disk_is_made_listed_changed_and_deleted() {
     assert_eq!((renamed.summary.name.as_str(), renamed.summary.read_only), ("c", true));
     assert!(host.fake.lock().unwrap().disks.values().any(|disk| disk.name == "c" && disk.read_only));
 
-    assert_eq!(host.control.delete_disk("c", None).await.expect_err("unconfirmed").code, Code::Refused);
-    assert_eq!(host.control.delete_disk("c", Some("b")).await.expect_err("another").code, Code::Refused);
-    host.control.delete_disk("c", Some("c")).await.expect("deleted");
+    assert_eq!(
+        host.control.delete_disk("c", &named(None)).await.expect_err("unconfirmed").code,
+        Code::Refused
+    );
+    assert_eq!(
+        host.control.delete_disk("c", &named(Some("b"))).await.expect_err("another").code,
+        Code::Refused
+    );
+    host.control.delete_disk("c", &named(Some("c"))).await.expect("deleted");
     assert_eq!(host.names().await, ["b"]);
     assert_eq!(host.control.disk_view("c").await.expect_err("gone").code, Code::NotFound);
 }
@@ -120,7 +131,7 @@ async fn a_change_that_the_engine_refuses_leaves_no_trace() {
     host.resize("a", 2 << 30, None).await.expect_err("it burns");
     assert_eq!(host.control.disk_view("a").await.expect("there").summary.size, 1 << 30);
     host.fail("delete");
-    host.control.delete_disk("a", Some("a")).await.expect_err("it burns");
+    host.control.delete_disk("a", &named(Some("a"))).await.expect_err("it burns");
     assert_eq!(host.control.disk_view("a").await.expect("there").summary.state, "active");
 }
 

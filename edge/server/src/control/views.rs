@@ -57,6 +57,7 @@ impl Control {
             unavailable: unavailable.collect(),
             groups: self.group_views(&host),
             warnings: self.warnings_now().into_iter().chain(host.devices.iter().filter_map(damage)).collect(),
+            space: Some(self.space().await?),
             hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
             not_whole,
             under_way,
@@ -212,12 +213,13 @@ impl Control {
             components: all.map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry),
+            warnings: Vec::new(),
         })
     }
 
     /// Whether NBD clients that come there must encrypt: as the configuration says, or with the cluster's certificates if
     /// they come from elsewhere.
-    fn must_encrypt(&self, listen: &Listen) -> bool {
+    pub(super) fn must_encrypt(&self, listen: &Listen) -> bool {
         match (&self.config.tls, listen) {
             (Some(tls), _) => tls.required,
             (None, Listen::Tcp(address)) => self.security.is_some() && !address.ip().is_loopback(),

@@ -172,6 +172,22 @@ impl Shared {
         }
     }
 
+    /// Members that do not answer, and what came instead; a directory on this machine has none.
+    pub async fn silent_members(&self) -> Vec<(String, String)> {
+        match self {
+            Shared::Embedded(_) | Shared::Remote(_) => Vec::new(),
+            Shared::Etcd(etcd) => etcd.etcd.silent_members().await,
+        }
+    }
+
+    /// How many members are configured.
+    pub fn member_count(&self) -> usize {
+        match self {
+            Shared::Embedded(_) | Shared::Remote(_) => 1,
+            Shared::Etcd(etcd) => etcd.member_count,
+        }
+    }
+
     /// What changed after `revision`; at the first time, or when that is long ago, everything. Waits a while for something
     /// to change.
     ///

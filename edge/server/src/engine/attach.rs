@@ -3,10 +3,12 @@
 //! On a host among others the control plane says who is let in: the client waits, and nothing of it moves meanwhile. Whether
 //! a certificate may be used at all, and which disks a client sees, is decided here at once.
 
+use super::client::Client;
 use super::cluster::{Notice, Ticket, Visitor};
 use super::commands::Registry;
 use super::listener::Origin;
 use super::run::Engine;
+use super::{DiskLock, Locking};
 use base::DiskId;
 use frontends::nbd::{AttachRefusal, Export};
 use node::DiskKey;
@@ -59,6 +61,11 @@ impl Engine {
         if !record.access.admits(visitor.guest(), self.registry.host) {
             return Err(AttachRefusal::Forbidden(not_named(&record.name)));
         }
+        if let Some(lock) = self.registry.locks.get(&record.id)
+            && lock.export.as_deref() != Some(name)
+        {
+            return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
+        }
         if let Some(why) = self.node.unavailable(key) {
             return Err(AttachRefusal::Unavailable(why.to_owned()));
         }
@@ -69,6 +76,7 @@ impl Engine {
     pub(super) fn attach(&mut self, client: u32, name: String) {
         let visitor = self.visitor(client);
         let found = self.export_for(client, &name);
+        let has_lock = self.registry.locked_by_export(&name).is_some();
         let former = self.clients[client as usize].ticket.take();
         self.give_ticket_back(former);
         match (found, visitor) {
@@ -77,7 +85,7 @@ impl Engine {
                 let ticket = Ticket { shard: self.shard, client, number: self.tickets };
                 let state = &mut self.clients[client as usize];
                 (state.ticket, state.waits_for) = (Some((disk, ticket)), Some(name));
-                self.notify(Notice::Attach { disk, ticket, visitor });
+                self.notify(Notice::Attach { disk, ticket, visitor, has_lock });
             }
             (found, _) => self.answer_attach(client, found),
         }
@@ -131,7 +139,27 @@ impl Engine {
 
     /// A client loses its disk: both ends see the connection end, and what has not begun of its requests never does.
     pub(super) fn cut_off(&mut self, ticket: Ticket) {
-        let Some(client) = self.holder_of(ticket) else { return };
+        if let Some(client) = self.holder_of(ticket) {
+            self.end_connection(client);
+        }
+    }
+
+    /// Keeps clients from a disk. What the clients asked for that lose it and has not begun never does; what has begun ends
+    /// before they count as gone.
+    pub(super) fn lock(&mut self, disk: DiskId, lock: DiskLock) -> Locking {
+        let has_it = |client: &Client| client.disk.is_some_and(|(of, _)| of == disk);
+        let clients =
+            self.clients.iter().filter(|(_, client)| has_it(client) && !client.session.is_finished());
+        let clients: Vec<u32> = clients.map(|(key, _)| key as u32).collect();
+        if !lock.ends_connections && !clients.is_empty() {
+            return Locking::InUse(clients.len());
+        }
+        self.registry.locks.insert(disk, lock);
+        clients.iter().for_each(|client| self.end_connection(*client));
+        Locking::Locked(clients.len())
+    }
+
+    fn end_connection(&mut self, client: u32) {
         // Of whatever kind the socket is: only its descriptor counts.
         let socket = self.clients[client as usize].socket.try_clone().map(TcpStream::from);
         if let Err(error) = socket.and_then(|socket| socket.shutdown(Shutdown::Both)) {

@@ -93,7 +93,8 @@ pub enum Notice {
     /// A disk's record is to be read.
     Fetch { disk: DiskId },
     /// A client wants a disk; it waits for [`ClusterCommand::Admit`].
-    Attach { disk: DiskId, ticket: Ticket, visitor: Visitor },
+    /// `has_lock`: by the export that a lock leaves open.
+    Attach { disk: DiskId, ticket: Ticket, visitor: Visitor, has_lock: bool },
     /// A client that wanted a disk, or had it, is gone.
     Left { disk: DiskId, ticket: Ticket },
     /// Something happened to a disk that this host owns, so long after the engine's start.

@@ -3,8 +3,8 @@
 use super::devices::{self, Belonging, OpenDevice};
 use super::run::{Device, Engine, Message, Target};
 use super::{
-    Answer, ClientState, Command, Create, DeviceState, DiskRecord, DiskState, EngineError, GroupSpec,
-    GroupState, HostState,
+    Answer, ClientState, Command, Create, DeviceState, DiskLock, DiskRecord, DiskState, EngineError,
+    GroupSpec, GroupState, HostState,
 };
 use ::cluster::{Access, Guest};
 use base::{ClusterId, DeviceId, DiskId, GroupId, HostId, Instant};
@@ -77,6 +77,8 @@ pub(crate) struct Registry {
     pub(crate) host: HostId,
     disks: BTreeMap<DiskId, DiskRecord>,
     names: BTreeMap<String, DiskId>,
+    /// Disks that clients are kept from.
+    pub(crate) locks: BTreeMap<DiskId, DiskLock>,
     /// Copies of disks' figures, each good until its version changes: who asks every second costs an idle disk nothing.
     statistics: BTreeMap<DiskId, (u64, Arc<iostats::Statistics>)>,
     /// Groups that are being opened.
@@ -95,6 +97,7 @@ impl Registry {
             host: HostId(0),
             disks: BTreeMap::new(),
             names: BTreeMap::new(),
+            locks: BTreeMap::new(),
             statistics: BTreeMap::new(),
             opening: Vec::new(),
             leaving: Vec::new(),
@@ -103,8 +106,17 @@ impl Registry {
         }
     }
 
+    /// The disk that is locked and exported by that name to whoever knows it.
+    pub(crate) fn locked_by_export(&self, name: &str) -> Option<DiskId> {
+        let is_it = |lock: &DiskLock| lock.export.as_deref() == Some(name);
+        self.locks.iter().find(|(_, lock)| is_it(lock)).map(|(id, _)| *id)
+    }
+
     /// The disk of that name; for the empty name the only disk there is.
     pub(crate) fn disk_by_name(&self, name: &str) -> Option<&DiskRecord> {
+        if let Some(id) = self.locked_by_export(name) {
+            return self.disks.get(&id);
+        }
         match (name.is_empty(), self.disks.len()) {
             (true, 1) => self.disks.values().next(),
             (true, _) => None,
@@ -166,6 +178,11 @@ impl Engine {
                 self.node.update_disk(token, spec, &mut self.outputs);
             }
             Command::DeleteDisk { disk, answer } => self.delete_disk(disk, answer),
+            Command::Lock { disk, lock, answer } => drop(answer.send(self.lock(disk, lock))),
+            Command::Unlock { disk, answer } => {
+                self.registry.locks.remove(&disk);
+                let _ = answer.send(());
+            }
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
             Command::Found { answer } => drop(answer.send(self.found())),
             Command::Cluster(command) => self.cluster_command(*command),
@@ -466,7 +483,7 @@ impl Engine {
         match group.begin_remove(device, lost) {
             Ok(()) => self.registry.leaving.push(Leaving { group: key, device, answer }),
             Err(error @ RemoveRefusal::InUse(_)) => {
-                let why = format!("{error}: delete its disks, or move them to other devices first");
+                let why = format!("{error}: move them to other devices first (`drystone device evacuate`)");
                 drop(answer.send(refuse(why)));
             }
             Err(error @ RemoveRefusal::Lost(_)) => {
@@ -481,15 +498,18 @@ impl Engine {
     fn remove_group(&mut self, key: GroupKey, answer: Answer<Result<(), EngineError>>) {
         let Some(group) = self.node.group(key) else { return drop(answer.send(Err(EngineError::Stopped))) };
         let in_use: u32 = group.state().members.iter().map(|member| member.component_count).sum();
+        let refuse = |why: String| Err(EngineError::Refused(why));
         if in_use > 0 {
-            return drop(answer.send(Err(EngineError::Refused(format!(
-                "the device holds the log of its disk group, in which {in_use} components stand: delete their disks first"
-            )))));
+            let way = "empty the capacity devices of the group first (`drystone device evacuate`)";
+            let why = format!(
+                "the device holds the log of its disk group, in which {in_use} components stand: {way}"
+            );
+            return drop(answer.send(refuse(why)));
         }
         if !group.is_idle() {
-            return drop(answer.send(Err(EngineError::Refused(
-                "the disk group is still giving space back: try again".to_owned(),
-            ))));
+            return drop(
+                answer.send(refuse("the disk group is still giving space back: try again".to_owned())),
+            );
         }
         let copies = self.devices[key.0 as usize].iter().flatten().map(|device| copy_of(&device.open));
         match copies.collect::<Result<Vec<_>, _>>() {

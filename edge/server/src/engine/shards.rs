@@ -175,6 +175,14 @@ impl Router {
             Command::Disks { only, answer } => {
                 self.ask_all(answer, |answer| Command::Disks { only, answer }, super::DiskState::merged)
             }
+            Command::Lock { disk, lock, answer } => self.ask_all(
+                answer,
+                |answer| Command::Lock { disk, lock: lock.clone(), answer },
+                super::Locking::merged,
+            ),
+            Command::Unlock { disk, answer } => {
+                self.ask_all(answer, |answer| Command::Unlock { disk, answer }, drop)
+            }
             Command::Stop { answer } => self.ask_all(answer, |answer| Command::Stop { answer }, drop),
             Command::Cluster(command) => self.route_cluster(*command),
             // These are for a host alone, which has one engine.
@@ -334,6 +342,24 @@ impl HostState {
             merged.buffer_bytes.1 += one.buffer_bytes.1;
         }
         merged
+    }
+}
+
+impl super::Locking {
+    /// A disk is locked when all engines have it so: where one of them has clients, the host has.
+    fn merged(all: Vec<super::Locking>) -> super::Locking {
+        let in_use = |one: &super::Locking| match one {
+            super::Locking::InUse(count) => *count,
+            super::Locking::Locked(_) => 0,
+        };
+        let ended = |one: &super::Locking| match one {
+            super::Locking::Locked(count) => *count,
+            super::Locking::InUse(_) => 0,
+        };
+        match all.iter().map(in_use).sum() {
+            0 => super::Locking::Locked(all.iter().map(ended).sum()),
+            count => super::Locking::InUse(count),
+        }
     }
 }
 

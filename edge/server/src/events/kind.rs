@@ -23,6 +23,10 @@ pub enum Kind {
     DiskChanged,
     /// A disk was deleted.
     DiskDeleted,
+    /// The content of a disk is being replaced by an image.
+    DiskImporting,
+    /// An import has ended, well or not.
+    DiskImported,
     /// The host owns a disk from now on.
     DiskServed,
     /// It owns it no more.
@@ -85,7 +89,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 37] = [
+    pub const ALL: [Kind; 40] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -95,6 +99,8 @@ impl Kind {
         Kind::DiskCreated,
         Kind::DiskChanged,
         Kind::DiskDeleted,
+        Kind::DiskImporting,
+        Kind::DiskImported,
         Kind::DiskServed,
         Kind::DiskReleased,
         Kind::DiskDiverged,
@@ -138,6 +144,8 @@ impl Kind {
             Kind::DiskCreated => "disk.created",
             Kind::DiskChanged => "disk.changed",
             Kind::DiskDeleted => "disk.deleted",
+            Kind::DiskImporting => "disk.importing",
+            Kind::DiskImported => "disk.imported",
             Kind::DiskServed => "disk.served",
             Kind::DiskReleased => "disk.released",
             Kind::DiskDiverged => "disk.diverged",

@@ -18,6 +18,13 @@ impl Cluster {
         self.json(at, &["disk", "resize", disk, size, "--confirm", disk]);
     }
 
+    /// Makes a disk smaller once the clients that left it are gone.
+    fn resize_unused(&self, at: &str, disk: &str, size: &str) {
+        wait_for("nobody uses the disk", SECONDS, || {
+            self.cli(at, &["disk", "resize", disk, size, "--confirm", disk]).status.success().then_some(())
+        });
+    }
+
     /// Waits until a client that attaches at a host sees that size.
     fn wait_for_size(&self, host: &str, disk: &str, size: u64) {
         wait_for(&format!("{disk} has {size} bytes at {host}"), SECONDS, || {
@@ -30,7 +37,7 @@ impl Cluster {
         let mut curl = command("curl");
         curl.args(["-sS", "--unix-socket", text(&self.path(host).join("d/api.sock")), "-X", "PATCH"]);
         curl.args(["-H", "content-type: application/json", "-d"]);
-        curl.arg(format!("{{\"size\": {size}, \"confirm\": \"{disk}\"}}"));
+        curl.arg(format!("{{\"size\": {size}, \"confirm\": \"{disk}\", \"detach_clients\": true}}"));
         curl.arg(format!("http://localhost/api/v1/disks/{disk}"));
         curl.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("curl, of the Debian package curl")
     }
@@ -72,15 +79,23 @@ fn a_disk_is_changed_from_a_host_that_does_not_own_it_under_load() {
 
     let refused = cluster.cli(third, &["disk", "resize", "site", "40MiB"]);
     assert_eq!(refused.status.code(), Some(3), "it destroys data: {}", said(&refused));
-    cluster.resize(third, "site", "40MiB");
+    // Nor is it done while clients have the disk.
+    let refused = cluster.cli(third, &["disk", "resize", "site", "40MiB", "--confirm", "site"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+    assert!(said(&refused).contains("disk site is in use"), "{}", said(&refused));
+    assert_verified(load);
+    drop((client, far));
+    cluster.resize_unused(third, "site", "40MiB");
     for host in ["a", "b", "c"] {
         cluster.wait_for_size(host, "site", 40 * MIB);
     }
+    let (mut client, mut far) = (cluster.attach(user, "site"), cluster.attach(third, "site"));
     for client in [&mut client, &mut far] {
         assert_eq!(client.read(48 * MIB, 4096), Err(EINVAL));
         assert_eq!(client.write(48 * MIB, &stamped(3)), Err(ENOSPC));
         assert!(client.read(40 * MIB - 4096, 4096).is_ok());
     }
+    let load = verified_load(&cluster.uri(user, "site"), 12);
     let shown = cluster.json(user, &["disk", "show", "site"]);
     assert_eq!(
         (&shown["debts"], shown["size"].as_u64()),
@@ -95,6 +110,7 @@ fn a_disk_is_changed_from_a_host_that_does_not_own_it_under_load() {
     cluster.resize(other, "site", "128MiB");
     cluster.wait_for_size(third, "site", 128 * MIB);
     assert_eq!(far.read(48 * MIB, 4096), Ok(vec![0; 4096]));
+    let mut far = cluster.attach(third, "site");
     assert_eq!(far.read(120 * MIB, 4096), Ok(vec![0; 4096]));
     assert_verified(load);
 
@@ -129,12 +145,15 @@ fn a_disk_grows_while_a_copy_is_away_that_has_all_of_it_when_it_returns() {
     cluster.order("kill", away);
     cluster.resize(third, "web", "128MiB");
     cluster.wait_for_size(third, "web", 128 * MIB);
+    drop(client);
     let mut client = cluster.attach(third, "web");
     client.write(100 * MIB, &stamped(2)).expect("one copy is enough");
     // It shrinks and grows again, too: what it was trimmed of is trimmed on the copy that is away.
-    cluster.resize(third, "web", "16MiB");
+    drop(client);
+    cluster.resize_unused(third, "web", "16MiB");
     cluster.resize(third, "web", "160MiB");
     cluster.wait_for_size(third, "web", 160 * MIB);
+    let mut client = cluster.attach(third, "web");
     client.write(150 * MIB, &stamped(3)).expect("it writes");
     cluster.order("start", away);
     cluster.attach_soon(away, "web");
@@ -199,7 +218,9 @@ fn what_a_host_that_ends_has_begun_is_ended_by_others() {
 
     // The owner's host ends while it gives back.
     let mut shrinking = cluster.begin_resize(third, "web", 16 * MIB);
-    cluster.wait_for_size(third, "web", 16 * MIB);
+    wait_for("the record says so", SECONDS, || {
+        (cluster.json(third, &["disk", "show", "web"])["size"] == 16 * MIB).then_some(())
+    });
     cluster.order("kill", user);
     let _ = shrinking.wait();
     wait_for("it has given back and grows again", SECONDS, || {

@@ -295,8 +295,8 @@ fn clients_of_two_hosts_share_a_disk_and_its_owner_follows_who_stays() {
     drop(first);
     cluster.wait_for_owner("web", "b");
     assert_eq!(second.read(0, 8192), Ok([[1; 4096], [2; 4096]].concat()));
-    // It is deleted everywhere, with a client attached.
-    cluster.json("c", &["disk", "delete", "web", "--confirm", "web"]);
+    // It is deleted everywhere, with a client attached, where that is asked for.
+    cluster.json("c", &["disk", "delete", "web", "--confirm", "web", "--detach-clients"]);
     for host in ["a", "b", "c"] {
         wait_for("the disk is gone", SECONDS, || {
             cluster.json(host, &["disk", "list"]).as_array().expect("disks").is_empty().then_some(())

@@ -75,3 +75,31 @@ fn hosts_with_their_directory_in_etcd_serve_while_it_is_away_and_forget_nothing_
     assert_eq!(sites[2].attach("web").read(0, 4096), Ok(vec![3; 4096]));
     servers.into_iter().for_each(Server::stop);
 }
+
+/// With one of three members dead `health` said that all was well, and nobody knew that the next loss would stop every change.
+#[test]
+fn a_member_of_etcd_that_is_dead_is_told_by_its_address_while_all_goes_on() {
+    let mut etcd = Members::spawn(3);
+    let mut host = site(&etcd, "a", free_port());
+    let one = format!("endpoints = [\"{}\"]", etcd.url(0));
+    let all = format!("endpoints = [\"{}\", \"{}\", \"{}\"]", etcd.url(0), etcd.url(1), etcd.url(2));
+    assert!(host.config().contains(&one), "{}", host.config());
+    let config = host.config().replace(&one, &all);
+    host.set_config(&config);
+    assert!(init(&host).status.success());
+    let server = host.start();
+    let member = || {
+        let health = said(&host.cli(&["--json", "health"]));
+        health.contains("\"directory.member\"").then_some(health)
+    };
+    wait_for("all is well", SECONDS, || member().is_none().then_some(()));
+    etcd.kill(2);
+    let told = wait_for("it is told", SECONDS, member);
+    assert!(told.contains(etcd.url(2)) && told.contains("1 of 3 members of etcd do not answer"), "{told}");
+    assert!(told.contains("none of the others may be lost"), "{told}");
+    assert!(!told.contains(etcd.url(0)) && !told.contains("directory.unreachable"), "{told}");
+    host.json(&["disk", "create", "web", "64MiB", "--policy", "single"]);
+    etcd.run(2);
+    wait_for("all is well again", SECONDS, || member().is_none().then_some(()));
+    server.stop();
+}

@@ -273,6 +273,65 @@ fn certificates_are_renewed_and_the_authority_replaced_while_a_guest_writes() {
     servers.into_iter().for_each(Server::stop);
 }
 
+/// Adding an authority locked people out at once, QEMU as well as the command line: hosts showed certificates of an authority that
+/// people's files did not have. Nobody was told whom dropping the former one locks out.
+#[test]
+fn a_new_authority_locks_nobody_out_and_who_is_locked_out_by_the_end_of_the_former_is_named() {
+    let three = three();
+    let (sites, port) = (&three.sites, three.ports[1]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    login(&sites[0], &at("ann"), "ann", "operator");
+    sites[0].json(&["disk", "create", "web", "64MiB", "--policy", "default,stripes=1", "--share"]);
+    wait_for("host b serves it", SECONDS, || Client::attach(&sites[1].path("d/nbd.sock"), "web").ok());
+    let hosts = sites[0].json(&["host", "list"]);
+    let nbd = hosts[1]["nbd"][1].as_str().expect("an address").to_owned();
+    let opens = |who: &str| {
+        let uri = format!("nbds://{nbd}/web?tls-certificates={}", text(&at(who)));
+        output(command("nbdinfo").arg(uri)).status.success()
+    };
+    assert!(remote(port, &at("ann"), &["status"]).status.success() && opens("ann"));
+    let early = sites[0].ask(&["person", "token", "bob"]);
+    let all = || sites[0].json(&["cluster", "certificates", "list"]);
+    let former = all()["authorities"][0]["fingerprint"].as_str().expect("one").to_owned();
+    sites[0].ask(&["cluster", "certificates", "add-authority"]);
+    wait_for("all hosts take a certificate of the new one", SECONDS, || {
+        let newest = all()["authorities"].as_array().and_then(|all| all.last().cloned())?;
+        (newest["hosts"].as_array().map(Vec::len) == Some(3)).then_some(())
+    });
+    // Ann's files know the former one alone.
+    expect(&remote(port, &at("ann"), &["status"]), 0, "");
+    assert!(opens("ann"), "libnbd believes what host b shows");
+    // A token from before is good, one from now is, and so is who comes with it.
+    let redeemed = output(command(PROGRAM).args(["--identity", text(&at("bob")), "login", early.trim()]));
+    assert!(redeemed.status.success(), "{}", said(&redeemed));
+    login(&sites[0], &at("cid"), "cid", "viewer");
+    for who in ["bob", "cid"] {
+        expect(&remote(port, &at(who), &["status"]), 0, "");
+    }
+    let people = sites[2].json(&["person", "list"]);
+    let people = people.as_array().expect("people");
+    let names: Vec<&str> = people.iter().map(|one| one["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["ann", "bob", "cid"], "{people:?}");
+    // Hosts show the same after a start.
+    let mut servers = three.servers;
+    servers.remove(1).stop();
+    let second = sites[1].start();
+    wait_until_all_reach(sites);
+    expect(&remote(port, &at("ann"), &["status"]), 0, "");
+    let drop_former = ["cluster", "certificates", "drop-authority", &former];
+    let refused = sites[0].cli(&[&drop_former[..], &["--yes"]].concat());
+    expect(&refused, 3, "these people would be locked out");
+    expect(&refused, 3, "ann");
+    sites[0].ask(&[&drop_former[..], &["--confirm", &former]].concat());
+    wait_for("ann is out", SECONDS, || {
+        (!remote(port, &at("ann"), &["status"]).status.success()).then_some(())
+    });
+    expect(&remote(port, &at("cid"), &["status"]), 0, "");
+    second.stop();
+    servers.into_iter().for_each(Server::stop);
+}
+
 #[test]
 fn garbage_at_the_ports_of_a_cluster_harms_nobody() {
     let three = three();

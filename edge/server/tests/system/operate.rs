@@ -385,6 +385,11 @@ fn a_support_bundle_has_what_supporters_ask_for_and_no_secret() {
             .current_dir(folder.path()),
     );
     assert!(said(&refused).contains("may not look after the cluster"), "{}", said(&refused));
+    // A bundle with nothing in it was written, and the exit code was 0.
+    assert_eq!(refused.status.code(), Some(7), "{}", said(&refused));
+    let left = std::fs::read_dir(folder.path()).expect("the folder").filter_map(Result::ok);
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("drystone-support")), "{left:?}");
     let told = sites[0].metrics();
     for name in super::monitoring::WITH_CERTIFICATES {
         assert!(told.contains(name), "{name} is not in {told}");

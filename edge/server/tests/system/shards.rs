@@ -37,7 +37,7 @@ fn disks_on_all_nodes_of_a_host_survive_its_death_under_load() {
         run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &here, &there]);
     }
     // All nodes take part when a disk goes.
-    cluster.json("c", &["disk", "delete", "one", "--confirm", "one"]);
+    cluster.json("c", &["disk", "delete", "one", "--confirm", "one", "--detach-clients"]);
     cluster.wait_for_components(6);
 }
 

@@ -104,3 +104,11 @@ pub(super) fn read(path: &Path, access: Access) -> Result<String, StoreError> {
     }
     String::from_utf8(bytes).map_err(|_| not_text())
 }
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -41,6 +41,43 @@ fn the_authority_is_changed_while_hosts_run_and_connections_go_on() {
     first.talk();
 }
 
+/// Adding an authority locked all people out within seconds: hosts showed certificates of the new authority, which nobody but hosts
+/// believed yet. People's own certificates were good all the time.
+#[test]
+fn people_who_know_the_former_authority_alone_are_served_until_it_is_dropped() {
+    let (old, new) = (authority(CLUSTER), authority(CLUSTER));
+    let server = member(&old, host(CLUSTER, 1));
+    let (ann, bob) = (member(&old, person(CLUSTER, Role::Admin)), member(&new, person(CLUSTER, Role::Admin)));
+    let both = Anchors::of(&old).expect("one").with(new.certificate().clone()).expect("two");
+    let at_server = Arc::new(server_of(&server, Expected::Member));
+    let to_server = |who: &Arc<Trust>| Arc::new(client_of(who, Expected::AnyHost));
+    shake_shared(&to_server(&ann), &at_server).expect_good();
+    server.replace_anchors(both.clone()).expect("the old one is among them");
+    server.replace_credentials(credentials_of(&new, 1)).expect("it is believed");
+    assert_eq!(server.signer(), new.fingerprint());
+    shake_shared(&to_server(&ann), &at_server).expect_good();
+    // Who came later got both; and who joins with a token of the new one asks for it by name.
+    bob.replace_anchors(both.clone()).expect("the new one is among them");
+    shake_shared(&to_server(&bob), &at_server).expect_good();
+    // The same after a start.
+    let (former, current) = (server.former().expect("it is kept"), credentials_of(&new, 1));
+    let again = Trust::new(current, both.clone()).expect("they are believed");
+    assert!(again.restore_former(former.clone()));
+    let at_again = Arc::new(server_of(&again, Expected::Member));
+    shake_shared(&to_server(&ann), &at_again).expect_good();
+    // Hosts see what is to stay.
+    let peer = member(&new, host(CLUSTER, 2));
+    let at_peers = Arc::new(server_of(&server, Expected::AnyHost));
+    shake_shared(&to_server(&peer), &at_peers).expect_good();
+    let last = both.without(old.fingerprint()).expect("one");
+    server.replace_anchors(last.clone()).expect("its certificate is of it");
+    assert!(server.former().is_none());
+    let refusal = shake_shared(&to_server(&ann), &at_server).refused_by_client();
+    assert!(matches!(refusal, Refusal::UnknownAuthority { .. }), "{refusal}");
+    again.replace_anchors(last).expect("its certificate is of it");
+    assert!(!again.restore_former(former), "nobody would believe it");
+}
+
 #[test]
 fn a_client_whose_anchors_were_replaced_refuses_the_server() {
     let (old, new) = (authority(CLUSTER), authority(CLUSTER));

@@ -36,6 +36,9 @@ impl World {
     }
 
     pub(crate) fn guest_turn(&mut self, guest: usize) {
+        if guest >= self.guests.len() {
+            return; // It is gone for good.
+        }
         let rush_ns = if self.plan.rush_ns > 0 { self.plan.rush_ns } else { MS };
         let think_ns = if self.now < self.rush_until { rush_ns } else { self.plan.think_ns };
         let pause = 1 + self.random.below(think_ns);

@@ -99,8 +99,8 @@ impl World {
             RollbackEvent::Rebuild => self.lose_directory(),
             RollbackEvent::Decide { disk } => {
                 let Some((version, mut roster)) = self.directory.get(disk) else { return };
-                while let Some(place) = roster.diverged().next().map(|member| member.place) {
-                    roster = roster.decided_in(place, None).expect("it has diverged");
+                for place in 0..roster.place_count() as u16 {
+                    roster = roster.decided_in(place, None).unwrap_or(roster);
                 }
                 if !self.directory.is_lost {
                     self.directory.commit(disk, version, roster);

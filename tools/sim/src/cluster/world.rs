@@ -477,8 +477,7 @@ impl World {
                     self.with_node(host, |node, now, out| node.recorded(now, disk, record, out));
                 }
             }
-            Event::Guest { guest } if guest < self.guests.len() => self.guest_turn(guest),
-            Event::Guest { .. } => {}
+            Event::Guest { guest } => self.guest_turn(guest),
             Event::Member(event) => self.member_event(event),
             Event::Scene(event) => self.scene_event(event),
             Event::StandIn(event) => self.stand_in_event(event),

@@ -136,3 +136,27 @@ pub struct CertificatesView {
     /// Whose certificates count no more: `host b`, `person ann`.
     pub revoked: Vec<String>,
 }
+
+/// A certificate of somebody.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PersonView {
+    /// What they are called.
+    pub name: String,
+    /// What they may do: `viewer`, `operator` or `admin`.
+    pub role: String,
+    /// When it was made.
+    pub issued: String,
+    /// To when it is valid.
+    pub expires: String,
+    /// SHA-256 of the certificate of the authority that signed it; two where it was made while the authority changed.
+    pub authorities: Vec<String>,
+}
+
+/// An authority is dropped although people are locked out by that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmAuthority {
+    /// Its fingerprint.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}

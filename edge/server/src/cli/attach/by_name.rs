@@ -3,7 +3,7 @@
 //! QEMU resolves the name at every connection and tries its addresses one after the other. All hosts have one name in their
 //! certificates, which it is told to expect, whichever of them answers.
 
-use super::{AttachOptions, Format, RECONNECT_SECONDS, Shell, escaped, node_name, serial};
+use super::{AttachOptions, Format, RECONNECT_SECONDS, Shell, escaped, libvirt_arguments, node_name, serial};
 use crate::api::types::HostSummary;
 use crate::client::Client;
 use crate::failure::Failure;
@@ -33,6 +33,8 @@ struct ByName {
     qemu: String,
     /// A `<disk>` element of libvirt 8.2 or later.
     libvirt: String,
+    /// The same as arguments of QEMU in libvirt's XML.
+    libvirt_arguments: String,
     /// A line of `/etc/pve/qemu-server/ID.conf`.
     proxmox: String,
 }
@@ -60,6 +62,7 @@ pub(super) async fn run(
         Some(Format::Uri) => all.uri.clone(),
         Some(Format::Qemu) => all.qemu.clone(),
         Some(Format::Libvirt) => all.libvirt.clone(),
+        Some(Format::LibvirtArguments) => all.libvirt_arguments.clone(),
         Some(Format::Proxmox) => all.proxmox.clone(),
         Some(Format::Hosts) => all.hosts.join("\n"),
     })
@@ -69,7 +72,8 @@ fn text(all: &ByName) -> String {
     let left_out: String = all.left_out.iter().map(|line| format!("not by this name: {line}\n")).collect();
     format!(
         "disk {} at whichever host of {} answers: {}\n{left_out}\nin /etc/hosts where the guest runs, or the same in DNS:\n{}\n\n\
-         QEMU 7.0 or later:\n{}\n\nlibvirt 8.2 or later, with nbd_tls_x509_cert_dir in qemu.conf:\n{}\n\n\
+         QEMU 7.0 or later:\n{}\n\nlibvirt 8.2 or later, with nbd_tls_x509_cert_dir in qemu.conf (its guest sees errors when its host is lost):\n{}\n\n\
+         libvirt, for a guest that goes on, instead of the element above:\n{}\n\n\
          Proxmox, in /etc/pve/qemu-server/ID.conf:\n{}",
         all.disk,
         all.name,
@@ -77,6 +81,7 @@ fn text(all: &ByName) -> String {
         all.hosts.join("\n"),
         all.qemu,
         all.libvirt,
+        all.libvirt_arguments,
         all.proxmox
     )
 }
@@ -156,7 +161,7 @@ fn by_name(
         "<disk type='network' device='disk'>\n  \
          <driver name='qemu' type='raw' cache='none' discard='unmap'/>\n  \
          <source protocol='nbd' name='{disk}' tls='yes' tlsHostname='{shared}'>\n    \
-         <host name='{}' port='{port}'/>\n    <reconnect delay='{RECONNECT_SECONDS}'/>\n  </source>\n  \
+         <host name='{}' port='{port}'/>\n  </source>\n  \
          <serial>{}</serial>\n  <target dev='vda' bus='virtio'/>\n</disk>",
         escaped(name),
         serial(disk)
@@ -168,9 +173,17 @@ fn by_name(
         left_out,
         uri: format!("nbds://{name}:{port}/{disk}?tls-certificates={folder}"),
         proxmox: format!("args: {qemu}"),
+        libvirt_arguments: libvirt_arguments(&qemu),
         qemu,
         libvirt,
     }
+}
+
+/// An element of libvirt, and the same as arguments, for the test that has libvirt read them.
+#[cfg(test)]
+pub(super) fn example() -> (String, String) {
+    let all = by_name("web", "storage", 10809, "/var/lib/drystone/identity", (Vec::new(), Vec::new()));
+    (all.libvirt, all.libvirt_arguments)
 }
 
 #[cfg(test)]

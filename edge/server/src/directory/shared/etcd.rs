@@ -68,6 +68,8 @@ struct Bound {
 /// The records of one cluster in etcd.
 pub struct InEtcd {
     pub(super) etcd: Etcd,
+    /// Members that are configured.
+    pub(super) member_count: usize,
     /// The endpoints and the prefix, for people.
     pub(super) place: String,
     /// The cluster, once it is known.
@@ -88,7 +90,14 @@ impl InEtcd {
         let etcd = Etcd::new(options.clone()).map_err(|error| {
             Failure::refused(error.to_string()).hint("correct [cluster.etcd] in the configuration")
         })?;
-        Ok(InEtcd { etcd, place, cluster: Mutex::default(), copy: None, has_doubt: AtomicBool::new(false) })
+        Ok(InEtcd {
+            etcd,
+            member_count: options.endpoints.len(),
+            place,
+            cluster: Mutex::default(),
+            copy: None,
+            has_doubt: AtomicBool::new(false),
+        })
     }
 
     /// The same for a host that keeps a copy: nobody learns of a record before the copy has it.
@@ -381,7 +390,12 @@ impl InEtcd {
             let beat = serde_json::from_slice(&value).unwrap_or_else(|_| nothing(host));
             Heard { at_ns, beat }
         });
-        Ok(Attendees { now_ns: seen.now_ns, since_ns: seen.since_ns, heard: heard.collect() })
+        Ok(Attendees {
+            now_ns: seen.now_ns,
+            since_ns: seen.since_ns,
+            is_certain: seen.is_certain,
+            heard: heard.collect(),
+        })
     }
 }
 

@@ -40,8 +40,15 @@ pub struct Attendees {
     pub now_ns: u64,
     /// Since when heartbeats are counted: who was not heard of since then may have been heard of before.
     pub since_ns: u64,
+    /// Whether this time is exact: a host that has just begun to follow a clock that others write may be late by seconds.
+    #[serde(default = "is_certain", skip_serializing_if = "Clone::clone")]
+    pub is_certain: bool,
     /// Every host's last one.
     pub heard: Vec<Heard>,
+}
+
+fn is_certain() -> bool {
+    true
 }
 
 /// The last heartbeats.
@@ -61,7 +68,12 @@ impl Presence {
         let at_ns = now_ns();
         self.heard.insert(beat.host.clone(), Heard { at_ns, beat });
         self.heard.retain(|host, _| is_member(host));
-        Attendees { now_ns: at_ns, since_ns: self.since_ns, heard: self.heard.values().cloned().collect() }
+        Attendees {
+            now_ns: at_ns,
+            since_ns: self.since_ns,
+            is_certain: true,
+            heard: self.heard.values().cloned().collect(),
+        }
     }
 }
 
