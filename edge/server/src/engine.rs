@@ -11,6 +11,7 @@ mod commands;
 mod devices;
 mod listener;
 mod peers;
+mod prepared;
 mod ring;
 mod run;
 mod shards;

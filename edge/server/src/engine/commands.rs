@@ -1,6 +1,7 @@
 //! What the control plane asks of the engine: groups, devices, disks, states.
 
 use super::devices::{self, Belonging, OpenDevice};
+use super::prepared::{Prepared, Written};
 use super::run::{Device, Engine, Message, Target};
 use super::{
     Answer, ClientState, Command, Create, DeviceState, DiskLock, DiskRecord, DiskState, EngineError,
@@ -21,37 +22,6 @@ use std::time::Duration;
 
 /// How long a stopping engine waits for its clients and requests.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
-
-/// Devices that a thread has opened, or why not.
-pub(crate) enum Prepared {
-    Group {
-        result: Result<Vec<OpenDevice>, EngineError>,
-        answer: Answer<Result<GroupId, EngineError>>,
-    },
-    Capacity {
-        group: GroupKey,
-        result: Result<Box<OpenDevice>, EngineError>,
-        answer: Answer<Result<DeviceId, EngineError>>,
-    },
-    /// Superblocks were written.
-    Written {
-        result: Result<(), EngineError>,
-        then: Written,
-    },
-}
-
-/// What follows when superblocks are written.
-pub(crate) enum Written {
-    /// A device becomes part of its group.
-    Joins {
-        group: GroupKey,
-        open: Box<OpenDevice>,
-        superblocks: Vec<Superblock>,
-        answer: Answer<Result<DeviceId, EngineError>>,
-    },
-    /// A device has left, or a whole group.
-    Left { answer: Answer<Result<(), EngineError>> },
-}
 
 /// A superblock that is to be written to a device; none if the device is to be blank.
 type Rewrite = (PathBuf, File, Option<Superblock>);

@@ -38,7 +38,7 @@ pub(crate) enum Message {
     /// From the control plane.
     Command(Command),
     /// From a thread that prepared devices.
-    Prepared(Box<super::commands::Prepared>),
+    Prepared(Box<super::prepared::Prepared>),
     /// A device has become shorter than its datastore.
     Shrunk(DeviceId, String),
     /// From the shard that listens: somebody connected.
