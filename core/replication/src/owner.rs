@@ -97,8 +97,8 @@ pub struct Settings {
     pub prefers_local: bool,
     /// Most blocks that one copy of a resync takes, 1..=256.
     pub copy_blocks_max: u16,
-    /// When this node's process started, by its own clock.
-    pub started: Instant,
+    /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.
+    pub starts_until: Instant,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<Mutant>,
 }
@@ -529,7 +529,7 @@ impl Owner {
         };
         owner.starts_until = match owner.is_mutant(Mutant::TakeOutAtStart) {
             true => now,
-            false => owner.settings.started + limits::START_PATIENCE,
+            false => owner.settings.starts_until,
         };
         owner.begin_claim();
         out.append(&mut owner.out);

@@ -22,7 +22,7 @@ use etcd_client::{
 use presence::Presence;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -84,7 +84,7 @@ pub enum Error {
     Foreign(String),
     /// etcd has gone back: it was made anew, or restored from a snapshot that lacks changes. Nothing was read; a change may have
     /// happened all the same.
-    #[error("etcd is at revision {found}, and was at {seen} before: it has lost changes")]
+    #[error("etcd was at revision {seen} before, and has lost changes since; it is at {found}")]
     Older {
         /// The revision that it was seen at.
         seen: u64,
@@ -153,6 +153,7 @@ pub struct Etcd {
     bond: RwLock<Option<Bond>>,
     /// The greatest revision that an answer had.
     seen: AtomicU64,
+    is_in_doubt: AtomicBool,
     watch: Mutex<Watch>,
     presence: Mutex<Presence>,
 }
@@ -182,6 +183,7 @@ impl Etcd {
             endpoints: Endpoints::new(options)?,
             bond: RwLock::default(),
             seen: AtomicU64::new(0),
+            is_in_doubt: AtomicBool::new(false),
             watch: Mutex::default(),
             presence: Mutex::default(),
         })
@@ -253,6 +255,49 @@ impl Etcd {
     /// It was seen at this revision, by a former process: a lesser one has lost changes.
     pub fn was_seen_at(&self, revision: u64) {
         self.seen.fetch_max(revision, Ordering::Relaxed);
+    }
+
+    /// Whether etcd was found to have lost changes. Nothing is taken from it then, even if it is at a later revision by now, until
+    /// [`Etcd::is_trusted_again`]: it may have got there by other changes.
+    pub fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Relaxed)
+    }
+
+    /// Its history was found to be the one that was seen.
+    pub fn is_trusted_again(&self) {
+        self.is_in_doubt.store(false, Ordering::Relaxed);
+    }
+
+    /// Its history is not the one that was seen.
+    pub fn is_not_trusted(&self) {
+        self.is_in_doubt.store(true, Ordering::Relaxed);
+    }
+
+    /// All records as they were at a revision, whatever was seen before. Nothing where etcd has compacted them away.
+    ///
+    /// # Errors
+    /// When no member answers, or etcd refuses: it has not come to that revision.
+    pub async fn history(&self, at: u64) -> Result<Option<Vec<Record>>, Error> {
+        let at = i64::try_from(at).map_err(|_| Error::Odd("a revision of 64 bits"))?;
+        let mut records = Vec::new();
+        let mut from = self.prefix.clone().into_bytes();
+        loop {
+            let options = GetOptions::new().with_range(after_all(&self.prefix)).with_limit(PAGE_RECORDS);
+            let read = |mut client: Client| {
+                let (key, options) = (from.clone(), options.clone().with_revision(at));
+                async move { client.get(key, Some(options)).await }
+            };
+            let page = match self.endpoints.ask(read).await {
+                Err(Error::Refused(why)) if why.contains("compacted") => return Ok(None),
+                page => page?,
+            };
+            for record in page.kvs() {
+                records.push(self.record(record)?);
+            }
+            let Some(last) = page.kvs().last().filter(|_| page.more()) else { return Ok(Some(records)) };
+            from = last.key().to_vec();
+            from.push(0);
+        }
     }
 
     /// Makes all changes, or none. Asked once, of one member.
@@ -378,6 +423,9 @@ impl Etcd {
     fn note(&self, header: Option<&ResponseHeader>, seen: u64) -> Result<u64, Error> {
         let found = revision(header.ok_or(Error::Odd("no header"))?.revision())?;
         if found < seen {
+            self.is_not_trusted();
+        }
+        if self.is_in_doubt() {
             return Err(Error::Older { seen, found });
         }
         self.seen.fetch_max(found, Ordering::Relaxed);

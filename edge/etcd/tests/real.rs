@@ -159,7 +159,17 @@ async fn silence_is_told_and_so_is_an_etcd_that_has_lost_changes() {
         assert!(matches!(etcd.beat("me", b"1").await, Err(Error::Older { .. })));
     }
     let error = etcd.commit(&[set("x", 0, "v")]).await.expect_err("it has lost changes");
-    assert!(error.to_string().contains(&format!("was at {revision} before")), "{error}");
+    assert!(error.to_string().contains(&format!("was at revision {revision} before")), "{error}");
+    // It comes to later revisions by other changes: these are not what was seen.
+    for n in 0..revision + 3 {
+        done(&fresh, &[set(&format!("other{n}"), 0, "v")]).await;
+    }
+    assert!(matches!(etcd.get("other0").await, Err(Error::Older { .. })));
+    let past = etcd.history(revision).await.expect("it answers").expect("nothing was compacted");
+    assert!(past.iter().any(|record| record.key == "other0") && past.iter().all(|record| record.key != "k0"));
+    assert!(etcd.history(revision + 1000).await.is_err(), "it has not come to that");
+    etcd.is_trusted_again();
+    assert!(etcd.get("other0").await.expect("it answers").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

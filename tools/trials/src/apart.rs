@@ -366,6 +366,49 @@ impl Apart {
         })
     }
 
+    /// Copies the data of all members, which do not run: a snapshot.
+    ///
+    /// # Errors
+    /// When files cannot be copied.
+    pub fn copy_data(&self) -> Result<(), Failure> {
+        self.copy_all("data", "snapshot")
+    }
+
+    /// Restores the snapshot of all members, which do not run.
+    ///
+    /// # Errors
+    /// When files cannot be copied.
+    pub fn restore_data(&self) -> Result<(), Failure> {
+        self.copy_all("snapshot", "data")
+    }
+
+    /// Removes the data of all members, which do not run.
+    ///
+    /// # Errors
+    /// When files cannot be removed.
+    pub fn forget_data(&self) -> Result<(), Failure> {
+        MEMBERS.iter().try_for_each(|member| {
+            let data = self.folder.join(member).join("data");
+            fs::remove_dir_all(data).map_err(Failure::machine("remove etcd's data"))
+        })
+    }
+
+    fn copy_all(&self, from: &str, to: &str) -> Result<(), Failure> {
+        MEMBERS.iter().try_for_each(|member| {
+            let (from, to) = (self.folder.join(member).join(from), self.folder.join(member).join(to));
+            if to.exists() {
+                fs::remove_dir_all(&to).map_err(Failure::machine("remove etcd's data"))?;
+            }
+            let done = Command::new("cp").arg("-a").args([from, to]).status();
+            match done.map_err(Failure::machine("copy etcd's data"))?.success() {
+                true => Ok(()),
+                false => {
+                    Err(Failure::Refused(format!("the data of etcd's member {member} cannot be copied")))
+                }
+            }
+        })
+    }
+
     /// Starts a program on the machine of guests.
     ///
     /// # Errors

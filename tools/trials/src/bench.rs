@@ -317,7 +317,7 @@ impl Bench {
     }
 
     /// In words, what was found since this was asked before.
-    fn new_findings(&mut self) -> Option<String> {
+    pub fn new_findings(&mut self) -> Option<String> {
         let (count, _) = self.ledger.findings();
         let new = count - std::mem::replace(&mut self.blamed, count);
         (new > 0).then(|| format!("{new} reads saw what cannot be"))

@@ -21,6 +21,7 @@ mod replace;
 mod rolling;
 mod shape;
 mod slow;
+mod snapshot;
 mod two;
 mod upgrade;
 mod witness;
@@ -73,6 +74,8 @@ pub enum Scenario {
     Migrate,
     /// Members of etcd die, all of them, hosts are cut off from them, its data is gone; needs root, `ip`, `nft`, `etcd`.
     Directory,
+    /// An old snapshot of etcd is restored, and hosts restart with it in every order; needs the same.
+    Snapshot,
     /// Every host is restarted in its turn, certificates and authorities change; needs the same.
     Rolling,
     /// Every host changes from the release of `--program` to that of `--next`, and back; needs the same.
@@ -87,7 +90,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 24] = [
+    pub const ALL: [Scenario; 25] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -107,6 +110,7 @@ impl Scenario {
         Scenario::Failover,
         Scenario::Migrate,
         Scenario::Directory,
+        Scenario::Snapshot,
         Scenario::Rolling,
         Scenario::Upgrade,
         Scenario::Witness,
@@ -139,6 +143,7 @@ impl Scenario {
             Scenario::Failover => failover::run(settings),
             Scenario::Migrate => migrate::run(settings),
             Scenario::Directory => directory::run(settings),
+            Scenario::Snapshot => snapshot::run(settings),
             Scenario::Rolling => rolling::run(settings),
             Scenario::Upgrade => upgrade::run(settings),
             Scenario::Witness => witness::run(settings),

@@ -9,6 +9,7 @@ use layout::Span;
 use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
 use std::cmp::Reverse;
+use std::time::Duration;
 
 impl Node {
     pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
@@ -64,8 +65,10 @@ impl Node {
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
-        let started = fabric.started;
-        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, started, mutant };
+        // Another node has changed the record since: the directory is the one that the others use.
+        let patience = if cluster.is_live { Duration::ZERO } else { replication::limits::START_PATIENCE };
+        let starts_until = fabric.started + patience;
+        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, mutant };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
@@ -246,6 +249,7 @@ impl Node {
     }
 
     fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
+        let me = self.fabric().me();
         let cluster = self.disks[disk as usize].cluster.as_mut();
         // A record that is not older than what a component has promised.
         if let Some(cluster) = cluster
@@ -255,6 +259,7 @@ impl Node {
         }
         let cluster = self.disks[disk as usize].cluster.as_mut();
         let Some(cluster) = cluster.filter(|cluster| cluster.version < version) else { return };
+        cluster.is_live |= roster.owner.is_some_and(|owner| owner.node != me);
         (cluster.version, cluster.roster) = (version, roster.clone());
         self.look_soon(disk);
     }

@@ -44,6 +44,8 @@ pub(crate) struct ClusterDisk {
     /// A component that has promised this epoch, or knows that it was served, while the record names no such epoch: the record is
     /// older than what stands on the devices.
     pub(crate) promised: Option<(ComponentId, u32)>,
+    /// Whether another node was seen to own it by a change of the record since this one started: then the record is not an old one.
+    pub(crate) is_live: bool,
     /// Times in a row that the disk was taken from this node.
     losses: u32,
     /// When the owner was last asked to let go.
@@ -93,6 +95,7 @@ impl ClusterDisk {
             unreachable_since: None,
             denied: None,
             promised: None,
+            is_live: false,
             losses: 0,
             yield_asked: Instant(0),
             look_at: None,

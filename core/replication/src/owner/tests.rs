@@ -76,7 +76,7 @@ impl Bench {
             zeroes,
             prefers_local: false,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
-            started: Instant(0),
+            starts_until: Instant(0),
             mutant,
         };
         let (now, mut out) = (Instant(1 << 40), Vec::new());

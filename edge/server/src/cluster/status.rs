@@ -28,6 +28,17 @@ impl Cluster {
         let keeper = self.keeper();
         let (facts, known) = (&keeper.facts, keeper.known());
         let line = |(id, disk): (&DiskId, &DiskRecord)| {
+            if let Some((component, epoch)) = state.disks.get(id).and_then(|disk| disk.promised) {
+                let host =
+                    disk.roster.member(component).map(|member| self.view().host_name(member.node.host));
+                let host = host.unwrap_or_else(|| "another host".to_owned());
+                let text = format!(
+                    "cannot be used: its record is of epoch {}, and the component on {host} knows epoch {epoch}: the directory is older \
+                     than the devices; make it anew with `drystone cluster rebuild-directory`",
+                    disk.roster.epoch
+                );
+                return Some((*id, (Condition::Inaccessible, text)));
+            }
             let pace = pace_of(*id, disk, locals);
             let line = explain_disk(facts, disk, &known, pace)?;
             Some((*id, (condition(facts, disk), line)))

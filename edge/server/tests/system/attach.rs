@@ -27,6 +27,8 @@ impl Cluster {
         for host in ["a", "b", "c"] {
             wait_for("the disk is served by all hosts", SECONDS, || self.try_attach(host, name).ok());
         }
+        // A host whose client has just left refuses others for the moment until it has noticed.
+        wait_for("nobody has it", SECONDS, || self.attached("a", name).is_null().then_some(()));
     }
 
     fn attached(&self, at: &str, disk: &str) -> Value {

@@ -97,7 +97,7 @@ fn the_largest_disk_is_made_and_used_to_its_end() {
     }
     assert_eq!(client.read(size / 4, 4096).expect("a hole is readable"), [0; 4096]);
     let begin = Instant::now();
-    site.ask(&["disk", "delete", "huge", "--confirm", "huge"]);
+    site.ask(&["disk", "delete", "huge", "--confirm", "huge", "--detach-clients"]);
     println!("and deleted in {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
     wait_for("its space comes back", 30, || (device_field(&site, "data", "used_bytes") == 0).then_some(()));
     server.stop();

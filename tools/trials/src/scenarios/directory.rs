@@ -189,7 +189,7 @@ impl crate::cluster::Cluster {
     }
 
     /// Waits until all hosts say that the directory answers.
-    fn wait_for_directory(&self) -> Result<(), Failure> {
+    pub fn wait_for_directory(&self) -> Result<(), Failure> {
         wait_for("the directory answers all hosts", || {
             let hosts = self.others(&[]);
             Ok(hosts

@@ -78,6 +78,8 @@ pub struct InEtcd {
     copy: Option<Arc<Copied>>,
     /// Whether the last change was not confirmed. While etcd is away one is tried every second, and people are told once.
     has_doubt: AtomicBool,
+    /// Whether etcd's history was compared with this host's copy since the start.
+    is_history_known: AtomicBool,
 }
 
 impl InEtcd {
@@ -97,6 +99,7 @@ impl InEtcd {
             cluster: Mutex::default(),
             copy: None,
             has_doubt: AtomicBool::new(false),
+            is_history_known: AtomicBool::new(false),
         })
     }
 
@@ -292,6 +295,7 @@ impl InEtcd {
 
     /// See [`super::Shared::watch`].
     pub(super) async fn watch(&self, revision: Option<u64>) -> Result<Changes, Failure> {
+        self.look_at_history().await?;
         let wants_all = self.copy.as_ref().is_some_and(|copy| copy.wants_all());
         let revision = revision.filter(|_| !wants_all);
         let news = match self.etcd.watch(revision, WATCH_WAIT).await {
@@ -318,6 +322,40 @@ impl InEtcd {
             blocking(|| copy.take((&bound.bytes, bound.record.generation), &changes))?;
         }
         Ok(changes)
+    }
+
+    /// Compares etcd's history with this host's copy: at the first use, and whenever etcd has been found to have lost changes. One that
+    /// was restored from a snapshot comes to the revisions that were seen again, by other changes.
+    async fn look_at_history(&self) -> Result<(), Failure> {
+        if self.is_history_known.load(atomic::Ordering::Relaxed) && !self.etcd.is_in_doubt() {
+            return Ok(());
+        }
+        let Some(kept) = self.copy.as_ref().and_then(|copy| blocking(|| copy.contents(false))) else {
+            // Revisions are all that there is to go by.
+            self.etcd.is_trusted_again();
+            return Ok(());
+        };
+        let there = self.etcd.peek(CLUSTER).await.map_err(|error| self.away(&error))?;
+        // Of another cluster, or of none: that is said elsewhere.
+        if there.is_none_or(|there| there.value != kept.bond) {
+            return Ok(());
+        }
+        match self.etcd.history(kept.revision).await {
+            Ok(Some(past)) if is_another_history(&kept, &past) => {
+                self.etcd.is_not_trusted();
+                return Err(Failure::refused(format!(
+                    "{}: etcd's records up to revision {} are not those that this host has seen: it was set back to an old snapshot",
+                    self.place, kept.revision
+                ))
+                .hint(DATA_BACK));
+            }
+            Ok(Some(_) | None) => self.etcd.is_trusted_again(),
+            // It has not come to that revision: whoever reads finds out.
+            Err(Error::Refused(_)) => return Ok(()),
+            Err(error) => return Err(self.away(&error)),
+        }
+        self.is_history_known.store(true, atomic::Ordering::Relaxed);
+        Ok(())
     }
 
     /// What to say if the cluster has a new directory there.
@@ -399,6 +437,21 @@ impl InEtcd {
     }
 }
 
+/// Whether records of a revision contradict what a host keeps of them. A version is the revision of one change, so two values of one
+/// version, or an older version where a newer one was seen, are of two histories. A copy may lag with records of hosts, which proves nothing.
+fn is_another_history(kept: &Contents, past: &[Record]) -> bool {
+    let past: BTreeMap<&str, &Record> = past.iter().map(|record| (record.key.as_str(), record)).collect();
+    kept.entries.iter().filter(|entry| entry.version <= kept.revision).any(|entry| {
+        past.get(entry.key.as_str()).is_some_and(|found| match found.version.cmp(&entry.version) {
+            Ordering::Less => true,
+            Ordering::Equal => {
+                serde_json::from_slice::<Value>(&found.value).is_ok_and(|value| value != entry.value)
+            }
+            Ordering::Greater => false,
+        })
+    })
+}
+
 /// The level of a new cluster: the highest that its first host understands. Nothing where that is the first.
 fn newest() -> Result<Option<Value>, Failure> {
     let none = ClusterLevel::default();
@@ -421,4 +474,31 @@ fn silent() -> Error {
 fn entry(record: Record) -> Entry {
     let value = serde_json::from_slice(&record.value).unwrap_or(Value::Null);
     Entry { key: record.key, version: record.version, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A snapshot was restored, and etcd came to the revisions again that a host had seen: the host took it for the directory that it knew.
+    #[test]
+    fn a_history_that_contradicts_what_was_kept_is_another_one() {
+        let kept = |version| Contents {
+            bond: Vec::new(),
+            generation: 1,
+            revision: 10,
+            entries: vec![Entry { key: "disks/1".to_owned(), version, value: json!({ "epoch": 3 }) }],
+        };
+        let past = |version, value: Value| {
+            vec![Record { key: "disks/1".to_owned(), version, value: value.to_string().into_bytes() }]
+        };
+        let check = |version, past: &[Record]| is_another_history(&kept(version), past);
+        assert!(!check(7, &past(7, json!({ "epoch": 3 }))), "the same");
+        assert!(check(7, &past(7, json!({ "epoch": 2 }))), "another value of one version");
+        assert!(check(7, &past(6, json!({ "epoch": 3 }))), "an older version");
+        assert!(!check(7, &past(9, json!({ "epoch": 5 }))), "the copy lags");
+        assert!(!check(12, &past(6, json!({ "epoch": 1 }))), "learned ahead of that revision");
+        assert!(!check(7, &[]), "nothing is proven by what is not there");
+    }
 }
