@@ -42,6 +42,8 @@ pub struct FabricSettings {
     pub copy_blocks_max: u16,
     /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
     pub copy_tail_percent: u64,
+    /// How long after the start of this node others may be starting as well ([`replication::limits::START_PATIENCE`]).
+    pub start_patience: std::time::Duration,
     /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
     pub mutant: Option<replication::Mutant>,
 }

@@ -472,6 +472,7 @@ impl Bench {
             copy_floor: crate::limits::COPY_RATE_FLOOR,
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
+            start_patience: std::time::Duration::ZERO,
             mutant: None,
         });
         bench

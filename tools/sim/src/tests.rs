@@ -76,33 +76,33 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
 /// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
 const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::AcknowledgeBeforeShrink, 2),
-    (replication::Mutant::AcceptOlderEpoch, 51),
+    (replication::Mutant::AcceptOlderEpoch, 15),
     (replication::Mutant::ServeUndecided, 35),
     (replication::Mutant::StartAlone, 5),
-    (replication::Mutant::ReadWithoutLease, 33),
+    (replication::Mutant::ReadWithoutLease, 49),
     (replication::Mutant::ReadOverWrites, 92),
     (replication::Mutant::ResyncMissesInFlight, 13),
     (replication::Mutant::AcknowledgeWithoutResync, 35),
-    (replication::Mutant::AcknowledgeWhileJoining, 274),
+    (replication::Mutant::AcknowledgeWhileJoining, 354),
     (replication::Mutant::CopyWithoutLock, 32),
     (replication::Mutant::AcceptOldSession, 79),
-    (replication::Mutant::SettleDuringResync, 1),
-    (replication::Mutant::DeltaBySource, 3698),
-    (replication::Mutant::DeltaByDifference, 1),
-    (replication::Mutant::DeltaByNewer, 1),
+    (replication::Mutant::SettleDuringResync, 6),
+    (replication::Mutant::DeltaBySource, 762),
+    (replication::Mutant::DeltaByDifference, 7),
+    (replication::Mutant::DeltaByNewer, 7),
     (replication::Mutant::KeepReadiness, 3),
-    (replication::Mutant::SettleUndecided, 31),
+    (replication::Mutant::SettleUndecided, 124),
     (replication::Mutant::TrustUnchangedRecord, 628),
-    (replication::Mutant::AskOpeningGroup, 453),
-    (replication::Mutant::ApplyTwice, 175),
+    (replication::Mutant::AskOpeningGroup, 287),
+    (replication::Mutant::ApplyTwice, 367),
     (replication::Mutant::AcknowledgeWithoutStandIn, 63),
-    (replication::Mutant::StandInBeforeDelta, 67),
-    (replication::Mutant::StandInDeltaFromNow, 67),
+    (replication::Mutant::StandInBeforeDelta, 33),
+    (replication::Mutant::StandInDeltaFromNow, 160),
     (replication::Mutant::RestoreWithoutStandIn, 17),
-    (replication::Mutant::RestoreFromStandInAlone, 33),
-    (replication::Mutant::KeepFailedStandIn, 37),
-    (replication::Mutant::TrimStandIn, 34),
-    (replication::Mutant::ReadWithoutStandInLease, 676),
+    (replication::Mutant::RestoreFromStandInAlone, 15),
+    (replication::Mutant::KeepFailedStandIn, 166),
+    (replication::Mutant::TrimStandIn, 62),
+    (replication::Mutant::ReadWithoutStandInLease, 563),
 ];
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
@@ -227,7 +227,7 @@ fn devices_that_hang_stall_nobody_for_long() {
     for seed in 1..=8 {
         let run = cluster::run_hanging(seed, 2 + seed % 2, None);
         let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        assert!(run.longest_ns < 1_500_000_000, "seed {seed}: {} ms", run.longest_ns / 1_000_000);
+        assert!(run.longest_ns < 2_000_000_000, "seed {seed}: {} ms", run.longest_ns / 1_000_000);
         stuck += run.stuck;
     }
     assert!(stuck > 8, "{stuck} components were left behind");

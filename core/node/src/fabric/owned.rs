@@ -66,7 +66,7 @@ impl Node {
         let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since: the directory is the one that the others use.
-        let patience = if cluster.is_live { Duration::ZERO } else { replication::limits::START_PATIENCE };
+        let patience = if cluster.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
         let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, mutant };
         let record = (cluster.version, cluster.roster.clone());

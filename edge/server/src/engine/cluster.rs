@@ -281,6 +281,7 @@ impl Engine {
             copy_floor: fabric.copy_floor,
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             copy_tail_percent: fabric.copy_tail_percent,
+            start_patience: replication::limits::START_PATIENCE,
             mutant: None,
         };
         self.node.join_fabric(settings);

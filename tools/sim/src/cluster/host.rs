@@ -11,6 +11,7 @@ use diskgroup::format::superblock::Superblock;
 use layout::{Component, Layout};
 use node::{DiskSpec, FabricSettings, GroupKey, Node, Output};
 use replication::{Mutant, OwnedBy, Roster};
+use std::time::Duration;
 
 /// What a host copies at least, bytes a second: enough that a component is filled within a life.
 const COPY_FLOOR: u64 = 64 << 20;
@@ -126,7 +127,7 @@ impl Host {
         peers: &[NodeId],
         disks: &[(DiskSpec, (u64, Roster))],
         mutant: Option<Mutant>,
-        (prefers_local, copy_blocks_max): (bool, u16),
+        (prefers_local, copy_blocks_max, start_patience): (bool, u16, Duration),
     ) -> Vec<Output> {
         self.incarnation += 1;
         let clock = self.clock(now);
@@ -139,6 +140,7 @@ impl Host {
             copy_floor: COPY_FLOOR,
             copy_blocks_max,
             copy_tail_percent: COPY_TAIL_PERCENT,
+            start_patience,
             mutant,
         });
         let (mut first, mut out) = (Vec::new(), Vec::new());

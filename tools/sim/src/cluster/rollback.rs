@@ -53,6 +53,11 @@ impl Rollback {
     pub(crate) fn draw(seed: u64) -> Rollback {
         Rollback { random: Some(Random::new(seed ^ ROLLBACK)), ..Rollback::default() }
     }
+
+    /// Whether the directory is set back in this run.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.random.is_some()
+    }
 }
 
 impl World {

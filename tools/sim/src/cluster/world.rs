@@ -19,9 +19,11 @@ use base::request::Outcome;
 use base::{DiskId, NodeId, Pool, Random};
 use diskgroup::{Io, IoFailure};
 use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
+use replication::limits::START_PATIENCE;
 use replication::owner::{Committed, End, Event as OwnerEvent};
 use replication::{Mutant, Roster, Standing};
 use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
 use wire::{Answer, Message, Request};
 
 /// Far more events than any run needs: beyond, something goes round in circles.
@@ -685,7 +687,10 @@ impl World {
         self.say(|| format!("host {host} starts"));
         let peers: Vec<NodeId> = self.hosts.iter().map(|host| host.id).collect();
         let disks = self.records_for_start(host);
-        let (now, mutant, local) = (self.now, self.mutant, (self.prefers_local, self.copy_blocks_max));
+        // Hosts start far more often here than anywhere: where no directory is old, waiting would hide what else may go wrong.
+        let patience = if self.rollback.is_drawn() { START_PATIENCE } else { Duration::ZERO };
+        let (now, mutant) = (self.now, self.mutant);
+        let local = (self.prefers_local, self.copy_blocks_max, patience);
         let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);
