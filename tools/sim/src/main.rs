@@ -4,6 +4,7 @@ use clap::Parser;
 use diskgroup::Mutant;
 use iostats::{Kind, Operations};
 use sim::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use sim::cluster::Play;
 use sim::memory::Counting;
 use sim::overload::Overload;
 use sim::world::World;
@@ -34,12 +35,9 @@ struct Arguments {
     /// Several hosts instead of one.
     #[arg(long)]
     cluster: bool,
-    /// With `--cluster`: no fault but that a component of so many is lost, and all others once it has a stand-in.
-    #[arg(long, value_name = "COPIES")]
-    double_loss: Option<u64>,
-    /// With `--cluster`: the directory is set back to an old snapshot, and hosts restart with that. Alone, or with `--mutants`.
-    #[arg(long)]
-    rollback: bool,
+    /// With `--cluster`: what is played.
+    #[arg(long, value_enum, default_value_t)]
+    play: Play,
     /// With `--mutants`: only those whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -141,21 +139,18 @@ fn seeds(arguments: &Arguments) -> bool {
 
 /// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
 fn several(arguments: &Arguments) -> bool {
-    use sim::cluster::{hunt, rollback, world};
-    let world = if arguments.rollback { rollback } else { world };
-    if let Some(copies) = arguments.double_loss {
-        return double_losses(arguments, copies);
-    }
+    use sim::cluster::{Summary, hunt, run};
+    let play = arguments.play;
     let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
         let mutant = replication::Mutant::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
-        let result = world(arguments.seed, mutant).verbose().run();
+        let result = play.world(arguments.seed, mutant).verbose().run();
         println!("{result:?}");
         return result.is_ok();
     }
     if arguments.mutants {
         let caught = replication::Mutant::ALL.into_iter().filter(chosen).map(|mutant| {
-            let found = hunt(world, mutant, arguments.seed, arguments.seeds);
+            let found = hunt(play, mutant, arguments.seed, arguments.seeds);
             match &found {
                 Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
                 None => println!("{mutant:?}: not caught by {} seeds", arguments.seeds),
@@ -164,39 +159,21 @@ fn several(arguments: &Arguments) -> bool {
         });
         return caught.fold(true, |all, is_caught| all & is_caught);
     }
-    let (mut failed, mut total) = (0, sim::cluster::Summary::default());
+    let (mut failed, mut total) = (0, Summary::default());
     for seed in arguments.seed..arguments.seed + arguments.seeds {
-        match sim::cluster::caught(|| world(seed, None).run()) {
+        match run(play, seed, None) {
             Ok(summary) => total.add(&summary),
             Err(why) => {
                 failed += 1;
-                let scene = if arguments.rollback { " --rollback" } else { "" };
+                let play = play.name();
                 println!(
-                    "seed {seed}: {why}\n  replay: cargo xtask sim --cluster{scene} --seed {seed} --trace"
+                    "seed {seed}: {why}\n  replay: cargo xtask sim --cluster --play {play} --seed {seed} --trace"
                 );
             }
         }
     }
     println!("{} seeds, {failed} failed; {total}", arguments.seeds);
     failed == 0
-}
-
-/// Double losses alone: each seed says whether the loss came, and whether the disk went on.
-fn double_losses(arguments: &Arguments, copies: u64) -> bool {
-    let seeds = if arguments.trace { 1 } else { arguments.seeds };
-    let runs = (arguments.seed..arguments.seed + seeds).map(|seed| {
-        let world = sim::cluster::double_loss(seed, copies);
-        let result = if arguments.trace { world.verbose().run() } else { world.run() };
-        match &result {
-            Ok(summary) => println!(
-                "seed {seed}: {} losses, {} restored, {} answered while the others were away",
-                summary.struck, summary.restored, summary.answered_without
-            ),
-            Err(why) => println!("seed {seed}: {why}"),
-        }
-        result.is_ok_and(|one| one.struck == 0 || (one.restored > 0 && one.answered_without > 0))
-    });
-    runs.fold(true, |all, is_good| all & is_good)
 }
 
 /// A large cluster, and what its decisions cost.
@@ -271,7 +248,8 @@ fn overload(writers: usize) -> bool {
 
 fn hunt_all(arguments: &Arguments) -> bool {
     let mut all_caught = true;
-    for mutant in Mutant::ALL {
+    let is_chosen = |mutant: &Mutant| format!("{mutant:?}").contains(&arguments.only);
+    for mutant in Mutant::ALL.into_iter().filter(is_chosen) {
         match hunt(mutant, arguments.seed, arguments.seeds) {
             Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
             None => {

@@ -5,6 +5,9 @@
 //! change shows that this is not the whole story. It has to know so from the first such change on, and over a loss of power: its
 //! watermark, which otherwise follows the changes by a moment, must have passed what the other one holds before anybody relies
 //! on more (docs/design/0023).
+//!
+//! Nobody knows which of the changes that were under way the other one got. So the place is given a change of nothing, which it cannot have,
+//! and the watermark is made stable up to that. Where the window has no room for it, the changes under way come first.
 
 use super::state::{At, Place};
 use super::{Asked, LeftBecause, Lost, Owner, Phase};
@@ -13,12 +16,14 @@ use base::WriteId;
 use wire::{Answer, Refusal, Request};
 
 /// Changes of a place that wait for a watermark to be stable.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Barrier {
-    /// The first change that a component which left lacks: this one and later ones are not acknowledged yet.
-    pub(crate) sequence: u64,
-    /// The watermark that is being made stable.
-    attempt: Option<u32>,
+    /// The first change that a component which left may lack: this one and later ones are not acknowledged yet.
+    sequence: u64,
+    /// The last change that it may have.
+    last: u64,
+    /// The watermark that is being made stable, and which attempt this is.
+    stage: Option<(u64, u32)>,
     /// Components that have not made it stable.
     waiting: u8,
 }
@@ -40,7 +45,8 @@ impl Owner {
         let lacks = place.in_flight.iter().find(|(_, change)| change.names(1 << at.member));
         let sequence = lacks.map_or(place.sequence + 1, |(sequence, _)| *sequence);
         let before = place.barrier.as_ref().map_or(sequence, |barrier| barrier.sequence);
-        place.barrier = Some(Barrier { sequence: sequence.min(before), attempt: None, waiting: 0 });
+        let (sequence, last) = (sequence.min(before), place.sequence);
+        place.barrier = Some(Barrier { sequence, last, stage: None, waiting: 0 });
     }
 
     /// Makes watermarks stable that changes wait for.
@@ -49,14 +55,21 @@ impl Owner {
             return;
         }
         for index in 0..self.places.len() as u16 {
+            let Some(Barrier { sequence, last, .. }) = self.raised(index) else { continue };
+            if self.places[usize::from(index)].sequence == last {
+                self.give_mark(index);
+            }
             let place = &self.places[usize::from(index)];
-            let waits = place.barrier.as_ref().filter(|barrier| barrier.attempt.is_none());
-            if let Some(sequence) = waits.map(|barrier| barrier.sequence)
-                && place.all_have_through(sequence)
-            {
-                self.make_stable(index, sequence);
+            let through = place.sequence.min(last + 1);
+            if through >= sequence && place.all_have_through(through) {
+                self.make_stable(index, through);
             }
         }
+    }
+
+    /// A barrier for which nothing is under way.
+    fn raised(&self, index: u16) -> Option<Barrier> {
+        self.places[usize::from(index)].barrier.filter(|barrier| barrier.stage.is_none())
     }
 
     fn make_stable(&mut self, index: u16, sequence: u64) {
@@ -67,7 +80,9 @@ impl Owner {
         let targets: Vec<_> =
             place.counting().map(|(member, one)| (member, one.node, one.component)).collect();
         let waiting = targets.iter().fold(0, |bits, (member, ..)| bits | 1 << member);
-        place.barrier = Some(Barrier { sequence, attempt: Some(attempt), waiting });
+        if let Some(barrier) = &mut place.barrier {
+            (barrier.stage, barrier.waiting) = (Some((sequence, attempt)), waiting);
+        }
         for (member, node, component) in targets {
             let at = At { place: index, member };
             self.member_mut(at).told = watermark;
@@ -79,23 +94,27 @@ impl Owner {
     /// A component made the watermark stable that changes wait for, or could not.
     pub(crate) fn barrier_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
         let place = &mut self.places[usize::from(at.place)];
-        let Some(barrier) = place.barrier.as_mut().filter(|one| one.attempt == Some(attempt)) else { return };
+        let Some(barrier) = &mut place.barrier else { return };
+        let Some((through, _)) = barrier.stage.filter(|(_, current)| *current == attempt) else { return };
         match answer {
             Ok(Answer::Done { .. }) => {
                 barrier.waiting &= !(1 << at.member);
                 if barrier.waiting == 0 {
-                    place.barrier = None;
+                    (barrier.sequence, barrier.stage) = (through + 1, None);
+                    if through > barrier.last {
+                        place.barrier = None;
+                    }
                     self.check_all_changes(at.place);
                 }
             }
             // Another attempt is made when it serves again, or is out.
-            Err(Lost) => barrier.attempt = None,
+            Err(Lost) => barrier.stage = None,
             Ok(Answer::Refused(Refusal::NotOpen)) => {
-                barrier.attempt = None;
+                barrier.stage = None;
                 self.lost_session(at);
             }
             Ok(Answer::Refused(refusal)) => {
-                barrier.attempt = None;
+                barrier.stage = None;
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
                 self.want_out(at, crate::roster::Standing::Absent, why);

@@ -17,7 +17,7 @@ use wire::{Answer, Entry, EntryKind, Refusal, Request};
 /// A change that some component has not answered.
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    /// The work that holds its range; `None` once the guest was answered that nobody has room.
+    /// The work that holds its range; none of a change of nothing.
     work: Option<u32>,
     range: Range,
     tag: RequestTag,
@@ -102,16 +102,23 @@ impl Owner {
 
     /// Begins the changes that have their ranges locked, as far as the window has room.
     fn begin_changes(&mut self, place: u16) {
-        loop {
-            let state = &mut self.places[place as usize];
-            let span = state.in_flight.keys().next().map_or(0, |first| state.sequence + 1 - first);
-            let has_room = (span as usize) < limits::WINDOW_CHANGES_MAX
-                && state.in_flight_bytes < limits::WINDOW_BYTES_MAX;
-            if !has_room {
-                return;
-            }
-            let Some(key) = state.waiting.pop_front() else { return };
+        while self.has_window_room(place) {
+            let Some(key) = self.places[place as usize].waiting.pop_front() else { return };
             self.begin_change(key);
+        }
+    }
+
+    fn has_window_room(&self, place: u16) -> bool {
+        let state = &self.places[place as usize];
+        let span = state.in_flight.keys().next().map_or(0, |first| state.sequence + 1 - first);
+        (span as usize) < limits::WINDOW_CHANGES_MAX && state.in_flight_bytes < limits::WINDOW_BYTES_MAX
+    }
+
+    /// Gives the place a change of nothing, if its window has room.
+    pub(crate) fn give_mark(&mut self, place: u16) {
+        if self.has_window_room(place) {
+            let range = Range { part: 0, block: 0, count: 0 };
+            self.give(place, None, range, RequestTag::default(), Payload::Trim { count: 0 });
         }
     }
 
@@ -127,6 +134,11 @@ impl Owner {
         if self.has_happened(&Known { tag, place, part: range.part, block: range.block }) {
             return self.end_work(key, Ok(Reply::Changed));
         }
+        self.give(place, Some(key), range, tag, payload);
+    }
+
+    /// Gives a change the next number, and sends it to all that count or are brought up to date.
+    fn give(&mut self, place: u16, work: Option<u32>, range: Range, tag: RequestTag, payload: Payload) {
         let counts_resync = !self.is_mutant(Mutant::AcknowledgeWithoutResync);
         let counts_stand_ins = !self.is_mutant(Mutant::AcknowledgeWithoutStandIn);
         let state = &mut self.places[place as usize];
@@ -145,7 +157,7 @@ impl Owner {
             .filter(|(_, one)| one.is_in() && one.is_open())
             .map(|(member, _)| member)
             .collect();
-        let in_flight = InFlight { work: Some(key), range, tag, payload, waiting, full: 0, resends: 0 };
+        let in_flight = InFlight { work, range, tag, payload, waiting, full: 0, resends: 0 };
         state.in_flight.insert(sequence, in_flight);
         for member in targets {
             self.send_change(At { place, member }, sequence);

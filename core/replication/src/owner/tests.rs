@@ -525,11 +525,12 @@ fn what_a_component_holds_is_recorded_when_it_leaves() {
 fn a_stand_in_is_waited_for_and_takes_zeroes_for_a_trim_and_is_not_read_from() {
     let mut bench = with_stand_in();
     assert_eq!(bench.components()[2], (3, Standing::StandIn));
+    let marks = bench.count(1, "trim");
     let (token, tag) = (Token(9), base::RequestTag(9));
     let payload = Payload::Trim { count: 4 };
     bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, is_forwarded: false, payload });
     let counts = |bench: &Bench, host| (bench.count(host, "write"), bench.count(host, "trim"));
-    assert_eq!((counts(&bench, 1), counts(&bench, 3)), ((5, 1), (1, 0)));
+    assert_eq!((counts(&bench, 1), counts(&bench, 3)), ((5, marks + 1), (1, 0)));
     bench.silent.insert(node(3));
     bench.write(10);
     assert_eq!(bench.done.last(), Some(&(token, true)), "the stand-in has not got the write");

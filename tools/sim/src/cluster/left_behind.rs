@@ -4,12 +4,12 @@
 //! acknowledged changes which it lacks: they must be found to have diverged, and nothing may be copied onto them. Power fails at the
 //! moment at which the first such change is acknowledged, or soon after.
 
-use super::plan::{MS, Plan};
+use super::plan::MS;
 use super::rebuilding::Rebuilding;
 use super::rollback::Rollback;
+use super::summary::Summary;
 use super::world::World;
-use base::Random;
-use replication::{Mutant, Standing};
+use replication::Standing;
 
 /// How often the record and the guests are looked at.
 const LOOK_EVERY: u64 = MS / 50;
@@ -21,21 +21,18 @@ const ALONE_NS: u64 = 13_000 * MS;
 const TOGETHER_NS: u64 = 8_000 * MS;
 
 impl World {
-    /// The world of a seed.
-    pub(crate) fn left_behind(seed: u64, mutant: Option<Mutant>) -> World {
-        let plan = Plan { hangs: 0, think_ns: MS, depth: 8, ..Plan::hanging(2) };
-        let mut world = World::with_plan(plan, Random::new(seed), mutant);
-        world.rebuilding = Rebuilding::on_demand();
-        world.rollback = Rollback::draw(seed);
-        world.rollback.is_unattended = true;
-        world
+    /// Makes this what is played.
+    pub(crate) fn leave_behind(&mut self, seed: u64) {
+        self.rebuilding = Rebuilding::on_demand();
+        self.rollback = Rollback::draw(seed);
+        self.rollback.leaves_behind = true;
     }
 
-    /// Plays it to its end; says how many components were found to have diverged.
+    /// Plays it to its end.
     ///
     /// # Errors
-    /// When one was brought up to date that has what others lack.
-    pub(crate) fn play_left_behind(mut self) -> Result<u64, String> {
+    /// When a component was brought up to date that has what others lack, or nobody noticed one.
+    pub(crate) fn play_left_behind(mut self) -> Result<Summary, String> {
         self.begin_load()?;
         let warm = self.now + 500 * MS + self.random.below(1500 * MS);
         self.run_until(warm)?;
@@ -45,7 +42,7 @@ impl World {
         let owner = roster.owner.map(|owner| owner.node);
         let is_other =
             |one: &&replication::Member| Some(one.node) != owner && one.standing == Standing::Active;
-        let Some(behind) = roster.members.iter().find(is_other).cloned() else { return Ok(0) };
+        let Some(behind) = roster.members.iter().find(is_other).cloned() else { return Ok(self.summary) };
         let left = self.index_of(behind.node);
         self.down(left);
         let is_out = |world: &World| {
@@ -57,7 +54,7 @@ impl World {
             self.run_until(self.now + LOOK_EVERY)?;
         }
         if !is_out(&self) {
-            return Ok(0);
+            return Ok(self.summary);
         }
         // From here on some are acknowledged that the component lacks.
         let (before, more) = (self.written(), 1 + self.random.below(6));
@@ -65,7 +62,7 @@ impl World {
             self.run_until(self.now + LOOK_EVERY)?;
         }
         if self.written() == before {
-            return Ok(0);
+            return Ok(self.summary);
         }
         (0..self.hosts.len()).filter(|&host| host != left).for_each(|host| self.down(host));
         self.set_back();
@@ -79,12 +76,12 @@ impl World {
         (0..self.hosts.len()).for_each(|host| self.up(host));
         self.run_until(self.now + TOGETHER_NS)?;
         if self.summary.take_overs == served {
-            return Ok(0); // Its host has heard of later records, and serves nothing.
+            return Ok(self.summary); // Its host has heard of later records, and serves nothing.
         }
         match (self.summary.joined > joined, self.summary.diverged) {
             (true, _) => Err("a component was brought up to date that has acknowledged changes which those that count lack".to_owned()),
             (false, 0) => Err("nobody noticed that a component has acknowledged changes which those that count lack".to_owned()),
-            (false, diverged) => Ok(diverged),
+            (false, _) => Ok(self.summary),
         }
     }
 

@@ -247,6 +247,11 @@ impl Plan {
         Plan { hangs: 0, deaf: 2000, ..Plan::hanging(copies) }
     }
 
+    /// One disk, no fault but what `left_behind` plays.
+    pub fn left_behind() -> Plan {
+        Plan { hangs: 0, think_ns: MS, depth: 8, ..Plan::hanging(2) }
+    }
+
     /// One disk, no fault but that a component which has just been brought up to date is all that is left.
     pub fn survivor(kind: Survivor) -> Plan {
         let plan = Plan { hangs: 0, survivor: Some(kind), ..Plan::hanging(2) };

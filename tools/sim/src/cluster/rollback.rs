@@ -27,8 +27,9 @@ pub(crate) struct Rollback {
     snapshot: BTreeMap<DiskId, (u64, Roster)>,
     /// Whether the old records are there.
     pub(crate) is_old: bool,
-    /// Whether nobody decides what becomes of disks that have diverged.
-    pub(crate) is_unattended: bool,
+    /// Whether it is played that a component which missed writes is all that starts with it (`left_behind`). Nobody decides then what becomes of
+    /// disks that have diverged.
+    pub(crate) leaves_behind: bool,
 }
 
 /// What happens.
@@ -72,7 +73,7 @@ impl World {
 
     /// A disk was found to have diverged: people decide that what counts is kept.
     pub(crate) fn decide_later(&mut self, disk: DiskId) {
-        if self.rollback.is_unattended {
+        if self.rollback.leaves_behind {
             return;
         }
         let delay = self.random.below(2000 * MS);

@@ -82,7 +82,8 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
-             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} ranges repaired",
+             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} ranges repaired, {} directories \
+             set back, {} components diverged",
             self.events,
             self.answered,
             self.take_overs,
@@ -95,7 +96,9 @@ impl std::fmt::Display for Summary {
             self.went,
             self.stood_in,
             self.restored,
-            self.repaired
+            self.repaired,
+            self.rolled_back,
+            self.diverged
         )
     }
 }

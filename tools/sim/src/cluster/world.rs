@@ -302,6 +302,9 @@ impl World {
     /// # Errors
     /// What the oracle found.
     pub fn run(mut self) -> Result<Summary, String> {
+        if self.rollback.leaves_behind {
+            return self.play_left_behind();
+        }
         self.begin_load()?;
         self.later(50 * MS, Event::Fault);
         self.begin_stand_ins();
