@@ -76,6 +76,7 @@ impl Group {
     }
 
     fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
+        self.hold_or_catch_up();
         let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
         let is_due = self.destaging.finished.is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
@@ -101,6 +102,26 @@ impl Group {
         }
         let flushes = self.flush_unsynced(out);
         self.checkpoint = Checkpoint::Preparing { tail, pages, flushes, records };
+    }
+
+    /// Where the end of a round would move the tail by less than what windows would be told again, that would go on for ever and gain nothing: the tail
+    /// stays until more is destaged, or a watermark has moved on.
+    fn hold_or_catch_up(&mut self) {
+        let reached = self.destaging.finished.map_or(self.destaging.reached, |finished| finished.position);
+        let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
+        let gain = reached.saturating_sub(self.log.anchor.tail);
+        let told = self.retold_blocks();
+        let gains = gain == 0 || told <= limits::log_blocks_reserved(self.log.blocks) || gain >= 2 * told;
+        match (gains, self.destaging.finished.is_some()) {
+            (false, true) => {
+                self.destaging.finished = None;
+                self.destaging.is_held = true;
+            }
+            (true, false) if std::mem::take(&mut self.destaging.is_held) => {
+                self.destaging.catch_up(&self.log)
+            }
+            _ => {}
+        }
     }
 
     /// Flushes every device with completed writes that are not known to be stable. Says how many.

@@ -42,7 +42,9 @@ pub(crate) struct Destaging {
     /// Bytes a second in the last round that moved any.
     pace: f64,
     /// Boundary of the last round; a tail that is about to move there counts as moved.
-    reached: u64,
+    pub(crate) reached: u64,
+    /// Whether a round has ended whose checkpoint would gain nothing.
+    pub(crate) is_held: bool,
     /// A round has ended up to here and its checkpoint has not begun.
     pub(crate) finished: Option<BatchStart>,
     /// Destagings that wait for memory.

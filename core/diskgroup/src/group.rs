@@ -191,7 +191,11 @@ pub struct Group {
     pub(crate) gather: Gather<Then>,
     pub(crate) sealed: Option<Sealed>,
     pub(crate) retained: Retained,
-    /// Records of the group's own that found no room in the next batch, in order.
+    /// Entries in the windows of all components that no watermark has passed.
+    pub(crate) window_entries: usize,
+    /// Records of a checkpoint that found no room in the next batch, in order.
+    pub(crate) checkpoint_waiting: VecDeque<Work>,
+    /// Other records of the group's own, likewise.
     pub(crate) records_waiting: VecDeque<Work>,
     /// Guest work that found no room in the log or the next batch, in order.
     pub(crate) waiting: VecDeque<Work>,
@@ -276,6 +280,8 @@ impl Group {
             gather: Gather::default(),
             sealed: None,
             retained,
+            window_entries: 0,
+            checkpoint_waiting: VecDeque::new(),
             records_waiting: VecDeque::new(),
             waiting: VecDeque::new(),
             starved: VecDeque::new(),
@@ -371,8 +377,7 @@ impl Group {
             || !self.pages_waiting.is_empty()
             || !self.destaging.waiting.is_empty()
             || matches!(self.checkpoint, Checkpoint::Writing { .. });
-        let waits_for_room =
-            !self.waiting.is_empty() || !self.records_waiting.is_empty() || !self.starved.is_empty();
+        let waits_for_room = self.waits_for_log() || !self.starved.is_empty();
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
         }
@@ -519,6 +524,15 @@ impl Group {
         for member in &self.members {
             assert!(member.free.count() as usize <= member.owners.len(), "free extents exist");
         }
+        debug_assert_eq!(
+            self.window_entries,
+            self.components.iter().map(|(_, one)| one.window.undecided()).sum()
+        );
+    }
+
+    /// Whether something waits for room in the log, or in the next batch.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        !self.waiting.is_empty() || !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()
     }
 
     /// Whether nothing is under way: no operation, device request or record.
@@ -526,8 +540,7 @@ impl Group {
         self.io.is_empty()
             && self.gather.is_empty()
             && self.sealed.is_none()
-            && self.waiting.is_empty()
-            && self.records_waiting.is_empty()
+            && !self.waits_for_log()
             && self.starved.is_empty()
             && self.reads.is_empty()
             && self.copies_held.is_empty()

@@ -25,6 +25,7 @@ mod mutant;
 mod read;
 mod recovery;
 mod retained;
+mod room;
 mod scrub;
 mod share;
 mod state;

@@ -26,6 +26,7 @@ impl Group {
 
     pub(crate) fn remove_component(&mut self, key: u32) {
         let component = self.components.remove(key as usize);
+        self.window_entries -= component.window.undecided();
         let member = &mut self.members[component.member as usize];
         member.reserved -= u64::from(component.reserved_extents());
         member.component_count -= 1;

@@ -18,10 +18,15 @@ pub fn batch_blocks_max(log_blocks: u64) -> u64 {
     (log_blocks / 8).clamp(256, 1024)
 }
 
-/// Log blocks that guests leave free for what a checkpoint must log (page intents, freed extents): a page intent
-/// takes 16 bytes, so a 32nd of the log holds those of four checkpoints with all their pages.
+/// Log blocks that guests leave free to the group's own records beside those of a checkpoint: what became of components, of
+/// extents, and watermarks.
 pub fn log_blocks_reserved(log_blocks: u64) -> u64 {
     (log_blocks / 32).max(24)
+}
+
+/// Log blocks that the intents of one checkpoint take at most: 16 bytes for each page.
+pub fn intent_blocks_max(log_blocks: u64) -> u64 {
+    1 + (dirty_pages_max(log_blocks) as u64 * 16).div_ceil(BLOCK_SIZE)
 }
 
 /// Most table pages that wait for a checkpoint; at this many one starts before its destaging round ends.
@@ -87,6 +92,9 @@ pub const READ_RETRIES_MAX: u8 = 8;
 
 /// How long a watermark waits for a batch that takes it along: long beside a batch, short beside a lease.
 pub const SETTLE_DELAY: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Bytes of a record that tells an entry of a window again, rounded up.
+pub const ENTRY_RECORD_SIZE: usize = 40;
 
 /// Bytes of a watermark's record.
 pub const WATERMARK_RECORD_SIZE: usize = 28;

@@ -11,7 +11,6 @@ use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Member;
 use crate::mutant::Mutant;
-use crate::window::Window;
 use base::{DeviceId, Instant};
 
 /// What becomes of components that stood on a device when it failed.
@@ -164,7 +163,7 @@ impl Group {
             self.keys.remove(&component.record.id);
             component.record.is_deleting = true;
             component.is_stable = false;
-            component.window = Window::default();
+            self.window_entries -= std::mem::take(&mut component.window).undecided();
         }
     }
 
@@ -195,10 +194,9 @@ impl Group {
     /// Gives up members that are away once the log needs the space of what it keeps for them.
     pub(crate) fn settle_away(&mut self, out: &mut Vec<Output>) {
         let Some(since) = self.away_since() else { return };
-        let somebody_waits = !self.waiting.is_empty() || !self.records_waiting.is_empty();
         let nothing_moves = self.sealed.is_none() && self.gather.is_empty();
         // A large write may find no room in a small log long before it is nearly full.
-        let is_in_the_way = somebody_waits && nothing_moves && self.log.anchor.tail == since.position;
+        let is_in_the_way = self.waits_for_log() && nothing_moves && self.log.anchor.tail == since.position;
         if self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX && !is_in_the_way {
             return;
         }

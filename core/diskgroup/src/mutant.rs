@@ -43,11 +43,13 @@ pub enum Mutant {
     KeepOlderAtRest,
     /// After a restart all that a watermark passed has happened, also what a resync has undone.
     RememberUndone,
+    /// What the windows take when they are told again is not kept free in the log.
+    LeaveNoRoomForWindows,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 19] = [
+    pub const ALL: [Mutant; 20] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -67,6 +69,7 @@ impl Mutant {
         Mutant::DropUnreadableBatch,
         Mutant::KeepOlderAtRest,
         Mutant::RememberUndone,
+        Mutant::LeaveNoRoomForWindows,
     ];
 }
 

@@ -5,7 +5,9 @@ use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
-use crate::{Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Settings};
+use crate::{
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
+};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId};
 use smallvec::SmallVec;
@@ -47,17 +49,25 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::open(Bench::blank())
+    }
+
+    fn blank() -> [Vec<u8>; 2] {
         let mut devices = SIZES.map(|size| vec![0; size as usize]);
         let anchor = Anchor { revision: 1, log_mark: 5, tail_batch: 1, ..Anchor::default() };
         devices[0][anchor_offset(1) as usize..][..BLOCK_SIZE as usize].copy_from_slice(&anchor.encode());
-        Bench::open(devices)
+        devices
     }
 
     fn open(devices: [Vec<u8>; 2]) -> Bench {
+        Bench::open_with(devices, Settings::default())
+    }
+
+    fn open_with(devices: [Vec<u8>; 2], settings: Settings) -> Bench {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
         let superblocks = vec![superblock(0), superblock(1)];
-        let group = Group::open(superblocks, Settings::default(), pool.clone(), Instant(1), &mut out);
+        let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut out);
         let (held, bad, events, done) = (Vec::new(), BTreeSet::new(), Vec::new(), BTreeMap::new());
         let mut bench = Bench { group, pool, devices, now: 1, held, bad, events, done };
         bench.settle(out);
@@ -243,6 +253,35 @@ fn a_large_trim_leaves_the_other_requests_of_its_node_remembered() {
 
 fn id(epoch: u32, sequence: u64) -> WriteId {
     WriteId { epoch, sequence }
+}
+
+/// What the windows held did not fit into the rest of the log when a checkpoint was to tell it again: nothing moved any more, whatever was
+/// decided. Now guests wait while there is room for that, and go on with the next watermark.
+#[test]
+fn windows_that_fill_the_log_leave_room_for_the_checkpoint_that_empties_it() {
+    for mutant in [None, Some(Mutant::LeaveNoRoomForWindows)] {
+        if mutant.is_some() && !cfg!(feature = "mutants") {
+            continue;
+        }
+        let mut bench = Bench::open_with(Bench::blank(), Settings { mutant, ..Settings::default() });
+        let component = bench.create();
+        let write = |bench: &mut Bench, number: u64| {
+            // With gaps, so that none of it becomes a span.
+            let change = (id(1, 2 * number), Origin::Guest(RequestTag(number)));
+            bench.write(number + 1, component, BLOCK_SIZE, change);
+            bench.done.contains_key(&(number + 1))
+        };
+        let stuck = (1..200_000).find(|&number| !write(&mut bench, number)).expect("the log is full once");
+        bench.ask(Input::Settle {
+            op: Some(Op(1 << 20)),
+            component,
+            watermark: id(1, 2 * stuck),
+            from_epoch: 1,
+        });
+        bench.settle(Vec::new());
+        let goes_on = bench.done.contains_key(&(stuck + 1)) && write(&mut bench, stuck + 1);
+        assert_eq!(goes_on, mutant.is_none(), "{mutant:?}, after {stuck} writes");
+    }
 }
 
 #[test]

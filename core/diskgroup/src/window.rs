@@ -123,6 +123,11 @@ impl Window {
         }
     }
 
+    /// Entries that no watermark has passed.
+    pub(crate) fn undecided(&self) -> usize {
+        self.entries.len() - self.entries.partition_point(|(entry, _)| entry.last() <= self.heard)
+    }
+
     fn beyond(&self, watermark: WriteId) -> impl Iterator<Item = &(WindowEntry, u64)> {
         self.entries.iter().filter(move |(entry, _)| entry.last() > watermark)
     }
@@ -158,21 +163,31 @@ impl Group {
     /// The window of a component need not be kept up to `through`, although the watermark stays where it is: the
     /// component is being brought up to date, and only the newest changes will be asked for.
     pub fn forget_window(&mut self, component: ComponentKey, through: WriteId) {
-        if let Some(component) = self.components.get_mut(component.0 as usize) {
-            // What is of older epochs may have been undone by what brings the component up to date.
-            component.window.from_epoch = through.epoch;
-            component.window.forget_through(through);
+        if self.components.contains(component.0 as usize) {
+            self.with_window(component.0, |window| {
+                // What is of older epochs may have been undone by what brings the component up to date.
+                window.from_epoch = through.epoch;
+                window.forget_through(through);
+            });
         }
+    }
+
+    /// Changes a window, and counts what is in all of them.
+    fn with_window(&mut self, component: u32, change: impl FnOnce(&mut Window)) {
+        let window = &mut self.components[component as usize].window;
+        self.window_entries -= window.undecided();
+        change(window);
+        self.window_entries += window.undecided();
     }
 
     pub(crate) fn remember(&mut self, component: ComponentId, entry: WindowEntry, position: u64) {
         let Some(&key) = self.keys.get(&component) else { return };
         let is_replayed = matches!(self.phase, Phase::Opening(_));
-        let component = &mut self.components[key as usize];
+        let component = &self.components[key as usize];
         // A page's watermark may have passed what the log still tells of: it is remembered by that, as it was before.
         let passed = if is_replayed { component.window.heard } else { component.record.watermark };
         if entry.last() > passed {
-            component.window.insert(entry, position);
+            self.with_window(key, |window| window.insert(entry, position));
         }
     }
 
@@ -180,26 +195,30 @@ impl Group {
         let is_replayed = matches!(self.phase, Phase::Opening(_));
         let from_epoch = if self.is_mutant(Mutant::RememberUndone) { 0 } else { from_epoch };
         let Some(&key) = self.keys.get(&component) else { return };
+        self.with_window(key, |window| {
+            if is_replayed && watermark > window.heard {
+                (window.heard, window.from_epoch) = (watermark, from_epoch);
+                window.forget_through(watermark);
+            }
+        });
         let component = &mut self.components[key as usize];
-        if is_replayed && watermark > component.window.heard {
-            (component.window.heard, component.window.from_epoch) = (watermark, from_epoch);
-            component.window.forget_through(watermark);
-        }
         if watermark > component.record.watermark {
             component.record.watermark = watermark;
-            component.window.forget_through(watermark);
             self.members[component.member as usize].dirty_pages.insert(component.slot);
+            self.with_window(key, |window| window.forget_through(watermark));
         }
     }
 
     /// The log is read: what only a page's watermark tells to be decided is so.
     pub(crate) fn forget_decided(&mut self) {
+        self.window_entries = 0;
         for (_, component) in &mut self.components {
             let watermark = component.record.watermark;
             component.window.from_epoch = watermark.epoch;
             component.window.forget_through(watermark);
             component.window.heard = watermark;
             component.window.logged = watermark;
+            self.window_entries += component.window.undecided();
         }
     }
 
@@ -217,8 +236,11 @@ impl Group {
         let state = &mut self.components[component.0 as usize];
         let (id, member) = (state.record.id, state.member);
         if watermark > state.window.heard {
-            (state.window.heard, state.window.from_epoch) = (watermark, from_epoch);
+            self.with_window(component.0, |window| {
+                (window.heard, window.from_epoch) = (watermark, from_epoch);
+            });
         }
+        let state = &mut self.components[component.0 as usize];
         match op {
             Some(op) if state.record.watermark >= watermark => {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });
@@ -244,7 +266,7 @@ impl Group {
     /// A batch goes to the log: the watermarks that are waiting go with it, as far as there is room.
     pub(crate) fn gather_watermarks(&mut self) {
         while let Some(&id) = self.settling.last() {
-            if !self.has_room(limits::WATERMARK_RECORD_SIZE, 0, 0) {
+            if !self.has_room(limits::WATERMARK_RECORD_SIZE, 0, self.checkpoint_room()) {
                 return;
             }
             self.settling.pop();

@@ -18,9 +18,10 @@ use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 
 /// Bytes of a write's record beside its checksums, rounded up.
-const WRITE_RECORD_SIZE: usize = 48;
+pub(crate) const WRITE_RECORD_SIZE: usize = 48;
 
 /// Something that wants to get into the log.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ pub(crate) struct Then {
 #[derive(Debug)]
 pub(crate) struct Sealed {
     start: BatchStart,
-    header_blocks: u64,
+    pub(crate) header_blocks: u64,
     then: Vec<Then>,
 }
 
@@ -102,7 +103,7 @@ impl Group {
         }
     }
 
-    /// Takes a record of the group's own in. It may use the room that guests must leave.
+    /// Takes a record of the group's own in. It may use the room that guests must leave, but what a checkpoint needs.
     pub(crate) fn submit_record(&mut self, op: Option<Op>, record: Record) {
         self.submit_record_work(Work::Record { op, record, for_checkpoint: false });
     }
@@ -119,10 +120,18 @@ impl Group {
     }
 
     fn submit_record_work(&mut self, work: Work) {
-        if !self.records_waiting.is_empty() {
-            self.records_waiting.push_back(work);
+        let queue = self.record_queue(&work);
+        if !queue.is_empty() {
+            queue.push_back(work);
         } else if let Some(work) = self.accept_record(work) {
-            self.records_waiting.push_back(work);
+            self.record_queue(&work).push_back(work);
+        }
+    }
+
+    fn record_queue(&mut self, work: &Work) -> &mut VecDeque<Work> {
+        match work {
+            Work::Record { for_checkpoint: true, .. } => &mut self.checkpoint_waiting,
+            _ => &mut self.records_waiting,
         }
     }
 
@@ -133,32 +142,15 @@ impl Group {
         let bytes = match &record {
             Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
             Record::Component { .. } => 1024,
+            Record::Entry { .. } => limits::ENTRY_RECORD_SIZE,
             _ => WRITE_RECORD_SIZE,
         };
-        if !self.has_room(bytes, 0, 0) {
+        let reserve = if for_checkpoint { 0 } else { self.checkpoint_room() };
+        if !self.has_room(bytes, 0, reserve) {
             return Some(Work::Record { op, record, for_checkpoint });
         }
         self.gather.push(&record, Then { record: record.clone(), op, data: Buffers::new(), for_checkpoint });
         None
-    }
-
-    pub(crate) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
-        let blocks = self.gather.header_blocks(record_bytes) + self.gather.data_blocks + data_blocks;
-        self.gather.has_room(record_bytes, data_blocks, self.log.blocks)
-            && self.log.cost(blocks) + reserve <= self.log.free_blocks()
-    }
-
-    /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
-    /// not outgrow its bound.
-    fn has_guest_room(&self, blocks: u64) -> bool {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
-        self.records_waiting.is_empty()
-            && self.index_entries + blocks as usize <= index_max
-            && self.has_room(
-                WRITE_RECORD_SIZE + blocks as usize * 4,
-                blocks,
-                limits::log_blocks_reserved(self.log.blocks),
-            )
     }
 
     /// Does what can be done with the work now; hands it back if there is no room in the log.
@@ -593,11 +585,13 @@ impl Group {
         self.members[member as usize].free.insert(extent);
     }
 
-    /// Tries the waiting work again, the group's own first.
+    /// Tries the waiting work again: what a checkpoint waits for first, for it makes room; then the group's other records.
     pub(crate) fn retry_waiting(&mut self, out: &mut Vec<Output>) {
-        while let Some(work) = self.records_waiting.pop_front() {
+        while let Some(work) =
+            self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
+        {
             if let Some(work) = self.accept_record(work) {
-                self.records_waiting.push_front(work);
+                self.record_queue(&work).push_front(work);
                 return;
             }
         }
@@ -629,6 +623,7 @@ impl Group {
         parked.sort_unstable_by_key(|(place, _)| *place);
         let mut works: Vec<Work> = parked.into_iter().flat_map(|(_, queue)| queue).collect();
         works.extend(std::mem::take(&mut self.waiting));
+        works.extend(std::mem::take(&mut self.checkpoint_waiting));
         works.extend(std::mem::take(&mut self.records_waiting));
         works.extend(std::mem::take(&mut self.starved));
         works.extend(self.directs.drain());

@@ -650,7 +650,9 @@ impl World {
                 self.note("rot", at);
             }
         }
-        if self.faults.bad_sectors && self.bad_sectors.chance(1, 60) {
+        // With more of them in the short time of a run, a device goes out of service as a whole.
+        let may_spoil = self.bad_sector_count < diskgroup::limits::UNREADABLE_BLOCKS_MAX;
+        if self.faults.bad_sectors && may_spoil && self.bad_sectors.chance(1, 60) {
             self.spoil_block();
         }
         if self.faults.dead_device && self.dead_members == 0 && self.random.chance(1, 400) {

@@ -1,0 +1,52 @@
+//! Who may use how much of the log.
+//!
+//! Only a checkpoint makes room in the log, and it needs some itself: it logs which pages it writes, and tells again what is still in the
+//! windows of components and stands in the part that the log lets go. What guests, and the group's other records, take must leave as
+//! much, or the group stands still for good. Windows may hold far more than their usual few milliseconds of writes, as when the
+//! directory is away and no watermark moves on, so what they need is counted.
+
+use crate::group::Group;
+use crate::limits;
+use crate::mutant::Mutant;
+use crate::write::{Sealed, WRITE_RECORD_SIZE};
+use base::units::BLOCK_SIZE;
+
+impl Group {
+    /// Whether a record with its data fits the next batch and the log, and leaves `reserve` log blocks.
+    pub(crate) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
+        let blocks = self.gather.header_blocks(record_bytes) + self.gather.data_blocks + data_blocks;
+        self.gather.has_room(record_bytes, data_blocks, self.log.blocks)
+            && self.log.cost(blocks) + reserve <= self.log.free_blocks()
+    }
+
+    /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
+    /// not outgrow its bound.
+    pub(crate) fn has_guest_room(&self, blocks: u64) -> bool {
+        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
+        let reserve = limits::log_blocks_reserved(self.log.blocks) + self.checkpoint_room();
+        self.records_waiting.is_empty()
+            && self.checkpoint_waiting.is_empty()
+            && self.index_entries + blocks as usize <= index_max
+            && self.has_room(WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)
+    }
+
+    /// Log blocks that the next checkpoint takes at most.
+    pub(crate) fn checkpoint_room(&self) -> u64 {
+        if self.is_mutant(Mutant::LeaveNoRoomForWindows) {
+            return 0;
+        }
+        // What a change under way adds to a window is no longer than its own record.
+        let under_way = self.gather.header_blocks(0)
+            + self.sealed.as_ref().map_or(0, |Sealed { header_blocks, .. }| *header_blocks);
+        let blocks = self.retold_blocks() + under_way + limits::intent_blocks_max(self.log.blocks);
+        // One of its batches may have to go to the start of the ring, for want of room at the end.
+        blocks + blocks.min(limits::RECORD_BYTES_MAX as u64 / BLOCK_SIZE)
+    }
+
+    /// Log blocks that the windows take at most when they are told again.
+    pub(crate) fn retold_blocks(&self) -> u64 {
+        let entries = self.window_entries * limits::ENTRY_RECORD_SIZE;
+        let watermarks = self.components.len() * limits::WATERMARK_RECORD_SIZE;
+        ((entries + watermarks) as u64).div_ceil(BLOCK_SIZE)
+    }
+}
