@@ -561,8 +561,9 @@ impl Group {
         (!component.record.is_deleting && component.is_stable).then_some(ComponentKey(key))
     }
 
-    /// The place of a device in this group.
+    /// The place of a device in this group. An empty place has none.
     pub fn member_of(&self, device: DeviceId) -> Option<u8> {
-        self.members.iter().position(|member| member.id == device).map(|place| place as u8)
+        let is_it = |member: &Member| member.id == device && device != DeviceId(0);
+        self.members.iter().position(is_it).map(|place| place as u8)
     }
 }

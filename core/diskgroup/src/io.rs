@@ -321,6 +321,14 @@ pub enum OpenError {
         /// Why.
         why: String,
     },
+    /// A device could not be written.
+    #[error("write to device {member}: {why}")]
+    Write {
+        /// Which member.
+        member: u8,
+        /// Why.
+        why: String,
+    },
     /// The anchor of the log is not valid.
     #[error("the anchor of the log is not valid: {0}")]
     Anchor(crate::format::FormatError),

@@ -5,6 +5,7 @@ use crate::format::batch::{ExtentPlace, Origin, Record};
 use crate::format::page::ComponentRecord;
 use crate::group::{Group, Phase};
 use crate::io::{ComponentKey, GroupError, Op, Output};
+use crate::mutant::Mutant;
 use base::units::EXTENT_SIZE;
 use base::{DeviceId, WriteId};
 
@@ -53,15 +54,19 @@ impl Group {
         if !record.makes_sense() {
             return out.push(refuse(GroupError::Malformed));
         }
-        let slot = member.slots.iter().position(Option::is_none);
+        let may_reuse = self.is_mutant(Mutant::ReuseLostSlot);
+        let is_free = |slot: &u32| {
+            member.slots[*slot as usize].is_none() && (may_reuse || !member.lost_slots.contains(slot))
+        };
+        let slot = (0..member.slots.len() as u32).find(is_free);
         let Some(slot) = slot.filter(|_| !self.keys.contains_key(&record.id)) else {
             return out.push(refuse(GroupError::NoSlot));
         };
         if record.reservation.div_ceil(EXTENT_SIZE) > member.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
-        self.insert_component(Component::new(record.clone(), place, slot as u32, Vec::new()), false);
-        self.submit_record(Some(op), Record::Component { member: place, slot: slot as u32, record });
+        self.insert_component(Component::new(record.clone(), place, slot, Vec::new()), false);
+        self.submit_record(Some(op), Record::Component { member: place, slot, record });
     }
 
     pub(crate) fn change(

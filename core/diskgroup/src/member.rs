@@ -9,7 +9,7 @@ use crate::log::BatchStart;
 use crate::unreadable::FailedReads;
 use base::{ComponentId, DeviceId};
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// No dirty state.
 pub(crate) const CLEAN: u32 = u32::MAX;
@@ -85,8 +85,9 @@ pub(crate) struct Member {
     /// Extents of which nobody knows what they hold, since the page that told was damaged. While there are any, a part
     /// without an extent is not known to be a hole.
     pub(crate) lost_extents: u32,
-    /// Whether the page of a component was damaged: extents may belong to a component that is not known.
-    pub(crate) has_lost_component: bool,
+    /// Slots whose pages were damaged: extents may belong to components that are not known. Nobody gets such a slot, for its page must
+    /// stay damaged, or the next start would find extents of a component that does not exist.
+    pub(crate) lost_slots: BTreeSet<u32>,
     pub(crate) page_waiters: FxHashMap<u32, Vec<PageWaiter>>,
     /// Which component stands in each slot.
     pub(crate) slots: Vec<Option<u32>>,
@@ -126,7 +127,7 @@ impl Member {
             clock_hand: 0,
             dirty_pages: BitSet::new(pages as u32),
             lost_extents: 0,
-            has_lost_component: false,
+            lost_slots: BTreeSet::new(),
             page_waiters: FxHashMap::default(),
             slots: vec![None; geometry.component_slots as usize],
             component_count: 0,

@@ -45,11 +45,15 @@ pub enum Mutant {
     RememberUndone,
     /// What the windows take when they are told again is not kept free in the log.
     LeaveNoRoomForWindows,
+    /// A start leaves the older copy of the anchor as it is.
+    KeepOlderAnchor,
+    /// The slot of a component whose page is damaged is given to another.
+    ReuseLostSlot,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 20] = [
+    pub const ALL: [Mutant; 22] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -70,6 +74,8 @@ impl Mutant {
         Mutant::KeepOlderAtRest,
         Mutant::RememberUndone,
         Mutant::LeaveNoRoomForWindows,
+        Mutant::KeepOlderAnchor,
+        Mutant::ReuseLostSlot,
     ];
 }
 

@@ -49,12 +49,16 @@ enum Stage {
     LastBatch { block: u64 },
     /// Looks for a later batch behind the end, from `position` on, up to `end`.
     Beyond { position: u64, end: u64 },
+    /// Writes the anchor over a copy that is older or cannot be read.
+    MendAnchor,
 }
 
 /// The state of opening.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     stage: Stage,
+    /// The copy of the anchor that is older than the other one, or cannot be read.
+    stale_anchor: Option<u64>,
     /// The last batch found; not in force yet.
     last: Option<Batch>,
     /// Number of the batch looked for.
@@ -94,7 +98,13 @@ impl Group {
     pub(crate) fn recovery_done(&mut self, member: u8, buffer: &Buffer, ended: Ended, out: &mut Vec<Output>) {
         let bad = match ended {
             Ok(bad) => bad,
-            Err(why) if member == 0 => return self.open_failed(OpenError::Read { member, why }, out),
+            Err(why) if member == 0 => {
+                let error = match self.recovery().stage {
+                    Stage::MendAnchor => OpenError::Write { member, why },
+                    _ => OpenError::Read { member, why },
+                };
+                return self.open_failed(error, out);
+            }
             Err(why) => return self.lose_member(member, why, out),
         };
         for index in bad.indices() {
@@ -106,6 +116,7 @@ impl Group {
             Stage::Log { position } => self.recover_log(position, buffer, out),
             Stage::LastBatch { block } => self.recover_last_batch(block, (buffer, &bad), out),
             Stage::Beyond { position, end } => self.recover_beyond(position, end, buffer, out),
+            Stage::MendAnchor => self.finish_recovery(out),
         }
     }
 
@@ -120,8 +131,11 @@ impl Group {
 
     fn recover_anchor(&mut self, buffer: &Buffer, out: &mut Vec<Output>) {
         let mark = self.log.anchor.log_mark;
-        match Anchor::choose([&buffer[..ANCHOR_SIZE], &buffer[ANCHOR_SIZE..]], mark) {
+        let copies = [&buffer[..ANCHOR_SIZE], &buffer[ANCHOR_SIZE..]];
+        match Anchor::choose(copies, mark) {
             Ok(anchor) => {
+                let is_stale = |bytes: &&[u8]| Anchor::decode(bytes, mark) != Ok(anchor);
+                self.recovery().stale_anchor = copies.iter().position(is_stale).map(|copy| copy as u64);
                 self.log.anchor = anchor;
                 self.log.head = anchor.tail;
                 self.log.next_number = anchor.tail_batch;
@@ -423,7 +437,7 @@ impl Group {
 
     fn read_beyond(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
         if position >= end {
-            return self.finish_recovery(out);
+            return self.mend_anchor(out);
         }
         let to_wrap = self.log.blocks - position % self.log.blocks;
         let blocks = (end - position).min(to_wrap).min(limits::RECOVERY_READ_SIZE / BLOCK_SIZE);
@@ -444,6 +458,21 @@ impl Group {
             }
         }
         self.read_beyond(start + buffer.len() as u64 / BLOCK_SIZE, end, out);
+    }
+
+    /// Power failed between the two copies of an anchor, or one cannot be read. What the newer one says to be free is written over from now on, so
+    /// it must not be the only copy: with the older one alone, nobody would find the log's end.
+    fn mend_anchor(&mut self, out: &mut Vec<Output>) {
+        let stale = self.recovery().stale_anchor.take();
+        let Some(copy) = stale.filter(|_| !self.is_mutant(Mutant::KeepOlderAnchor)) else {
+            return self.finish_recovery(out);
+        };
+        let mut buffer = self.own_pool.take(ANCHOR_SIZE).expect("recovery uses one buffer at a time");
+        buffer.bytes_mut().copy_from_slice(&self.log.anchor.encode());
+        self.recovery().stage = Stage::MendAnchor;
+        let io = self.issue(0, Purpose::Recovery { buffer: buffer.clone() });
+        let (offset, buffers) = (anchor_offset(copy), smallvec::smallvec![buffer]);
+        out.push(Output::Write { io, member: 0, offset, buffers, stable: true, gentle: false });
     }
 
     /// All is read: pages that are damaged are told from torn ones, the maps are built.
@@ -490,8 +519,10 @@ impl Group {
         // so that no later start can fall back to it.
         member.versions[page as usize] += 1;
         if page < slots {
-            member.has_lost_component = true;
-            member.dirty_pages.remove(page); // It stays damaged, so that the next start knows too.
+            if member.slots[page as usize].is_none() {
+                member.lost_slots.insert(page);
+                member.dirty_pages.remove(page); // It stays damaged, so that the next start knows too.
+            }
             return;
         }
         member.drop_page(page);
@@ -525,7 +556,7 @@ impl Group {
                 continue;
             }
             let Some(&key) = self.keys.get(&owner.component) else {
-                if self.members[index].has_lost_component {
+                if !self.members[index].lost_slots.is_empty() {
                     self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
                     self.members[index].lost_extents += 1;
                     continue;

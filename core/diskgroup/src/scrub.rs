@@ -344,7 +344,8 @@ impl Group {
     ) {
         let index = self.scrub.member;
         let member = &mut self.members[index as usize];
-        if member.versions[page as usize] != version || self.checkpoint.is_writing() {
+        let is_lost = member.lost_slots.contains(&page);
+        if member.versions[page as usize] != version || self.checkpoint.is_writing() || is_lost {
             return;
         }
         let copy = |which: usize| match unreadable.contains(which) {

@@ -82,6 +82,8 @@ pub enum Mutant {
     JoinDiverged,
     /// Changes that a component which left lacks are acknowledged before the others know durably that they are decided.
     AcknowledgeBeforeBarrier,
+    /// A component is told watermarks after the record was asked to count it out with what it had been told as its ceiling.
+    TellLeaving,
     /// A component leaves before its disk is served although the owner's node has just started, as if nobody else were starting.
     TakeOutAtStart,
     /// A read whose blocks are damaged on all members, though different ones, is answered as damaged.
@@ -92,7 +94,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 42] = [
+    pub const ALL: [Mutant; 43] = [
         Mutant::AcknowledgeBeforeShrink,
         Mutant::AcceptOlderEpoch,
         Mutant::ServeUndecided,
@@ -134,6 +136,7 @@ impl Mutant {
         Mutant::TrustEpochs,
         Mutant::JoinDiverged,
         Mutant::AcknowledgeBeforeBarrier,
+        Mutant::TellLeaving,
         Mutant::TakeOutAtStart,
     ];
 

@@ -657,9 +657,11 @@ impl World {
         }
         if self.faults.dead_device && self.dead_members == 0 && self.random.chance(1, 400) {
             let place = self.random.below(self.devices.len() as u64) as usize;
-            self.devices[place].is_dead = true;
-            self.dead_members |= 1 << place;
-            self.note("dead", place as u64);
+            if self.superblocks[place].device != DeviceId(0) {
+                self.devices[place].is_dead = true;
+                self.dead_members |= 1 << place;
+                self.note("dead", place as u64);
+            }
         }
     }
 

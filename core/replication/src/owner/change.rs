@@ -173,8 +173,10 @@ impl Owner {
         let place = &mut self.places[at.place as usize];
         let member = &mut place.members[at.member as usize];
         // A component that is about to join keeps its window from the base on that the record will name; one that returns
-        // keeps what may be void until that is undone.
-        let keeps_window = member.is_joining() || member.resync.as_ref().is_some_and(Resync::keeps_window);
+        // keeps what may be void until that is undone. One that leaves knows no more than its ceiling says.
+        let keeps_window = member.is_joining()
+            || (member.is_leaving() && !self.settings.is(Mutant::TellLeaving))
+            || member.resync.as_ref().is_some_and(Resync::keeps_window);
         let watermark = if keeps_window { WriteId::default() } else { watermark };
         let takes_holes = member.stands_in_for().is_none() || self.settings.is(Mutant::TrimStandIn);
         member.told = watermark.max(member.told);
@@ -434,6 +436,7 @@ impl Owner {
         if self.phase != Phase::Serving {
             return;
         }
+        let tells_leaving = self.is_mutant(Mutant::TellLeaving);
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
             if place.is_single() || place.settle_at.is_none_or(|at| at > self.now) {
@@ -445,7 +448,8 @@ impl Owner {
             for at in (0..count).map(|member| At { place: index, member }) {
                 let settles = self.is_mutant(Mutant::SettleDuringResync) && self.member(at).resync.is_some();
                 let member = self.member_mut(at);
-                if (member.counts() || settles) && member.is_open() && member.told < watermark {
+                let takes = (member.counts() && (!member.is_leaving() || tells_leaving)) || settles;
+                if takes && member.is_open() && member.told < watermark {
                     member.told = watermark;
                     let (node, component) = (member.node, member.component);
                     let epoch = self.epoch;

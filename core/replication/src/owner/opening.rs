@@ -240,7 +240,10 @@ impl Owner {
             return self.want_out(at, Standing::Stale, why);
         }
         let epoch = self.epoch;
+        let tells_leaving = self.is_mutant(Mutant::TellLeaving);
         let member = self.member_mut(at);
+        // The record may be being asked to count it out, with what it was told as its ceiling.
+        let watermark = if member.is_leaving() && !tells_leaving { member.told } else { watermark };
         member.told = watermark;
         member.trouble = None;
         let (node, component) = (member.node, member.component);

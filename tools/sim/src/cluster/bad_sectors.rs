@@ -16,13 +16,15 @@ impl World {
             return;
         }
         for host in 0..self.hosts.len() {
+            // Beside other faults, the good copy of a block may be away.
+            self.hosts[host].is_damaged |= !self.plan.is_plain;
             (0..BLOCKS_AT_ONCE).for_each(|_| self.spoil_block_of(host));
         }
     }
 
     /// Before all heals, blocks of all hosts fail, and a component comes that must be made of what can be read.
     pub(crate) fn spoil_at_the_end(&mut self) {
-        if self.plan.spoils > 0 {
+        if self.plan.spoils > 0 && self.plan.is_plain {
             for host in 0..self.hosts.len() {
                 (0..40).for_each(|_| self.spoil_block_of(host));
             }

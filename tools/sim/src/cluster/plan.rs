@@ -170,6 +170,13 @@ impl Plan {
         }
     }
 
+    /// Draws whether blocks cannot be read now and then.
+    pub fn spoil(&mut self, random: &mut Random) {
+        if random.chance(1, 6) {
+            self.spoils = 50 + random.below(300);
+        }
+    }
+
     /// Draws whether hosts are deaf now and then.
     pub fn deafen(&mut self, random: &mut Random) {
         if random.chance(1, 6) {

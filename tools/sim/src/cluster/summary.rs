@@ -63,6 +63,7 @@ impl Summary {
         self.joined += other.joined;
         self.copied_bytes += other.copied_bytes;
         self.repaired += other.repaired;
+        self.bad_sectors += other.bad_sectors;
         self.came += other.came;
         self.went += other.went;
         self.stood_in += other.stood_in;
@@ -82,7 +83,7 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
-             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} ranges repaired, {} directories \
+             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} bad sectors, {} ranges repaired, {} directories \
              set back, {} components diverged",
             self.events,
             self.answered,
@@ -96,6 +97,7 @@ impl std::fmt::Display for Summary {
             self.went,
             self.stood_in,
             self.restored,
+            self.bad_sectors,
             self.repaired,
             self.rolled_back,
             self.diverged

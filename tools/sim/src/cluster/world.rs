@@ -40,6 +40,9 @@ const STAND_INS: u64 = 0x57a4_d145_001d_8b70;
 /// And whether devices hang.
 const HANGS: u64 = 0x4a76_0000_0000_0001;
 
+/// And whether blocks cannot be read.
+const SPOILS: u64 = 0x0bad_b10c_0000_0001;
+
 /// And whether hosts are deaf.
 const DEAFNESS: u64 = 0xdeaf_0000_0000_0001;
 
@@ -222,8 +225,10 @@ impl World {
         plan.hang(&mut hangs);
         let mut deafness = Random::new(seed ^ DEAFNESS);
         plan.deafen(&mut deafness);
+        let mut spoils = Random::new(seed ^ SPOILS);
+        plan.spoil(&mut spoils);
         let mut world = World::with_plan(plan, random, mutant);
-        (world.hangs, world.deafness) = (hangs, deafness);
+        (world.hangs, world.deafness, world.spoils) = (hangs, deafness, spoils);
         world.watchers = Watchers::draw(seed);
         world.copy_blocks_max = copy_blocks_max(seed);
         world
@@ -597,7 +602,14 @@ impl World {
             }
             OwnerEvent::StandsIn { .. } => self.summary.stood_in += 1,
             OwnerEvent::RestoreBegan { .. } => self.summary.restored += 1,
-            OwnerEvent::Diverged { .. } => self.summary.diverged += 1,
+            OwnerEvent::Diverged { component } => {
+                self.summary.diverged += 1;
+                if self.summary.rolled_back + self.summary.rebuilt == 0 {
+                    self.fail(format!(
+                        "{component:?} is taken for one that has diverged, and no directory was set back"
+                    ));
+                }
+            }
             OwnerEvent::Ended(End::Diverged) => self.decide_later(disk),
             OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
