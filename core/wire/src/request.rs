@@ -1,9 +1,10 @@
 //! The bodies of requests.
 
+use crate::Version;
 use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
 use crate::kind::RequestKind;
-use crate::limits::DISK_RECORD_SIZE_MAX;
+use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_RECORD_SIZE_MAX};
 use crate::message::{EntryKind, NewComponent, Request};
 use crate::payload::{Payload, block_checksums, verify_blocks};
 use base::bytes::{Reader, Writer};
@@ -105,7 +106,7 @@ impl Coded for Request {
         }
     }
 
-    fn encode_fields(&self, w: &mut Writer) {
+    fn encode_fields(&self, version: Version, w: &mut Writer) {
         match self {
             Request::Heartbeat => {}
             Request::Open { disk, component, epoch } => {
@@ -158,7 +159,11 @@ impl Coded for Request {
             Request::Allocation { component, epoch, part, count } => {
                 put_component(w, *component, *epoch);
                 w.u32(*part);
-                w.u16(*count);
+                w.u16(match version {
+                    // The answer is about the first parts then, and whoever asked goes on from there.
+                    Version::FIRST => (*count).min(ALLOCATION_PARTS_MAX_FIRST),
+                    _ => *count,
+                });
                 put_zeroes(w, 6);
             }
             Request::Create(new) | Request::Change(new) => encode_new(w, new),

@@ -34,6 +34,7 @@ mod rights;
 mod room;
 mod shards;
 mod space;
+mod sparse;
 mod stand_in;
 mod tools;
 mod upgrade;
