@@ -12,6 +12,7 @@ mod health;
 mod imports;
 mod locks;
 mod members;
+mod overdue;
 mod policies;
 mod replace;
 mod silences;

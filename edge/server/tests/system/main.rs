@@ -26,6 +26,7 @@ mod members;
 mod monitoring;
 mod nbd;
 mod operate;
+mod overdue;
 mod rebuild;
 mod refusals;
 mod repair;
