@@ -39,6 +39,7 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use cluster::NamedLocal;
+pub use health::reports_of;
 pub use locks::{Place, in_use};
 pub use start::now_seconds;
 
