@@ -80,7 +80,8 @@ impl Group {
         let is_due = self.destaging.finished.is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
             || self.failed_members != self.log.anchor.failed_members
-            || self.scrub.wants_checkpoint;
+            || self.scrub.wants_checkpoint
+            || self.leavers_want_checkpoint();
         if !is_due {
             return;
         }

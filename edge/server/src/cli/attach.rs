@@ -209,7 +209,7 @@ fn attachment(export: &Export, host: &str, place: &Place) -> Attachment {
         serial(disk)
     );
     let proxmox = format!("args: {qemu}");
-    let libvirt_arguments = libvirt_arguments(&qemu);
+    let libvirt_arguments = libvirt_arguments(&qemu, disk);
     Attachment {
         disk: disk.to_owned(),
         host: host.to_owned(),
@@ -244,8 +244,19 @@ fn short(name: &str, length: usize) -> String {
     format!("{}-{}", &name[..length - HASH_DIGITS - 1], &hash[..HASH_DIGITS])
 }
 
+/// Where a disk's device stands on the bus of a machine of libvirt. libvirt gives its own devices addresses from 2 on and does not know of
+/// devices among arguments: without an address QEMU gives the disk the first free one, which libvirt gives to another. Each disk of
+/// a guest needs an address of its own; these are taken by nothing on the machines `pc` and `q35`.
+fn slot(disk: &str) -> u8 {
+    const SLOTS: std::ops::Range<u8> = 0x10..0x19;
+    let digest = trust::Fingerprint::of(disk.as_bytes()).to_string();
+    let sum: u32 = digest.bytes().take(8).map(u32::from).sum();
+    SLOTS.start + (sum % u32::from(SLOTS.end - SLOTS.start)) as u8
+}
+
 /// QEMU's options as an element of libvirt. libvirt 9.0 (Debian 12) has no word for a guest that waits while its host's daemon restarts.
-fn libvirt_arguments(qemu: &str) -> String {
+fn libvirt_arguments(qemu: &str, disk: &str) -> String {
+    let qemu = format!("{qemu},addr={:#x}", slot(disk));
     let arguments = qemu.split(' ').map(|word| format!("  <qemu:arg value='{}'/>\n", escaped(word)));
     let arguments: String = arguments.collect();
     format!(
@@ -359,6 +370,10 @@ mod tests {
         assert!(all.qemu.contains("server.path=/d,,'/nbd.sock,export=web"), "{}", all.qemu);
         assert!(all.libvirt.contains("socket='/d,&apos;/nbd.sock'"), "{}", all.libvirt);
         assert!(all.proxmox.starts_with("args: -blockdev driver=nbd"), "{}", all.proxmox);
+        // QEMU refused the machine: libvirt's memory balloon had the address that the disk had got.
+        let device = format!("serial=web,addr={:#x}'/>", slot("web"));
+        assert!(all.libvirt_arguments.contains(&device), "{}", all.libvirt_arguments);
+        assert!((0x10..0x19).contains(&slot("web")));
         let long = attachment(
             &plain(&"x".repeat(64)),
             "a",

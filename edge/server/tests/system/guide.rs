@@ -113,6 +113,8 @@ fn devices_of_a_host_of_a_cluster_are_replaced_by_the_words_of_the_guide_under_l
     // A capacity device.
     let old = of_role(&devices(), "capacity");
     let new = old.with_file_name("new-capacity.img");
+    let former = old.with_file_name("former-capacity.img");
+    run("cp", &["--sparse=always", text(&old), text(&former)]);
     let size = shrink(&old);
     wait_for("it is out of service", SECONDS, || has_failed(&devices(), &old).then_some(()));
     wait_for_code(&cluster, user, "device.failed");
@@ -123,10 +125,12 @@ fn devices_of_a_host_of_a_cluster_are_replaced_by_the_words_of_the_guide_under_l
 
     // The host is lost, and comes back with a disk in that slot that still has what it had in former times.
     cluster.order("kill", victim);
-    std::fs::rename(&old, &new).expect("it takes the place");
-    File::options().write(true).open(&new).and_then(|file| file.set_len(size)).expect("it is whole");
+    std::fs::rename(&former, &new).expect("it takes the place");
     cluster.order("start", victim);
-    wait_for("it is found missing", SECONDS, || has_failed(&devices(), &new).then_some(()));
+    wait_for("it is found missing", SECONDS, || {
+        let done = cluster.cli(victim, &["--json", "device", "list"]);
+        has_failed(&serde_json::from_slice(&done.stdout).ok().filter(Value::is_array)?, &new).then_some(())
+    });
     let refused = cluster.cli(victim, &["device", "replace", text(&new), text(&new)]);
     assert!(!refused.status.success() && said(&refused).contains("--force"), "{}", said(&refused));
     type_at(&cluster, victim, &used, &[(CAPACITY, &new), (NEW_CAPACITY, &new)]);
@@ -191,12 +195,12 @@ fn devices_of_a_host_alone_are_replaced_by_the_words_of_the_guide_under_load() {
     let (kept, safe) = (of(&more), of(&safe));
     let gone = on(&site, &data);
     site.attach(&kept).write(0, &[7; BLOCK_SIZE as usize]).expect("it is written");
-    let health = || said(&site.cli(&["--json", "health"]));
+    let health = |site: &Site| said(&site.cli(&["--json", "health"]));
 
     let load = verified_load(&site.uri(&safe), 12);
     let new = site.path("new-data");
     let size = shrink(&data);
-    wait_for("health names it", 30, || health().contains("device.failed").then_some(()));
+    wait_for("health names it", 30, || health(&site).contains("device.failed").then_some(()));
     sparse_file(&new, size);
     type_alone(&site, &capacity, &[(CAPACITY, &data), (NEW_CAPACITY, &new)], &data);
     gone.iter().for_each(|name| drop(site.ask(&["disk", "delete", name, "--confirm", name])));
@@ -211,14 +215,14 @@ fn devices_of_a_host_alone_are_replaced_by_the_words_of_the_guide_under_load() {
     let (old, newer) = (site.path("log"), site.path("new-log"));
     let load = verified_load(&site.uri(&safe), 6);
     let size = shrink(&old);
-    wait_for("health names it", 30, || health().contains("log.failed").then_some(()));
+    wait_for("health names it", 30, || health(&site).contains("log.failed").then_some(()));
     assert_verified(load);
     server.stop();
     let server = site.start();
     assert!(
-        !health().contains("\"findings\":[]"),
+        !health(&site).contains("\"findings\":[]"),
         "a group that is closed is nothing that is well: {}",
-        health()
+        health(&site)
     );
     let load = verified_load(&site.uri(&safe), 6);
     sparse_file(&newer, size);

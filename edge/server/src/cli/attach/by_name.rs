@@ -184,7 +184,7 @@ fn by_name(
         left_out,
         uri: format!("nbds://{name}:{port}/{wanted}?tls-certificates={folder}"),
         proxmox: format!("args: {qemu}"),
-        libvirt_arguments: libvirt_arguments(&qemu),
+        libvirt_arguments: libvirt_arguments(&qemu, disk),
         qemu,
         libvirt,
     }
