@@ -138,6 +138,7 @@ fn domain(image: &Image, console: &Path, printed: &str) -> String {
     format!(
         "<domain type='qemu'><name>{NAME}</name><memory unit='MiB'>192</memory><vcpu>1</vcpu>\n\
          <os><type arch='x86_64' machine='pc'>hvm</type><kernel>{}</kernel><initrd>{}</initrd><cmdline>{}</cmdline></os>\n\
+         <features><acpi/></features>\n\
          <on_poweroff>destroy</on_poweroff><on_reboot>destroy</on_reboot><on_crash>destroy</on_crash>\n\
          <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>\n\
          <serial type='unix'><source mode='bind' path='{}'/><log file='{}' append='on'/></serial>\n{device}</devices>\n\
