@@ -25,6 +25,7 @@ pub use attach::not_named;
 pub use cluster::{
     ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure, Ticket, Visitor,
 };
+pub(crate) use devices::refusal_to_take;
 pub use peers::PeerTls;
 pub use shards::{SHARDS_MAX, start};
 

@@ -83,6 +83,9 @@ fn type_at(cluster: &Cluster, host: &str, lines: &[String], devices: &[(&str, &P
         if line == "systemctl restart drystone" {
             cluster.order("stop", host);
             cluster.order("start", host);
+            wait_for("the host answers", SECONDS, || {
+                cluster.cli(host, &["status"]).status.success().then_some(())
+            });
             continue;
         }
         let words = words(line, devices);
