@@ -2,6 +2,7 @@
 
 use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::host::{Shape, Site};
+use super::nbd::Client;
 use super::tools::{run, said, sparse_file, text, wait_for};
 use base::units::{BLOCK_SIZE, MIB};
 use serde_json::Value;
@@ -154,6 +155,9 @@ fn devices_of_a_host_of_a_cluster_are_replaced_by_the_words_of_the_guide_under_l
     cluster.order("stop", victim);
     cluster.order("start", victim);
     cluster.wait_until_whole(user, "web");
+    wait_for("the host serves the disk", SECONDS, || {
+        Client::attach(&cluster.path(victim).join("d/nbd.sock"), "web").ok()
+    });
     let (a, b) = (cluster.uri(user, "web"), cluster.uri(victim, "web"));
     run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &a, &b]);
     let devices = devices();
