@@ -114,6 +114,7 @@ impl Lanes {
         let is_few = parts.len() < self.lanes.len();
         let mut used: SmallVec<[u32; 16]> = match is_few {
             true => parts.clone().filter(|part| self.lanes.contains_key(part)).collect(),
+            // Sorted below, so the order does not matter.
             false => self.lanes.keys().copied().filter(|part| parts.contains(part)).collect(),
         };
         used.sort_unstable();

@@ -12,6 +12,15 @@ use base::request::{Buffers, Request as GuestRequest};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
 
+/// How many parts a request about allocation names. In the first version that is fewer: the answer is about the first parts then, and
+/// whoever asked goes on from there.
+fn allocation_parts(version: Version, count: u16) -> u16 {
+    match version {
+        Version::FIRST => count.min(ALLOCATION_PARTS_MAX_FIRST),
+        _ => count,
+    }
+}
+
 /// The fields that writes and trims share, 56 bytes.
 struct Change {
     component: ComponentId,
@@ -159,11 +168,7 @@ impl Coded for Request {
             Request::Allocation { component, epoch, part, count } => {
                 put_component(w, *component, *epoch);
                 w.u32(*part);
-                w.u16(match version {
-                    // The answer is about the first parts then, and whoever asked goes on from there.
-                    Version::FIRST => (*count).min(ALLOCATION_PARTS_MAX_FIRST),
-                    _ => *count,
-                });
+                w.u16(allocation_parts(version, *count));
                 put_zeroes(w, 6);
             }
             Request::Create(new) | Request::Change(new) => encode_new(w, new),
