@@ -9,6 +9,7 @@ mod disks;
 mod hosts;
 mod links;
 mod provisioned;
+mod reports;
 mod silence;
 mod versions;
 mod watch;
@@ -121,6 +122,7 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     hosts::find(view, around, &mut found);
     disks::find(view, around, &mut found);
+    reports::find(view, &mut found);
     directory(around, &mut found);
     members(around, &mut found);
     provisioned::find(view, &mut found);

@@ -1,7 +1,7 @@
 //! A host in the directory.
 
 use crate::device::DeviceRecord;
-use base::{HostId, Instant, NodeId};
+use base::{DeviceId, HostId, Instant, NodeId};
 use std::fmt;
 
 /// What maintenance of a host does to the disks that stand on it.
@@ -67,6 +67,30 @@ pub struct NodeRecord {
     pub incarnation: u64,
 }
 
+/// A device with blocks that were found damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedDevice {
+    /// Its identity.
+    pub id: DeviceId,
+    /// Its path.
+    pub name: String,
+    /// Blocks found damaged since its group was opened: wrong checksums, and blocks that could not be read.
+    pub damaged_blocks: u64,
+    /// Blocks of these that could not be read.
+    pub read_errors: u64,
+}
+
+/// What a host tells of its devices and groups that stands in no record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceReports {
+    /// Devices with damaged blocks.
+    pub damaged: Vec<DamagedDevice>,
+    /// Log devices that are in service in a group without any capacity device: path, and id of the group.
+    pub lone_logs: Vec<(String, String)>,
+    /// Log devices that are out of service, and why: their groups with them.
+    pub failed_logs: Vec<(String, String)>,
+}
+
 /// A host, as it tells of itself with every heartbeat; only name, fault domain and maintenance are for people to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRecord {
@@ -90,6 +114,8 @@ pub struct HostRecord {
     pub clock_ahead_ns: i64,
     /// What is wrong with its data directory, each in words that stand for themselves.
     pub data_trouble: Vec<String>,
+    /// What it tells of its devices and groups beside their records.
+    pub reports: DeviceReports,
     /// When it was last heard of, by the directory's clock.
     pub heard: Instant,
 }

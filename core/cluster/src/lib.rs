@@ -38,7 +38,7 @@ pub use health::{
     Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
     Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
 };
-pub use host::{HostRecord, Maintenance, Mode, NodeRecord};
+pub use host::{DamagedDevice, DeviceReports, HostRecord, Maintenance, Mode, NodeRecord};
 pub use levels::{Level, Levels, Raise, RecordLevels};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};

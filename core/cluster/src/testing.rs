@@ -71,6 +71,7 @@ pub(crate) fn cluster(hosts: u128, each: u128) -> View {
             release: "1.0.0".to_owned(),
             clock_ahead_ns: 0,
             data_trouble: Vec::new(),
+            reports: crate::host::DeviceReports::default(),
             heard: at(0),
         };
         view.hosts.insert(record.id, record);

@@ -249,6 +249,7 @@ impl NewHost {
             release: String::new(),
             clock_ahead_ns: 0,
             data_trouble: Vec::new(),
+            reports: crate::host::DeviceReports::default(),
             heard: Instant(0),
         }
     }

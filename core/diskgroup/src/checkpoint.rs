@@ -81,7 +81,8 @@ impl Group {
         let is_due = self.destaging.finished.is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
             || self.failed_members != self.log.anchor.failed_members
-            || self.scrub.wants_checkpoint;
+            || self.scrub.wants_checkpoint
+            || self.leavers_want_checkpoint();
         if !is_due {
             return;
         }
@@ -111,7 +112,9 @@ impl Group {
         let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
         let gain = reached.saturating_sub(self.log.anchor.tail);
         let told = self.retold_blocks();
-        let gains = gain == 0 || told <= limits::log_blocks_reserved(self.log.blocks) || gain >= 2 * told;
+        let is_asked = !self.is_destaged_for_leavers(self.log.anchor.tail);
+        let gains =
+            gain == 0 || is_asked || told <= limits::log_blocks_reserved(self.log.blocks) || gain >= 2 * told;
         match (gains, self.destaging.finished.is_some()) {
             (false, true) => {
                 self.destaging.finished = None;

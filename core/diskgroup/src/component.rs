@@ -4,6 +4,7 @@ use crate::format::page::{ComponentRecord, HOLES_MAX, PARTS_PER_HOLE};
 use crate::window::Window;
 use base::WriteId;
 use base::units::EXTENT_SIZE;
+use std::ops::Range;
 
 /// No extent.
 const NONE: u32 = u32::MAX;
@@ -109,6 +110,21 @@ impl Component {
                 return Some((part, extent));
             }
             part += 1;
+        }
+        None
+    }
+
+    /// The first of some parts that has an extent.
+    pub(crate) fn first_mapped(&self, parts: Range<u32>) -> Option<u32> {
+        let mut part = parts.start;
+        while part < parts.end && (part as usize / LEAF) < self.parts.leaves.len() {
+            if self.parts.leaves[part as usize / LEAF].is_none() {
+                part = (part / LEAF as u32 + 1) * LEAF as u32;
+            } else if self.parts.get(part).is_some() {
+                return Some(part);
+            } else {
+                part += 1;
+            }
         }
         None
     }

@@ -126,11 +126,6 @@ impl Group {
         self.destaging.drain = true;
     }
 
-    /// Lets destaging go back to its own pace.
-    pub(crate) fn end_drain(&mut self) {
-        self.destaging.drain = false;
-    }
-
     /// Whether nothing is left in the log that a restart would have to read.
     pub fn is_drained(&self) -> bool {
         self.log.used_blocks() == 0 && self.is_idle() && self.checkpoint.is_idle()
@@ -156,7 +151,9 @@ impl Group {
         let index_percent = (self.index_entries * 100 / index_max) as u64;
         let wants_space = !self.starved.is_empty() && self.trims_unsettled;
         let tail = self.log.anchor.tail.max(self.destaging.reached);
-        let wants_all = wants_space || (self.destaging.drain && self.log.head > tail);
+        let wants_all = wants_space
+            || (self.destaging.drain && self.log.head > tail)
+            || !self.is_destaged_for_leavers(tail);
         let fill = ((self.log.head - tail) * 100 / self.log.blocks).max(index_percent);
         if !wants_all && fill < limits::DESTAGE_START_PERCENT {
             return;

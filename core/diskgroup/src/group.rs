@@ -457,6 +457,7 @@ impl Group {
         if member == 0 {
             if !matches!(self.phase, Phase::Failed) {
                 self.phase = Phase::Failed;
+                self.members[0].failure = Some(why.to_owned());
                 out.push(Output::Event(Event::GroupFailed { why: why.to_owned() }));
                 self.fail_everything(out);
             }

@@ -125,7 +125,6 @@ impl Group {
         self.give_up_away(place);
         self.members[place as usize].is_leaving = true;
         self.leaving.push((place, self.log.head));
-        self.drain();
         Ok(())
     }
 
@@ -144,15 +143,27 @@ impl Group {
             return false;
         }
         self.leaving.remove(index);
-        if self.leaving.is_empty() {
-            self.end_drain();
-        }
         self.forget_components(place);
         let placeholder = Superblock::empty_place(&self.superblocks[0], place);
         self.members[place as usize] = Member::new(DeviceId(0), Geometry::default());
         self.superblocks[place as usize] = placeholder;
         self.failed_members &= !(1 << place);
         true
+    }
+
+    /// Whether the log has to be destaged further than it is, up to `tail`, for a device that is leaving. Not until it is empty: each
+    /// checkpoint logs anew what windows hold, so it never would be.
+    pub(crate) fn is_destaged_for_leavers(&self, tail: u64) -> bool {
+        self.leaving.iter().all(|(_, position)| tail >= *position)
+    }
+
+    /// Whether a device that is leaving waits for a checkpoint of its table alone.
+    pub(crate) fn leavers_want_checkpoint(&self) -> bool {
+        let is_dirty = |place: u8| {
+            let member = &self.members[place as usize];
+            member.is_in_service() && member.dirty_pages.count() > 0
+        };
+        self.leaving.iter().any(|(place, position)| self.log.anchor.tail >= *position && is_dirty(*place))
     }
 
     /// Forgets the components of a device that failed. Their keys are never given to others while the group is open, for

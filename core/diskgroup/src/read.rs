@@ -16,6 +16,7 @@ use base::request::{Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Buffer, ComponentId};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Where the newest version of a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -456,9 +457,13 @@ impl Group {
         }
     }
 
-    /// Whether no block of the part has space.
-    pub fn is_hole(&self, component: ComponentKey, part: u32) -> bool {
-        self.components.get(component.0 as usize).is_some_and(|component| component.extent_of(part).is_none())
+    /// The first of some parts of which a block may have space; none if all of them are holes. The steps grow with the space
+    /// that is taken: stretches of 512 MiB with nothing in them are passed over.
+    pub fn first_backed(&self, component: ComponentKey, parts: Range<u32>) -> Option<u32> {
+        match self.components.get(component.0 as usize) {
+            Some(component) => component.first_mapped(parts),
+            None => Some(parts.start),
+        }
     }
 
     /// Reads a table page for `waiter`, unless that is under way already.

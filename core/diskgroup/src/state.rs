@@ -68,6 +68,9 @@ pub struct ComponentState {
     pub used_bytes: u64,
 }
 
+/// Why no device of a group serves whose log device failed.
+const LOG_FAILED: &str = "the log of its disk group failed";
+
 impl Group {
     /// All figures of the group, as of the last thing that happened in it.
     pub fn state(&self) -> GroupState {
@@ -88,7 +91,7 @@ impl Group {
             + self.retained.len() * BLOCK_SIZE as usize;
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
-            members: self.members.iter().map(|member| member_state(member, now)).collect(),
+            members: self.members.iter().map(|member| self.member_state(member, now)).collect(),
             log_bytes: self.log.blocks * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
             destage_pending_bytes: self.index_entries as u64 * BLOCK_SIZE,
@@ -121,7 +124,7 @@ impl Group {
     /// Why the device of a component is out of service, if it is.
     pub fn failure_of(&self, key: ComponentKey) -> Option<&str> {
         if matches!(self.phase, Phase::Failed) {
-            return Some("the log of its disk group failed");
+            return Some(LOG_FAILED);
         }
         let component = self.components.get(key.0 as usize)?;
         self.members[component.member as usize].failure.as_deref()
@@ -135,6 +138,13 @@ impl Group {
             device: self.members[component.member as usize].id,
             used_bytes: u64::from(component.used) * EXTENT_SIZE,
         })
+    }
+
+    /// No device of a group serves without its log.
+    fn member_state(&self, member: &crate::member::Member, now: Instant) -> MemberState {
+        let state = member_state(member, now);
+        let lost = matches!(self.phase, Phase::Failed).then(|| LOG_FAILED.to_owned());
+        MemberState { failure: state.failure.or(lost), ..state }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
+use crate::membership::Lost;
 use crate::{
     Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
 };
@@ -297,6 +298,23 @@ fn what_waits_behind_a_write_that_a_dying_device_fails_is_answered() {
         assert!(matches!(bench.done.get(&op), Some(Err(GroupError::DeviceLost))), "{op}");
     }
     assert!(bench.group.is_idle());
+}
+
+/// `device replace` never ended under load: the log was to become empty for the device that leaves, and each checkpoint logs anew
+/// what windows hold, so destaging and checkpoints followed each other for ever.
+#[test]
+fn a_failed_device_leaves_although_each_checkpoint_logs_windows_anew() {
+    let mut bench = Bench::new();
+    let component = bench.create();
+    for number in 1..=40 {
+        bench.write(number + 1, component, BLOCK_SIZE, (id(1, number), Origin::Guest(RequestTag(number))));
+    }
+    let mut out = Vec::new();
+    bench.group.fail_member(Instant(bench.now), 1, "it is gone", &mut out);
+    bench.settle(out);
+    bench.group.begin_remove(DeviceId(2), Lost::GiveUp).expect("it may go");
+    bench.settle(Vec::new());
+    assert!(bench.group.finish_remove(DeviceId(2)), "it has left once the group is quiet");
 }
 
 #[test]

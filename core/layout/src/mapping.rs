@@ -7,6 +7,8 @@
 //! MiB are `B` 0..1 MiB, 2..3 MiB are `A` 1..2 MiB, and so on.
 
 use crate::tree::Layout;
+use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A run of a disk's bytes that stands in one place without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,56 @@ impl Layout {
             }
             Layout::Stripe { unit, columns } => walk_stripe(*unit, columns, offset, len, base, visit),
             Layout::Concatenation { parts } => walk_parts(parts, offset, len, base, visit),
+        }
+    }
+
+    /// Calls `visit` once for each place that holds some of `offset..offset + len`, with the place and the range of its own
+    /// bytes: what stands in a place of a range of the disk has no gap there. The steps grow with the places, and not with
+    /// the units of stripes as those of [`Layout::map`] do.
+    pub fn map_places(&self, offset: u64, len: u64, visit: &mut impl FnMut(usize, Range<u64>)) {
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.size()),
+            "a range lies within its layout"
+        );
+        if len > 0 {
+            self.walk_places(offset..offset + len, 0, visit);
+        }
+    }
+
+    /// `range` counts from the start of this node, whose first place is `place`.
+    fn walk_places(&self, range: Range<u64>, place: usize, visit: &mut dyn FnMut(usize, Range<u64>)) {
+        match self {
+            Layout::Component(_) | Layout::Mirror { .. } => visit(place, range),
+            Layout::Stripe { unit, columns } => {
+                let (count, each) = (columns.len() as u64, columns[0].place_count());
+                // Bytes of a column that stand before a byte of the stripe.
+                let before = |column: u64, at: u64| {
+                    let (number, within) = (at / unit, at % unit);
+                    let own = match column.cmp(&(number % count)) {
+                        Ordering::Less => *unit,
+                        Ordering::Equal => within,
+                        Ordering::Greater => 0,
+                    };
+                    number / count * unit + own
+                };
+                for (index, column) in columns.iter().enumerate() {
+                    let inner = before(index as u64, range.start)..before(index as u64, range.end);
+                    if !inner.is_empty() {
+                        column.walk_places(inner, place + index * each, visit);
+                    }
+                }
+            }
+            Layout::Concatenation { parts } => {
+                let (mut start, mut place) = (0, place);
+                for part in parts {
+                    let end = start + part.size();
+                    let inner = range.start.max(start)..range.end.min(end);
+                    if !inner.is_empty() {
+                        part.walk_places(inner.start - start..inner.end - start, place, visit);
+                    }
+                    (start, place) = (end, place + part.place_count());
+                }
+            }
         }
     }
 

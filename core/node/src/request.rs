@@ -3,6 +3,7 @@
 //! Groups deal in whole blocks. A write or zero-write that covers a block in part first reads that block; until such a
 //! change has ended no other change of its blocks begins. Long trims and zero-writes go window by window.
 
+mod holes;
 mod status;
 
 use crate::disk::Change;
@@ -15,6 +16,7 @@ use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, Stat
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, RequestTag, WriteId};
 use diskgroup::{Answer, GroupError, Input, Origin};
+pub(crate) use holes::Holes;
 use iostats::{Arrival, Operation};
 use layout::Span;
 use replication::components::Caller;
@@ -271,7 +273,7 @@ impl Node {
         match &state.request {
             Request::Read { .. } => self.read_blocks(key, offset, len, out),
             Request::Status { .. } if is_of_cluster => {
-                self.ask_status(key, (offset, Vec::new()), out);
+                self.ask_status(key, out);
             }
             Request::Status { .. } => {
                 self.requests[key as usize].stage = Stage::Status { next: offset, runs: Vec::new() };
@@ -352,6 +354,10 @@ impl Node {
 
     /// A change may begin: it reads its edges first if it covers them in part.
     fn start_change(&mut self, key: u32, change: Change, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk;
+        if let Some(cluster) = &mut self.disks[disk as usize].cluster {
+            cluster.holes.changed(change.start..change.end);
+        }
         if !change.reads_first {
             self.requests[key as usize].stage = Stage::Changing { next: change.start };
             return self.change_on(key, out);
@@ -753,7 +759,6 @@ fn outcome_of(state: RequestState) -> Outcome {
             Ok(Reply::Data(if is_whole { all } else { pieces::trim(all, head, *len) }))
         }
         (Request::Status { .. }, Stage::Status { runs, .. }) => Ok(Reply::Status(runs)),
-        (Request::Status { .. }, Stage::Asking(questions)) => Ok(Reply::Status(questions.runs)),
         _ => Ok(Reply::Done),
     }
 }

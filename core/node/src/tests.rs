@@ -297,6 +297,33 @@ fn status_tells_what_is_backed_by_space() {
     assert_eq!(runs, [(MIB - 512, false), (8192, true), (3 * MIB - 8192 + 512, false)]);
 }
 
+/// A question about 4 GiB looked at 4,096 parts one by one, and at each block of those with data, in one turn of the engine.
+#[test]
+fn a_question_about_allocation_is_answered_in_runs_and_looks_up_a_bounded_number_of_parts() {
+    let parts = 140;
+    let mut bench = Bench::new(parts + 4);
+    let disk = bench.create(Bench::spec(200 * 1024 * MIB, 1));
+    for part in 0..parts {
+        let request = bench.write_request(part * MIB, &[7; 4096]);
+        assert!(bench.ask(disk, request).is_ok());
+    }
+    let last = bench.write_request(150 * 1024 * MIB, &[7; 4096]);
+    assert!(bench.ask(disk, last).is_ok());
+    let mut ask = |offset, len| match bench.ask(disk, Request::Status { offset, len }) {
+        Ok(Reply::Status(runs)) => runs.iter().map(|run| (run.len, run.allocated)).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    let all = 200 * 1024 * MIB;
+    let runs = ask(0, all);
+    let most = wire::limits::ALLOCATION_LOOKUPS_MAX;
+    assert_eq!(runs.iter().map(|(len, _)| len).sum::<u64>(), most as u64 * MIB, "it ends early");
+    assert_eq!((runs.len(), runs[0]), (2 * most, (4096, true)));
+    let runs = ask(most as u64 * MIB, all - most as u64 * MIB);
+    assert_eq!(runs.len(), 2 * (parts as usize - most) + 2);
+    let before = (150 * 1024 - parts) * MIB + MIB - 4096;
+    assert_eq!(runs[runs.len() - 3..], [(before, false), (4096, true), (50 * 1024 * MIB - 4096, false)]);
+}
+
 #[test]
 fn what_a_smaller_size_left_out_is_zero_when_the_disk_grows_again() {
     let mut bench = Bench::new(40);
@@ -555,7 +582,10 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     };
     assert_eq!(runs(&mut bench, 0, 4), [(3 * MIB - 8192, false), (8192, true), (MIB, false)]);
     assert_eq!(runs(&mut bench, 3, 1), [(MIB, false)]);
-    let beyond = bench.of_component(Request::Allocation { component, epoch, part: 3, count: 2 });
+    assert!(is_done(&bench.of_component(Request::Change(new(8192 * MIB)))), "it grows");
+    let first = [(3 * MIB - 8192, false), (8192, true), (8189 * MIB, false)];
+    assert_eq!(runs(&mut bench, 0, 8192), first, "one answer tells of 8 GiB");
+    let beyond = bench.of_component(Request::Allocation { component, epoch, part: 8191, count: 2 });
     assert!(matches!(beyond, Answer::Refused(Refusal::NoComponent)), "{beyond:?}");
     let other = bench.of_component(Request::Allocation { component, epoch: 2, part: 0, count: 1 });
     assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");

@@ -1,11 +1,16 @@
 //! Range locks of one place (invariant 6): overlapping changes wait for one another, and reads for changes.
 //!
-//! Every range lies within one part (MiB), so each part has a short lane of its own. Waiters start in the order of their
+//! A range lies within one part (MiB), so each part has a short lane of its own. Waiters start in the order of their
 //! arrival: one that overlaps an earlier waiter waits behind it.
+//!
+//! Many parts can be locked together for reading. Such a stretch costs nothing for parts that nobody else uses: it stands beside
+//! the lanes, and a lane that begins while the stretch is locked begins with a claim of it.
 
+use base::units::BLOCKS_PER_EXTENT;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops;
 
 /// What a range is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,23 +55,70 @@ struct Lane {
     waiting: VecDeque<Claim>,
 }
 
+/// Parts that are locked together for reading.
+#[derive(Debug)]
+struct Stretch {
+    parts: ops::Range<u32>,
+    key: u32,
+}
+
+impl Stretch {
+    fn claim(&self, part: u32) -> Claim {
+        let range = Range { part, block: 0, count: BLOCKS_PER_EXTENT as u16 };
+        Claim { range, hold: Hold::Shared, key: self.key }
+    }
+}
+
 /// All lanes of a place.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: FxHashMap<u32, Lane>,
+    stretches: Vec<Stretch>,
 }
 
 impl Lanes {
     /// Locks the range for `key`, or lets it wait; says whether it is locked now.
     pub(crate) fn lock(&mut self, range: Range, hold: Hold, key: u32) -> bool {
-        let claim = Claim { range, hold, key };
-        let lane = self.lanes.entry(range.part).or_default();
-        let is_free = !lane.held.iter().chain(&lane.waiting).any(|other| other.conflicts(&claim));
-        match is_free {
-            true => lane.held.push(claim),
-            false => lane.waiting.push_back(claim),
+        let part = range.part;
+        let stretches = &self.stretches;
+        let lane = self.lanes.entry(part).or_insert_with(|| {
+            let over = stretches.iter().filter(|stretch| stretch.parts.contains(&part));
+            Lane { held: over.map(|stretch| stretch.claim(part)).collect(), waiting: VecDeque::new() }
+        });
+        lane.lock(Claim { range, hold, key })
+    }
+
+    /// Locks whole parts for `key` to read; says for how many of them it has to wait. It begins once for each of these.
+    pub(crate) fn lock_parts(&mut self, parts: ops::Range<u32>, key: u32) -> u32 {
+        let stretch = Stretch { parts, key };
+        let mut waits = 0;
+        for part in self.used(&stretch.parts) {
+            let lane = self.lanes.get_mut(&part).expect("its part is in use");
+            waits += u32::from(!lane.lock(stretch.claim(part)));
         }
-        is_free
+        self.stretches.push(stretch);
+        waits
+    }
+
+    /// Unlocks what [`Lanes::lock_parts`] locked, all of it, and tells who may begin now.
+    pub(crate) fn unlock_parts(&mut self, key: u32, begin: &mut SmallVec<[u32; 4]>) {
+        let index = self.stretches.iter().position(|stretch| stretch.key == key);
+        let stretch = self.stretches.swap_remove(index.expect("what is unlocked was locked"));
+        for part in self.used(&stretch.parts) {
+            self.unlock(part, key, begin);
+        }
+    }
+
+    /// The parts of a range that have a lane, in ascending order.
+    fn used(&self, parts: &ops::Range<u32>) -> SmallVec<[u32; 16]> {
+        let is_few = parts.len() < self.lanes.len();
+        let mut used: SmallVec<[u32; 16]> = match is_few {
+            true => parts.clone().filter(|part| self.lanes.contains_key(part)).collect(),
+            // Sorted below, so the order does not matter.
+            false => self.lanes.keys().copied().filter(|part| parts.contains(part)).collect(),
+        };
+        used.sort_unstable();
+        used
     }
 
     /// Unlocks what `key` holds in that part, and tells who may begin now.
@@ -90,6 +142,15 @@ impl Lanes {
 }
 
 impl Lane {
+    fn lock(&mut self, claim: Claim) -> bool {
+        let is_free = !self.held.iter().chain(&self.waiting).any(|other| other.conflicts(&claim));
+        match is_free {
+            true => self.held.push(claim),
+            false => self.waiting.push_back(claim),
+        }
+        is_free
+    }
+
     /// Locks what nothing before it is in the way of any more.
     fn begin_waiting(&mut self, begin: &mut SmallVec<[u32; 4]>) {
         let mut at = 0;
@@ -146,6 +207,32 @@ mod tests {
         begin.clear();
         lanes.unlock(7, 1, &mut begin);
         assert_eq!(begin.to_vec(), [3]);
+    }
+
+    #[test]
+    fn a_stretch_of_parts_costs_only_the_lanes_in_use_and_keeps_changes_out_of_all() {
+        let mut lanes = Lanes::default();
+        assert!(lanes.lock(range(0, 4), Hold::Exclusive, 1));
+        assert_eq!(lanes.lock_parts(0..1 << 16, 2), 1, "it waits for the change");
+        assert_eq!(lanes.lanes.len(), 1);
+        let other = Range { part: 99, block: 3, count: 1 };
+        assert!(!lanes.lock(other, Hold::Exclusive, 3), "the stretch was there before");
+        assert!(!lanes.lock(range(9, 1), Hold::Exclusive, 4), "behind the stretch, which waits");
+        assert_eq!(lanes.lock_parts(7..100, 5), 2, "behind the changes");
+        let mut begin = SmallVec::new();
+        lanes.unlock(7, 1, &mut begin);
+        assert_eq!(begin.to_vec(), [2]);
+        begin.clear();
+        lanes.unlock_parts(2, &mut begin);
+        assert_eq!(begin.to_vec(), [4, 3]);
+        begin.clear();
+        lanes.unlock(99, 3, &mut begin);
+        lanes.unlock(7, 4, &mut begin);
+        assert_eq!(begin.to_vec(), [5, 5], "once for each that it waited for");
+        begin.clear();
+        assert_eq!(lanes.lanes.len(), 2);
+        lanes.unlock_parts(5, &mut begin);
+        assert!(begin.is_empty() && lanes.lanes.is_empty() && lanes.stretches.is_empty());
     }
 
     #[test]

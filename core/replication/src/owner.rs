@@ -279,7 +279,7 @@ pub enum Reply {
     Changed,
     /// What was read.
     Data(Pieces),
-    /// What is allocated, in runs of bytes that cover all that was asked for.
+    /// What is allocated, in runs of bytes that cover the first parts of what was asked for: at least one.
     Allocation(Vec<StatusRun>),
 }
 

@@ -1,5 +1,6 @@
 //! The bodies of answers and notices.
 
+use crate::Version;
 use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
 use crate::kind::AnswerKind;
@@ -48,7 +49,7 @@ impl Coded for Answer {
         }
     }
 
-    fn encode_fields(&self, w: &mut Writer) {
+    fn encode_fields(&self, _: Version, w: &mut Writer) {
         match self {
             Answer::Done { congestion } => {
                 w.u8(*congestion);

@@ -1,5 +1,6 @@
 //! What requests and answers have in common as bodies of frames.
 
+use crate::Version;
 use crate::kind::Kind;
 use crate::payload::Payload;
 use base::WriteId;
@@ -40,8 +41,8 @@ pub trait Coded: Sized {
     /// Whether it is as its type promises. The encoder asserts it, the decoder refuses what is not.
     fn check(&self) -> Result<(), Flaw>;
 
-    /// Appends the body of the frame.
-    fn encode_fields(&self, w: &mut Writer);
+    /// Appends the body of the frame, as that version has it.
+    fn encode_fields(&self, version: Version, w: &mut Writer);
 
     /// The payload of the frame.
     fn payload(&self) -> Payload<'_>;

@@ -34,7 +34,7 @@ impl Encoder {
         let (kind, payload) = (body.kind(), body.payload());
         assert_eq!(body.check(), Ok(()), "a {} message is as its type promises", kind.shape().name);
         self.fields.clear();
-        body.encode_fields(&mut self.fields);
+        body.encode_fields(self.version, &mut self.fields);
         let fields = self.fields.as_bytes();
         assert!(
             fields.len() <= kind.shape().body_size_max as usize,

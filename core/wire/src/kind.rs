@@ -3,8 +3,8 @@
 //! A code is never given a second meaning. Requests have codes below 128, answers above.
 
 use crate::limits::{
-    ALLOCATION_RUNS_MAX, BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX,
-    ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX,
+    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
+    GUEST_PAYLOAD_SIZE_MAX, STATUS_RUNS_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
@@ -175,7 +175,7 @@ impl Kind for AnswerKind {
             AnswerKind::GuestFailed => shape("guest failure", 8, 0),
             AnswerKind::Refused => shape("refused", 8, 0),
             AnswerKind::Revoke => shape("revoke", 16, 0),
-            AnswerKind::Allocation => shape("allocation", 8 + 8 * ALLOCATION_RUNS_MAX, 0),
+            AnswerKind::Allocation => shape("allocation", 8 + 8 * STATUS_RUNS_MAX, 0),
         }
     }
 }

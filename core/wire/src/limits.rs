@@ -16,10 +16,14 @@ pub const CHANGED_PARTS_MAX: usize = 512;
 pub const RUNS_MAX: usize = GUEST_PAYLOAD_SIZE_MAX / SECTOR_SIZE as usize;
 /// Runs in one answer about allocation: as many as the NBD frontend passes on.
 pub const STATUS_RUNS_MAX: usize = 1 << 15;
-/// Parts in one request about allocation: as many as the runs of one answer suffice for, whatever stands there.
-pub const ALLOCATION_PARTS_MAX: usize = 128;
-/// Runs in its answer: no two neighbouring blocks alike.
-pub const ALLOCATION_RUNS_MAX: usize = ALLOCATION_PARTS_MAX * BLOCKS_PER_EXTENT;
+/// Parts in one request about allocation: those of the largest request of an NBD client (4 GiB), however it is aligned, with
+/// some to spare. The answer may be about the first of them alone.
+pub const ALLOCATION_PARTS_MAX: usize = 1 << 13;
+/// The same in version 1, where the answer was about all of them.
+pub const ALLOCATION_PARTS_MAX_FIRST: u16 = 128;
+/// Parts of which a component looks up each block for one answer, so that it takes a turn of the engine no longer: as many as
+/// the runs of one answer suffice for, whatever stands there. Parts without space are told in runs and do not count.
+pub const ALLOCATION_LOOKUPS_MAX: usize = 128;
 /// Bytes of a disk's record with its component: what a page of a disk group has room for.
 pub const DISK_RECORD_SIZE_MAX: usize = 768;
 /// The largest body of any kind: a little more than the runs and checksums of the largest read take.
@@ -40,5 +44,7 @@ const _: () = assert!(HEADER_SIZE <= INBOX_SIZE);
 const _: () = assert!(COMPONENT_PAYLOAD_SIZE_MAX == BLOCKS_PER_EXTENT * BLOCK_SIZE as usize);
 const _: () = assert!(8 + 4 * RUNS_MAX + 4 * (GUEST_PAYLOAD_SIZE_MAX / BLOCK_SIZE as usize) <= BODY_SIZE_MAX);
 const _: () = assert!(8 + 8 * STATUS_RUNS_MAX <= BODY_SIZE_MAX);
-const _: () = assert!(ALLOCATION_RUNS_MAX <= STATUS_RUNS_MAX);
+const _: () = assert!(ALLOCATION_LOOKUPS_MAX * BLOCKS_PER_EXTENT <= STATUS_RUNS_MAX);
+// Whoever speaks version 1 expects an answer about all parts that it asked about.
+const _: () = assert!(ALLOCATION_PARTS_MAX_FIRST as usize <= ALLOCATION_LOOKUPS_MAX);
 const _: () = assert!(OUTGOING_SIZE_MAX >= 4 * GUEST_PAYLOAD_SIZE_MAX as u64);

@@ -313,7 +313,8 @@ pub enum Answer {
         /// Where to go on, behind all that are named; `None` at the end.
         next: Option<u32>,
     },
-    /// Which blocks of the parts that were asked for are allocated: runs of whole blocks, neighbours different. A part may
+    /// Which blocks of the parts that were asked for are allocated: runs of whole blocks, neighbours different. It may end
+    /// before the last part, if more than [`ALLOCATION_LOOKUPS_MAX`](crate::limits::ALLOCATION_LOOKUPS_MAX) were asked for. A part may
     /// count as allocated as a whole, for only "not allocated" promises something about its bytes.
     Allocation(Vec<StatusRun>),
     /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs

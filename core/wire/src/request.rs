@@ -1,15 +1,25 @@
 //! The bodies of requests.
 
+use crate::Version;
 use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
 use crate::kind::RequestKind;
-use crate::limits::DISK_RECORD_SIZE_MAX;
+use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_RECORD_SIZE_MAX};
 use crate::message::{EntryKind, NewComponent, Request};
 use crate::payload::{Payload, block_checksums, verify_blocks};
 use base::bytes::{Reader, Writer};
 use base::request::{Buffers, Request as GuestRequest};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
+
+/// How many parts a request about allocation names. In the first version that is fewer: the answer is about the first parts then, and
+/// whoever asked goes on from there.
+fn allocation_parts(version: Version, count: u16) -> u16 {
+    match version {
+        Version::FIRST => count.min(ALLOCATION_PARTS_MAX_FIRST),
+        _ => count,
+    }
+}
 
 /// The fields that writes and trims share, 56 bytes.
 struct Change {
@@ -105,7 +115,7 @@ impl Coded for Request {
         }
     }
 
-    fn encode_fields(&self, w: &mut Writer) {
+    fn encode_fields(&self, version: Version, w: &mut Writer) {
         match self {
             Request::Heartbeat => {}
             Request::Open { disk, component, epoch } => {
@@ -158,7 +168,7 @@ impl Coded for Request {
             Request::Allocation { component, epoch, part, count } => {
                 put_component(w, *component, *epoch);
                 w.u32(*part);
-                w.u16(*count);
+                w.u16(allocation_parts(version, *count));
                 put_zeroes(w, 6);
             }
             Request::Create(new) | Request::Change(new) => encode_new(w, new),

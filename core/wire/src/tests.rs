@@ -18,8 +18,13 @@ pub(crate) fn pool() -> Pool {
 
 /// The whole frame of a message.
 pub(crate) fn frame<T: Body>(message: &Message<T>) -> Vec<u8> {
+    frame_of_version(Version::LATEST, message)
+}
+
+/// The same of a version.
+pub(crate) fn frame_of_version<T: Body>(version: Version, message: &Message<T>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let payload = Encoder::new(Version::LATEST).encode(message, &mut bytes);
+    let payload = Encoder::new(version).encode(message, &mut bytes);
     payload.buffers().for_each(|buffer| bytes.extend_from_slice(buffer));
     bytes
 }
@@ -30,7 +35,17 @@ pub(crate) fn decode_cut<T: Body>(
     cuts: &[usize],
     pool: &Pool,
 ) -> Result<Vec<Message<T>>, WireError> {
-    let mut decoder = Decoder::new(Version::LATEST, pool.clone());
+    decode_version(Version::LATEST, bytes, cuts, pool)
+}
+
+/// The same of a version.
+pub(crate) fn decode_version<T: Body>(
+    version: Version,
+    bytes: &[u8],
+    cuts: &[usize],
+    pool: &Pool,
+) -> Result<Vec<Message<T>>, WireError> {
+    let mut decoder = Decoder::new(version, pool.clone());
     let mut messages = Vec::new();
     let mut rest = bytes;
     for &cut in cuts.iter().cycle() {

@@ -5,7 +5,7 @@ use std::fmt;
 /// The lowest version that this program speaks.
 pub const VERSION_MIN: u16 = 1;
 /// The highest version that this program speaks.
-pub const VERSION_MAX: u16 = 1;
+pub const VERSION_MAX: u16 = 2;
 
 const _: () = assert!(0 < VERSION_MIN && VERSION_MIN <= VERSION_MAX);
 
@@ -14,6 +14,9 @@ const _: () = assert!(0 < VERSION_MIN && VERSION_MIN <= VERSION_MAX);
 pub struct Version(u16);
 
 impl Version {
+    /// The first one.
+    pub const FIRST: Version = Version(1);
+
     /// The newest one.
     pub const LATEST: Version = Version(VERSION_MAX);
 

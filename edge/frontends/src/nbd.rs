@@ -2,10 +2,12 @@
 //! status, TLS by upgrade.
 
 mod conversation;
+mod export_name;
 pub mod protocol;
 mod session;
 
 pub use conversation::{AttachRefusal, Conversation, Counters, Event, Export, Reach};
+pub use export_name::{ExportName, ExportNameError, parse_error_after, with_error_after};
 pub use session::{Session, Settings, TlsPolicy};
 
 #[cfg(test)]

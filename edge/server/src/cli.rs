@@ -15,6 +15,7 @@ mod members;
 mod policies;
 mod rebuild;
 mod resync;
+mod sorting;
 mod support;
 #[cfg(test)]
 mod tests;

@@ -32,12 +32,12 @@ pub use view::View;
 
 use crate::api::serve::address_of;
 use crate::config::{ClusterConfig, Config, DirectoryPlace};
-use crate::control::listen_text;
+use crate::control::{listen_text, reports_of};
 use crate::data_dir;
 use crate::directory::shared::record::{
     Attached, Believed, ClusterDisk, ClusterHost, HOSTS, Program, check_level,
 };
-use crate::directory::shared::{Change, Changes, Copied, Outcome, Shared, cluster_of};
+use crate::directory::shared::{Change, Changes, Copied, DeviceBeat, Outcome, Shared, cluster_of};
 use crate::directory::{Directory, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
@@ -47,7 +47,9 @@ use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::release::RELEASE;
 use crate::security::Security;
-use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord, SilentMember};
+use ::cluster::{
+    DeviceRecord, DeviceReports, DeviceState, HostRecord, Maintenance, NodeRecord, SilentMember,
+};
 use attach::Attachments;
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use keeper::Keeper;
@@ -87,6 +89,8 @@ pub struct Cluster {
     keeper: Mutex<Keeper>,
     /// Clients of this host.
     attachments: Mutex<Attachments>,
+    /// What heartbeats tell of this host's devices and groups.
+    reports: Mutex<DeviceReports>,
     /// Members of the directory that did not answer when they were last asked.
     silent_members: Mutex<Vec<SilentMember>>,
     /// Why the directory does not answer, while it does not.
@@ -266,6 +270,7 @@ impl Cluster {
             progress: Mutex::default(),
             keeper: Mutex::default(),
             attachments: Mutex::default(),
+            reports: Mutex::default(),
             silent_members: Mutex::default(),
             away: Mutex::new(found.away),
             has_left: AtomicBool::new(false),
@@ -355,6 +360,11 @@ impl Cluster {
             format!("no copy of the directory is kept, which would count if etcd lost its data ({why})")
         });
         copy.into_iter().chain(self.events.trouble()).chain(data_dir::low(&self.config.data_dir)).collect()
+    }
+
+    /// What a heartbeat tells of this host's devices and groups.
+    fn device_reports(&self) -> DeviceBeat {
+        DeviceBeat::of(&self.reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the engine knows.
@@ -455,6 +465,7 @@ impl Cluster {
             return Err(Failure::refused("this host was taken out of its cluster")
                 .hint("to have it back: `drystone host token` on another host, then `drystone host join --replace` on it"));
         }
+        *self.reports.lock().unwrap_or_else(PoisonError::into_inner) = reports_of(state);
         for attempt in 0..3 {
             let known = self.view().hosts.get(&self.me).cloned();
             let known = match known.filter(|_| attempt == 0) {
@@ -539,6 +550,7 @@ impl Cluster {
                 release: RELEASE.to_owned(),
                 clock_ahead_ns: 0,
                 data_trouble: Vec::new(),
+                reports: ::cluster::DeviceReports::default(),
                 heard: base::Instant(0),
             },
             api,

@@ -12,6 +12,7 @@ mod health;
 mod imports;
 mod locks;
 mod members;
+mod overdue;
 mod policies;
 mod replace;
 mod silences;
@@ -38,6 +39,7 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use cluster::NamedLocal;
+pub use health::reports_of;
 pub use locks::{Place, in_use};
 pub use start::now_seconds;
 

@@ -10,6 +10,7 @@ mod cluster;
 mod commands;
 mod devices;
 mod listener;
+mod overdue;
 mod peers;
 mod prepared;
 mod ring;
@@ -24,6 +25,7 @@ pub use attach::not_named;
 pub use cluster::{
     ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure, Ticket, Visitor,
 };
+pub(crate) use devices::refusal_to_take;
 pub use peers::PeerTls;
 pub use shards::{SHARDS_MAX, start};
 
@@ -234,6 +236,8 @@ pub struct ClientState {
     pub tls: bool,
     /// Time since it attached.
     pub attached: Duration,
+    /// How long its requests may go without an answer before they end with an error; `None`: they wait.
+    pub error_after: Option<Duration>,
 }
 
 /// The live state of one disk.
@@ -247,6 +251,8 @@ pub struct DiskState {
     pub clients: Vec<ClientState>,
     /// Requests under way.
     pub outstanding: u32,
+    /// Requests that ended with an error for want of an answer, since the engine started.
+    pub overdue: u64,
     /// `None` if it can be used; else why not, in one line.
     pub unavailable: Option<String>,
     /// Its histograms and counters since the engine started; cumulative, so that a caller may subtract two of them.

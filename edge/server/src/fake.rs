@@ -133,6 +133,7 @@ impl Fake {
             allocated_bytes: 4096,
             clients: Vec::new(),
             outstanding: 0,
+            overdue: 0,
             unavailable: None,
             statistics: Arc::new(recorder.statistics()),
         }

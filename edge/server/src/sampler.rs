@@ -155,6 +155,7 @@ mod tests {
             allocated_bytes: 0,
             clients: Vec::new(),
             outstanding: 2,
+            overdue: 0,
             unavailable: None,
             statistics: Arc::new(recorder.statistics()),
         }

@@ -92,6 +92,21 @@ impl Image {
         self.folder.join("console.log")
     }
 
+    /// The kernel.
+    pub fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// The guest's file system.
+    pub fn archive(&self) -> &Path {
+        &self.archive
+    }
+
+    /// What the kernel is told.
+    pub fn command_line(&self) -> String {
+        format!("console=ttyS0 quiet panic=-1 {}{}", guest::CAMPAIGN, self.campaign)
+    }
+
     /// Starts a machine with a disk at an NBD socket; one that waits for another to move here does nothing yet.
     ///
     /// # Errors
@@ -120,8 +135,7 @@ impl Image {
         ]);
         command.args(["-no-reboot", "-no-user-config"]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.archive);
-        let line = format!("console=ttyS0 quiet panic=-1 {}{}", guest::CAMPAIGN, self.campaign);
-        command.args(["-append", &line]);
+        command.args(["-append", &self.command_line()]);
         let drive = format!(
             "driver=nbd,node-name=disk,server.type=unix,server.path={},export={disk},cache.direct=on",
             socket.display()

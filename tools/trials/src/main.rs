@@ -17,6 +17,7 @@ mod garbage;
 mod guest;
 mod guide;
 mod ledger;
+mod libvirt;
 mod load;
 mod machine;
 mod meter;
@@ -80,7 +81,7 @@ struct Arguments {
     /// Keeps the folder even when all went well.
     #[arg(long)]
     keep: bool,
-    /// Where Debian's package of a kernel for clouds is unpacked, for the guest of `migrate`; `/`: where it is installed.
+    /// Where Debian's package of a kernel for clouds is unpacked, for the guests of `migrate` and `libvirt`; `/`: where it is installed.
     #[arg(long, default_value = "/")]
     kernel: PathBuf,
     /// The program `drystone`; the one beside this program if left out.

@@ -12,6 +12,7 @@ pub mod garbage;
 mod guide;
 mod handover;
 mod kill;
+mod libvirt;
 mod migrate;
 mod mixed;
 mod pause;
@@ -72,6 +73,9 @@ pub enum Scenario {
     Failover,
     /// A guest of QEMU moves from host to host while it runs; needs qemu-system-x86_64 and a kernel for it.
     Migrate,
+    /// A guest of libvirt has the disk as `attach` prints it, and its host's server is killed; needs root, `libvirtd`, `virsh`,
+    /// qemu-system-x86_64 and a kernel for it.
+    Libvirt,
     /// Members of etcd die, all of them, hosts are cut off from them, its data is gone; needs root, `ip`, `nft`, `etcd`.
     Directory,
     /// An old snapshot of etcd is restored, and hosts restart with it in every order; needs the same.
@@ -90,7 +94,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 25] = [
+    pub const ALL: [Scenario; 26] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -109,6 +113,7 @@ impl Scenario {
         Scenario::Handover,
         Scenario::Failover,
         Scenario::Migrate,
+        Scenario::Libvirt,
         Scenario::Directory,
         Scenario::Snapshot,
         Scenario::Rolling,
@@ -142,6 +147,7 @@ impl Scenario {
             Scenario::Handover => handover::run(settings),
             Scenario::Failover => failover::run(settings),
             Scenario::Migrate => migrate::run(settings),
+            Scenario::Libvirt => libvirt::run(settings),
             Scenario::Directory => directory::run(settings),
             Scenario::Snapshot => snapshot::run(settings),
             Scenario::Rolling => rolling::run(settings),

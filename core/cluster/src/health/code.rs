@@ -33,6 +33,12 @@ pub enum Code {
     DeviceFailed,
     /// A device is not there.
     DeviceAway,
+    /// Blocks of a device were found damaged.
+    DeviceDamaged,
+    /// The log device of a disk group is out of service.
+    LogFailed,
+    /// A disk group has a log device and no capacity device.
+    GroupNoCapacity,
     /// A device is being emptied, or is empty and can be taken out: it is slow or damages data, or somebody asked for it.
     DeviceLeaving,
     /// A device is nearly full.
@@ -114,7 +120,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 32] = [
+    pub const ALL: [Code; 35] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -129,6 +135,9 @@ impl Code {
         Code::HostMaintenance,
         Code::DeviceFailed,
         Code::DeviceAway,
+        Code::DeviceDamaged,
+        Code::LogFailed,
+        Code::GroupNoCapacity,
         Code::DeviceLeaving,
         Code::SpaceLow,
         Code::SpaceAfterFailure,
@@ -166,6 +175,9 @@ impl Code {
             Code::HostMaintenance => "host.maintenance",
             Code::DeviceFailed => "device.failed",
             Code::DeviceAway => "device.away",
+            Code::DeviceDamaged => "device.damaged",
+            Code::LogFailed => "log.failed",
+            Code::GroupNoCapacity => "group.no_capacity",
             Code::DeviceLeaving => "device.leaving",
             Code::SpaceLow => "space.low",
             Code::SpaceAfterFailure => "space.after_failure",
@@ -213,7 +225,13 @@ impl Code {
             | Code::LevelBehind
             | Code::HostOutdated
             | Code::RecordsUnreadable => Group::Cluster,
-            Code::DeviceFailed | Code::DeviceAway | Code::DeviceLeaving | Code::DevicesNone => Group::Devices,
+            Code::DeviceFailed
+            | Code::DeviceAway
+            | Code::DeviceDamaged
+            | Code::LogFailed
+            | Code::GroupNoCapacity
+            | Code::DeviceLeaving
+            | Code::DevicesNone => Group::Devices,
             Code::SpaceLow
             | Code::SpaceAfterFailure
             | Code::SpaceOverCommitted

@@ -314,6 +314,40 @@ fn a_data_directory_that_cannot_be_written() {
     });
 }
 
+fn damaged(count: u64, unread: u64) -> crate::host::DamagedDevice {
+    let (id, name) = (DeviceId(101), "/dev/sdb".to_owned());
+    crate::host::DamagedDevice { id, name, damaged_blocks: count, read_errors: unread }
+}
+
+/// Health said that all was well while a device damaged what it held.
+#[test]
+fn a_device_with_damaged_blocks_and_groups_that_store_nothing() {
+    let cause = "3 blocks of /dev/sdb of h1 were found damaged since the service started, 1 block of which could not be read";
+    check(Code::DeviceDamaged, cause, |view| view.host_mut(1).reports.damaged.push(damaged(3, 1)));
+    check(
+        Code::LogFailed,
+        "the log device /dev/sda of h1 is out of service, and its disk group with it: it is gone",
+        |view| {
+            view.host_mut(1).reports.failed_logs.push(("/dev/sda".to_owned(), "it is gone".to_owned()));
+        },
+    );
+    check(Code::GroupNoCapacity, "h1 has a disk group with a log device and no capacity device", |view| {
+        view.host_mut(1).reports.lone_logs.push(("/dev/sda".to_owned(), "g7".to_owned()));
+    });
+    let severity = |count, hosts: usize| {
+        let mut view = well();
+        view.host_mut(1).reports.damaged.push(damaged(count, 0));
+        while view.hosts.len() > hosts {
+            view.hosts.pop_last();
+        }
+        let found = find(&view, Directory::Reachable, &[]);
+        found.into_iter().find(|one| one.code == Code::DeviceDamaged).expect("it is told").severity
+    };
+    assert_eq!(severity(1, 4), Severity::Notice, "other copies mend it");
+    assert_eq!(severity(16, 4), Severity::Warning, "it is about to fail");
+    assert_eq!(severity(1, 1), Severity::Warning, "nobody has another copy");
+}
+
 #[test]
 fn clock_skew_and_mixed_versions() {
     check(Code::ClockSkew, "the clock of h1 is 3 s behind that of most hosts", |view| {

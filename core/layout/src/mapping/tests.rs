@@ -108,6 +108,24 @@ proptest! {
     }
 
     #[test]
+    fn the_places_of_a_range_hold_its_pieces_and_nothing_between(
+        layout in layouts(), a in any::<u64>(), b in any::<u64>()
+    ) {
+        let sectors = layout.size() / 512;
+        let (first, last) = ((a % sectors).min(b % sectors), (a % sectors).max(b % sectors));
+        let (offset, len) = (first * 512, (last - first) * 512);
+        let mut expected = std::collections::BTreeMap::new();
+        for span in spans(&layout, offset, len) {
+            let range = expected.entry(span.place).or_insert(span.offset..span.offset);
+            prop_assert_eq!(range.end, span.offset);
+            range.end += span.len;
+        }
+        let mut found = Vec::new();
+        layout.map_places(offset, len, &mut |place, range| found.push((place, range)));
+        prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
     fn the_pieces_of_a_range_are_the_range(layout in layouts(), a in any::<u64>(), b in any::<u64>()) {
         let sectors = layout.size() / 512;
         let (first, last) = ((a % sectors).min(b % sectors), (a % sectors).max(b % sectors));

@@ -1,4 +1,5 @@
-//! What a component of this node has allocated, told to the disk's owner.
+//! What a component of this node has allocated, told to the disk's owner: stretches without space as runs, and of so many other
+//! parts each block that a turn of the engine takes no longer for it.
 
 use super::shelf::refusal;
 use crate::node::{GroupKey, Node, Output};
@@ -7,6 +8,7 @@ use base::request::StatusRun;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use diskgroup::ComponentKey;
 use replication::components::{StoreOp, Stored};
+use wire::limits::ALLOCATION_LOOKUPS_MAX;
 
 /// A question under way.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Survey {
     /// The next part, and the one behind the last.
     part: u32,
     end: u32,
+    /// Parts of which each block was looked up.
+    looked_up: usize,
     runs: Vec<StatusRun>,
 }
 
@@ -27,7 +31,15 @@ impl Node {
         (part, count): (u32, u16),
         out: &mut Vec<Output>,
     ) {
-        let survey = Survey { op, group, component, part, end: part + u32::from(count), runs: Vec::new() };
+        let survey = Survey {
+            op,
+            group,
+            component,
+            part,
+            end: part + u32::from(count),
+            looked_up: 0,
+            runs: Vec::new(),
+        };
         self.go_on_with_survey(survey, out);
     }
 
@@ -39,14 +51,15 @@ impl Node {
     }
 
     fn go_on_with_survey(&mut self, mut survey: Survey, out: &mut Vec<Output>) {
-        while survey.part < survey.end {
+        while survey.part < survey.end && survey.looked_up < ALLOCATION_LOOKUPS_MAX {
             let (key, component, part) = (survey.group, survey.component, survey.part);
             let Some(group) = self.groups[key.0 as usize].as_mut() else {
                 return self.stored(survey.op, Stored::Failed(wire::Refusal::NoComponent));
             };
-            if group.is_hole(component, part) {
-                push_run(&mut survey.runs, EXTENT_SIZE, false);
-                survey.part += 1;
+            let backed = group.first_backed(component, part..survey.end).unwrap_or(survey.end);
+            if backed > part {
+                push_run(&mut survey.runs, u64::from(backed - part) * EXTENT_SIZE, false);
+                survey.part = backed;
                 continue;
             }
             let mut outputs = Vec::new();
@@ -58,6 +71,7 @@ impl Node {
                 Some(Ok(blocks)) => {
                     blocks.iter().for_each(|block| push_run(&mut survey.runs, BLOCK_SIZE, *block));
                     survey.part += 1;
+                    survey.looked_up += 1;
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::owned::change_token;
 use crate::limits;
 use crate::node::{Node, Output, Token};
 use crate::range::range_of;
-use crate::request::{RequestState, Requester};
+use crate::request::{Holes, RequestState, Requester};
 use base::request::{Request as GuestRequest, RequestError};
 use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 use replication::components::Caller;
@@ -31,6 +31,8 @@ pub(crate) struct ClusterDisk {
     /// While this node owns the disk, or claims it.
     pub(crate) owner: Option<Box<Owner>>,
     pub(crate) owner_number: u64,
+    /// What that owner knows to be empty.
+    pub(crate) holes: Holes,
     /// The transaction of the owner that is under way.
     pub(crate) commit: Option<u64>,
     /// Whether guests use the disk through this node.
@@ -89,6 +91,7 @@ impl ClusterDisk {
             spec_version: version,
             owner: None,
             owner_number: 0,
+            holes: Holes::default(),
             commit: None,
             is_used: false,
             held: VecDeque::new(),

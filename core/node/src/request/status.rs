@@ -1,5 +1,9 @@
 //! What is allocated: of a disk of one host from the tables of its groups, of a cluster's disk as its owner is told.
+//!
+//! Stretches without space are told in runs, however long they are. Where there is space, a request looks up each block of so many
+//! parts at most that a turn of the engine takes no longer for it, and is answered about these: whoever asked asks on.
 
+use super::holes::{Reign, Stamp};
 use super::{Stage, request_error};
 use crate::node::{Node, Output};
 use crate::range::{part_and_block, range_of};
@@ -9,10 +13,11 @@ use diskgroup::GroupError;
 use layout::Span;
 use replication::owner;
 use smallvec::SmallVec;
-use wire::limits::ALLOCATION_PARTS_MAX;
+use std::ops::Range;
+use wire::limits::{ALLOCATION_LOOKUPS_MAX, ALLOCATION_PARTS_MAX, STATUS_RUNS_MAX};
 
-/// Bytes of a cluster's disk that are asked about at once: even of one component they are no more parts than one
-/// request takes, however the range is aligned.
+/// Bytes of a cluster's disk that one request is answered about at most: even of one component they are no more parts than
+/// one question takes, however the range is aligned. NBD clients ask about less.
 const WINDOW: u64 = (ALLOCATION_PARTS_MAX as u64 - 1) * EXTENT_SIZE;
 
 /// What a component is asked: some of its parts, and what it said.
@@ -24,15 +29,21 @@ struct Question {
     answer: Vec<StatusRun>,
 }
 
-/// Questions about one window of a request.
+impl Question {
+    /// The byte of the place up to which it was answered.
+    fn answer_end(&self) -> u64 {
+        u64::from(self.part) * EXTENT_SIZE + self.answer.iter().map(|run| run.len).sum::<u64>()
+    }
+}
+
+/// Questions about a request.
 #[derive(Debug)]
 pub(super) struct Questions {
-    /// Where the window begins, and what follows it.
+    /// Where the range begins that they are about, and what follows it.
     from: u64,
     next: u64,
     asked: SmallVec<[Question; 1]>,
-    /// What is known of what stands before the window.
-    pub(super) runs: Vec<StatusRun>,
+    stamp: Stamp,
 }
 
 impl Node {
@@ -46,7 +57,18 @@ impl Node {
             unreachable!("it tells what is allocated")
         };
         let end = offset + len;
-        while next < end {
+        let mut looked_up = 0;
+        while next < end
+            && looked_up < ALLOCATION_LOOKUPS_MAX
+            && runs.len() + BLOCKS_PER_EXTENT < STATUS_RUNS_MAX
+        {
+            let backed = self.first_backed(disk, next..end);
+            if backed > next {
+                push_run(&mut runs, backed - next, false);
+                next = backed;
+                continue;
+            }
+            looked_up += 1;
             let start = next / BLOCK_SIZE * BLOCK_SIZE;
             let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
             let span = self.spans(disk, start, take)[0];
@@ -86,39 +108,47 @@ impl Node {
         let home = self.disks[disk as usize].home(place);
         let mut outputs = Vec::new();
         let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
-        let answer = match group.is_hole(home.component, part) {
-            true => Some(Ok([false; BLOCKS_PER_EXTENT])),
-            false => group.allocation(home.component, part, &mut outputs),
-        };
+        let answer = group.allocation(home.component, part, &mut outputs);
         self.route(home.group, outputs, out);
         answer
     }
 
-    /// Has the owner ask about the next window of a request.
-    pub(super) fn ask_status(
-        &mut self,
-        key: u32,
-        (from, runs): (u64, Vec<StatusRun>),
-        out: &mut Vec<Output>,
-    ) {
-        let (offset, len) = range_of(&self.requests[key as usize].request);
-        let next = (offset + len).min(from + WINDOW);
-        let mut asked: SmallVec<[Question; 1]> = SmallVec::new();
-        for span in self.blocks_of(key, from, next) {
-            let (part, _) = part_and_block(span.offset);
-            match asked.iter_mut().find(|one| one.place == span.place) {
-                // The parts of a place follow one another in a range of the disk.
-                Some(one) => one.count = (part - one.part + 1) as u16,
-                None => asked.push(Question { place: span.place, part, count: 1, answer: Vec::new() }),
+    /// The first byte of a range of a disk that may have space; its end if there is none.
+    fn first_backed(&self, disk: u32, range: Range<u64>) -> u64 {
+        let state = &self.disks[disk as usize];
+        let layout = &state.spec.layout;
+        let mut first = range.end;
+        layout.map_places(range.start, range.end - range.start, &mut |place, bytes| {
+            let home = state.home(place);
+            let group = self.groups[home.group.0 as usize].as_ref().expect("a disk's groups are open");
+            if let Some(part) = group.first_backed(home.component, parts_of(&bytes)) {
+                let at = (u64::from(part) * EXTENT_SIZE).max(bytes.start);
+                first = first.min(layout.locate(place, at).expect("it is within its place"));
             }
+        });
+        first
+    }
+
+    /// Answers a request from what the owner knows, or has it ask: one question for each place.
+    pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
+        let (from, len) = range_of(&self.requests[key as usize].request);
+        let disk = self.requests[key as usize].disk;
+        let cluster = self.disks[disk as usize].cluster.as_ref().expect("its disk is a cluster's");
+        let reign = Reign { owner: cluster.owner_number, layout: cluster.spec_version };
+        let known = cluster.holes.end_of(from, reign).map(|end| end.min(from + len));
+        if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
+            let runs = vec![StatusRun { len: next - from, allocated: false }];
+            self.requests[key as usize].stage = Stage::Status { next, runs };
+            return self.end_request(key, out);
         }
+        let (stamp, ahead) = cluster.holes.ask(reign);
+        let (next, asked) = self.questions(disk, from, len, ahead);
         let state = &mut self.requests[key as usize];
         if asked.is_empty() {
-            state.stage = Stage::Status { next, runs };
+            state.stage = Stage::Status { next, runs: Vec::new() };
             return self.end_request(key, out);
         }
         state.outstanding = asked.len() as u32;
-        let disk = state.disk;
         let inputs: SmallVec<[owner::Input; 1]> = (0u32..)
             .zip(&asked)
             .map(|(piece, one)| owner::Input::Status {
@@ -128,8 +158,50 @@ impl Node {
                 count: one.count,
             })
             .collect();
-        state.stage = Stage::Asking(Questions { from, next, asked, runs });
+        state.stage = Stage::Asking(Questions { from, next, asked, stamp });
         inputs.into_iter().for_each(|input| self.step_owner(disk, input));
+    }
+
+    /// Whether the owner may tell of a range without asking.
+    fn may_tell(&self, disk: u32, range: Range<u64>) -> bool {
+        let (Some(owner), Some(fabric)) = (self.owner(disk), self.fabric.as_ref()) else { return false };
+        let mut places: SmallVec<[u16; 4]> = SmallVec::new();
+        let layout = &self.disks[disk as usize].spec.layout;
+        layout.map_places(range.start, range.end - range.start, &mut |place, _| places.push(place as u16));
+        owner.may_tell(places, &fabric.leases)
+    }
+
+    /// The questions about a range of `len` bytes, or of `ahead` bytes if these are more and no place has more parts among them
+    /// than one question takes.
+    fn questions(&self, disk: u32, from: u64, len: u64, ahead: u64) -> (u64, SmallVec<[Question; 1]>) {
+        let spec = &self.disks[disk as usize].spec;
+        let mut len = len.min(WINDOW).max(ahead.min(spec.size - from));
+        loop {
+            let mut asked: SmallVec<[Question; 1]> = SmallVec::new();
+            let mut most = 0;
+            spec.layout.map_places(from, len, &mut |place, bytes| {
+                let parts = parts_of(&bytes);
+                most = most.max(parts.len());
+                let (part, count) = (parts.start, parts.len() as u16);
+                asked.push(Question { place, part, count, answer: Vec::new() });
+            });
+            if most <= ALLOCATION_PARTS_MAX {
+                return (from + len, asked);
+            }
+            len = (len / 2).max(WINDOW);
+        }
+    }
+
+    /// Remembers what an answer says of holes.
+    fn note_holes(&mut self, disk: u32, stamp: Stamp, told: Range<u64>, alike: Option<bool>) {
+        let state = &mut self.disks[disk as usize];
+        // One that began before the question may still be on its way to the owner.
+        let is_changing = state.changes.iter().any(|one| one.start < told.end && told.start < one.end);
+        let Some(cluster) = state.cluster.as_mut() else { return };
+        match alike {
+            Some(false) if !is_changing => cluster.holes.learn(stamp, told),
+            _ => cluster.holes.learn_of_data(),
+        }
     }
 
     /// The runs of whole blocks that hold a range of a request's disk.
@@ -145,44 +217,80 @@ impl Node {
         }
     }
 
-    /// All components have answered about a window: what they said is put together, and the next one is asked about.
+    /// All components have answered: what they said is put together, as far as all have said something.
     pub(super) fn status_told(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = &mut self.requests[key as usize];
-        let (offset, len) = range_of(&state.request);
-        let Stage::Asking(Questions { from, next, asked, mut runs }) =
+        let Stage::Asking(Questions { from, next, asked, stamp }) =
             std::mem::replace(&mut state.stage, Stage::Waiting)
         else {
             unreachable!("it asks what is allocated")
         };
-        for span in self.blocks_of(key, from, next) {
-            let one = asked.iter().find(|one| one.place == span.place).expect("every place was asked");
-            let at = span.offset - u64::from(one.part) * EXTENT_SIZE;
-            // Only what lies within the window counts, to the byte.
-            let (first, last) = (from.max(span.disk_offset), next.min(span.disk_offset + span.len));
-            let head = first - span.disk_offset;
-            cut_runs(&one.answer, at + head, last - first, |len, allocated| {
-                push_run(&mut runs, len, allocated)
-            });
-        }
-        if next < offset + len {
-            return self.ask_status(key, (next, runs), out);
+        let (disk, (_, len)) = (state.disk, range_of(&state.request));
+        let layout = &self.disks[disk as usize].spec.layout;
+        let unsaid = asked.iter().filter_map(|one| layout.locate(one.place, one.answer_end()));
+        let told = unsaid.fold(next, u64::min);
+        let next = told.min(from + len);
+        let mut runs = Vec::new();
+        let alike = said_alike(&asked);
+        self.note_holes(disk, stamp, from..told, alike);
+        match alike {
+            Some(allocated) => push_run(&mut runs, next - from, allocated),
+            None => {
+                let mut cuts: SmallVec<[Cut<'_>; 1]> = asked.iter().map(Cut::of).collect();
+                for span in self.blocks_of(key, from, next) {
+                    let index = asked.binary_search_by_key(&span.place, |one| one.place);
+                    // Only what lies within the range counts, to the byte.
+                    let (first, last) = (from.max(span.disk_offset), next.min(span.disk_offset + span.len));
+                    let at = span.offset + (first - span.disk_offset);
+                    cuts[index.expect("every place was asked")].give(at, last - first, &mut runs);
+                }
+            }
         }
         self.requests[key as usize].stage = Stage::Status { next, runs };
         self.end_request(key, out);
     }
 }
 
-/// The runs of `len` bytes from `at` on.
-fn cut_runs(runs: &[StatusRun], at: u64, len: u64, mut give: impl FnMut(u64, bool)) {
-    let (mut start, end) = (0, at + len);
-    for run in runs {
-        let (from, to) = (start.max(at), (start + run.len).min(end));
-        if from < to {
-            give(to - from, run.allocated);
-        }
-        start += run.len;
+/// The parts of a place that hold some of its bytes.
+fn parts_of(bytes: &Range<u64>) -> Range<u32> {
+    (bytes.start / EXTENT_SIZE) as u32..bytes.end.div_ceil(EXTENT_SIZE) as u32
+}
+
+/// What all answers say of all bytes, if that is one thing.
+fn said_alike(asked: &[Question]) -> Option<bool> {
+    let first = asked.first()?.answer.first()?.allocated;
+    let is_so = |one: &Question| matches!(one.answer[..], [run] if run.allocated == first);
+    asked.iter().all(is_so).then_some(first)
+}
+
+/// The answer about a place, which is gone through once: the pieces of a place follow one another.
+struct Cut<'a> {
+    runs: &'a [StatusRun],
+    /// Where the first of these runs begins in the place.
+    start: u64,
+}
+
+impl Cut<'_> {
+    fn of(question: &Question) -> Cut<'_> {
+        Cut { runs: &question.answer, start: u64::from(question.part) * EXTENT_SIZE }
     }
-    assert!(start >= end, "an answer covers what was asked for");
+
+    /// Appends the runs of `len` bytes from `at` on.
+    fn give(&mut self, at: u64, len: u64, runs: &mut Vec<StatusRun>) {
+        let (mut at, end) = (at, at + len);
+        while at < end {
+            let run = self.runs.first().expect("an answer covers what was asked for");
+            let run_end = self.start + run.len;
+            if at < run_end {
+                let to = end.min(run_end);
+                push_run(runs, to - at, run.allocated);
+                at = to;
+            }
+            if at >= run_end {
+                (self.runs, self.start) = (&self.runs[1..], run_end);
+            }
+        }
+    }
 }
 
 pub(crate) fn push_run(runs: &mut Vec<StatusRun>, len: u64, allocated: bool) {

@@ -1,14 +1,14 @@
 //! What is allocated: asked of a component under the rules of a read, for "not allocated" promises zeroes.
 //!
 //! The parts are locked as for a read, so that no hole is told that a change under way may take back, or may not have
-//! made. "Allocated" is never wrong: it is the answer wherever a component cannot say.
+//! made. "Allocated" is never wrong: it is the answer wherever a component cannot say. A component may answer for the first
+//! parts alone, so that one question never takes it long; whoever asked goes on from there.
 
 use super::state::{At, Member};
 use super::work::Work;
 use super::{Asked, Leases, Lost, Output, Owner, Reply, Token};
-use crate::lanes::{Hold, Range};
 use base::request::StatusRun;
-use base::units::{BLOCKS_PER_EXTENT, EXTENT_SIZE};
+use base::units::EXTENT_SIZE;
 use smallvec::SmallVec;
 use wire::limits::ALLOCATION_PARTS_MAX;
 use wire::{Answer, Refusal, Request};
@@ -17,35 +17,28 @@ impl Owner {
     pub(crate) fn status(&mut self, token: Token, place: u16, parts: (u32, u16), leases: &Leases) {
         let (part, count) = parts;
         assert!((1..=ALLOCATION_PARTS_MAX).contains(&usize::from(count)), "some parts, and not too many");
-        let key = self.works.insert(Work::Status { token, place, part, count, locked: 0 }) as u32;
-        if self.lock_parts(key) && !self.try_status(key, leases) {
+        let key = self.works.insert(Work::Status { token, place, part, count, waits: 0 }) as u32;
+        let waiting = self.places[usize::from(place)].lanes.lock_parts(part..part + u32::from(count), key);
+        if let Work::Status { waits, .. } = &mut self.works[key as usize] {
+            *waits = waiting;
+        }
+        if waiting == 0 && !self.try_status(key, leases) {
             self.reads_waiting.push_back(key);
         }
     }
 
-    /// Locks the parts that are not locked yet, up to one that it has to wait for; says whether all are.
-    fn lock_parts(&mut self, key: u32) -> bool {
-        loop {
-            let Work::Status { place, part, count, locked, .. } = &mut self.works[key as usize] else {
-                unreachable!("only questions about allocation lock several parts")
-            };
-            if locked == count {
-                return true;
-            }
-            let range = whole(*part + u32::from(*locked));
-            if !self.places[usize::from(*place)].lanes.lock(range, Hold::Shared, key) {
-                return false;
-            }
-            *locked += 1;
-        }
+    /// Whether what these places hold may be told now from what is known: under the rules of a read, though nothing is asked.
+    pub fn may_tell(&self, places: impl IntoIterator<Item = u16>, leases: &Leases) -> bool {
+        places.into_iter().all(|place| self.has_leases(place, leases))
     }
 
-    /// The part that it waited for is locked.
+    /// A part that it waited for is locked.
     pub(crate) fn status_locked(&mut self, key: u32) {
-        if let Work::Status { locked, .. } = &mut self.works[key as usize] {
-            *locked += 1;
-        }
-        if self.lock_parts(key) {
+        let Work::Status { waits, .. } = &mut self.works[key as usize] else {
+            unreachable!("only questions about allocation lock several parts")
+        };
+        *waits -= 1;
+        if *waits == 0 {
             self.reads_waiting.push_back(key);
         }
     }
@@ -75,9 +68,7 @@ impl Owner {
         };
         let len = u64::from(count) * EXTENT_SIZE;
         match answer {
-            Ok(Answer::Allocation(runs)) if runs.iter().map(|run| run.len).sum::<u64>() == len => {
-                self.end_status(key, runs);
-            }
+            Ok(Answer::Allocation(runs)) if is_beginning(&runs, len) => self.end_status(key, runs),
             Ok(Answer::Refused(Refusal::NotOpen)) => {
                 self.lost_session(at);
                 self.reads_waiting.push_back(key);
@@ -92,19 +83,18 @@ impl Owner {
     }
 
     fn end_status(&mut self, key: u32, runs: Vec<StatusRun>) {
-        let Work::Status { token, place, part, count, .. } = self.works.remove(key as usize) else {
+        let Work::Status { token, place, .. } = self.works.remove(key as usize) else {
             unreachable!("only questions about allocation end so")
         };
         self.out.push(Output::Done { token, result: Ok(Reply::Allocation(runs)) });
         let mut begin = SmallVec::new();
-        for part in part..part + u32::from(count) {
-            self.places[usize::from(place)].lanes.unlock(part, key, &mut begin);
-        }
+        self.places[usize::from(place)].lanes.unlock_parts(key, &mut begin);
         begin.into_iter().for_each(|key| self.begin_work(key));
     }
 }
 
-/// All blocks of a part.
-fn whole(part: u32) -> Range {
-    Range { part, block: 0, count: BLOCKS_PER_EXTENT as u16 }
+/// Whether the runs cover whole parts from the first on: all of them, or as many as the component looked at.
+fn is_beginning(runs: &[StatusRun], len: u64) -> bool {
+    let covered: u64 = runs.iter().map(|run| run.len).sum();
+    covered > 0 && covered <= len && covered.is_multiple_of(EXTENT_SIZE)
 }

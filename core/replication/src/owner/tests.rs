@@ -7,6 +7,7 @@ use super::state::At;
 use super::*;
 use crate::roster::{Member, Role, Standing};
 use base::HostId;
+use base::units::EXTENT_SIZE;
 use std::collections::BTreeMap;
 
 const DISK: DiskId = DiskId(7);
@@ -32,6 +33,8 @@ struct Bench {
     late: Vec<(Ask, Answer)>,
     asked: BTreeMap<ComponentId, Vec<&'static str>>,
     done: Vec<(Token, bool)>,
+    /// What was told of allocation.
+    allocations: Vec<Vec<StatusRun>>,
     /// Whether the directory's answers are kept back.
     is_slow: bool,
     /// What it was asked to say last.
@@ -93,6 +96,7 @@ impl Bench {
             late: Vec::new(),
             asked: BTreeMap::new(),
             done: Vec::new(),
+            allocations: Vec::new(),
             is_slow: false,
             asked_for: None,
             watermarks: BTreeMap::new(),
@@ -143,7 +147,12 @@ impl Bench {
                 let input = Input::Committed(Committed::Done { version: self.version });
                 self.owner.step(self.now, input, &self.leases, next);
             }
-            Output::Done { token, result } => self.done.push((token, result.is_ok())),
+            Output::Done { token, result } => {
+                self.done.push((token, result.is_ok()));
+                if let Ok(Reply::Allocation(runs)) = result {
+                    self.allocations.push(runs);
+                }
+            }
             Output::Fetch => assert!(self.is_slow, "the directory always answers"),
             Output::Event(_) => {}
         }
@@ -466,6 +475,24 @@ fn what_is_allocated_is_told_when_changes_of_these_parts_have_ended_and_leases_a
     assert!(bench.owner.works.is_empty());
     bench.write(4);
     assert_eq!(bench.done.len(), 4, "nothing is locked any more");
+}
+
+/// Each question had 128 parts, and a lock for each part.
+#[test]
+fn one_question_is_about_thousands_of_parts_and_may_be_answered_about_the_first_of_them() {
+    let mut bench = Bench::new(vec![member(1, Standing::Active)]);
+    let count = wire::limits::ALLOCATION_PARTS_MAX as u16;
+    bench.silent.insert(node(1));
+    bench.step(Input::Status { token: Token(1), place: 0, part: 9, count });
+    assert_eq!(bench.count(1, "allocation"), 1);
+    let (ask, answer) = bench.late.remove(0);
+    let Answer::Allocation(runs) = answer else { panic!("{answer:?}") };
+    assert_eq!(runs[0].len, u64::from(count) * EXTENT_SIZE);
+    let first = vec![StatusRun { len: 3 * EXTENT_SIZE, allocated: false }];
+    let answer = Answer::Allocation(first.clone());
+    bench.step(Input::Answered { ask, answer: Ok(answer) });
+    assert_eq!(bench.allocations, [first]);
+    assert!(bench.owner.works.is_empty());
 }
 
 #[test]

@@ -49,14 +49,14 @@ pub(crate) enum Work {
         /// What is damaged on members, to be written again.
         mends: Vec<(u8, Range)>,
     },
-    /// Locks its parts one after the other, in ascending order: so two of them never wait for one another.
+    /// Locks all its parts at once. Changes lock one range each, so nobody waits for it while it waits for them.
     Status {
         token: Token,
         place: u16,
         part: u32,
         count: u16,
-        /// Parts that are locked.
-        locked: u16,
+        /// Parts that it waits for.
+        waits: u32,
     },
     Copy {
         target: At,

@@ -1,8 +1,10 @@
 //! The bytes of version 1, which stay readable for ever.
 
 use super::samples::{answers, message, requests};
-use super::{Shown, assert_same, decode, frame, pool};
+use super::{Shown, assert_same, decode_version, frame_of_version, pool};
 use crate::frame::HEADER_SIZE;
+use crate::limits::{ALLOCATION_PARTS_MAX, ALLOCATION_PARTS_MAX_FIRST};
+use crate::{Request, Version};
 use base::Pool;
 
 /// Per message its name, its header and its body, in hexadecimal digits. Payloads are raw and not told.
@@ -25,7 +27,7 @@ fn check<T: Shown>(direction: &str, samples: Vec<(&str, T)>, pool: &Pool) {
     let found: Vec<(&str, String)> = samples
         .iter()
         .map(|(name, body)| {
-            let bytes = frame(&message(body.clone()));
+            let bytes = frame_of_version(Version::FIRST, &message(body.clone()));
             let body_end = bytes.len() - body.payload().size();
             (*name, format!("{} {}", hex(&bytes[..HEADER_SIZE]), hex(&bytes[HEADER_SIZE..body_end])))
         })
@@ -39,7 +41,7 @@ fn check<T: Shown>(direction: &str, samples: Vec<(&str, T)>, pool: &Pool) {
         let sent = message(body);
         let mut bytes = unhex(&line.replace(' ', ""));
         sent.body.payload().buffers().for_each(|buffer| bytes.extend_from_slice(buffer));
-        assert_same(&decode(&bytes, pool).unwrap()[0], &sent);
+        assert_same(&decode_version(Version::FIRST, &bytes, &[usize::MAX], pool).unwrap()[0], &sent);
     }
 }
 
@@ -53,4 +55,21 @@ fn requests_of_version_1_have_these_bytes() {
 fn answers_of_version_1_have_these_bytes() {
     let pool = pool();
     check("answer", answers(&pool), &pool);
+}
+
+/// What version 2 changed: a request about allocation names more parts.
+#[test]
+fn version_1_is_asked_about_the_allocation_of_as_many_parts_as_it_takes() {
+    let pool = pool();
+    let (component, epoch, count) = (base::ComponentId(7), 3, ALLOCATION_PARTS_MAX as u16);
+    let sent = message(Request::Allocation { component, epoch, part: 5, count });
+    for (version, expected) in [(Version::FIRST, ALLOCATION_PARTS_MAX_FIRST), (Version::LATEST, count)] {
+        let bytes = frame_of_version(version, &sent);
+        let found = decode_version::<Request>(version, &bytes, &[usize::MAX], &pool).unwrap();
+        assert!(
+            matches!(found[0].body, Request::Allocation { part: 5, count, .. } if count == expected),
+            "{:?}",
+            found[0].body
+        );
+    }
 }

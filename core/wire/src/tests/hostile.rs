@@ -66,7 +66,7 @@ fn a_header_that_is_none_is_refused() {
         bytes
     };
     check::<Request>(&changed(0, b'X'), "no frame begins where one should: magic 0x46595258 was found");
-    check::<Request>(&changed(4, 2), "a frame of version 2 on a connection of version 1");
+    check::<Request>(&changed(4, 1), "a frame of version 1 on a connection of version 2");
     check::<Request>(&changed(6, 0), "a frame of kind 0 was not expected in this direction");
     check::<Request>(&changed(6, 21), "a frame of kind 21 was not expected in this direction");
     check::<Request>(&changed(6, 129), "a frame of kind 129 was not expected in this direction");

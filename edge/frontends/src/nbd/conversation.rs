@@ -385,6 +385,17 @@ impl Conversation {
         }
     }
 
+    /// The same for a request that ends with an I/O error before its disk has said how it ended; says why.
+    pub fn fail(&mut self, cookie: u64, why: &'static str) {
+        match &mut self.phase {
+            Phase::Negotiation(_) => panic!("there are no requests before the transmission phase"),
+            Phase::Transmission(transmission) => {
+                let outbox = (!self.lost).then_some(&mut self.outbox);
+                transmission.fail(cookie, why, outbox);
+            }
+        }
+    }
+
     /// Whether a send should be started now.
     pub fn wants_transmit(&self) -> bool {
         !self.outbox.is_empty() && !self.outbox.is_frozen() && !self.lost

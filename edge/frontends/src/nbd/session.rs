@@ -178,6 +178,11 @@ impl Session {
         self.conversation.reply(cookie, outcome);
     }
 
+    /// The same for a request that ends with an I/O error before its disk has said how it ended; says why.
+    pub fn fail(&mut self, cookie: u64, why: &'static str) {
+        self.conversation.fail(cookie, why);
+    }
+
     /// The attached disk has another size, or may only be read, from now on.
     pub fn change_export(&mut self, size: u64, read_only: bool) {
         self.conversation.change_export(size, read_only);

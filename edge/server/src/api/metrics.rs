@@ -346,6 +346,8 @@ fn add_disk(snapshot: &mut Snapshot, name: &str, size: u64, state: &crate::engin
     }
     let counters = &statistics.counters;
     snapshot.add("disk_trims", "Trims and zero-writes", &disk, Value::Counter(counters.trims));
+    let help = "Requests that ended with an I/O error since the disk gave no answer within the time that the client named";
+    snapshot.add("disk_timed_out_requests", help, &disk, Value::Counter(state.overdue));
     snapshot.add("disk_flushes", "Flushes", &disk, Value::Counter(counters.flushes));
 }
 

@@ -479,6 +479,9 @@ pub struct ClientView {
     pub tls: bool,
     /// Seconds since it attached.
     pub attached_seconds: f64,
+    /// Seconds that a request may go without an answer before it ends with an I/O error; none if requests wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_after_seconds: Option<u64>,
 }
 
 /// Rates and latencies of one disk over the last seconds.

@@ -8,8 +8,10 @@ use super::{Shell, disks};
 use crate::api::types::{DiskView, HostSummary, HostView};
 use crate::failure::{Code, Failure};
 use clap::{Args, ValueEnum};
+use frontends::nbd;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Seconds that QEMU and libvirt keep a guest's requests while its host's daemon is restarted, before the guest sees errors.
 const RECONNECT_SECONDS: u32 = 300;
@@ -29,6 +31,10 @@ pub struct AttachOptions {
     /// With `--by-name`: the folder of the certificate that the guest shows [default: that of the host that is asked, or yours].
     #[arg(long, value_name = "DIR", requires = "by_name")]
     credentials: Option<PathBuf>,
+    /// End a request with an I/O error when the disk has given no answer for this long, e.g. 30s or 5m (5s to 24h)
+    /// [default: requests wait until the disk is served again].
+    #[arg(long, value_name = "TIME", value_parser = nbd::parse_error_after)]
+    error_after: Option<Duration>,
     /// Only one of them, with nothing around it.
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -58,6 +64,10 @@ struct Attachment {
     disk: String,
     /// The host.
     host: String,
+    /// Seconds after which a request without an answer ends with an I/O error; none if requests wait.
+    error_after_seconds: Option<u64>,
+    /// The same in words.
+    waiting: String,
     /// For programs that speak NBD.
     uri: String,
     /// Options of QEMU.
@@ -108,12 +118,12 @@ pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), F
         ))
         .hint("add \"unix:nbd.sock\" to [listen] nbd of its configuration")
     })?;
-    let attachment = attachment(&disk.summary.name, &host, &place);
+    let attachment = attachment(&Export::of(options, &disk.summary.name), &host, &place);
     shell.show(&attachment, |all| match options.format {
         None => format!(
-            "disk {} at host {}: {}\n\nQEMU:\n{}\n\nlibvirt (its guest sees errors while the host's daemon restarts):\n{}\n\nlibvirt, for a guest that waits meanwhile, instead of \
+            "disk {} at host {}: {}\n{}\n\nQEMU:\n{}\n\nlibvirt (its guest sees errors while the host's daemon restarts):\n{}\n\nlibvirt, for a guest that waits meanwhile, instead of \
              the element above:\n{}\n\nProxmox, in /etc/pve/qemu-server/ID.conf:\n{}",
-            all.disk, all.host, all.uri, all.qemu, all.libvirt, all.libvirt_arguments, all.proxmox
+            all.disk, all.host, all.uri, all.waiting, all.qemu, all.libvirt, all.libvirt_arguments, all.proxmox
         ),
         Some(Format::Uri) => all.uri.clone(),
         Some(Format::Qemu) => all.qemu.clone(),
@@ -139,17 +149,47 @@ fn place_of(nbd: &[String]) -> Option<Place> {
     unix.or_else(tcp)
 }
 
-fn attachment(disk: &str, host: &str, place: &Place) -> Attachment {
+/// A disk, and what a guest asks for with it.
+#[derive(Debug, Clone)]
+struct Export {
+    disk: String,
+    /// The name by which clients ask for it.
+    name: String,
+    /// What a guest sees when its disk gives no answer.
+    errors: Option<Duration>,
+}
+
+impl Export {
+    fn of(options: &AttachOptions, disk: &str) -> Export {
+        let errors = options.error_after;
+        let name = errors.map_or_else(|| disk.to_owned(), |after| nbd::with_error_after(disk, after));
+        Export { disk: disk.to_owned(), name, errors }
+    }
+
+    /// What is told in front of the texts.
+    fn text(&self) -> String {
+        match self.errors {
+            None => "Requests wait while the disk gives no answer (--error-after changes this).".to_owned(),
+            Some(after) => format!(
+                "Requests end with an I/O error after {} s without an answer. They may take effect later all the same.",
+                after.as_secs()
+            ),
+        }
+    }
+}
+
+fn attachment(export: &Export, host: &str, place: &Place) -> Attachment {
+    let (disk, name) = (export.disk.as_str(), export.name.as_str());
     let (uri, server, source) = match place {
         Place::Unix(path) => (
-            format!("nbd+unix:///{disk}?socket={path}"),
+            format!("nbd+unix:///{name}?socket={path}"),
             format!("server.type=unix,server.path={}", path.replace(',', ",,")),
             format!("<host transport='unix' socket='{}'/>", escaped(path)),
         ),
         Place::Tcp { address, port } => {
             let shown = if address.contains(':') { format!("[{address}]") } else { address.clone() };
             (
-                format!("nbd://{shown}:{port}/{disk}"),
+                format!("nbd://{shown}:{port}/{name}"),
                 format!("server.type=inet,server.host={address},server.port={port}"),
                 format!("<host name='{address}' port='{port}'/>"),
             )
@@ -157,22 +197,24 @@ fn attachment(disk: &str, host: &str, place: &Place) -> Attachment {
     };
     let node = node_name(disk);
     let qemu = format!(
-        "-blockdev driver=nbd,node-name={node},{server},export={disk},cache.direct=on,discard=unmap,reconnect-delay={RECONNECT_SECONDS} \
+        "-blockdev driver=nbd,node-name={node},{server},export={name},cache.direct=on,discard=unmap,reconnect-delay={RECONNECT_SECONDS} \
          -device virtio-blk-pci,drive={node},serial={}",
         serial(disk)
     );
     let libvirt = format!(
         "<disk type='network' device='disk'>\n  \
          <driver name='qemu' type='raw' cache='none' discard='unmap'/>\n  \
-         <source protocol='nbd' name='{disk}'>\n    {source}\n  </source>\n  \
+         <source protocol='nbd' name='{name}'>\n    {source}\n  </source>\n  \
          <serial>{}</serial>\n  <target dev='vda' bus='virtio'/>\n</disk>",
         serial(disk)
     );
     let proxmox = format!("args: {qemu}");
-    let libvirt_arguments = libvirt_arguments(&qemu);
+    let libvirt_arguments = libvirt_arguments(&qemu, disk);
     Attachment {
         disk: disk.to_owned(),
         host: host.to_owned(),
+        error_after_seconds: export.errors.map(|after| after.as_secs()),
+        waiting: export.text(),
         uri,
         qemu,
         libvirt,
@@ -202,8 +244,19 @@ fn short(name: &str, length: usize) -> String {
     format!("{}-{}", &name[..length - HASH_DIGITS - 1], &hash[..HASH_DIGITS])
 }
 
+/// Where a disk's device stands on the bus of a machine of libvirt. libvirt gives its own devices addresses from 2 on and does not know of
+/// devices among arguments: without an address QEMU gives the disk the first free one, which libvirt gives to another. Each disk of
+/// a guest needs an address of its own; these are taken by nothing on the machines `pc` and `q35`.
+fn slot(disk: &str) -> u8 {
+    const SLOTS: std::ops::Range<u8> = 0x10..0x19;
+    let digest = trust::Fingerprint::of(disk.as_bytes()).to_string();
+    let sum: u32 = digest.bytes().take(8).map(u32::from).sum();
+    SLOTS.start + (sum % u32::from(SLOTS.end - SLOTS.start)) as u8
+}
+
 /// QEMU's options as an element of libvirt. libvirt 9.0 (Debian 12) has no word for a guest that waits while its host's daemon restarts.
-fn libvirt_arguments(qemu: &str) -> String {
+fn libvirt_arguments(qemu: &str, disk: &str) -> String {
+    let qemu = format!("{qemu},addr={:#x}", slot(disk));
     let arguments = qemu.split(' ').map(|word| format!("  <qemu:arg value='{}'/>\n", escaped(word)));
     let arguments: String = arguments.collect();
     format!(
@@ -219,6 +272,28 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain(disk: &str) -> Export {
+        Export { disk: disk.to_owned(), name: disk.to_owned(), errors: None }
+    }
+
+    #[test]
+    fn a_guest_that_asks_for_errors_gets_the_disk_by_a_name_that_says_so_and_the_serial_stays() {
+        let options = AttachOptions {
+            disk: "web".to_owned(),
+            host: None,
+            by_name: None,
+            credentials: None,
+            error_after: Some(Duration::from_secs(30)),
+            format: None,
+        };
+        let all = attachment(&Export::of(&options, "web"), "a", &Place::Unix("/d/nbd.sock".to_owned()));
+        assert_eq!(all.uri, "nbd+unix:///web@error-after=30s?socket=/d/nbd.sock");
+        assert!(all.qemu.contains("export=web@error-after=30s,cache"), "{}", all.qemu);
+        assert!(all.qemu.ends_with("drive=disk-web,serial=web"), "{}", all.qemu);
+        assert!(all.libvirt.contains("name='web@error-after=30s'"), "{}", all.libvirt);
+        assert!(all.waiting.contains("after 30 s"), "{}", all.waiting);
+    }
 
     #[test]
     fn the_nearest_place_that_needs_no_certificate_is_named() {
@@ -267,8 +342,10 @@ mod tests {
             return;
         }
         let tcp = Place::Tcp { address: "127.0.0.1".to_owned(), port: "10809".to_owned() };
-        let all =
-            [attachment("web", "a", &Place::Unix("/d,'/nbd.sock".to_owned())), attachment("web", "a", &tcp)];
+        let all = [
+            attachment(&plain("web"), "a", &Place::Unix("/d,'/nbd.sock".to_owned())),
+            attachment(&plain("web"), "a", &tcp),
+        ];
         let by_name = by_name::example();
         let disks = all.iter().map(|one| (one.libvirt.as_str(), one.libvirt_arguments.as_str()));
         let folder = tempfile::tempdir().expect("a folder");
@@ -288,13 +365,20 @@ mod tests {
 
     #[test]
     fn texts_are_ready_to_paste() {
-        let all = attachment("web", "a", &Place::Unix("/d,'/nbd.sock".to_owned()));
+        let all = attachment(&plain("web"), "a", &Place::Unix("/d,'/nbd.sock".to_owned()));
         assert_eq!(all.uri, "nbd+unix:///web?socket=/d,'/nbd.sock");
         assert!(all.qemu.contains("server.path=/d,,'/nbd.sock,export=web"), "{}", all.qemu);
         assert!(all.libvirt.contains("socket='/d,&apos;/nbd.sock'"), "{}", all.libvirt);
         assert!(all.proxmox.starts_with("args: -blockdev driver=nbd"), "{}", all.proxmox);
-        let long =
-            attachment(&"x".repeat(64), "a", &Place::Tcp { address: "::1".to_owned(), port: "1".to_owned() });
+        // QEMU refused the machine: libvirt's memory balloon had the address that the disk had got.
+        let device = format!("serial=web,addr={:#x}'/>", slot("web"));
+        assert!(all.libvirt_arguments.contains(&device), "{}", all.libvirt_arguments);
+        assert!((0x10..0x19).contains(&slot("web")));
+        let long = attachment(
+            &plain(&"x".repeat(64)),
+            "a",
+            &Place::Tcp { address: "::1".to_owned(), port: "1".to_owned() },
+        );
         assert!(long.uri.starts_with("nbd://[::1]:1/xxx"), "{}", long.uri);
         assert!(long.qemu.contains(&format!("serial={}-", "x".repeat(9))), "{}", long.qemu);
     }

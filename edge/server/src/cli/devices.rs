@@ -1,5 +1,6 @@
 //! `device` and `status`.
 
+use super::sorting::DeviceSort;
 use super::{Shell, size, text};
 use crate::api::types::{
     AddDevices, AddedDevices, AllDevicesView, DeviceView, EvacuateDevice, EvacuationView, HostDevicesView,
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 
 const LIST_EXAMPLES: &str = "\
 Examples:
-  drystone device list
+  drystone device list --sort free
   drystone device list --cluster --json";
 
 /// What can be done with devices.
@@ -24,6 +25,12 @@ pub enum DeviceCommand {
         /// Those of all hosts that answer.
         #[arg(long)]
         cluster: bool,
+        /// Column to sort by, the largest figure first.
+        #[arg(long, value_enum, default_value = "group")]
+        sort: DeviceSort,
+        /// Reverse the order.
+        #[arg(long)]
+        reverse: bool,
     },
     /// Make a disk group of devices, or give a group more capacity devices.
     Add(AddOptions),
@@ -112,12 +119,14 @@ pub struct AddOptions {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Failure> {
     match command {
-        DeviceCommand::List { cluster: true } => {
-            let all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
+        DeviceCommand::List { cluster: true, sort, reverse } => {
+            let mut all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
+            all.hosts.iter_mut().for_each(|host| sort.apply(&mut host.devices, reverse));
             shell.show(&all, all_devices_text)
         }
-        DeviceCommand::List { cluster: false } => {
-            let devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
+        DeviceCommand::List { cluster: false, sort, reverse } => {
+            let mut devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
+            sort.apply(&mut devices, reverse);
             shell.show(&devices, |devices| device_table(devices))
         }
         DeviceCommand::Add(options) => {

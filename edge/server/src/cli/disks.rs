@@ -441,7 +441,9 @@ fn disk_text(disk: &DiskView) -> String {
         .iter()
         .map(|client| {
             let tls = if client.tls { ", encrypted" } else { "" };
-            format!("{} for {}{tls}", client.peer, text::duration(client.attached_seconds))
+            let errors = client.error_after_seconds;
+            let errors = errors.map_or_else(String::new, |after| format!(", I/O errors after {after} s"));
+            format!("{} for {}{tls}{errors}", client.peer, text::duration(client.attached_seconds))
         })
         .collect();
     let access = match (summary.read_only, summary.share) {

@@ -3,6 +3,7 @@
 mod leave;
 
 use super::members::{self, JoinOptions};
+use super::sorting::HostSort;
 use super::{Shell, text};
 use crate::api::types::{BeginMaintenance, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost};
 use crate::client::Client;
@@ -12,11 +13,24 @@ use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  drystone host list --sort free
+  drystone host list --sort state --json";
+
 /// What can be done with hosts.
 #[derive(Debug, Clone, Subcommand)]
 pub enum HostCommand {
-    /// All hosts of the cluster.
-    List,
+    /// List the hosts of the cluster.
+    #[command(after_help = LIST_EXAMPLES)]
+    List {
+        /// Column to sort by, the largest figure first.
+        #[arg(long, value_enum, default_value = "name")]
+        sort: HostSort,
+        /// Reverse the order.
+        #[arg(long)]
+        reverse: bool,
+    },
     /// Service a host: tell what that does to every disk, begin it, or end it.
     Maintenance(MaintenanceOptions),
     /// Take a host out of the cluster that is gone for good; what stood on it is made anew elsewhere.
@@ -104,7 +118,7 @@ pub struct OrderOptions {
 /// What the host or the demo says.
 pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Failure> {
     let (action, host) = match command {
-        HostCommand::List => return list(shell).await,
+        HostCommand::List { sort, reverse } => return list(shell, sort, reverse).await,
         HostCommand::Maintenance(options) => return maintenance(shell, options).await,
         HostCommand::Remove { name, yes } => return remove(shell, &name, yes).await,
         HostCommand::Leave { dry_run, yes } => return leave::run(shell, dry_run, yes).await,
@@ -135,8 +149,9 @@ pub async fn order(shell: &mut Shell<'_>, options: &OrderOptions) -> Result<(), 
     shell.show(&serde_json::json!({ "done": done }), |_| done.clone())
 }
 
-async fn list(shell: &mut Shell<'_>) -> Result<(), Failure> {
-    let hosts: Vec<HostSummary> = shell.client.get("/api/v1/hosts").await?;
+async fn list(shell: &mut Shell<'_>, sort: HostSort, reverse: bool) -> Result<(), Failure> {
+    let mut hosts: Vec<HostSummary> = shell.client.get("/api/v1/hosts").await?;
+    sort.apply(&mut hosts, reverse);
     shell.show(&hosts, |hosts| host_table(hosts))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! `cluster init`, `host join` and `login` write an identity on this machine; the rest asks a host.
 
+use super::sorting::PersonSort;
 use super::{Shell, seconds, text};
 use crate::api::types::{
     AuthorityView, CertificatesView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken,
@@ -62,7 +63,7 @@ pub struct LoginOptions {
 
 const PERSON_LIST_EXAMPLES: &str = "\
 Examples:
-  drystone person list
+  drystone person list --sort expires
   drystone person list --json";
 
 const DROP_EXAMPLES: &str = "\
@@ -86,7 +87,14 @@ pub enum PersonCommand {
     },
     /// People who have a certificate, and to when it is valid.
     #[command(after_help = PERSON_LIST_EXAMPLES)]
-    List,
+    List {
+        /// Column to sort by.
+        #[arg(long, value_enum, default_value = "name")]
+        sort: PersonSort,
+        /// Reverse the order.
+        #[arg(long)]
+        reverse: bool,
+    },
     /// Let nobody in any more with the certificates that somebody has got so far.
     Remove {
         /// What they are called.
@@ -341,8 +349,9 @@ pub async fn person(shell: &mut Shell<'_>, command: PersonCommand) -> Result<(),
         PersonCommand::Token { name, role, lifetime } => {
             token(shell, Some(TokenPerson { name, role }), None, lifetime).await
         }
-        PersonCommand::List => {
-            let people: Vec<PersonView> = shell.client.get("/api/v1/people").await?;
+        PersonCommand::List { sort, reverse } => {
+            let mut people: Vec<PersonView> = shell.client.get("/api/v1/people").await?;
+            sort.apply(&mut people, reverse);
             shell.show(&people, |people| person_table(people))
         }
         PersonCommand::Remove { name, yes } => {

@@ -40,7 +40,7 @@ async fn every_command_answers_as_text_and_as_json() {
         ("device list", "/dev/log"),
         ("device add /dev/x", "log+capacity"),
         ("device remove /dev/x --group", "removed /dev/x"),
-        ("top --once", "1 disks"),
+        ("top --once", "1 disk,"),
         ("health", "all is well"),
         (
             "health silence space.low --about /dev/log --for 2d --reason known",

@@ -130,6 +130,7 @@ impl Keeper {
                 host.heard = at;
                 host.clock_ahead_ns = heard.beat.clock_ahead_ns;
                 host.data_trouble.clone_from(&heard.beat.data_trouble);
+                host.reports = heard.beat.devices.read();
             }
             for (about, is_up) in &heard.beat.links {
                 if let Ok(about) = about.parse() {
@@ -299,6 +300,7 @@ impl Cluster {
             clock_ahead_ns: self.clock_ahead_ns(),
             owned: self.owned_to_tell(state),
             data_trouble: self.data_trouble(),
+            devices: self.device_reports(),
         };
         let answer = self.directory.beat(&beat).await;
         let mut keeper = self.keeper();

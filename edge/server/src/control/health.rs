@@ -4,14 +4,14 @@ use super::Control;
 use crate::cluster::subject_name;
 use crate::directory::shared::now_ns;
 use crate::directory::{DiskEntry, State};
-use crate::engine::HostState;
+use crate::engine::{DeviceState, HostState};
 use crate::events::Kind;
 use crate::failure::Failure;
 use crate::limits::HEALTH_PERIOD;
 use ::cluster::{
-    Balancer, Code, DeviceRecord, DeviceState, Directory, DiskRecord, DiskState, Finding, HostRecord, Links,
-    Liveness, Maintenance, NodeRecord, RecordLevels, Repairs, Severity, Subject, Surroundings, Turn, View,
-    Watch, findings,
+    Balancer, Code, DamagedDevice, DeviceRecord, DeviceReports, Directory, DiskRecord, DiskState, Finding,
+    HostRecord, Links, Liveness, Maintenance, NodeRecord, RecordLevels, Repairs, Severity, Subject,
+    Surroundings, Turn, View, Watch, findings,
 };
 use base::{Instant, NodeId, WriteId};
 use replication::{Member, OwnedBy, Role, Roster, Standing};
@@ -80,7 +80,7 @@ impl Control {
     }
 
     fn host_record(&self, me: NodeId, host: &HostState) -> HostRecord {
-        let device = |device: &crate::engine::DeviceState| DeviceRecord {
+        let device = |device: &DeviceState| DeviceRecord {
             id: device.id,
             name: device.path.display().to_string(),
             group: device.group,
@@ -91,9 +91,11 @@ impl Control {
             component_count: device.component_count,
             component_count_max: device.component_count_max,
             state: match (&device.failure, device.is_away) {
-                (_, true) => DeviceState::Away { since: Instant(0) },
-                (Some(error), false) => DeviceState::Failed { since: Instant(0), error: error.clone() },
-                (None, false) => DeviceState::InService,
+                (_, true) => ::cluster::DeviceState::Away { since: Instant(0) },
+                (Some(error), false) => {
+                    ::cluster::DeviceState::Failed { since: Instant(0), error: error.clone() }
+                }
+                (None, false) => ::cluster::DeviceState::InService,
             },
             leaving: None,
         };
@@ -108,8 +110,31 @@ impl Control {
             release: crate::release::RELEASE.to_owned(),
             clock_ahead_ns: 0,
             data_trouble: self.data_trouble(),
+            reports: reports_of(host),
             heard: Instant(0),
         }
+    }
+}
+
+/// What a host tells of its devices and groups beside their records.
+pub fn reports_of(host: &HostState) -> DeviceReports {
+    let path = |device: &DeviceState| device.path.display().to_string();
+    let damaged = host.devices.iter().filter(|device| device.damaged_blocks > 0 && device.failure.is_none());
+    let logs = host.devices.iter().filter(|device| device.is_log && !device.is_capacity);
+    let has_capacity = |group| host.devices.iter().any(|device| device.group == group && device.is_capacity);
+    let failed = logs.clone().filter_map(|log| Some((path(log), log.failure.clone()?)));
+    let lone = logs.filter(|log| log.failure.is_none() && !has_capacity(log.group));
+    DeviceReports {
+        damaged: damaged
+            .map(|device| DamagedDevice {
+                id: device.id,
+                name: path(device),
+                damaged_blocks: device.damaged_blocks,
+                read_errors: device.read_errors,
+            })
+            .collect(),
+        lone_logs: lone.map(|log| (path(log), log.group.to_string())).collect(),
+        failed_logs: failed.collect(),
     }
 }
 

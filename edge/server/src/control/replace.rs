@@ -7,7 +7,7 @@
 use super::{Control, blocking};
 use crate::api::types::{ReplaceDevice, ReplacementView};
 use crate::directory::{DiskEntry, GroupEntry};
-use crate::engine::{Command, Create, DeviceState, GroupSpec, HostState, Lost};
+use crate::engine::{self, Command, Create, DeviceState, GroupSpec, HostState, Lost};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use base::{DeviceId, GroupId};
@@ -181,6 +181,9 @@ impl Control {
         let add = async || self.add_capacity(&group.to_string(), vec![with.clone()], file_size, create).await;
         if comes_first {
             add().await?;
+        } else if let Some(refusal) = blocking(|| engine::refusal_to_take(&with, create)) {
+            // Told before the former one is given up, or there would be nothing left to replace.
+            return Err(refusal.into());
         }
         let (id, lost) = (device.id, Lost::GiveUp);
         let removed = self.engine.call(|answer| Command::RemoveDevice { device: id, lost, answer }).await?;

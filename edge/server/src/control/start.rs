@@ -1,6 +1,7 @@
 //! The start of a host: groups, then disks, then what a crash or a lost directory left open.
 
 use super::health::watch_health;
+use super::overdue::watch_overdue;
 use super::{Control, blocking, random_bits};
 use crate::cluster::{self, Cluster};
 use crate::config::{Config, paths_of};
@@ -74,6 +75,7 @@ impl Control {
         }
         tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone()));
         tokio::spawn(watch_health(Arc::downgrade(&control)));
+        tokio::spawn(watch_overdue(Arc::downgrade(&control)));
         control.events.here(
             Kind::HostStarted,
             format!("drystone {} serves {} disks", crate::release::RELEASE, control.records().disks.len()),

@@ -433,7 +433,12 @@ fn group_view(group: &GroupState, host: &HostState) -> GroupView {
 }
 
 fn client_view(client: &crate::engine::ClientState) -> ClientView {
-    ClientView { peer: client.peer.clone(), tls: client.tls, attached_seconds: client.attached.as_secs_f64() }
+    ClientView {
+        peer: client.peer.clone(),
+        tls: client.tls,
+        attached_seconds: client.attached.as_secs_f64(),
+        error_after_seconds: client.error_after.map(|after| after.as_secs()),
+    }
 }
 
 fn micros(duration: Option<Duration>) -> Option<f64> {

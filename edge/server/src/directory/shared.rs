@@ -17,7 +17,7 @@ mod tests;
 
 pub use copy::{Contents, Copied};
 pub use etcd::{ClusterRecord, InEtcd, first_generation};
-pub use presence::{Attendees, Beat, Heard, now_ns};
+pub use presence::{Attendees, Beat, DeviceBeat, Heard, now_ns};
 pub use rebuild::Ground;
 pub use remote::Remote;
 pub use serve::router;

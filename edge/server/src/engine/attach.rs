@@ -10,12 +10,17 @@ use super::listener::Origin;
 use super::run::Engine;
 use super::{DiskLock, Locking};
 use base::DiskId;
-use frontends::nbd::{AttachRefusal, Export};
+use frontends::nbd::{AttachRefusal, Export, ExportName};
 use node::DiskKey;
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 /// A disk that a client may have.
-type Found = ((DiskId, DiskKey), Export);
+pub(super) struct Found {
+    disk: (DiskId, DiskKey),
+    pub(super) export: Export,
+    error_after: Option<Duration>,
+}
 
 impl Engine {
     /// Who a client is. Where the cluster's certificates are shown they tell, and who may not attach to disks is refused.
@@ -56,20 +61,22 @@ impl Engine {
         if self.is_stopping {
             return Err(AttachRefusal::Stopping);
         }
-        let record = self.registry.disk_by_name(name).ok_or(AttachRefusal::Unknown)?;
+        let asked = ExportName::parse(name).map_err(|error| AttachRefusal::Unavailable(error.to_string()))?;
+        let record = self.registry.disk_by_name(asked.disk).ok_or(AttachRefusal::Unknown)?;
         let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
         if !record.access.admits(visitor.guest(), self.registry.host) {
             return Err(AttachRefusal::Forbidden(not_named(&record.name)));
         }
         if let Some(lock) = self.registry.locks.get(&record.id)
-            && lock.export.as_deref() != Some(name)
+            && lock.export.as_deref() != Some(asked.disk)
         {
             return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
         }
         if let Some(why) = self.node.unavailable(key) {
             return Err(AttachRefusal::Unavailable(why.to_owned()));
         }
-        Ok(((record.id, key), Registry::export(record)))
+        let export = Registry::export(record);
+        Ok(Found { disk: (record.id, key), export, error_after: asked.error_after })
     }
 
     /// A client wants a disk.
@@ -80,7 +87,7 @@ impl Engine {
         let former = self.clients[client as usize].ticket.take();
         self.give_ticket_back(former);
         match (found, visitor) {
-            (Ok(((disk, _), _)), Ok(visitor)) if self.peers.is_some() => {
+            (Ok(Found { disk: (disk, _), .. }), Ok(visitor)) if self.peers.is_some() => {
                 self.tickets += 1;
                 let ticket = Ticket { shard: self.shard, client, number: self.tickets };
                 let state = &mut self.clients[client as usize];
@@ -93,8 +100,9 @@ impl Engine {
 
     fn answer_attach(&mut self, client: u32, found: Result<Found, AttachRefusal>) {
         let state = &mut self.clients[client as usize];
-        state.disk = found.as_ref().ok().map(|(disk, _)| *disk);
-        state.session.export(found.map(|(_, export)| export));
+        state.disk = found.as_ref().ok().map(|found| found.disk);
+        state.error_after = found.as_ref().ok().and_then(|found| found.error_after);
+        state.session.export(found.map(|found| found.export));
         if let Some((disk, _)) = state.disk {
             self.note_use(disk);
         }
@@ -115,7 +123,7 @@ impl Engine {
         let found = match refusal {
             Some(why) => Err(AttachRefusal::Forbidden(why)),
             // Its name may be another's by now.
-            None => self.export_for(client, &name).and_then(|found| match found.0.0 == disk {
+            None => self.export_for(client, &name).and_then(|found| match found.disk.0 == disk {
                 true => Ok(found),
                 false => Err(AttachRefusal::Unknown),
             }),

@@ -7,7 +7,7 @@ use base::DiskId;
 use frontends::nbd::{Event, Reach, Session};
 use node::DiskKey;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A client.
 pub(crate) struct Client {
@@ -23,6 +23,8 @@ pub(crate) struct Client {
     pub(crate) disk: Option<(DiskId, DiskKey)>,
     /// In a cluster: the disk that it was let in to, or waits for.
     pub(crate) ticket: Option<(DiskId, Ticket)>,
+    /// How long its requests may go without an answer before they end with an error; `None`: they wait.
+    pub(crate) error_after: Option<Duration>,
     /// The name of the export that it waits for.
     pub(crate) waits_for: Option<String>,
     is_receiving: bool,
@@ -45,6 +47,7 @@ impl Client {
             visitor: None,
             disk: None,
             ticket: None,
+            error_after: None,
             waits_for: None,
             is_receiving: false,
             is_sending: false,

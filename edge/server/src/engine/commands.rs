@@ -652,6 +652,7 @@ impl Engine {
                     peer: client.peer.clone(),
                     tls: client.session.is_encrypted(),
                     attached: client.since.elapsed(),
+                    error_after: client.error_after,
                 });
             }
         }
@@ -660,6 +661,7 @@ impl Engine {
             allocated_bytes: state.allocated_bytes,
             clients: clients.remove(&state.id).unwrap_or_default(),
             outstanding: state.outstanding,
+            overdue: self.overdue.get(&state.id).map_or(0, |overdue| overdue.total),
             unavailable: state.unavailable.clone(),
             statistics: self.statistics(&state),
         };

@@ -110,7 +110,7 @@ pub(crate) fn open_group(spec: &GroupSpec, belonging: Belonging) -> Result<Vec<O
             Ok(candidate) => candidates.push(candidate),
             Err(error) if is_known || spec.remake.is_some() || is_gone(path) => {
                 let why = error.to_string();
-                gone.push(Gone { path: path.clone(), why, error });
+                gone.push(Gone { path: path.clone(), why, error: Some(error) });
             }
             Err(error) => return Err(error),
         }
@@ -133,7 +133,7 @@ pub(crate) fn open_group(spec: &GroupSpec, belonging: Belonging) -> Result<Vec<O
     if let Some(gone) = gone.pop()
         && (spec.remake.is_none() || candidates.len() == 1)
     {
-        return Err(gone.error);
+        return Err(gone.error.unwrap_or_else(|| refused(gone.why)));
     }
     let is_of_former =
         |one: &&Candidate| one.found.as_ref().is_ok_and(|found| spec.remake == Some(found.group));
@@ -155,7 +155,34 @@ fn not_a_member(candidate: Candidate) -> Gone {
     let error = refused(format!(
         "{what}, and the group has no such device: to add one to a group use `drystone device add`"
     ));
-    Gone { path: candidate.path, why, error }
+    Gone { path: candidate.path, why, error: Some(error) }
+}
+
+/// A device that was used before in this cluster is taken only by force, and never one that is a member now.
+fn check_may_take(candidate: &Candidate, create: Create, members: &[DeviceId]) -> Result<(), EngineError> {
+    let Ok(superblock) = &candidate.found else { return Ok(()) };
+    let is_member = members.contains(&superblock.device);
+    if create == Create::Force && !is_member {
+        return Ok(());
+    }
+    let hint = match is_member {
+        true => "restart the host's service to have it back",
+        false => "`--force` formats it and destroys what it holds",
+    };
+    Err(refused(format!(
+        "{} is already a device of this cluster (device {}, group {}): {hint}",
+        candidate.path.display(),
+        superblock.device,
+        superblock.group
+    )))
+}
+
+/// Why a device would not be taken by a group, as far as that can be told while it is in use.
+pub(crate) fn refusal_to_take(path: &Path, create: Create) -> Option<EngineError> {
+    let is_block = is_block(&File::open(path).ok()?);
+    let options = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(path);
+    let candidate = examine(path, options.ok()?, is_block).ok()?;
+    check_may_take(&candidate, create, &[]).and_then(|()| check_may_format(&candidate, create)).err()
 }
 
 /// Opens and formats one more capacity device for the group that `members` (by place) make up.
@@ -169,14 +196,7 @@ pub(crate) fn open_capacity(
 ) -> Result<OpenDevice, EngineError> {
     let candidate = find(path, file_size, create)?;
     check_owner(&candidate, belonging)?;
-    if let Ok(superblock) = &candidate.found {
-        return Err(refused(format!(
-            "{} is already a device of this cluster (device {}, group {})",
-            path.display(),
-            superblock.device,
-            superblock.group
-        )));
-    }
+    check_may_take(&candidate, create, &members[0].members)?;
     check_may_format(&candidate, create)?;
     let device = DeviceId(random_u128()?);
     let mut all = members[0].members;
@@ -247,6 +267,11 @@ fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate
     if let (None, Some(size)) = (&metadata, file_size) {
         file.set_len(size / MIB * MIB).map_err(|error| failed("make a file at", path, &error))?;
     }
+    examine(path, file, is_block)
+}
+
+/// What an open device holds.
+fn examine(path: &Path, file: File, is_block: bool) -> Result<Candidate, EngineError> {
     let size = size_of(path, &file, is_block)? / BLOCK_SIZE * BLOCK_SIZE;
     let mut head = Aligned::new();
     let head_len = SIGNATURE_SIZE.min(size) as usize;
@@ -427,8 +452,8 @@ struct Gone {
     path: PathBuf,
     /// What was found.
     why: String,
-    /// What is said where no member of the group is missing.
-    error: EngineError,
+    /// What is said where no member of the group is missing; nothing of a device that left the group.
+    error: Option<EngineError>,
 }
 
 /// Whether nothing answers at that path. What is in use, read-only or not ours is there.
@@ -458,8 +483,10 @@ fn join_group(
     gone.extend(open.extract_if(.., is_stranger).map(|one| stranger(&one, group)));
     let newest = open.iter().map(|one| &one.superblock).max_by_key(|one| one.revision);
     let truth = newest.cloned().ok_or_else(|| refused("a disk group needs a device".to_owned()))?;
-    // A device that left the group while it could not be written to is not part of it any more.
-    open.retain(|one| truth.members.contains(&one.superblock.device));
+    // A device that left the group while it could not be written to is not part of it any more. It may have come back in the
+    // slot of a member.
+    let has_left = |one: &mut OpenDevice| !truth.members.contains(&one.superblock.device);
+    gone.extend(open.extract_if(.., has_left).map(|one| leaver(&one)));
     gone.sort_by_key(|one| paths.iter().position(|path| *path == one.path));
     let mut gone = gone.into_iter();
     for (place, id) in truth.members.iter().enumerate().filter(|(_, id)| **id != DeviceId(0)) {
@@ -484,8 +511,8 @@ fn join_group(
             _ => return Err(refused(format!("device {id} was named twice: {}", known()))),
         }
     }
-    if let Some(stranger) = gone.next() {
-        return Err(stranger.error);
+    if let Some(error) = gone.find_map(|one| one.error) {
+        return Err(error);
     }
     open.sort_by_key(|one| truth.members.iter().position(|id| *id == one.superblock.device));
     for (place, one) in open.iter_mut().enumerate() {
@@ -508,7 +535,16 @@ fn stranger(one: &OpenDevice, group: GroupId) -> Gone {
         "device {path} is part of another disk group ({}) than the log device ({group})",
         one.superblock.group
     ));
-    Gone { path: one.path.clone(), why, error }
+    Gone { path: one.path.clone(), why, error: Some(error) }
+}
+
+/// A device that was a member once.
+fn leaver(one: &OpenDevice) -> Gone {
+    let why = format!(
+        "device {} left this disk group before; the device of the group that stood there is missing",
+        one.path.display()
+    );
+    Gone { path: one.path.clone(), why, error: None }
 }
 
 /// A device must be as large as its superblock says: a capacity device that is not cannot be used, and without the log

@@ -4,19 +4,21 @@ use super::client::{self, Client};
 use super::commands::{Pending, Registry};
 use super::devices::{OpenDevice, is_bad_sector};
 use super::listener::{Listener, Origin};
+use super::overdue::Overdue;
 use super::peers::Peers;
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
 use super::shards::Siblings;
 use super::sizes::Sizes;
 use super::{Command, EngineError, Notice, Settings};
 use crate::descriptors::clients_max;
-use base::request::{Buffers, Outcome};
+use base::request::{Buffers, Outcome, Request};
 use base::{Buffer, DeviceId, Instant, Pool};
 use diskgroup::{Event as GroupEvent, IoFailure};
 use frontends::nbd::{self, Event, Session, TlsPolicy};
 use frontends::tls::TlsIdentity;
 use node::{GroupKey, Node, Output, Token};
 use slab::Slab;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
@@ -65,7 +67,17 @@ impl Mailbox {
 
 /// Whose request a token stands for.
 pub(crate) enum Target {
-    Guest { client: u32, cookie: u64 },
+    Guest {
+        client: u32,
+        cookie: u64,
+        since: Instant,
+        bytes: u64,
+    },
+    /// A guest's request that ended with an error for want of an answer.
+    Overdue {
+        disk: base::DiskId,
+        bytes: u64,
+    },
     Control(Pending),
     Component(super::Answer<Result<(), super::OrderFailure>>),
 }
@@ -114,6 +126,10 @@ pub(crate) struct Engine {
     doors_open_at: std::time::Instant,
     /// When it was last told that connections wait or are refused.
     complained_at: Option<std::time::Instant>,
+    /// Requests that ended with an error for want of an answer.
+    pub(crate) overdue: BTreeMap<base::DiskId, Overdue>,
+    /// When to look for more of them.
+    pub(crate) overdue_at: Option<Instant>,
     /// Clients to look after at the end of the turn.
     touched: Vec<u32>,
     client_events: Vec<Event>,
@@ -219,6 +235,8 @@ impl Engine {
             closed_doors: Vec::new(),
             doors_open_at: started,
             complained_at: None,
+            overdue: BTreeMap::new(),
+            overdue_at: None,
             touched: Vec::new(),
             client_events: Vec::new(),
         })
@@ -236,7 +254,8 @@ impl Engine {
         let mut completions = Vec::new();
         loop {
             let doors = (!self.closed_doors.is_empty()).then(|| self.now() + DOOR_RETRY);
-            let wake_at = [self.node.wake_at(), self.deadline(), doors].into_iter().flatten().min();
+            let wake_at =
+                [self.node.wake_at(), self.deadline(), doors, self.overdue_at].into_iter().flatten().min();
             let timeout = wake_at.map(|at| at.since(self.now()).max(Duration::from_micros(50)));
             if let Err(error) = self.ring.wait(timeout) {
                 tracing::error!("the ring failed, the engine stops: {error}");
@@ -246,6 +265,7 @@ impl Engine {
             for completion in completions.drain(..) {
                 self.complete(completion);
             }
+            self.end_overdue();
             self.turn();
             self.registry_turn();
             self.open_doors(false);
@@ -396,8 +416,12 @@ impl Engine {
     }
 
     fn reply(&mut self, token: Token, outcome: Outcome) {
-        let Target::Guest { client, cookie } = self.targets.remove(token.0 as usize) else {
-            unreachable!("guests' tokens are answered as such")
+        let (client, cookie) = match self.targets.remove(token.0 as usize) {
+            Target::Guest { client, cookie, .. } => (client, cookie),
+            Target::Overdue { disk, bytes } => return self.overdue_ended(disk, bytes),
+            Target::Control(_) | Target::Component(_) => {
+                unreachable!("guests' tokens are answered as such")
+            }
         };
         let Some(state) = self.clients.get_mut(client as usize) else { return };
         state.session.reply(cookie, outcome);
@@ -475,15 +499,20 @@ impl Engine {
                     self.clients[client as usize].session.exports(&exports);
                 }
                 Event::Describe { name } => {
-                    let answer = self.export_for(client, &name).map(|(_, export)| export);
+                    let answer = self.export_for(client, &name).map(|found| found.export);
                     self.clients[client as usize].session.export(answer);
                 }
                 Event::Attach { name } => self.attach(client, name),
                 Event::Request { cookie, request } => {
-                    let token = Token(self.targets.insert(Target::Guest { client, cookie }) as u64);
+                    if self.is_overdue_at_once(client, cookie) {
+                        continue;
+                    }
+                    let (now, bytes) = (self.now(), payload_of(&request));
+                    let target = Target::Guest { client, cookie, since: now, bytes };
+                    let token = Token(self.targets.insert(target) as u64);
                     let (_, disk) =
                         self.clients[client as usize].disk.expect("requests come from attached clients");
-                    let now = self.now();
+                    self.note_patience(client, now);
                     self.node.request(now, token, disk, request, &mut self.outputs);
                 }
             }
@@ -620,4 +649,16 @@ fn merge(buffers: Buffers) -> Buffers {
         }
     }
     merged
+}
+
+/// Bytes of memory that a request holds.
+fn payload_of(request: &Request) -> u64 {
+    match request {
+        Request::Write { data, .. } => data.iter().map(|buffer| buffer.len() as u64).sum(),
+        Request::Read { .. }
+        | Request::Flush
+        | Request::Trim { .. }
+        | Request::WriteZeroes { .. }
+        | Request::Status { .. } => 0,
+    }
 }

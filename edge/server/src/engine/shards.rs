@@ -374,6 +374,7 @@ impl super::DiskState {
                     whole.allocated_bytes += one.allocated_bytes;
                     whole.clients.extend(one.clients);
                     whole.outstanding += one.outstanding;
+                    whole.overdue += one.overdue;
                     whole.unavailable = whole.unavailable.take().or(one.unavailable);
                     Arc::make_mut(&mut whole.statistics).merge(&one.statistics);
                 }

@@ -35,6 +35,8 @@ pub enum Kind {
     DiskDiverged,
     /// Clients were cut off from a disk.
     DiskCutOff,
+    /// Requests of clients that ask for errors ended with one, since the disk gave no answer.
+    DiskTimedOut,
     /// A copy does not count any more.
     CopyLeft,
     /// A copy counts again.
@@ -89,7 +91,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 40] = [
+    pub const ALL: [Kind; 41] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -105,6 +107,7 @@ impl Kind {
         Kind::DiskReleased,
         Kind::DiskDiverged,
         Kind::DiskCutOff,
+        Kind::DiskTimedOut,
         Kind::CopyLeft,
         Kind::CopyJoined,
         Kind::CopyComing,
@@ -150,6 +153,7 @@ impl Kind {
             Kind::DiskReleased => "disk.released",
             Kind::DiskDiverged => "disk.diverged",
             Kind::DiskCutOff => "disk.cut_off",
+            Kind::DiskTimedOut => "disk.timed_out",
             Kind::CopyLeft => "copy.left",
             Kind::CopyJoined => "copy.joined",
             Kind::CopyComing => "copy.coming",

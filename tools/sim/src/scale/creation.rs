@@ -76,6 +76,7 @@ pub(super) fn hosts(count: usize, random: &mut Random) -> Vec<HostRecord> {
             release: "0.1.0".to_owned(),
             clock_ahead_ns: 0,
             data_trouble: Vec::new(),
+            reports: cluster::DeviceReports::default(),
             heard: Instant(0),
         });
     }

@@ -103,10 +103,15 @@ fn once(bench: &mut Bench, image: &Image, mut machine: Machine, round: usize) ->
     Ok(target)
 }
 
-/// The guest reads all back and turns off; then the disk is read from outside and compared with what it said.
+/// The guest reads all back and turns off.
 fn finish(bench: &mut Bench, log: &Path, machine: &mut Machine, host: &str) -> Result<(), Failure> {
     machine.type_line("finish")?;
     machine.wait_until_off()?;
+    conclude(bench, log, host)
+}
+
+/// The guest has turned off: the disk is read from outside and compared with what it said.
+pub(super) fn conclude(bench: &mut Bench, log: &Path, host: &str) -> Result<(), Failure> {
     fail_if_told(log)?;
     let lines = lines(log, 0);
     let said = lines.iter().rev().find_map(|line| parse(line)).unwrap_or_default();
@@ -163,11 +168,26 @@ fn outside(bench: &Bench, host: &str) -> Result<Vec<WriteNumber>, Failure> {
 }
 
 /// The whole lines of the console from some byte on.
-fn lines(log: &Path, from: u64) -> Vec<String> {
+pub(super) fn lines(log: &Path, from: u64) -> Vec<String> {
     let bytes = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(bytes.get(from as usize..).unwrap_or_default()).into_owned();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| line.trim_end_matches('\r').to_owned()).collect()
+}
+
+/// Whether the guest has told of what it does.
+pub(super) fn has_written(lines: &[String]) -> bool {
+    !writes(lines).is_empty()
+}
+
+/// How many writes the guest had done, each time that it told.
+pub(super) fn writes(lines: &[String]) -> Vec<u64> {
+    lines.iter().filter_map(|line| parse(line)).map(|said| said.writes).collect()
+}
+
+/// The longest I/O that the guest told of, in microseconds.
+pub(super) fn longest_us(lines: &[String]) -> u64 {
+    lines.iter().filter_map(|line| parse(line)).map(|said| said.longest_us).max().unwrap_or_default()
 }
 
 /// What a line tells of the guest's counters.
@@ -185,7 +205,7 @@ fn parse(line: &str) -> Option<Said> {
     })
 }
 
-fn fail_if_told(log: &Path) -> Result<(), Failure> {
+pub(super) fn fail_if_told(log: &Path) -> Result<(), Failure> {
     let is_bad =
         |line: &&String| line.contains("Kernel panic") || line.starts_with(&format!("{SAYS} failed"));
     match lines(log, 0).iter().find(is_bad) {

@@ -534,6 +534,14 @@ impl Transmission {
             put_outcome(outbox, self.style, &request, outcome);
         }
     }
+
+    /// Queues an I/O error as the reply to a request that was handed out as `cookie`.
+    pub(super) fn fail(&mut self, cookie: u64, why: &'static str, outbox: Option<&mut Outbox>) {
+        let request = self.slots.remove(cookie);
+        if let Some(outbox) = outbox {
+            put_refusal(outbox, self.style, &request, Refusal::new(Errno::Io, why));
+        }
+    }
 }
 
 /// Buffers of `len` bytes in all; nothing if the pool has not as many now. Each but the last is a multiple of 4 KiB.

@@ -23,8 +23,9 @@ const HOLE_OR_ZERO: u32 = 3;
 const ASKED_MAX: u64 = 1 << 30;
 /// A chunk of a map is short; what claims more is no server.
 const CHUNK_MAX: u32 = 4 << 20;
-/// A map of more pieces than this is not read to its end.
-const REQUESTS_MAX: usize = 100_000;
+/// A map of more pieces than this is not read to its end: twice as many as a full disk of 64 TiB has, of which a server tells 128 MiB
+/// at once.
+const REQUESTS_MAX: usize = 1_000_000;
 
 /// True if the server says of every byte that it was written; false also if it has no map.
 ///

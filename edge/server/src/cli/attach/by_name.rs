@@ -3,7 +3,9 @@
 //! QEMU resolves the name at every connection and tries its addresses one after the other. All hosts have one name in their
 //! certificates, which it is told to expect, whichever of them answers.
 
-use super::{AttachOptions, Format, RECONNECT_SECONDS, Shell, escaped, libvirt_arguments, node_name, serial};
+use super::{
+    AttachOptions, Export, Format, RECONNECT_SECONDS, Shell, escaped, libvirt_arguments, node_name, serial,
+};
 use crate::api::types::HostSummary;
 use crate::client::Client;
 use crate::failure::Failure;
@@ -23,6 +25,10 @@ struct ByName {
     disk: String,
     /// The name that stands for all hosts.
     name: String,
+    /// Seconds after which a request without an answer ends with an I/O error; none if requests wait.
+    error_after_seconds: Option<u64>,
+    /// The same in words.
+    waiting: String,
     /// Lines of `/etc/hosts`; a DNS server may say the same.
     hosts: Vec<String>,
     /// Hosts that cannot be reached by it, and why.
@@ -56,7 +62,8 @@ pub(super) async fn run(
         None => credentials(shell)?,
     };
     let lines = addresses.iter().map(|ip| format!("{ip} {name}")).collect();
-    let all = by_name(disk, name, port, &folder.display().to_string(), (lines, left_out));
+    let export = Export::of(options, disk);
+    let all = by_name(&export, name, port, &folder.display().to_string(), (lines, left_out));
     shell.show(&all, |all| match options.format {
         None => text(all),
         Some(Format::Uri) => all.uri.clone(),
@@ -71,13 +78,14 @@ pub(super) async fn run(
 fn text(all: &ByName) -> String {
     let left_out: String = all.left_out.iter().map(|line| format!("not by this name: {line}\n")).collect();
     format!(
-        "disk {} at whichever host of {} answers: {}\n{left_out}\nin /etc/hosts where the guest runs, or the same in DNS:\n{}\n\n\
+        "disk {} at whichever host of {} answers: {}\n{}\n{left_out}\nin /etc/hosts where the guest runs, or the same in DNS:\n{}\n\n\
          QEMU 7.0 or later:\n{}\n\nlibvirt 8.2 or later, with nbd_tls_x509_cert_dir in qemu.conf (its guest sees errors when its host is lost):\n{}\n\n\
          libvirt, for a guest that goes on, instead of the element above:\n{}\n\n\
          Proxmox, in /etc/pve/qemu-server/ID.conf:\n{}",
         all.disk,
         all.name,
         all.uri,
+        all.waiting,
         all.hosts.join("\n"),
         all.qemu,
         all.libvirt,
@@ -141,17 +149,18 @@ fn credentials(shell: &Shell<'_>) -> Result<PathBuf, Failure> {
 }
 
 fn by_name(
-    disk: &str,
+    export: &Export,
     name: &str,
     port: u16,
     folder: &str,
     (hosts, left_out): (Vec<String>, Vec<String>),
 ) -> ByName {
+    let (disk, wanted) = (export.disk.as_str(), export.name.as_str());
     let (node, shared) = (node_name(disk), trust::SHARED_NAME);
     let qemu = format!(
         "-object tls-creds-x509,id={node}-tls,endpoint=client,dir={} \
          -blockdev driver=nbd,node-name={node},server.type=inet,server.host={name},server.port={port},server.keep-alive=on,tls-creds={node}-tls,\
-         tls-hostname={shared},export={disk},cache.direct=on,discard=unmap,reconnect-delay={RECONNECT_SECONDS},\
+         tls-hostname={shared},export={wanted},cache.direct=on,discard=unmap,reconnect-delay={RECONNECT_SECONDS},\
          open-timeout={OPEN_SECONDS} \
          -device virtio-blk-pci,drive={node},serial={}",
         folder.replace(',', ",,"),
@@ -160,7 +169,7 @@ fn by_name(
     let libvirt = format!(
         "<disk type='network' device='disk'>\n  \
          <driver name='qemu' type='raw' cache='none' discard='unmap'/>\n  \
-         <source protocol='nbd' name='{disk}' tls='yes' tlsHostname='{shared}'>\n    \
+         <source protocol='nbd' name='{wanted}' tls='yes' tlsHostname='{shared}'>\n    \
          <host name='{}' port='{port}'/>\n  </source>\n  \
          <serial>{}</serial>\n  <target dev='vda' bus='virtio'/>\n</disk>",
         escaped(name),
@@ -169,20 +178,27 @@ fn by_name(
     ByName {
         disk: disk.to_owned(),
         name: name.to_owned(),
+        error_after_seconds: export.errors.map(|after| after.as_secs()),
+        waiting: export.text(),
         hosts,
         left_out,
-        uri: format!("nbds://{name}:{port}/{disk}?tls-certificates={folder}"),
+        uri: format!("nbds://{name}:{port}/{wanted}?tls-certificates={folder}"),
         proxmox: format!("args: {qemu}"),
-        libvirt_arguments: libvirt_arguments(&qemu),
+        libvirt_arguments: libvirt_arguments(&qemu, disk),
         qemu,
         libvirt,
     }
 }
 
+#[cfg(test)]
+fn plain() -> Export {
+    Export { disk: "web".to_owned(), name: "web".to_owned(), errors: None }
+}
+
 /// An element of libvirt, and the same as arguments, for the test that has libvirt read them.
 #[cfg(test)]
 pub(super) fn example() -> (String, String) {
-    let all = by_name("web", "storage", 10809, "/var/lib/drystone/identity", (Vec::new(), Vec::new()));
+    let all = by_name(&plain(), "storage", 10809, "/var/lib/drystone/identity", (Vec::new(), Vec::new()));
     (all.libvirt, all.libvirt_arguments)
 }
 
@@ -209,7 +225,7 @@ mod tests {
     #[test]
     fn texts_are_ready_to_paste() {
         let lines = vec!["10.0.0.1 storage".to_owned()];
-        let all = by_name("web", "storage", 10809, "/var/lib/drystone/identity", (lines, Vec::new()));
+        let all = by_name(&plain(), "storage", 10809, "/var/lib/drystone/identity", (lines, Vec::new()));
         for part in [
             "tls-creds-x509,id=disk-web-tls,endpoint=client,dir=/var/lib/drystone/identity ",
             "server.host=storage,server.port=10809,server.keep-alive=on,tls-creds=disk-web-tls,tls-hostname=host.drystone.internal,export=web",

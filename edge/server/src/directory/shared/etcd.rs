@@ -423,6 +423,7 @@ impl InEtcd {
             clock_ahead_ns: 0,
             owned: Vec::new(),
             data_trouble: Vec::new(),
+            devices: super::presence::DeviceBeat::default(),
         };
         let heard = seen.members.into_iter().map(|(host, at_ns, value)| {
             let beat = serde_json::from_slice(&value).unwrap_or_else(|_| nothing(host));

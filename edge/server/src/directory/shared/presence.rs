@@ -4,6 +4,7 @@
 //! directory's clock, by which all hosts count, and what every other host told last.
 
 use crate::api::types::ReplicationView;
+use ::cluster::{DamagedDevice, DeviceReports};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,6 +23,54 @@ pub struct Beat {
     /// What is wrong with its data directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data_trouble: Vec<String>,
+    /// What it tells of its devices and groups beside their records.
+    #[serde(default, skip_serializing_if = "DeviceBeat::is_empty")]
+    pub devices: DeviceBeat,
+}
+
+/// [`DeviceReports`] in a heartbeat.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceBeat {
+    /// Devices with damaged blocks: id, path, blocks found damaged, blocks of these that could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<(String, String, u64, u64)>,
+    /// Log devices of groups without capacity devices, and the groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lone_logs: Vec<(String, String)>,
+    /// Log devices out of service, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    failed_logs: Vec<(String, String)>,
+}
+
+impl DeviceBeat {
+    fn is_empty(&self) -> bool {
+        self.damaged.is_empty() && self.lone_logs.is_empty() && self.failed_logs.is_empty()
+    }
+
+    /// For a heartbeat.
+    pub fn of(reports: &DeviceReports) -> DeviceBeat {
+        let damaged = reports.damaged.iter();
+        DeviceBeat {
+            damaged: damaged
+                .map(|one| (one.id.to_string(), one.name.clone(), one.damaged_blocks, one.read_errors))
+                .collect(),
+            lone_logs: reports.lone_logs.clone(),
+            failed_logs: reports.failed_logs.clone(),
+        }
+    }
+
+    /// What a heartbeat says; a device whose id cannot be read is left out.
+    pub fn read(&self) -> DeviceReports {
+        let device = |(id, name, damaged, unread): &(String, String, u64, u64)| {
+            let (name, damaged_blocks, read_errors) = (name.clone(), *damaged, *unread);
+            Some(DamagedDevice { id: id.parse().ok()?, name, damaged_blocks, read_errors })
+        };
+        DeviceReports {
+            damaged: self.damaged.iter().filter_map(device).collect(),
+            lone_logs: self.lone_logs.clone(),
+            failed_logs: self.failed_logs.clone(),
+        }
+    }
 }
 
 /// A host's last heartbeat.

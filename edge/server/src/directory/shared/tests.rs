@@ -154,6 +154,7 @@ async fn who_beats_is_heard_by_all() {
             clock_ahead_ns: ahead * -500_000_000,
             owned: Vec::new(),
             data_trouble: Vec::new(),
+            devices: super::presence::DeviceBeat::default(),
         };
         shared.beat(&beat("1", 5)).await.expect("it answers");
         let heard = shared.beat(&beat("2", 0)).await.expect("it answers");
@@ -177,6 +178,7 @@ async fn heartbeats_that_say_nothing_new_write_nothing_in_etcd() {
         clock_ahead_ns: ahead,
         owned: Vec::new(),
         data_trouble: Vec::new(),
+        devices: super::presence::DeviceBeat::default(),
     };
     shared.beat(&beat(0)).await.expect("it answers");
     let before = done(&shared, vec![set("a", 0, 1)]).await;

@@ -40,6 +40,7 @@ fn host() -> HostRecord {
         release: "0.1.0".into(),
         clock_ahead_ns: 0,
         data_trouble: Vec::new(),
+        reports: cluster::DeviceReports::default(),
         heard: Instant(0),
     }
 }

@@ -219,6 +219,7 @@ impl StoredHost {
                 release: self.version,
                 clock_ahead_ns: 0,
                 data_trouble: Vec::new(),
+                reports: ::cluster::DeviceReports::default(),
                 heard: Instant(0),
             },
             api: self.api,

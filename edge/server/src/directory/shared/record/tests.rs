@@ -170,6 +170,7 @@ fn a_host_is_read_as_it_was_written() {
                 release: "1.0.0".to_owned(),
                 clock_ahead_ns: 0,
                 data_trouble: Vec::new(),
+                reports: ::cluster::DeviceReports::default(),
                 heard: Instant(0),
             },
             api: vec!["unix:/a".to_owned(), "http://127.0.0.1:1".to_owned()],

@@ -1,0 +1,128 @@
+//! What the owner of a cluster's disk knows to be empty, from what components have told it.
+//!
+//! Clients ask about 4 GiB at most, one request after the other, and a range of a wide stripe stands in hundreds of places.
+//! So a question whose answer is one hole is followed by a question about more than was asked, and the requests after it are
+//! answered from what is known.
+//!
+//! All changes of a disk go through its owner. So a stretch stays empty until a change of it begins here, as long as the same owner
+//! serves the same layout. Whether it may answer at all is for the leases to say, each time.
+
+use std::ops::Range;
+
+/// Bytes that are asked about beyond a request at most. Changes in the stretch wait for the answer.
+const AHEAD_MAX: u64 = 1 << 41;
+
+/// For which owner and which layout something is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reign {
+    pub(super) owner: u64,
+    pub(super) layout: u64,
+}
+
+/// What stood when a question began: its answer is knowledge only if no change has begun since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    reign: Reign,
+    changes: u64,
+}
+
+/// The stretch of a disk that is known to be empty.
+#[derive(Debug, Default)]
+pub(crate) struct Holes {
+    known: Option<(Reign, Range<u64>)>,
+    /// Changes of the disk that have begun.
+    changes: u64,
+    /// Bytes that the next question is about at least.
+    ahead: u64,
+}
+
+impl Holes {
+    /// A change begins.
+    pub(crate) fn changed(&mut self, range: Range<u64>) {
+        self.changes += 1;
+        let is_hit = |known: &Range<u64>| known.start < range.end && range.start < known.end;
+        if self.known.as_ref().is_some_and(|(_, known)| is_hit(known)) {
+            self.known = None;
+        }
+    }
+
+    /// Where what is known to be empty from `at` on ends; `None` if nothing is known of it.
+    pub(super) fn end_of(&self, at: u64, reign: Reign) -> Option<u64> {
+        let (of, known) = self.known.as_ref()?;
+        (*of == reign && known.contains(&at)).then_some(known.end)
+    }
+
+    /// A question begins: the stamp for its answer, and how many bytes it is about at least.
+    pub(super) fn ask(&self, reign: Reign) -> (Stamp, u64) {
+        (Stamp { reign, changes: self.changes }, self.ahead)
+    }
+
+    /// The answer to a question: all of the stretch is empty.
+    pub(super) fn learn(&mut self, stamp: Stamp, empty: Range<u64>) {
+        self.ahead = ((empty.end - empty.start) * 2).min(AHEAD_MAX);
+        if stamp.changes == self.changes {
+            self.known = Some((stamp.reign, empty));
+        }
+    }
+
+    /// The answer to a question: something is allocated.
+    pub(super) fn learn_of_data(&mut self) {
+        self.ahead = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REIGN: Reign = Reign { owner: 1, layout: 1 };
+
+    fn known(range: Range<u64>) -> Holes {
+        let mut holes = Holes::default();
+        let (stamp, ahead) = holes.ask(REIGN);
+        assert_eq!(ahead, 0);
+        holes.learn(stamp, range);
+        holes
+    }
+
+    #[test]
+    fn an_empty_stretch_is_known_until_a_change_of_it_begins() {
+        let mut holes = known(10..20);
+        assert_eq!((holes.end_of(9, REIGN), holes.end_of(10, REIGN)), (None, Some(20)));
+        assert_eq!((holes.end_of(19, REIGN), holes.end_of(20, REIGN)), (Some(20), None));
+        holes.changed(5..10);
+        holes.changed(20..30);
+        assert_eq!(holes.end_of(15, REIGN), Some(20), "beside it");
+        holes.changed(19..20);
+        assert_eq!(holes.end_of(15, REIGN), None);
+    }
+
+    #[test]
+    fn an_answer_during_which_a_change_began_is_no_knowledge() {
+        let mut holes = Holes::default();
+        let (stamp, _) = holes.ask(REIGN);
+        holes.changed(500..501);
+        holes.learn(stamp, 10..20);
+        assert_eq!(holes.end_of(10, REIGN), None);
+    }
+
+    #[test]
+    fn another_owner_or_layout_knows_nothing() {
+        let holes = known(10..20);
+        for reign in [Reign { owner: 2, ..REIGN }, Reign { layout: 2, ..REIGN }] {
+            assert_eq!(holes.end_of(10, reign), None);
+        }
+    }
+
+    #[test]
+    fn holes_have_more_asked_about_and_data_ends_that() {
+        let mut holes = known(0..1 << 32);
+        for _ in 0..20 {
+            let (stamp, ahead) = holes.ask(REIGN);
+            holes.learn(stamp, 0..ahead);
+        }
+        assert_eq!(holes.ask(REIGN).1, AHEAD_MAX);
+        holes.learn_of_data();
+        assert_eq!(holes.ask(REIGN).1, 0);
+    }
+}

@@ -1,0 +1,105 @@
+//! Clients that ask for errors: a request that has had no answer for the time that its client names ends with an I/O error.
+//!
+//! The request may still take effect: whatever of it has begun goes on, and the client learns nothing more of it. Whatever has
+//! not begun never does. Clients that name no time wait without limit.
+
+use super::run::{Engine, Target};
+use base::{DiskId, Instant};
+use node::Token;
+use std::time::Duration;
+
+/// Requests of one disk that may have ended with an error and still be under way. Each may hold memory of a write until the
+/// disk is served again, so further requests of clients that ask for errors end with an error at once. NBD clients of a virtual
+/// machine have 128 requests in flight at most.
+const OVERDUE_MAX: u32 = 256;
+/// Bytes that their writes may hold: as much as the largest write.
+const OVERDUE_BYTES_MAX: u64 = 32 << 20;
+/// What a client is told.
+const TEXT: &str = "the disk gave no answer within the time that the client named (error-after)";
+/// The least time between two looks at the requests.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Requests of one disk that ended with an error for want of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Overdue {
+    /// Those that are still under way, and the bytes of their writes.
+    pending: u32,
+    pending_bytes: u64,
+    /// All since the engine started.
+    pub(crate) total: u64,
+}
+
+impl Engine {
+    /// A client has a request to submit. True if it ended with an error at once, for too many before it have had no answer.
+    pub(super) fn is_overdue_at_once(&mut self, client: u32, cookie: u64) -> bool {
+        let state = &mut self.clients[client as usize];
+        let (Some(_), Some((disk, _))) = (state.error_after, state.disk) else { return false };
+        let Some(overdue) = self.overdue.get_mut(&disk) else { return false };
+        if overdue.pending < OVERDUE_MAX && overdue.pending_bytes < OVERDUE_BYTES_MAX {
+            return false;
+        }
+        overdue.total += 1;
+        state.session.fail(cookie, TEXT);
+        self.touch(client);
+        true
+    }
+
+    /// A client's request is about to be submitted: remembers when to look whether it has an answer.
+    pub(super) fn note_patience(&mut self, client: u32, now: Instant) {
+        if let Some(after) = self.clients[client as usize].error_after {
+            let at = now + after;
+            self.overdue_at = Some(self.overdue_at.map_or(at, |known| known.min(at)));
+        }
+    }
+
+    /// Ends requests that have had no answer for too long.
+    pub(super) fn end_overdue(&mut self) {
+        let now = self.now();
+        if self.overdue_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let (mut overdue, mut next) = (Vec::new(), None::<Instant>);
+        for (key, target) in &self.targets {
+            let Target::Guest { client, since, .. } = target else { continue };
+            let Some(after) = self.clients.get(*client as usize).and_then(|state| state.error_after) else {
+                continue;
+            };
+            match *since + after {
+                at if at <= now => overdue.push(Token(key as u64)),
+                at => next = Some(next.map_or(at, |known| known.min(at))),
+            }
+        }
+        self.overdue_at = next.map(|at| at.max(now + LOOK));
+        for token in overdue {
+            self.end_one_overdue(token, now);
+        }
+    }
+
+    fn end_one_overdue(&mut self, token: Token, now: Instant) {
+        let target = &mut self.targets[token.0 as usize];
+        let Target::Guest { client, cookie, bytes, .. } = *target else {
+            unreachable!("only guests' requests are overdue")
+        };
+        let state = &mut self.clients[client as usize];
+        let (disk, _) = state.disk.expect("requests come from attached clients");
+        *target = Target::Overdue { disk, bytes };
+        state.session.fail(cookie, TEXT);
+        let overdue = self.overdue.entry(disk).or_default();
+        (overdue.pending, overdue.total) = (overdue.pending + 1, overdue.total + 1);
+        overdue.pending_bytes += bytes;
+        if overdue.pending == 1 {
+            let peer = &self.clients[client as usize].peer;
+            tracing::warn!(peer, %disk, "requests end with an I/O error: {TEXT}");
+        }
+        self.touch(client);
+        self.node.abandon(now, token, &mut self.outputs);
+    }
+
+    /// A request that ended with an error has its answer after all.
+    pub(super) fn overdue_ended(&mut self, disk: DiskId, bytes: u64) {
+        if let Some(overdue) = self.overdue.get_mut(&disk) {
+            overdue.pending -= 1;
+            overdue.pending_bytes -= bytes;
+        }
+    }
+}
