@@ -13,6 +13,7 @@ mod device;
 mod disk;
 mod explain;
 pub mod limits;
+mod one_host;
 mod plan;
 mod policy;
 mod rebalance;
