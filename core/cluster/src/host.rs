@@ -2,6 +2,7 @@
 
 use crate::device::DeviceRecord;
 use base::{HostId, Instant, NodeId};
+use placement::FaultDomain;
 use std::fmt;
 
 /// What maintenance of a host does to the disks that stand on it.
@@ -92,4 +93,14 @@ pub struct HostRecord {
     pub data_trouble: Vec<String>,
     /// When it was last heard of, by the directory's clock.
     pub heard: Instant,
+}
+
+impl HostRecord {
+    /// What fails together with the host.
+    pub fn domain(&self) -> FaultDomain<'_> {
+        match &self.fault_domain {
+            Some(name) => FaultDomain::Named(name),
+            None => FaultDomain::Host(self.id),
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod attaching;
 mod balance;
 mod device;
 mod disk;
+mod domains;
 mod health;
 mod host;
 mod levels;
@@ -34,6 +35,7 @@ pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
+pub use domains::{SharedDomain, shared_domains};
 pub use health::{
     Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
     Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
@@ -50,4 +52,4 @@ pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, UNKNOWN_TIME, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts};
-pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, what_if};
+pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};

@@ -8,9 +8,11 @@
 //! what has nothing to be filled from, and never end what the last copy depends on.
 
 mod budget;
+mod due;
 
 use self::budget::Budget;
 use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason, StandIn};
+use crate::domains;
 use crate::host::{Maintenance, Mode};
 use crate::limits::{
     ACTOR_PATIENCE, REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX,
@@ -69,6 +71,8 @@ pub enum Why {
     Evacuation,
     /// The policy asks for more copies than the disk has.
     Debt,
+    /// Another copy stands in the fault domain of the one that moves.
+    Domain,
     /// Devices are evened out.
     Balance,
 }
@@ -84,7 +88,8 @@ impl Why {
             Why::Absent { .. } => 3,
             Why::Evacuation => 4,
             Why::Debt => 5,
-            Why::Balance => 6,
+            Why::Domain => 6,
+            Why::Balance => 7,
         }
     }
 }
@@ -397,67 +402,6 @@ impl Repairs {
         self.unmoved = unmoved;
     }
 
-    /// What is to be replaced or added, and has something to be filled from.
-    fn due(&mut self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Due> {
-        let mut due = Vec::new();
-        for (place, copies) in disk.layout.places() {
-            let sound = view.sound(disk, place).len();
-            if sound == 0 {
-                continue;
-            }
-            for copy in copies.iter().filter(|copy| disk.incoming_for(copy.id).is_none()) {
-                let slot = Slot::Component(copy.id);
-                match self.why(now, view, disk, copy) {
-                    Some(why) => due.push(Due { slot, place, why, sound }),
-                    None => drop(self.refused.remove(&(disk.id, slot))),
-                }
-            }
-        }
-        if due.is_empty() {
-            for (place, copies) in disk.layout_to_come().places() {
-                let sound = view.sound(disk, place).len();
-                let slot = Slot::Copy(place);
-                if copies.len() < disk.policy.copies() && sound > 0 {
-                    due.push(Due { slot, place, why: Why::Debt, sound });
-                } else {
-                    self.refused.remove(&(disk.id, slot));
-                }
-            }
-        }
-        due
-    }
-
-    /// Why a component of the layout is to be replaced now.
-    fn why(&self, now: Instant, view: &View, disk: &DiskRecord, copy: &Component) -> Option<Why> {
-        if view.ground_of(disk, copy) == Ground::DeviceFailed {
-            return Some(Why::DeviceFailed);
-        }
-        let member = disk.roster.member(copy.id).expect("the roster names the layout");
-        let told = told(view, disk.id, copy.id);
-        let trouble = told.and_then(|told| told.trouble).filter(|_| member.standing != Standing::Active);
-        match trouble {
-            Some(LeftBecause::LostWrites) => return Some(Why::Stale),
-            Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
-            Some(
-                LeftBecause::Refused(_)
-                | LeftBecause::Unreachable
-                | LeftBecause::Stuck
-                | LeftBecause::Diverged
-                | LeftBecause::Directory,
-            )
-            | None => {}
-        }
-        if member.standing == Standing::Stale {
-            return Some(Why::Stale);
-        }
-        if must_leave(view, disk, copy) {
-            return Some(Why::Evacuation);
-        }
-        let since = *self.missing.get(&(disk.id, copy.id))?;
-        let is_filled = told.is_some_and(|told| told.resync.is_some());
-        (!is_filled && now.since(since) >= self.settings.delay).then_some(Why::Absent { since })
-    }
-
     /// Components on their way in that have arrived, or shall not come after all.
     fn ends(&self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Step> {
         let end = |one: &Incoming| {
@@ -484,7 +428,10 @@ impl Repairs {
             }
             let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
             let is_needed = replaced.is_some_and(|found| self.why(now, view, disk, &found).is_some());
-            let is_idle = is_for_need && is_replaced_sound && !is_needed;
+            let place = usize::from(one.place);
+            let is_for_domain = one.reason == Reason::Policy && one.replaces.is_some();
+            let is_sharing = replaced.is_some_and(|found| domains::is_sharing(view, disk, place, &found));
+            let is_idle = is_replaced_sound && !is_needed && (is_for_need || (is_for_domain && !is_sharing));
             is_idle.then_some(Step::Cancel(id, Because::Returned))
         };
         disk.incoming.iter().filter_map(end).collect()
@@ -765,7 +712,8 @@ fn incoming(due: Due, component: Component) -> Incoming {
     let reason = match due.why {
         Why::DeviceFailed | Why::Stale | Why::Gone | Why::Absent { .. } => Reason::Repair,
         Why::Evacuation => Reason::Evacuation,
-        Why::Debt => Reason::Policy,
+        // A policy asks for copies that fail apart; one that takes the seat of another is told from one that is added.
+        Why::Debt | Why::Domain => Reason::Policy,
         Why::Balance => Reason::Balance,
     };
     let replaces = match due.slot {

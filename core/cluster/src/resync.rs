@@ -22,6 +22,8 @@ pub enum Motive {
     Evacuation,
     /// The policy asks for more copies.
     Policy,
+    /// Another copy stands in the same fault domain.
+    Domain,
     /// Devices are evened out.
     Balance,
     /// It stands in for one that is missing.
@@ -35,6 +37,7 @@ impl fmt::Display for Motive {
             Motive::Repair => "repair",
             Motive::Evacuation => "evacuation",
             Motive::Policy => "policy",
+            Motive::Domain => "domain",
             Motive::Balance => "balance",
             Motive::StandIn => "stand-in",
         })
@@ -93,10 +96,12 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
         }
         let told = resync(view, disk, component.id);
         let incoming = disk.incoming.iter().find(|one| one.component.id == component.id);
+        let is_move = incoming.is_some_and(|one| one.replaces.is_some());
         let motive = match (incoming.map(|one| one.reason), member.role) {
             (Some(Reason::Repair), _) => Motive::Repair,
             (Some(Reason::Evacuation), _) => Motive::Evacuation,
             (Some(Reason::Balance), _) => Motive::Balance,
+            (Some(Reason::Policy), _) if is_move => Motive::Domain,
             (Some(Reason::Policy), _) => Motive::Policy,
             (None, Role::Copy) => Motive::Return,
             (None, _) => Motive::StandIn,

@@ -21,6 +21,8 @@ pub enum Code {
     RepairOff,
     /// The disk has less than its policy asks for.
     PlacementDebt,
+    /// Copies of the disk stand in one fault domain.
+    DomainsShared,
     /// A host is not there.
     HostAway,
     /// A host may not be there.
@@ -114,7 +116,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 32] = [
+    pub const ALL: [Code; 33] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -123,6 +125,7 @@ impl Code {
         Code::RepairBlocked,
         Code::RepairOff,
         Code::PlacementDebt,
+        Code::DomainsShared,
         Code::HostAway,
         Code::HostSuspect,
         Code::LinkDown,
@@ -160,6 +163,7 @@ impl Code {
             Code::RepairBlocked => "repair.blocked",
             Code::RepairOff => "repair.off",
             Code::PlacementDebt => "placement.debt",
+            Code::DomainsShared => "domains.shared",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
             Code::LinkDown => "link.down",
@@ -202,7 +206,8 @@ impl Code {
             | Code::ResyncStuck
             | Code::RepairBlocked
             | Code::RepairOff
-            | Code::PlacementDebt => Group::Data,
+            | Code::PlacementDebt
+            | Code::DomainsShared => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable

@@ -259,6 +259,28 @@ fn domains_too_few() {
     });
 }
 
+/// Hosts were given other fault domains, and both copies of a disk then stood in one: all was well by `health`.
+#[test]
+fn domains_shared() {
+    let share = |view: &mut View, others: Option<&str>| {
+        let hosts = hosts_of(view, 1);
+        for host in 1..=4 {
+            let domain = if hosts.contains(&host) { Some("r1") } else { others };
+            view.host_mut(host).fault_domain = domain.map(str::to_owned);
+        }
+    };
+    check(Code::DomainsShared, "copies of disk1 share fault domain r1 (/dev/sd", |view| share(view, None));
+    check(Code::DomainsShared, "the disk cannot be used without that domain", |view| share(view, None));
+    check(Code::DomainsShared, "as soon as its turn comes", |view| share(view, Some("r2")));
+    check(Code::DomainsShared, "no copy can move: failures_to_tolerate=1 needs 2 fault domains", |view| {
+        share(view, Some("r1"));
+    });
+    let mut view = well();
+    share(&mut view, Some("r1"));
+    let found = find(&view, Directory::Reachable, &[NOW - 1000, NOW]);
+    assert!(found.iter().all(|one| one.code != Code::RepairBlocked), "it is said once: {found:#?}");
+}
+
 #[test]
 fn directory_unreachable() {
     let found = find(&well(), Directory::Unreachable { since: at(NOW - 90) }, &[]);

@@ -456,6 +456,66 @@ fn a_debt_is_paid_when_there_is_a_host_for_it() {
     assert_eq!((view.disk(1).debts.len(), view.disk(1).layout.component_count()), (0, 2));
 }
 
+/// Hosts were given other fault domains. Both copies of a disk stood in one then, and stayed there, though other domains had
+/// room.
+#[test]
+fn a_copy_moves_out_of_the_fault_domain_of_another() {
+    let (mut view, other) = one_disk(4);
+    let first = view.disk(1).roster.members[0].node.host.0;
+    let mut repairs = Repairs::default();
+    assert_eq!(decide(&mut repairs, &view, 1).actions, []);
+    for host in 1..=4 {
+        let domain = if host == first || host == other { "r1" } else { "r2" };
+        view.host_mut(host).fault_domain = Some(domain.to_owned());
+    }
+    let decisions = decide(&mut repairs, &view, 2);
+    assert_eq!(begun(&decisions), [Why::Domain]);
+    perform(&mut view, &decisions);
+    assert_eq!(view.disk(1).layout.component_count(), 2, "no copy goes before the new one has all");
+    let motives = |view: &View| -> Vec<crate::Motive> {
+        crate::resyncs(view, view.disk(1), &Repairs::default(), at(2)).iter().map(|one| one.motive).collect()
+    };
+    assert_eq!(motives(&view), [crate::Motive::Domain]);
+    assert_eq!(decide(&mut repairs, &view, 3).actions, []);
+    // Domains that are put right call the move off.
+    let mut corrected = view.clone();
+    corrected.host_mut(other).fault_domain = Some("r2".to_owned());
+    let called_off = decide(&mut Repairs::default(), &corrected, 3).actions;
+    assert!(
+        matches!(called_off[..], [Action { step: Step::Cancel(_, Because::Returned), .. }]),
+        "{called_off:?}"
+    );
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 4);
+    perform(&mut view, &decisions);
+    assert_eq!(crate::shared_domains(&view, view.disk(1)), []);
+    assert_eq!(decide(&mut repairs, &view, 5).actions, []);
+}
+
+#[test]
+fn copies_that_share_a_fault_domain_stay_where_no_other_has_room() {
+    let (mut view, _) = one_disk(4);
+    (1..=4).for_each(|host| view.host_mut(host).fault_domain = Some("r1".to_owned()));
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(decisions.actions, []);
+    assert_eq!(repairs.refused().len(), 1);
+    assert_eq!(decisions.wait_until, Some(at(1) + REFUSED_RETRY));
+    // What waits for another domain does not hold up what was lost, nor a copy that the policy asks for.
+    let three =
+        placement::Policy { failures_to_tolerate: 2, force_provisioning: true, ..view.disk(1).policy };
+    view.disks.get_mut(&DiskId(1)).expect("it is there").policy = three;
+    let spare =
+        view.hosts.keys().find(|id| view.disk(1).roster.members.iter().all(|one| one.node.host != **id));
+    let spare = spare.expect("there are four").0;
+    view.host_mut(spare).fault_domain = Some("r2".to_owned());
+    view.host_mut(spare).devices[0].free_bytes = 0;
+    assert_eq!(decide(&mut repairs, &view, 100).actions, []);
+    view.host_mut(spare).devices[0].free_bytes = 50 * GIB;
+    let begins = begun(&decide(&mut repairs, &view, 200));
+    assert!(begins == [Why::Debt] || begins == [Why::Domain], "{begins:?}");
+}
+
 /// A fault, by a number to choose by.
 #[derive(Debug, Clone, Copy)]
 enum Fault {

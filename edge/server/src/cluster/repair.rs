@@ -262,6 +262,7 @@ impl Cluster {
             }
             Why::Evacuation => "its host is to be serviced".to_owned(),
             Why::Debt => "its policy asks for more copies than it has".to_owned(),
+            Why::Domain => "another copy stands in the same fault domain".to_owned(),
             Why::Balance => "devices are evened out".to_owned(),
         };
         format!("a copy is made on host {host}: {why}")
