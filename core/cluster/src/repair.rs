@@ -62,6 +62,8 @@ pub enum Why {
     Stale,
     /// Another is not on its device any more.
     Gone,
+    /// The device of another has no room for it.
+    NoRoom,
     /// Another has been missing for longer than the repair delay.
     Absent {
         /// Since when.
@@ -85,11 +87,12 @@ impl Why {
             Why::DeviceFailed => 0,
             Why::Stale => 1,
             Why::Gone => 2,
-            Why::Absent { .. } => 3,
-            Why::Evacuation => 4,
-            Why::Debt => 5,
-            Why::Domain => 6,
-            Why::Balance => 7,
+            Why::NoRoom => 3,
+            Why::Absent { .. } => 4,
+            Why::Evacuation => 5,
+            Why::Debt => 6,
+            Why::Domain => 7,
+            Why::Balance => 8,
         }
     }
 }
@@ -444,8 +447,7 @@ impl Repairs {
         let has_failed = view.ground_of(disk, &one.component) == Ground::DeviceFailed;
         let is_due = self.due_at(disk.id, id).is_some_and(|at| at <= now);
         let trouble = told(view, disk.id, id).and_then(|told| told.trouble);
-        let has_no_room =
-            matches!(trouble, Some(LeftBecause::Refused(wire::Refusal::NoSpace | wire::Refusal::NoSlot)));
+        let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
         is_stale || has_failed || is_due || has_no_room
     }
 
@@ -710,7 +712,7 @@ fn outcomes(
 
 fn incoming(due: Due, component: Component) -> Incoming {
     let reason = match due.why {
-        Why::DeviceFailed | Why::Stale | Why::Gone | Why::Absent { .. } => Reason::Repair,
+        Why::DeviceFailed | Why::Stale | Why::Gone | Why::NoRoom | Why::Absent { .. } => Reason::Repair,
         Why::Evacuation => Reason::Evacuation,
         // A policy asks for copies that fail apart; one that takes the seat of another is told from one that is added.
         Why::Debt | Why::Domain => Reason::Policy,

@@ -98,7 +98,8 @@ fn extremes(devices: &[DeviceSpace]) -> (u64, u64) {
     (fullness.iter().max().copied().unwrap_or(0), fullness.iter().min().copied().unwrap_or(0))
 }
 
-fn balance_of(devices: &[DeviceSpace], before: Balance) -> Balance {
+/// How even the devices are, if `before` is what was found last.
+pub fn balance_of(devices: &[DeviceSpace], before: Balance) -> Balance {
     let (fullest, emptiest) = extremes(devices);
     let bound = match before {
         Balance::Even | Balance::Reactive => REBALANCE_START,

@@ -243,6 +243,20 @@ fn space_uneven() {
     });
 }
 
+/// A full device was told like one of 95 %, without the disks that it harms.
+#[test]
+fn a_full_device_says_which_disks_it_harms() {
+    let fill = |view: &mut View, hosts: &[u128]| {
+        hosts.iter().for_each(|host| view.host_mut(*host).devices[0].free_bytes = 0);
+    };
+    check(Code::SpaceLow, "is full, with 0 B of 100 GiB free; new data has a copy fewer: disk1", |view| {
+        fill(view, &hosts_of(view, 1)[..1]);
+    });
+    check(Code::SpaceLow, "; writes to places without data fail: disk1", |view| {
+        fill(view, &hosts_of(view, 1))
+    });
+}
+
 #[test]
 fn components_low() {
     check(Code::ComponentsLow, "/dev/sd11 of h1 holds 3700 components of the 4096", |view| {

@@ -77,6 +77,10 @@ impl Repairs {
         match trouble {
             Some(LeftBecause::LostWrites) => return Some(Why::Stale),
             Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
+            // While it is filled, it has got room.
+            Some(why) if why.is_no_room() && told.is_some_and(|told| told.resync.is_none()) => {
+                return Some(Why::NoRoom);
+            }
             Some(
                 LeftBecause::Refused(_)
                 | LeftBecause::Unreachable

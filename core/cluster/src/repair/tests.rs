@@ -456,6 +456,38 @@ fn a_debt_is_paid_when_there_is_a_host_for_it() {
     assert_eq!((view.disk(1).debts.len(), view.disk(1).layout.component_count()), (0, 2));
 }
 
+/// The copy on a full device was tried again for ever, and neither repairs nor balancing moved it to where there was room.
+#[test]
+fn a_copy_whose_device_is_full_is_made_where_there_is_room() {
+    let (mut view, other) = one_disk(3);
+    let id = view.component_on(1, other);
+    view.stand(id, Standing::Absent);
+    view.host_mut(other).devices[0].free_bytes = 0;
+    let tell = |view: &mut View, is_filled: bool| {
+        let filled = [(id, 1, 10)];
+        let mut owner = crate::testing::owner_state(view.disk(1), if is_filled { &filled } else { &[] });
+        let told = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
+        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        view.owners.insert(DiskId(1), owner);
+    };
+    tell(&mut view, true);
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), [], "it is being filled: it has room");
+    tell(&mut view, false);
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(begun(&decisions), [Why::NoRoom]);
+    perform(&mut view, &decisions);
+    let third = 6 - other - view.disk(1).roster.members[0].node.host.0;
+    assert_eq!(view.disk(1).incoming[0].component.device, DeviceId(third * 10 + 1));
+    // What is back first stays.
+    view.stand(id, Standing::Active);
+    let called_off = decide(&mut repairs, &view, 2).actions;
+    assert!(
+        matches!(called_off[..], [Action { step: Step::Cancel(_, Because::Returned), .. }]),
+        "{called_off:?}"
+    );
+}
+
 /// Hosts were given other fault domains. Both copies of a disk stood in one then, and stayed there, though other domains had
 /// room.
 #[test]

@@ -4,7 +4,7 @@ use super::{FabricOutput, For, Job};
 use crate::node::{Node, Output};
 use crate::range::part_and_block;
 use crate::request::Requester;
-use base::{DiskId, Instant};
+use base::{ComponentId, DiskId, Instant};
 use layout::Span;
 use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
@@ -245,6 +245,14 @@ impl Node {
         let Some(key) = self.disk(disk) else { return };
         self.step_owner(key.0, Input::FetchFailed);
         self.look_soon(key.0);
+        self.pump(out);
+    }
+
+    /// The device of a component has room again: if the disk is owned here, the component is tried again at once.
+    pub fn has_room(&mut self, now: Instant, disk: DiskId, component: ComponentId, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        self.step_owner(key.0, Input::Room { component });
         self.pump(out);
     }
 

@@ -257,6 +257,7 @@ impl Cluster {
             Why::DeviceFailed => "the device of another failed".to_owned(),
             Why::Stale => "another does not count any more, and will not again".to_owned(),
             Why::Gone => "another is not on its device any more".to_owned(),
+            Why::NoRoom => "the device of another is full".to_owned(),
             Why::Absent { since } => {
                 format!("another has been missing for {} s", keeper.now().since(since).as_secs())
             }

@@ -212,6 +212,12 @@ impl Gathered {
         self.owner(id)?.members.iter().find(|one| one.component == text)
     }
 
+    /// Whether a component of a disk is an active copy.
+    pub(super) fn is_active(&self, id: DiskId, component: ComponentId) -> bool {
+        let member = self.disk(id).and_then(|disk| disk.record.roster.member(component));
+        member.is_some_and(|member| member.standing == Standing::Active)
+    }
+
     /// What is to be said of one component.
     pub(super) fn component(&self, id: DiskId, component: ComponentId) -> Option<ComponentStanding> {
         let member = self.disk(id)?.record.roster.member(component)?;
