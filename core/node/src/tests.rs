@@ -488,6 +488,33 @@ impl Bench {
     }
 }
 
+/// The state of the cluster looked every disk up by a search through all: 16 million steps with 4,000 disks, every second.
+#[test]
+fn the_state_of_all_disks_takes_one_pass() {
+    let visited = |count: u64| {
+        let mut bench = Bench::of_a_host_among_others();
+        for disk in 1..=count {
+            let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB };
+            let layout = Layout::Component(leaf);
+            let record = (1, replication::Roster { epoch: 0, owner: None, members: Vec::new() });
+            let spec =
+                DiskSpec { id: DiskId(disk.into()), name: format!("d{disk}"), layout, ..Bench::spec(MIB, 1) };
+            bench.node.open_cluster_disk(Instant(1), spec, record).expect("it is not open");
+        }
+        bench.node.disks.take_visited();
+        assert_eq!(bench.node.cluster_disks().count() as u64, count);
+        let all = bench.node.disks.take_visited() as u64;
+        assert_eq!(bench.node.owned_disks().count(), 0);
+        let owned = bench.node.disks.take_visited() as u64;
+        for disk in 1..=count {
+            assert!(bench.node.disk(DiskId(disk.into())).is_some());
+        }
+        [all, owned, bench.node.disks.take_visited() as u64]
+    };
+    assert_eq!(visited(1000), [1000; 3]);
+    assert_eq!(visited(4000), [4000; 3]);
+}
+
 const COMPONENT: ComponentId = ComponentId(7);
 
 fn new_component(size: u64) -> wire::NewComponent {

@@ -349,12 +349,10 @@ impl Engine {
             let state = self.node.link_state(node)?;
             Some((node, state == LinkState::Up))
         });
-        let states = self.node.disk_states();
-        let disks = states.iter().filter_map(|state| Some((state.id, self.node.cluster_disk(state.id)?)));
         let components = self.node.groups().flat_map(|(_, group)| group.components());
         ClusterState {
             links: links.collect(),
-            disks: disks.collect(),
+            disks: self.node.cluster_disks().collect(),
             components: components.map(|(_, state)| (state.record.id, held(self.shard, &state))).collect(),
             ended: self.node.ended().collect(),
             counters: peers.counters,
@@ -384,8 +382,7 @@ impl Engine {
         if self.peers.is_none() {
             return Vec::new();
         }
-        let is_owned = |id: &DiskId| self.node.cluster_disk(*id).is_some_and(|state| state.owner.is_some());
-        self.node.disk_states().iter().map(|state| state.id).filter(is_owned).collect()
+        self.node.owned_disks().collect()
     }
 }
 
