@@ -130,6 +130,8 @@ pub enum Step {
     Begin(Vec<Coming>),
     /// To let a component that is active take its seat.
     Finish(ComponentId),
+    /// To do without a component whose host is no more one of the cluster, until there is a place for another.
+    GiveUp(ComponentId),
     /// To call a component off.
     Cancel(ComponentId, Because),
     /// To let components stand in for absent ones.
@@ -153,6 +155,7 @@ impl Step {
                 disk.begin_incoming(&coming).map(Some)
             }
             Step::Finish(component) => disk.finish_incoming(*component).map(Some),
+            Step::GiveUp(component) => disk.give_up(*component).map(Some),
             Step::Cancel(component, _) => disk.cancel_incoming(*component).map(Some),
             Step::StandIn(coming) => disk.begin_stand_ins(coming).map(Some),
             Step::Inherit(component) => disk.inherit(*component).map(Some),
@@ -437,7 +440,10 @@ impl Repairs {
             let is_idle = is_replaced_sound && !is_needed && (is_for_need || (is_for_domain && !is_sharing));
             is_idle.then_some(Step::Cancel(id, Because::Returned))
         };
-        disk.incoming.iter().filter_map(end).collect()
+        // Only what has no place for another: a replacement needs no time without a seat.
+        let is_refused = |id: &ComponentId| self.refused.contains_key(&(disk.id, Slot::Component(*id)));
+        let given_up = due::without_host(view, disk).into_iter().filter(is_refused).map(Step::GiveUp);
+        disk.incoming.iter().filter_map(end).chain(given_up).collect()
     }
 
     /// Whether a component that is not active yet will not be.

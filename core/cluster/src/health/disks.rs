@@ -88,8 +88,14 @@ fn names(view: &View, disk: &DiskRecord, members: &[&Member]) -> String {
 }
 
 fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
-    let stale: Vec<&Member> =
-        disk.roster.members.iter().filter(|one| one.standing == Standing::Stale).collect();
+    // What stood on a host that was taken out, or on a device that was replaced, was given up by people: nothing lost writes.
+    let is_there = |one: &Member| {
+        let component = disk.component(one.component).map(|(_, component)| component);
+        let host = component.and_then(|component| view.device(component.device)).map(|(host, _)| host.id);
+        host == Some(one.node.host)
+    };
+    let is_stale = |one: &&Member| one.standing == Standing::Stale && is_there(one);
+    let stale: Vec<&Member> = disk.roster.members.iter().filter(is_stale).collect();
     if stale.is_empty() {
         return;
     }

@@ -106,6 +106,25 @@ fn component_stale() {
     });
 }
 
+/// `host remove` gives up what stood on the host. That was told as a device that loses writes.
+#[test]
+fn what_was_given_up_with_its_host_lost_no_writes() {
+    let mut view = well();
+    let host = hosts_of(&view, 1)[1];
+    view.stand(view.component_on(1, host), Standing::Stale);
+    let codes = |view: &View| -> Vec<Code> {
+        find(view, Directory::Reachable, &[NOW]).iter().map(|one| one.code).collect()
+    };
+    assert!(codes(&view).contains(&Code::ComponentStale));
+    let removed = view.hosts.remove(&HostId(host)).expect("it is there");
+    assert!(!codes(&view).contains(&Code::ComponentStale));
+    // Its devices are another host's now.
+    let again = HostRecord { id: HostId(9), name: "h9".to_owned(), ..removed };
+    view.hosts.insert(HostId(9), again);
+    view.liveness.insert(HostId(9), Liveness::Alive);
+    assert!(!codes(&view).contains(&Code::ComponentStale));
+}
+
 #[test]
 fn resync_stuck() {
     check(Code::ResyncStuck, "nothing has been copied to 1 component of disk1 on /dev/sd", |view| {

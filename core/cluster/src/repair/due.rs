@@ -117,3 +117,24 @@ fn sharing(view: &View, disk: &DiskRecord, due: &[Due]) -> Vec<Due> {
     };
     domains::to_move(view, disk, &gone).into_iter().map(due).collect()
 }
+
+/// Copies that no host of the cluster will have again: they do not count, their host was taken out, and nothing is on its way to
+/// their seats. In the record they would keep the device that they stood on from taking another copy of their place, should it
+/// come back with another host.
+pub(super) fn without_host(view: &View, disk: &DiskRecord) -> Vec<ComponentId> {
+    let is_out = |copy: &Component| {
+        let member = disk.roster.member(copy.id).expect("the roster names the layout");
+        member.standing == Standing::Stale && !view.hosts.contains_key(&member.node.host)
+    };
+    let is_free =
+        |copy: &Component| disk.incoming_for(copy.id).is_none() && disk.stand_in_for(copy.id).is_none();
+    let mut found = Vec::new();
+    for (place, copies) in disk.layout.places() {
+        let (out, stay): (Vec<&Component>, Vec<&Component>) =
+            copies.iter().partition(|copy| is_out(copy) && is_free(copy));
+        if !stay.is_empty() && !view.sound(disk, place).is_empty() {
+            found.extend(out.into_iter().map(|copy| copy.id));
+        }
+    }
+    found
+}

@@ -45,7 +45,7 @@ fn fill(view: &mut View) {
 fn begun(decisions: &Decisions) -> Vec<Why> {
     let of = |action: &Action| match &action.step {
         Step::Begin(coming) => coming.iter().map(|one| one.why).collect(),
-        Step::Claim | Step::Finish(_) | Step::Cancel(..) => Vec::new(),
+        Step::Claim | Step::Finish(_) | Step::GiveUp(_) | Step::Cancel(..) => Vec::new(),
         Step::StandIn(_) | Step::Inherit(_) | Step::Dismiss(..) => Vec::new(),
     };
     decisions.actions.iter().flat_map(of).collect()
@@ -454,6 +454,45 @@ fn a_debt_is_paid_when_there_is_a_host_for_it() {
     let decisions = decide(&mut repairs, &view, 2);
     perform(&mut view, &decisions);
     assert_eq!((view.disk(1).debts.len(), view.disk(1).layout.component_count()), (0, 2));
+}
+
+/// A host was taken out while no other had room. Its machine joined again as another host with the device that it had; the
+/// record still named the copy on that device, which therefore took no other, and the disk stayed without redundancy for ever.
+#[test]
+fn a_device_that_comes_back_with_another_host_takes_a_copy_again() {
+    let (mut view, other) = one_disk(2);
+    view.stand(view.component_on(1, other), Standing::Stale);
+    let mut out = view.hosts.remove(&HostId(other)).expect("it is there");
+    view.liveness.remove(&HostId(other));
+    let mut repairs = Repairs::default();
+    let lost = view.disk(1).roster.members.iter().find(|one| one.node == node(other)).expect("it is named");
+    let lost = lost.component;
+    assert_eq!(decide(&mut repairs, &view, 0).actions, [], "there is no place for another");
+    let decisions = decide(&mut repairs, &view, 1);
+    assert!(
+        matches!(decisions.actions[..], [Action { step: Step::GiveUp(id), .. }] if id == lost),
+        "{decisions:?}"
+    );
+    perform(&mut view, &decisions);
+    assert_eq!((view.disk(1).layout.component_count(), view.disk(1).debts.len()), (1, 1));
+    assert_eq!(decide(&mut repairs, &view, 2).actions, [], "there is no place for another");
+    (out.id, out.name) = (HostId(9), "h9".to_owned());
+    out.nodes[0].id = node(9);
+    out.devices.iter_mut().for_each(|device| device.node = node(9));
+    view.liveness.insert(HostId(9), crate::Liveness::Alive);
+    view.hosts.insert(HostId(9), out);
+    let decisions = decide(&mut repairs, &view, 3);
+    assert_eq!(begun(&decisions), [Why::Debt]);
+    perform(&mut view, &decisions);
+    // What stands there of the former copy is named by nobody, and goes.
+    let listed = BTreeMap::from([(lost, crate::Listed { disk: DiskId(1), promised: 1 })]);
+    assert_eq!(crate::orphans(&view.disks, node(9), &listed).to_delete, BTreeSet::from([lost]));
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 4);
+    perform(&mut view, &decisions);
+    let disk = view.disk(1);
+    assert_eq!((disk.layout.component_count(), disk.debts.len(), disk.incoming.len()), (2, 0, 0));
+    assert_eq!(decide(&mut repairs, &view, 5).actions, []);
 }
 
 /// The copy on a full device was tried again for ever, and neither repairs nor balancing moved it to where there was room.

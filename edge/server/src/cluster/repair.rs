@@ -228,6 +228,10 @@ impl Cluster {
                 coming.iter().for_each(|one| self.log(id, Kind::CopyComing, self.coming_text(one)));
             }
             Step::Finish(_) => self.log(id, Kind::CopySeated, "the new copy has its place from now on"),
+            Step::GiveUp(_) => {
+                let text = "a copy is given up: its host is no more one of the cluster; another is made when there is a place for it";
+                self.log(id, Kind::CopyLeft, text);
+            }
             Step::Cancel(_, because) => {
                 let text = format!("a copy does not come after all: {}", because_text(*because));
                 self.log(id, Kind::CopyCalledOff, text);
