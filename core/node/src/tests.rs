@@ -588,6 +588,33 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");
 }
 
+/// A host that joins again may hold a component that no record names and that promised a later epoch than the record's. It is kept, and
+/// must neither take the place of a new copy of its disk nor fence it.
+#[test]
+fn a_component_that_is_kept_lets_a_new_copy_of_its_disk_stand_beside_it() {
+    use wire::{Answer, Refusal, Request};
+    let mut bench = Bench::of_a_host_among_others();
+    let disk = DiskId(1);
+    let open = |component, epoch| Request::Open { disk, component, epoch };
+    assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
+    assert!(matches!(bench.of_component(open(COMPONENT, 9)), Answer::Opened { .. }));
+    let copy = ComponentId(COMPONENT.0 + 1);
+    let new = wire::NewComponent { id: copy, ..new_component(2 * MIB) };
+    assert!(is_done(&bench.of_component(Request::Create(new))));
+    assert!(matches!(bench.of_component(open(copy, 3)), Answer::Opened { .. }));
+    let promised = |id: ComponentId| {
+        let components = bench.node.group(GroupKey(0)).expect("it is there").components();
+        components
+            .into_iter()
+            .find(|(_, state)| state.record.id == id)
+            .map(|(_, state)| state.record.promised)
+    };
+    assert_eq!((promised(COMPONENT), promised(copy)), (Some(9), Some(3)));
+    // Only its own identity is taken.
+    let again = bench.of_component(Request::Create(new_component(2 * MIB)));
+    assert!(matches!(again, Answer::Refused(Refusal::NoSlot)), "{again:?}");
+}
+
 /// What a slice of a copy of part 1 says.
 fn slice_of_copy(bench: &Bench, id: base::WriteId, block: u16, count: usize) -> wire::Request {
     let data = bench.pool.take_zeroed(count * 4096).expect("there is room");
