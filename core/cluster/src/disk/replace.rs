@@ -72,11 +72,11 @@ impl DiskRecord {
         Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
     }
 
-    /// A copy that does not come back leaves the layout without another in its place. What the policy then lacks is a debt,
+    /// A lost copy that does not come back leaves the layout without another in its place. What the policy then lacks is a debt,
     /// which is made good like any other.
     ///
     /// # Errors
-    /// When another is on its way to its seat or stands in for it, or when it is the only copy of its place that counts.
+    /// When it is not lost, another is on its way to its seat or stands in for it, or nothing else of its place counts.
     pub fn give_up(&self, component: ComponentId) -> Result<Change, Objection> {
         self.expect_active()?;
         let standing = self
@@ -84,6 +84,9 @@ impl DiskRecord {
             .places()
             .find_map(|(place, copies)| copies.iter().any(|copy| copy.id == component).then_some(place));
         let place = standing.ok_or(Objection::NoComponent(component))?;
+        if self.roster.member(component).is_none_or(|member| member.standing != Standing::Stale) {
+            return Err(Objection::StillCounts(component));
+        }
         if self.incoming_for(component).is_some() || self.stand_in_for(component).is_some() {
             return Err(Objection::AlreadyReplaced(component));
         }

@@ -495,6 +495,27 @@ fn a_device_that_comes_back_with_another_host_takes_a_copy_again() {
     assert_eq!(decide(&mut repairs, &view, 5).actions, []);
 }
 
+/// Whoever asks: a copy that counts, or may still be brought up to date, is never given up, nor is the last that counts.
+#[test]
+fn only_what_is_lost_is_given_up() {
+    let (mut view, other) = one_disk(2);
+    let (copy, rest) = {
+        let members = &view.disk(1).roster.members;
+        let of = |is_other: bool| members.iter().find(|one| (one.node == node(other)) == is_other);
+        (of(true).expect("it is named").component, of(false).expect("it is named").component)
+    };
+    for (standing, refused) in [
+        (Standing::Active, Some(Objection::StillCounts(copy))),
+        (Standing::Absent, Some(Objection::StillCounts(copy))),
+        (Standing::Stale, None),
+    ] {
+        view.stand(copy, standing);
+        assert_eq!(view.disk(1).give_up(copy).err(), refused, "{standing:?}");
+    }
+    view.stand(rest, Standing::Absent);
+    assert_eq!(view.disk(1).give_up(copy).err(), Some(Objection::LastCopy(copy)));
+}
+
 /// The copy on a full device was tried again for ever, and neither repairs nor balancing moved it to where there was room.
 #[test]
 fn a_copy_whose_device_is_full_is_made_where_there_is_room() {
