@@ -9,7 +9,7 @@ use crate::limits::NAMED_MAX;
 use crate::repair::{Action, Coming, Step, Why};
 use crate::view::View;
 use base::ComponentId;
-use placement::{Balance, PlacedDisk, rebalance};
+use placement::{Balance, PlacedDisk, balance_of, rebalance};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -74,6 +74,8 @@ impl Balancer {
     pub fn step(&mut self, view: &View, ids: &mut impl FnMut() -> ComponentId, seed: u64) -> Vec<Action> {
         self.pause = pause(view);
         if self.pause.is_some() {
+            // How even the devices are is told all the same: a device that is full may be what keeps disks from being whole.
+            self.balance = balance_of(&view.spaces(), self.balance);
             return Vec::new();
         }
         // Without an owner nothing is filled; who is not in use needs no load taken off either.
@@ -183,6 +185,19 @@ mod tests {
             .for_each(|one| one.standing = Standing::Active);
         let finished = repairs.step(at(2), &view, &mut counting_from(9000), 1);
         assert_eq!(finished.actions.len(), actions.len());
+    }
+
+    /// A full device kept disks from being whole, that kept devices from being evened out, and they were said to be even.
+    #[test]
+    fn a_device_that_is_full_is_told_while_nothing_moves() {
+        let mut view = cluster(2, 1);
+        view.add_disk(1, "default,stripes=1");
+        view.stand(view.component_on(1, 2), Standing::Absent);
+        view.host_mut(2).devices[0].free_bytes = 0;
+        let mut balancer = Balancer::default();
+        assert_eq!(step(&mut balancer, &view), []);
+        assert_eq!(balancer.balance(), Balance::Reactive);
+        assert_eq!(balancer.pause(), Some(&Pause::Repairs { disks: vec!["disk1".to_owned()] }));
     }
 
     #[test]

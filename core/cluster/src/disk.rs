@@ -148,6 +148,9 @@ pub enum Objection {
     /// Without the component, nothing of a place would be left.
     #[error("component {0} is the only active one of its place")]
     LastCopy(ComponentId),
+    /// The component has all that was acknowledged, or can be brought up to date.
+    #[error("component {0} is not lost")]
+    StillCounts(ComponentId),
     /// The new component cannot stand in its place.
     #[error("component {component} cannot be added: {reason}")]
     Unfit {

@@ -2,6 +2,7 @@
 
 use crate::device::DeviceRecord;
 use base::{DeviceId, HostId, Instant, NodeId};
+use placement::FaultDomain;
 use std::fmt;
 
 /// What maintenance of a host does to the disks that stand on it.
@@ -118,4 +119,14 @@ pub struct HostRecord {
     pub reports: DeviceReports,
     /// When it was last heard of, by the directory's clock.
     pub heard: Instant,
+}
+
+impl HostRecord {
+    /// What fails together with the host.
+    pub fn domain(&self) -> FaultDomain<'_> {
+        match &self.fault_domain {
+            Some(name) => FaultDomain::Named(name),
+            None => FaultDomain::Host(self.id),
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod attaching;
 mod balance;
 mod device;
 mod disk;
+mod domains;
 mod health;
 mod host;
 mod levels;
@@ -20,6 +21,7 @@ mod orphans;
 mod rebuild;
 mod repair;
 mod resync;
+mod room;
 mod slow;
 mod stand_ins;
 mod status;
@@ -34,6 +36,7 @@ pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
+pub use domains::{SharedDomain, shared_domains};
 pub use health::{
     Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
     Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
@@ -46,8 +49,9 @@ pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
 pub use resync::{Motive, Resync, copied_and_left, resyncs};
+pub use room::RoomWatch;
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, UNKNOWN_TIME, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts};
-pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, what_if};
+pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};

@@ -107,6 +107,10 @@ pub const AUTHORITY_CRITICAL: u32 = 3;
 /// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
 pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
 
+/// How much more room a full device has to have before components that wait for it are tried again at once: 16 extents, so that
+/// guests that trim and write a little do not start a search each second.
+pub const ROOM_NOTICED: u64 = 16 * base::units::EXTENT_SIZE;
+
 /// Rounds of decisions that a forecast goes through. A loss takes four; evening devices out takes one for each set of moves.
 pub const FORECAST_ROUNDS_MAX: usize = 1000;
 

@@ -52,6 +52,7 @@ pub fn orphans(
 mod tests {
     use super::*;
     use crate::testing::cluster;
+    use crate::view::View;
 
     #[test]
     fn only_what_the_record_of_its_disk_places_elsewhere_is_deleted() {
@@ -76,5 +77,21 @@ mod tests {
         let found = orphans(&view.disks, disk.roster.members[0].node, &listed);
         assert_eq!(found.to_delete, BTreeSet::new());
         assert_eq!(found.later_than_record, BTreeSet::from([ComponentId(9)]));
+    }
+
+    /// What is kept on a host that joined again does not stay for ever: each new owner raises the record's epoch.
+    #[test]
+    fn a_component_that_was_kept_is_deleted_once_the_record_knows_its_epoch() {
+        let mut view = cluster(2, 1);
+        let disk = view.add_disk(1, "default,stripes=1");
+        let node = disk.roster.members[0].node;
+        let promised = disk.roster.epoch + 2;
+        let listed = BTreeMap::from([(ComponentId(9), Listed { disk: disk.id, promised })]);
+        let kept = |view: &View| !orphans(&view.disks, node, &listed).later_than_record.is_empty();
+        let deleted = |view: &View| !orphans(&view.disks, node, &listed).to_delete.is_empty();
+        for (epoch, is_kept) in [(promised - 2, true), (promised - 1, true), (promised, false)] {
+            view.disks.get_mut(&disk.id).expect("it is there").roster.epoch = epoch;
+            assert_eq!((kept(&view), deleted(&view)), (is_kept, !is_kept), "epoch {epoch}");
+        }
     }
 }

@@ -8,9 +8,11 @@
 //! what has nothing to be filled from, and never end what the last copy depends on.
 
 mod budget;
+mod due;
 
 use self::budget::Budget;
 use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason, StandIn};
+use crate::domains;
 use crate::host::{Maintenance, Mode};
 use crate::limits::{
     ACTOR_PATIENCE, REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX,
@@ -60,6 +62,8 @@ pub enum Why {
     Stale,
     /// Another is not on its device any more.
     Gone,
+    /// The device of another has no room for it.
+    NoRoom,
     /// Another has been missing for longer than the repair delay.
     Absent {
         /// Since when.
@@ -69,6 +73,8 @@ pub enum Why {
     Evacuation,
     /// The policy asks for more copies than the disk has.
     Debt,
+    /// Another copy stands in the fault domain of the one that moves.
+    Domain,
     /// Devices are evened out.
     Balance,
 }
@@ -81,10 +87,12 @@ impl Why {
             Why::DeviceFailed => 0,
             Why::Stale => 1,
             Why::Gone => 2,
-            Why::Absent { .. } => 3,
-            Why::Evacuation => 4,
-            Why::Debt => 5,
-            Why::Balance => 6,
+            Why::NoRoom => 3,
+            Why::Absent { .. } => 4,
+            Why::Evacuation => 5,
+            Why::Debt => 6,
+            Why::Domain => 7,
+            Why::Balance => 8,
         }
     }
 }
@@ -122,6 +130,8 @@ pub enum Step {
     Begin(Vec<Coming>),
     /// To let a component that is active take its seat.
     Finish(ComponentId),
+    /// To do without a component whose host is no more one of the cluster, until there is a place for another.
+    GiveUp(ComponentId),
     /// To call a component off.
     Cancel(ComponentId, Because),
     /// To let components stand in for absent ones.
@@ -145,6 +155,7 @@ impl Step {
                 disk.begin_incoming(&coming).map(Some)
             }
             Step::Finish(component) => disk.finish_incoming(*component).map(Some),
+            Step::GiveUp(component) => disk.give_up(*component).map(Some),
             Step::Cancel(component, _) => disk.cancel_incoming(*component).map(Some),
             Step::StandIn(coming) => disk.begin_stand_ins(coming).map(Some),
             Step::Inherit(component) => disk.inherit(*component).map(Some),
@@ -397,67 +408,6 @@ impl Repairs {
         self.unmoved = unmoved;
     }
 
-    /// What is to be replaced or added, and has something to be filled from.
-    fn due(&mut self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Due> {
-        let mut due = Vec::new();
-        for (place, copies) in disk.layout.places() {
-            let sound = view.sound(disk, place).len();
-            if sound == 0 {
-                continue;
-            }
-            for copy in copies.iter().filter(|copy| disk.incoming_for(copy.id).is_none()) {
-                let slot = Slot::Component(copy.id);
-                match self.why(now, view, disk, copy) {
-                    Some(why) => due.push(Due { slot, place, why, sound }),
-                    None => drop(self.refused.remove(&(disk.id, slot))),
-                }
-            }
-        }
-        if due.is_empty() {
-            for (place, copies) in disk.layout_to_come().places() {
-                let sound = view.sound(disk, place).len();
-                let slot = Slot::Copy(place);
-                if copies.len() < disk.policy.copies() && sound > 0 {
-                    due.push(Due { slot, place, why: Why::Debt, sound });
-                } else {
-                    self.refused.remove(&(disk.id, slot));
-                }
-            }
-        }
-        due
-    }
-
-    /// Why a component of the layout is to be replaced now.
-    fn why(&self, now: Instant, view: &View, disk: &DiskRecord, copy: &Component) -> Option<Why> {
-        if view.ground_of(disk, copy) == Ground::DeviceFailed {
-            return Some(Why::DeviceFailed);
-        }
-        let member = disk.roster.member(copy.id).expect("the roster names the layout");
-        let told = told(view, disk.id, copy.id);
-        let trouble = told.and_then(|told| told.trouble).filter(|_| member.standing != Standing::Active);
-        match trouble {
-            Some(LeftBecause::LostWrites) => return Some(Why::Stale),
-            Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
-            Some(
-                LeftBecause::Refused(_)
-                | LeftBecause::Unreachable
-                | LeftBecause::Stuck
-                | LeftBecause::Diverged
-                | LeftBecause::Directory,
-            )
-            | None => {}
-        }
-        if member.standing == Standing::Stale {
-            return Some(Why::Stale);
-        }
-        if must_leave(view, disk, copy) {
-            return Some(Why::Evacuation);
-        }
-        let since = *self.missing.get(&(disk.id, copy.id))?;
-        let is_filled = told.is_some_and(|told| told.resync.is_some());
-        (!is_filled && now.since(since) >= self.settings.delay).then_some(Why::Absent { since })
-    }
-
     /// Components on their way in that have arrived, or shall not come after all.
     fn ends(&self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Step> {
         let end = |one: &Incoming| {
@@ -484,10 +434,16 @@ impl Repairs {
             }
             let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
             let is_needed = replaced.is_some_and(|found| self.why(now, view, disk, &found).is_some());
-            let is_idle = is_for_need && is_replaced_sound && !is_needed;
+            let place = usize::from(one.place);
+            let is_for_domain = one.reason == Reason::Policy && one.replaces.is_some();
+            let is_sharing = replaced.is_some_and(|found| domains::is_sharing(view, disk, place, &found));
+            let is_idle = is_replaced_sound && !is_needed && (is_for_need || (is_for_domain && !is_sharing));
             is_idle.then_some(Step::Cancel(id, Because::Returned))
         };
-        disk.incoming.iter().filter_map(end).collect()
+        // Only what has no place for another: a replacement needs no time without a seat.
+        let is_refused = |id: &ComponentId| self.refused.contains_key(&(disk.id, Slot::Component(*id)));
+        let given_up = due::without_host(view, disk).into_iter().filter(is_refused).map(Step::GiveUp);
+        disk.incoming.iter().filter_map(end).chain(given_up).collect()
     }
 
     /// Whether a component that is not active yet will not be.
@@ -497,8 +453,7 @@ impl Repairs {
         let has_failed = view.ground_of(disk, &one.component) == Ground::DeviceFailed;
         let is_due = self.due_at(disk.id, id).is_some_and(|at| at <= now);
         let trouble = told(view, disk.id, id).and_then(|told| told.trouble);
-        let has_no_room =
-            matches!(trouble, Some(LeftBecause::Refused(wire::Refusal::NoSpace | wire::Refusal::NoSlot)));
+        let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
         is_stale || has_failed || is_due || has_no_room
     }
 
@@ -763,9 +718,10 @@ fn outcomes(
 
 fn incoming(due: Due, component: Component) -> Incoming {
     let reason = match due.why {
-        Why::DeviceFailed | Why::Stale | Why::Gone | Why::Absent { .. } => Reason::Repair,
+        Why::DeviceFailed | Why::Stale | Why::Gone | Why::NoRoom | Why::Absent { .. } => Reason::Repair,
         Why::Evacuation => Reason::Evacuation,
-        Why::Debt => Reason::Policy,
+        // A policy asks for copies that fail apart; one that takes the seat of another is told from one that is added.
+        Why::Debt | Why::Domain => Reason::Policy,
         Why::Balance => Reason::Balance,
     };
     let replaces = match due.slot {

@@ -2,9 +2,9 @@
 
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::repair::{NOT_REPLACED, Repairs, Slot, told};
-use crate::status::{ago, duration, ground_of, resync};
+use crate::status::{ago, device_name, duration, ground_of, resync};
 use crate::view::{Ground, View};
-use base::units::MIB;
+use base::units::{MIB, format_bytes};
 use base::{ComponentId, DeviceId, Instant};
 use layout::Component;
 use replication::owner::{LeftBecause, MemberState};
@@ -22,6 +22,8 @@ pub enum Motive {
     Evacuation,
     /// The policy asks for more copies.
     Policy,
+    /// Another copy stands in the same fault domain.
+    Domain,
     /// Devices are evened out.
     Balance,
     /// It stands in for one that is missing.
@@ -35,6 +37,7 @@ impl fmt::Display for Motive {
             Motive::Repair => "repair",
             Motive::Evacuation => "evacuation",
             Motive::Policy => "policy",
+            Motive::Domain => "domain",
             Motive::Balance => "balance",
             Motive::StandIn => "stand-in",
         })
@@ -93,10 +96,12 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
         }
         let told = resync(view, disk, component.id);
         let incoming = disk.incoming.iter().find(|one| one.component.id == component.id);
+        let is_move = incoming.is_some_and(|one| one.replaces.is_some());
         let motive = match (incoming.map(|one| one.reason), member.role) {
             (Some(Reason::Repair), _) => Motive::Repair,
             (Some(Reason::Evacuation), _) => Motive::Evacuation,
             (Some(Reason::Balance), _) => Motive::Balance,
+            (Some(Reason::Policy), _) if is_move => Motive::Domain,
             (Some(Reason::Policy), _) => Motive::Policy,
             (None, Role::Copy) => Motive::Return,
             (None, _) => Motive::StandIn,
@@ -134,8 +139,13 @@ fn waits_for(
     }
     // Why it left says nothing any more once its host is there again.
     let still = |why: &LeftBecause| is_here && *why != LeftBecause::Unreachable;
-    if let Some(why) = told(view, disk.id, component.id).and_then(|told| told.trouble).filter(still) {
+    let told = told(view, disk.id, component.id);
+    let trouble = told.and_then(|told| told.trouble).filter(still);
+    if let Some(why) = trouble.filter(|why| !why.is_no_room()) {
         return why.to_string();
+    }
+    if let (Some(_), Some(told)) = (trouble, told) {
+        return without_room(view, disk, repairs, component, told);
     }
     let ground = ground_of(view, disk, component, now);
     if let Some(refused) = repairs.refused().get(&(disk.id, Slot::Component(component.id))) {
@@ -154,6 +164,28 @@ fn waits_for(
         Some(_) | None if is_here => "its turn".to_owned(),
         Some(_) | None => ground,
     }
+}
+
+/// What a component waits for whose device has no room for it.
+fn without_room(
+    view: &View,
+    disk: &DiskRecord,
+    repairs: &Repairs,
+    component: &Component,
+    told: &MemberState,
+) -> String {
+    let free = view.device(component.device).map_or(0, |(_, device)| device.free_bytes);
+    let again = match told.retry_in {
+        Some(time) => format!(", tried again in {} or when there is room", duration(time)),
+        None => String::new(),
+    };
+    let other = match repairs.refused().get(&(disk.id, Slot::Component(component.id))) {
+        Some(refused) => format!("; no place for another: {}", refused.cause),
+        None if repairs.are_off() => format!("; {NOT_REPLACED}"),
+        None => String::new(),
+    };
+    let device = device_name(view, component.device);
+    format!("room on {device}, which has {} free{again}{other}", format_bytes(free))
 }
 
 #[cfg(test)]
@@ -253,6 +285,30 @@ mod tests {
         assert_eq!(of(Some(0), 0, 0, Some(2 * GIB)), 0, "nothing is known yet");
         let idle = MemberState { resync: None, ..told(None, 0, 0) };
         assert_eq!(copied_and_left(&idle, GIB, None), None);
+    }
+
+    /// "no space is left on the device", it said of a copy that was tried in vain every five seconds, and not where or until when.
+    #[test]
+    fn a_copy_without_room_says_where_and_when_it_is_tried_again() {
+        let mut view = cluster(2, 1);
+        view.add_disk(1, "default,stripes=1");
+        view.stand(view.component_on(1, 2), Standing::Absent);
+        view.host_mut(2).devices[0].free_bytes = MIB;
+        let mut owner = owner_state(view.disk(1), &[]);
+        let id = view.component_on(1, 2);
+        let told = owner.members.iter_mut().find(|one| one.component == id).unwrap();
+        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        told.retry_in = Some(std::time::Duration::from_secs(160));
+        view.owners.insert(DiskId(1), owner);
+        let text =
+            "room on /dev/sd21 of h2, which has 1 MiB free, tried again in 3 min or when there is room";
+        check(&view, &Repairs::default(), 10, &[(Motive::Return, None, text)]);
+        let mut repairs = Repairs::default();
+        repairs.step(at(10), &view, &mut counting_from(900), 1);
+        let text = format!(
+            "{text}; no place for another: failures_to_tolerate=1 needs 2 hosts with devices in service; there is 1: h1"
+        );
+        check(&view, &repairs, 10, &[(Motive::Return, None, &text)]);
     }
 
     #[test]

@@ -18,7 +18,6 @@ use replication::owner::LeftBecause;
 use replication::{Member, Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::Refusal;
 
 /// Decides about stand-ins. What it remembers is what failed lately; a restart only makes it try again sooner.
 #[derive(Debug, Clone, Default)]
@@ -132,7 +131,7 @@ impl StandIns {
 fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> Option<Because> {
     let ground = view.ground_of(disk, &one.component);
     let trouble = told(view, disk.id, one.component.id).and_then(|told| told.trouble);
-    let has_no_room = matches!(trouble, Some(LeftBecause::Refused(Refusal::NoSpace | Refusal::NoSlot)));
+    let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
     let is_out = member.standing != Standing::StandIn;
     let is_away = matches!(ground, Ground::HostAway(_) | Ground::DeviceAway(_) | Ground::Unknown);
     if member.standing == Standing::Stale

@@ -4,7 +4,7 @@ use crate::disk::{DiskRecord, DiskState};
 use crate::health::Directory;
 use crate::limits::NAMED_MAX;
 use crate::liveness::{Absence, Liveness};
-use crate::repair::{NOT_REPLACED, Repairs, Slot};
+use crate::repair::{NOT_REPLACED, Repairs, Slot, told};
 use crate::resync::copied_and_left;
 use crate::view::{Ground, View};
 use base::units::{EXTENT_SIZE, format_bytes};
@@ -12,8 +12,8 @@ use base::{ComponentId, DeviceId, Instant};
 use layout::{Component, Layout};
 use placement::DeviceSpace;
 use replication::Standing;
-use replication::owner::Phase;
-use std::collections::BTreeSet;
+use replication::owner::{LeftBecause, Phase};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How a disk is.
@@ -105,15 +105,39 @@ fn without_directory(known: &Known<'_>) -> String {
     }
 }
 
-/// Why a disk cannot take more data although it can be used: the devices of its that are full; nothing when none is.
-pub fn without_room(layout: &Layout, spaces: &[DeviceSpace]) -> Option<String> {
-    let stands_on: BTreeSet<DeviceId> = layout.components().map(|(_, one)| one.device).collect();
-    let is_full = |space: &&DeviceSpace| {
-        stands_on.contains(&space.id) && space.capacity_bytes > 0 && space.free_bytes < EXTENT_SIZE
-    };
-    let full: Vec<String> = spaces.iter().filter(is_full).map(|space| space.name.clone()).collect();
-    (!full.is_empty())
-        .then(|| format!("no room is left on {}: writes to places without data fail", listed(&full)))
+/// What full devices mean for a disk that can be used; nothing when none of its devices is full. `counts` says whether a
+/// component is an active copy: writes wait for these alone.
+pub fn without_room(
+    layout: &Layout,
+    counts: impl Fn(ComponentId) -> bool,
+    spaces: &[DeviceSpace],
+) -> Option<String> {
+    let full: BTreeMap<DeviceId, &str> = spaces
+        .iter()
+        .filter(|space| space.capacity_bytes > 0 && space.free_bytes < EXTENT_SIZE)
+        .map(|space| (space.id, space.name.as_str()))
+        .collect();
+    let (mut failing, mut reduced) = (BTreeSet::new(), BTreeSet::new());
+    for (_, copies) in layout.places() {
+        let active: Vec<&Component> = copies.iter().filter(|copy| counts(copy.id)).collect();
+        let (without, with): (Vec<&Component>, Vec<&Component>) =
+            active.into_iter().partition(|copy| full.contains_key(&copy.device));
+        match with.is_empty() {
+            true => failing.extend(without.iter().map(|copy| full[&copy.device].to_owned())),
+            false => reduced.extend(
+                without
+                    .iter()
+                    .map(|copy| format!("component {} has no room on {}", copy.id, full[&copy.device])),
+            ),
+        }
+    }
+    let list = |names: BTreeSet<String>| listed(&names.into_iter().collect::<Vec<_>>());
+    let failing = (!failing.is_empty())
+        .then(|| format!("no room is left on {}: writes to places without data fail", list(failing)));
+    let reduced = (!reduced.is_empty())
+        .then(|| format!("{}: new data is kept on the other copies alone", list(reduced)));
+    let lines: Vec<String> = failing.into_iter().chain(reduced).collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 /// Components of the layout that do not count, or cannot be reached.
@@ -235,11 +259,20 @@ pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, n
         Ground::Unsure | Ground::Here => match disk.roster.member(component.id).map(|member| member.standing)
         {
             Some(Standing::Stale) => format!("the component on {device} lost data"),
+            Some(Standing::Absent) if has_no_room(view, disk, component.id) => {
+                format!("component {} has no room on {device}", component.id)
+            }
             Some(Standing::Active | Standing::Absent | Standing::StandIn) | None => {
                 format!("the component on {device} is behind")
             }
         },
     }
+}
+
+/// Whether the owner says that a component's device has no room for it.
+pub(crate) fn has_no_room(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
+    let trouble = told(view, disk.id, id).filter(|told| told.resync.is_none()).and_then(|told| told.trouble);
+    trouble.is_some_and(LeftBecause::is_no_room)
 }
 
 /// A device as people know it.
@@ -448,13 +481,44 @@ mod tests {
 
         let layout = &view.disk(1).layout;
         let mut spaces = view.spaces();
-        assert_eq!(without_room(layout, &spaces), None);
-        let device = layout.components().next().expect("it has one").1.device;
+        assert_eq!(without_room(layout, |_| true, &spaces), None);
+        let first = *layout.components().next().expect("it has one").1;
         for space in &mut spaces {
-            space.free_bytes = if space.id == device { EXTENT_SIZE - 1 } else { GIB };
+            space.free_bytes = if space.id == first.device { EXTENT_SIZE - 1 } else { GIB };
         }
-        let name = format!("/dev/sd{}", device.0);
-        let expected = format!("no room is left on {name}: writes to places without data fail");
-        assert_eq!(without_room(layout, &spaces).as_deref(), Some(expected.as_str()));
+        let name = format!("/dev/sd{}", first.device.0);
+        // Only the other copy is waited for then, or only this one.
+        assert_eq!(without_room(layout, |id| id != first.id, &spaces), None);
+        let failing = format!("no room is left on {name}: writes to places without data fail");
+        assert_eq!(without_room(layout, |id| id == first.id, &spaces).as_deref(), Some(failing.as_str()));
+        let reduced = format!(
+            "component {} has no room on {name}: new data is kept on the other copies alone",
+            first.id
+        );
+        assert_eq!(without_room(layout, |_| true, &spaces).as_deref(), Some(reduced.as_str()));
+        spaces.iter_mut().for_each(|space| space.free_bytes = 0);
+        let all = without_room(layout, |_| true, &spaces).expect("nothing has room");
+        assert!(all.starts_with("no room is left on /dev/sd") && all.contains(", /dev/sd"), "{all}");
+    }
+
+    /// One full device of a mirror was said to fail writes, which went on with the other copy; the copy on it was only "behind".
+    #[test]
+    fn a_copy_without_room_says_so() {
+        let mut view = cluster(2, 1);
+        view.add_disk(1, "default,stripes=1");
+        let id = view.component_on(1, 2);
+        view.stand(id, Standing::Absent);
+        view.host_mut(2).devices[0].free_bytes = 0;
+        let mut owner = owner_state(view.disk(1), &[]);
+        let told = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
+        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        view.owners.insert(DiskId(1), owner);
+        let mut repairs = Repairs::default();
+        repairs.step(at(0), &view, &mut counting_from(900), 1);
+        let expected = format!(
+            "1 of 2 components missing: component {id} has no room on /dev/sd21 of h2; no place for another since 60 s: \
+             failures_to_tolerate=1 needs 2 hosts with devices in service; there is 1: h1"
+        );
+        check(&view, &repairs, None, 60, Some(&expected));
     }
 }

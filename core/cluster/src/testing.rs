@@ -161,6 +161,7 @@ pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)])
             .map(|(_, copied, left)| (*copied, *left)),
         looked_through: None,
         trouble: None,
+        retry_in: None,
     };
     OwnerState {
         phase: Phase::Serving,

@@ -6,7 +6,7 @@ use crate::host::{HostRecord, Maintenance};
 use crate::liveness::Liveness;
 use base::{ComponentId, DeviceId, DiskId, HostId, Instant};
 use layout::Component;
-use placement::DeviceSpace;
+use placement::{DeviceSpace, FaultDomain};
 use replication::Standing;
 use replication::owner::OwnerState;
 use std::cell::OnceCell;
@@ -142,11 +142,21 @@ impl View {
     }
 
     /// The disks that anything may have to be done about, in their order: all but those whose components are all copies that
-    /// count, on devices that serve and need not be emptied, in hosts that are there and are not being serviced, and as many as the policy asks for.
+    /// count, on devices that serve and need not be emptied, in hosts that are there and are not being serviced, as many as the policy
+    /// asks for, and those of a place in different fault domains.
     pub(crate) fn restless(&self) -> Vec<&DiskRecord> {
-        let mut calm: Vec<DeviceId> = self.in_service().map(|(_, device)| device.id).collect();
+        let mut calm: Vec<(DeviceId, FaultDomain<'_>)> =
+            self.in_service().map(|(host, device)| (device.id, host.domain())).collect();
         calm.sort_unstable();
-        let stands = |component: &Component| calm.binary_search(&component.device).is_ok();
+        let domain = |component: &Component| {
+            let found = calm.binary_search_by_key(&component.device, |(device, _)| *device);
+            found.ok().map(|index| calm[index].1)
+        };
+        let stand_apart = |copies: &[Component]| {
+            copies.iter().enumerate().all(|(index, copy)| {
+                domain(copy).is_some_and(|one| copies[..index].iter().all(|other| domain(other) != Some(one)))
+            })
+        };
         let rests = |disk: &DiskRecord| {
             disk.incoming.is_empty()
                 && disk.stand_ins.is_empty()
@@ -154,7 +164,7 @@ impl View {
                 && disk
                     .layout
                     .places()
-                    .all(|(_, copies)| copies.len() >= disk.policy.copies() && copies.iter().all(stands))
+                    .all(|(_, copies)| copies.len() >= disk.policy.copies() && stand_apart(copies))
         };
         // Of a diverged disk nothing is replaced or given up before a person has decided.
         let is_decided = |disk: &&DiskRecord| disk.roster.diverged().next().is_none();

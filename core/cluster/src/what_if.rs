@@ -4,6 +4,7 @@
 //! [`crate::Balancer`]) and transitions until there is nothing left to do, as if all that is copied had arrived. Must never
 //! change anything.
 
+mod domain;
 mod future;
 mod verdict;
 
@@ -14,6 +15,7 @@ use crate::liveness::{Absence, Liveness};
 use crate::status::{Condition, condition};
 use crate::view::View;
 use base::{DeviceId, DiskId, GroupId, HostId, Instant, NodeId};
+pub use domain::hosts_of_domain;
 use future::Future;
 use placement::Policy;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,6 +171,9 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
         verdict: String::new(),
     };
     forecast.verdict = verdict::of(view, question, &forecast);
+    if let Question::LoseHosts(hosts) = question {
+        forecast.verdict.extend(domain::warning(view, hosts).map(|warning| format!("; {warning}")));
+    }
     forecast
 }
 

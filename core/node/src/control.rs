@@ -135,7 +135,7 @@ impl Node {
                 one.id, one.device
             )
         });
-        Ok(DiskKey(self.disks.insert(Disk::new(spec, homes, why)) as u32))
+        Ok(DiskKey(self.disks.insert(Disk::new(spec, homes, why))))
     }
 
     /// Opens a disk of the cluster: what its record says of replication, with the record's version.
@@ -154,7 +154,7 @@ impl Node {
         }
         let mut disk = Disk::new(spec, Vec::new(), None);
         disk.cluster = Some(ClusterDisk::new(version, roster));
-        let key = self.disks.insert(disk) as u32;
+        let key = self.disks.insert(disk);
         self.look_soon(key);
         Ok(DiskKey(key))
     }
@@ -169,7 +169,7 @@ impl Node {
         let Some(key) = self.disk(spec.id) else {
             return out.push(Output::Control { token, result: Err(ControlError::NoDisk(spec.id)) });
         };
-        let disk = &mut self.disks[key.0 as usize];
+        let disk = &mut self.disks[key.0];
         if let Some(why) = &disk.unavailable {
             return out.push(Output::Control { token, result: Err(ControlError::Unavailable(why.clone())) });
         }
@@ -207,7 +207,7 @@ impl Node {
         let Some(key) = self.disk(id) else {
             return out.push(Output::Control { token, result: Err(ControlError::NoDisk(id)) });
         };
-        let disk = &mut self.disks[key.0 as usize];
+        let disk = &mut self.disks[key.0];
         disk.is_closing = true;
         let spec = disk.spec.clone();
         let goal = Goal::Delete { disk: key.0, is_waiting: true };
@@ -222,42 +222,41 @@ impl Node {
         };
         self.controls.insert(state);
         // Held until all that waits is refused: the last of that would end the operation otherwise, and the disk with it.
-        self.disks[key.0 as usize].outstanding += 1;
+        self.disks[key.0].outstanding += 1;
         self.refuse_held(key.0, out);
-        self.disks[key.0 as usize].outstanding -= 1;
+        self.disks[key.0].outstanding -= 1;
         self.disk_quieter(key.0, out);
     }
 
     /// Lets go of a disk without touching its components, as before a clean stop. Nothing may be under way.
     pub fn close_disk(&mut self, key: DiskKey) {
-        assert!(self.disks[key.0 as usize].outstanding == 0, "a disk in use is not closed");
-        self.disks.remove(key.0 as usize);
+        assert!(self.disks[key.0].outstanding == 0, "a disk in use is not closed");
+        self.disks.remove(key.0);
     }
 
     /// The open disk of that identity.
     pub fn disk(&self, id: DiskId) -> Option<DiskKey> {
-        self.disks.iter().find(|(_, disk)| disk.spec.id == id).map(|(key, _)| DiskKey(key as u32))
+        self.disks.key_of(id).map(DiskKey)
     }
 
     /// The spec of an open disk.
     pub fn spec(&self, key: DiskKey) -> Option<&DiskSpec> {
-        self.disks.get(key.0 as usize).map(|disk| &disk.spec)
+        self.disks.get(key.0).map(|disk| &disk.spec)
     }
 
     /// Why a disk cannot be used, if it cannot.
     pub fn unavailable(&self, key: DiskKey) -> Option<&str> {
-        self.disks.get(key.0 as usize)?.unavailable.as_deref()
+        self.disks.get(key.0)?.unavailable.as_deref()
     }
 
     /// The live state of all open disks, in the order of their keys.
     pub fn disk_states(&self) -> Vec<DiskState> {
-        let keys: Vec<usize> = self.disks.iter().map(|(key, _)| key).collect();
-        keys.into_iter().map(|key| self.disk_state(DiskKey(key as u32))).collect()
+        self.disks.iter().map(|(key, _)| self.disk_state(DiskKey(key))).collect()
     }
 
     /// The live state of one disk, which must be open.
     pub fn disk_state(&self, key: DiskKey) -> DiskState {
-        let disk = &self.disks[key.0 as usize];
+        let disk = &self.disks[key.0];
         let used = |home: &Home| {
             let group = self.group(home.group)?;
             Some(group.component_state(home.component)?.used_bytes)
@@ -277,7 +276,7 @@ impl Node {
 
     /// The histograms and counters of an open disk since it was opened.
     pub fn statistics(&self, key: DiskKey) -> iostats::Statistics {
-        self.disks[key.0 as usize].recorder.statistics()
+        self.disks[key.0].recorder.statistics()
     }
 
     /// Why the device of a component is out of service, if it is.
@@ -424,7 +423,7 @@ impl Node {
         let result = match state.error {
             Some(error) => Err(error),
             None => {
-                let disk = &mut self.disks[disk as usize];
+                let disk = &mut self.disks[disk];
                 assert!(state.homes.iter().all(Option::is_some), "every step has its answer");
                 disk.homes = state.homes;
                 disk.limit = IopsLimit::new(state.spec.iops_limit);
@@ -439,13 +438,13 @@ impl Node {
     fn finish_delete(&mut self, state: ControlState, out: &mut Vec<Output>) {
         let Goal::Delete { disk, .. } = state.goal else { unreachable!("a deletion ends as one") };
         let result = state.error.map_or(Ok(()), Err);
-        self.disks.remove(disk as usize);
+        self.disks.remove(disk);
         out.push(Output::Control { token: state.token, result });
     }
 
     /// A request of the disk has ended: a deletion that waits for the last one may go on.
     pub(crate) fn disk_quieter(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let Some(state) = self.disks.get(disk as usize) else { return };
+        let Some(state) = self.disks.get(disk) else { return };
         if !state.is_closing || state.outstanding > 0 {
             return;
         }
@@ -453,7 +452,7 @@ impl Node {
         let Some((control, state)) = self.controls.iter_mut().find(waits) else { return };
         state.goal = Goal::Delete { disk, is_waiting: false };
         let components = state.spec.layout.components().map(|(_, component)| component.id);
-        let homes = self.disks[disk as usize].homes.iter();
+        let homes = self.disks[disk].homes.iter();
         let steps = components.zip(homes).filter_map(|(id, home)| Some(Step::Delete { home: (*home)?, id }));
         state.steps = steps.collect();
         self.begin_steps(control as u32, out);
@@ -518,7 +517,7 @@ impl Node {
     }
 
     fn pending_deletions(&self) -> VecDeque<u32> {
-        self.disks.iter().filter(|(_, disk)| disk.is_closing).map(|(key, _)| key as u32).collect()
+        self.disks.iter().filter(|(_, disk)| disk.is_closing).map(|(key, _)| key).collect()
     }
 }
 

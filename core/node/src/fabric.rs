@@ -363,7 +363,7 @@ impl Node {
             let owner = disk.cluster.as_ref().and_then(|cluster| cluster.owner.as_ref());
             owner.is_some_and(|owner| owner.record().1.member(component).is_some())
         };
-        self.disks.iter().find(|(_, disk)| has_it(disk)).map(|(key, _)| key as u32)
+        self.disks.iter().find(|(_, disk)| has_it(disk)).map(|(key, _)| key)
     }
 
     /// Moves on what waits for a time: links, openings, owners, disks that want one.

@@ -6,6 +6,7 @@
 
 mod control;
 mod disk;
+mod disks;
 mod fabric;
 pub mod limits;
 mod node;

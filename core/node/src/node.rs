@@ -5,7 +5,8 @@
 //! hands in.
 
 use crate::control::{ControlError, ControlState};
-use crate::disk::{Disk, DiskKey};
+use crate::disk::DiskKey;
+use crate::disks::Disks;
 use crate::fabric::{Fabric, FabricOutput, inspected};
 use crate::limits;
 use crate::request::{RequestState, Requester};
@@ -85,7 +86,7 @@ pub struct Node {
     /// A MiB of zeroes, shared by all who write some.
     pub(crate) zeroes: Buffer,
     pub(crate) groups: Vec<Option<Group>>,
-    pub(crate) disks: Slab<Disk>,
+    pub(crate) disks: Disks,
     pub(crate) requests: Slab<RequestState>,
     pub(crate) waiters: Slab<Waiter>,
     pub(crate) controls: Slab<ControlState>,
@@ -110,7 +111,7 @@ impl Node {
             pool,
             zeroes,
             groups: Vec::new(),
-            disks: Slab::new(),
+            disks: Disks::default(),
             requests: Slab::new(),
             waiters: Slab::new(),
             controls: Slab::new(),
@@ -179,7 +180,7 @@ impl Node {
         out: &mut Vec<Output>,
     ) {
         self.now = now;
-        let refusal = match self.disks.get(disk.0 as usize) {
+        let refusal = match self.disks.get(disk.0) {
             None => Some(RequestError::Stopping),
             Some(disk) if disk.is_closing => Some(RequestError::Stopping),
             Some(disk) if disk.unavailable.is_some() => Some(RequestError::DeviceLost),

@@ -103,7 +103,7 @@ impl Node {
         out: &mut Vec<Output>,
     ) {
         let (offset, len) = range_of(&request);
-        if offset.checked_add(len).is_none_or(|end| end > self.disks[disk as usize].spec.size) {
+        if offset.checked_add(len).is_none_or(|end| end > self.disks[disk].spec.size) {
             return self.answer_requester(requester, Err(RequestError::OutOfRange), out);
         }
         // What a guest does is recorded where the guest is.
@@ -114,7 +114,7 @@ impl Node {
         if let Request::Flush = &request {
             return self.answer_requester(requester, Ok(Reply::Done), out);
         }
-        self.disks[disk as usize].outstanding += 1;
+        self.disks[disk].outstanding += 1;
         let at = if self.may_start(disk) { self.admit(disk, &request, len) } else { self.now };
         let key = self.insert_request(requester, tag, disk, request, arrival);
         if at > self.now {
@@ -125,7 +125,7 @@ impl Node {
     }
 
     fn record_arrival(&mut self, disk: u32, request: &Request, offset: u64, len: u64) -> Option<Arrival> {
-        let state = &mut self.disks[disk as usize];
+        let state = &mut self.disks[disk];
         let sectors = (len / SECTOR_SIZE) as u32;
         let now = self.now;
         match request {
@@ -187,7 +187,7 @@ impl Node {
         request: Request,
         out: &mut Vec<Output>,
     ) {
-        self.disks[disk as usize].outstanding += 1;
+        self.disks[disk].outstanding += 1;
         let tag = self.next_tag();
         let key = self.insert_request(requester, tag, disk, request, None);
         self.start_request(key, out);
@@ -226,7 +226,7 @@ impl Node {
             Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => true,
             Request::Flush | Request::Status { .. } => return now,
         };
-        let at = self.disks[disk as usize].limit.admit(now, len);
+        let at = self.disks[disk].limit.admit(now, len);
         if !changes {
             return at;
         }
@@ -234,9 +234,7 @@ impl Node {
         for index in 0..self.groups.len() {
             let Some(group) = &self.groups[index] else { continue };
             let of_disk = |home: &crate::disk::Home| home.group.0 as usize == index;
-            if group.congestion() > congestion
-                && self.disks[disk as usize].homes.iter().flatten().any(of_disk)
-            {
+            if group.congestion() > congestion && self.disks[disk].homes.iter().flatten().any(of_disk) {
                 congestion = group.congestion();
             }
         }
@@ -248,7 +246,7 @@ impl Node {
         let state = &self.requests[key as usize];
         let disk = state.disk;
         let is_control = matches!(state.requester, Requester::Control { .. });
-        if !is_control && self.disks[disk as usize].is_closing {
+        if !is_control && self.disks[disk].is_closing {
             self.requests[key as usize].error = Some(RequestError::Stopping);
             return self.end_request(key, out);
         }
@@ -285,11 +283,11 @@ impl Node {
                 if change.start >= change.end {
                     return self.end_request(key, out);
                 }
-                if self.disks[disk as usize].may_begin(&change) {
-                    self.disks[disk as usize].changes.push(change);
+                if self.disks[disk].may_begin(&change) {
+                    self.disks[disk].changes.push(change);
                     self.start_change(key, change, out);
                 } else {
-                    self.disks[disk as usize].blocked.push(change);
+                    self.disks[disk].blocked.push(change);
                 }
             }
         }
@@ -300,13 +298,13 @@ impl Node {
         let state = &self.requests[key as usize];
         let is_free = matches!(state.requester, Requester::Control { .. } | Requester::Surplus(_));
         let (offset, len) = range_of(&state.request);
-        is_free || offset + len <= self.disks[state.disk as usize].spec.size
+        is_free || offset + len <= self.disks[state.disk].spec.size
     }
 
     /// The runs of the components that hold a range of the disk, none longer than a part.
     fn spans(&self, disk: u32, offset: u64, len: u64) -> SmallVec<[Span; 2]> {
         let mut spans = SmallVec::new();
-        self.disks[disk as usize].spec.layout.map(offset, len, &mut |span: Span| {
+        self.disks[disk].spec.layout.map(offset, len, &mut |span: Span| {
             let mut rest = span;
             while rest.len > 0 {
                 let take = rest.len.min(EXTENT_SIZE - rest.offset % EXTENT_SIZE);
@@ -344,7 +342,7 @@ impl Node {
         if self.is_of_cluster(key) {
             return self.read_from_owner(key, piece, span.place as u16, (part, block, count));
         }
-        let disk = &self.disks[self.requests[key as usize].disk as usize];
+        let disk = &self.disks[self.requests[key as usize].disk];
         let home = disk.home(span.place);
         let verify = disk.spec.verify_checksums;
         let component = home.component;
@@ -644,7 +642,7 @@ impl Node {
     ) {
         let state = &mut self.requests[key as usize];
         state.outstanding += 1;
-        let disk = &mut self.disks[state.disk as usize];
+        let disk = &mut self.disks[state.disk];
         let home = disk.home(span.place);
         let id = disk.next_id();
         let (part, block) = part_and_block(span.offset);
@@ -661,7 +659,7 @@ impl Node {
         let had_change = self.end_change(key);
         let state = self.requests.remove(key as usize);
         let now = self.now;
-        let disk = &mut self.disks[state.disk as usize];
+        let disk = &mut self.disks[state.disk];
         disk.outstanding -= 1;
         if let Some(arrival) = state.arrival {
             disk.record().complete(now, arrival, is_ok);
@@ -679,7 +677,7 @@ impl Node {
 
     /// The request changes nothing any more; says whether it did.
     fn end_change(&mut self, key: u32) -> bool {
-        let disk = &mut self.disks[self.requests[key as usize].disk as usize];
+        let disk = &mut self.disks[self.requests[key as usize].disk];
         let index = disk.changes.iter().position(|change| change.request == key);
         index.map(|index| disk.changes.swap_remove(index)).is_some()
     }
@@ -702,7 +700,7 @@ impl Node {
     /// Forgets a request that nobody waits for.
     pub(crate) fn drop_request(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = self.requests.remove(key as usize);
-        self.disks[state.disk as usize].outstanding -= 1;
+        self.disks[state.disk].outstanding -= 1;
         self.disk_quieter(state.disk, out);
     }
 
@@ -710,7 +708,7 @@ impl Node {
     pub(crate) fn end_forwarded(&mut self, key: u32, outcome: Outcome, out: &mut Vec<Output>) {
         let state = self.requests.remove(key as usize);
         let now = self.now;
-        let disk = &mut self.disks[state.disk as usize];
+        let disk = &mut self.disks[state.disk];
         disk.outstanding -= 1;
         if let Some(arrival) = state.arrival {
             disk.record().complete(now, arrival, outcome.is_ok());
@@ -720,18 +718,18 @@ impl Node {
     }
 
     fn is_of_cluster(&self, key: u32) -> bool {
-        self.disks[self.requests[key as usize].disk as usize].cluster.is_some()
+        self.disks[self.requests[key as usize].disk].cluster.is_some()
     }
 
     /// A change has ended: those that waited for it may begin.
     fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
         let mut index = 0;
-        while let Some(&change) = self.disks.get(disk as usize).and_then(|disk| disk.blocked.get(index)) {
-            if !self.disks[disk as usize].may_begin(&change) {
+        while let Some(&change) = self.disks.get(disk).and_then(|disk| disk.blocked.get(index)) {
+            if !self.disks[disk].may_begin(&change) {
                 index += 1;
                 continue;
             }
-            let state = &mut self.disks[disk as usize];
+            let state = &mut self.disks[disk];
             state.blocked.remove(index);
             if self.requests[change.request as usize].is_abandoned {
                 self.requests[change.request as usize].error = Some(RequestError::Stopping);

@@ -515,6 +515,33 @@ impl Bench {
     }
 }
 
+/// The state of the cluster looked every disk up by a search through all: 16 million steps with 4,000 disks, every second.
+#[test]
+fn the_state_of_all_disks_takes_one_pass() {
+    let visited = |count: u64| {
+        let mut bench = Bench::of_a_host_among_others();
+        for disk in 1..=count {
+            let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB };
+            let layout = Layout::Component(leaf);
+            let record = (1, replication::Roster { epoch: 0, owner: None, members: Vec::new() });
+            let spec =
+                DiskSpec { id: DiskId(disk.into()), name: format!("d{disk}"), layout, ..Bench::spec(MIB, 1) };
+            bench.node.open_cluster_disk(Instant(1), spec, record).expect("it is not open");
+        }
+        bench.node.disks.take_visited();
+        assert_eq!(bench.node.cluster_disks().count() as u64, count);
+        let all = bench.node.disks.take_visited() as u64;
+        assert_eq!(bench.node.owned_disks().count(), 0);
+        let owned = bench.node.disks.take_visited() as u64;
+        for disk in 1..=count {
+            assert!(bench.node.disk(DiskId(disk.into())).is_some());
+        }
+        [all, owned, bench.node.disks.take_visited() as u64]
+    };
+    assert_eq!(visited(1000), [1000; 3]);
+    assert_eq!(visited(4000), [4000; 3]);
+}
+
 const COMPONENT: ComponentId = ComponentId(7);
 
 fn new_component(size: u64) -> wire::NewComponent {
@@ -589,6 +616,33 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     assert!(matches!(beyond, Answer::Refused(Refusal::NoComponent)), "{beyond:?}");
     let other = bench.of_component(Request::Allocation { component, epoch: 2, part: 0, count: 1 });
     assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");
+}
+
+/// A host that joins again may hold a component that no record names and that promised a later epoch than the record's. It is kept, and
+/// must neither take the place of a new copy of its disk nor fence it.
+#[test]
+fn a_component_that_is_kept_lets_a_new_copy_of_its_disk_stand_beside_it() {
+    use wire::{Answer, Refusal, Request};
+    let mut bench = Bench::of_a_host_among_others();
+    let disk = DiskId(1);
+    let open = |component, epoch| Request::Open { disk, component, epoch };
+    assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
+    assert!(matches!(bench.of_component(open(COMPONENT, 9)), Answer::Opened { .. }));
+    let copy = ComponentId(COMPONENT.0 + 1);
+    let new = wire::NewComponent { id: copy, ..new_component(2 * MIB) };
+    assert!(is_done(&bench.of_component(Request::Create(new))));
+    assert!(matches!(bench.of_component(open(copy, 3)), Answer::Opened { .. }));
+    let promised = |id: ComponentId| {
+        let components = bench.node.group(GroupKey(0)).expect("it is there").components();
+        components
+            .into_iter()
+            .find(|(_, state)| state.record.id == id)
+            .map(|(_, state)| state.record.promised)
+    };
+    assert_eq!((promised(COMPONENT), promised(copy)), (Some(9), Some(3)));
+    // Only its own identity is taken.
+    let again = bench.of_component(Request::Create(new_component(2 * MIB)));
+    assert!(matches!(again, Answer::Refused(Refusal::NoSlot)), "{again:?}");
 }
 
 /// What a slice of a copy of part 1 says.

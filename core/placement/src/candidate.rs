@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A device that could be used.
+#[derive(Clone, Copy)]
 pub(crate) struct Candidate<'a> {
     /// Its place in the caller's list.
     pub index: usize,

@@ -115,6 +115,7 @@ fn reason(part: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) ->
             format_bytes(COMPONENT_SIZE_MAX),
             format_bytes(size)
         ),
+        Stripes::Auto if policy.keeps_to_one_host() => one_host(part, devices),
         Stripes::Auto => {
             let in_service = devices.iter().filter(|device| device.in_service);
             let groups: BTreeSet<_> = in_service.map(|device| (device.host, device.group)).collect();
@@ -125,6 +126,22 @@ fn reason(part: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) ->
                 groups.len(),
                 if groups.len() == 1 { "group" } else { "groups" }
             )
+        }
+    }
+}
+
+/// Why a part of a disk without redundancy stands where it does.
+fn one_host(part: &Layout, devices: &[DeviceSpace]) -> String {
+    let used: BTreeSet<_> = part.components().map(|(_, component)| component.device).collect();
+    let hosts: BTreeSet<&str> =
+        devices.iter().filter(|one| used.contains(&one.id)).map(|one| one.host_name.as_str()).collect();
+    match hosts.len() {
+        0 | 1 => format!(
+            "without redundancy stripes=auto takes up to {STRIPES_AUTO_MAX} disk groups of one host, because the loss of \
+             any other host would take the disk, too"
+        ),
+        count => {
+            format!("the disk stands on {count} hosts and is lost with any of them: it has no redundancy")
         }
     }
 }

@@ -13,6 +13,7 @@ mod device;
 mod disk;
 mod explain;
 pub mod limits;
+mod one_host;
 mod plan;
 mod policy;
 mod rebalance;
@@ -32,7 +33,7 @@ pub use plan::{Debt, Plan, plan};
 pub use policy::{
     Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, Site, Stripes, Unsupported,
 };
-pub use rebalance::{Balance, Move, Rebalance, rebalance};
+pub use rebalance::{Balance, Move, Rebalance, balance_of, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};
 pub use repair::{Addition, Departure, Leaving, Replacement, add_copies, evacuate, repair};
 pub use resize::{check_more, check_reservation, extend, shrink};

@@ -7,6 +7,7 @@ use crate::candidate::{Candidate, Spread, candidates, spread};
 use crate::columns::{Columns, Places};
 use crate::device::DeviceSpace;
 use crate::limits::{STRIPES_AUTO_MAX, STRIPES_MAX};
+use crate::one_host;
 use crate::policy::{Percent, Policy, Stripes};
 use crate::refusal::{Cause, DomainKind, Refusal};
 use crate::weaken;
@@ -100,6 +101,9 @@ fn attempt(policy: &Policy, size: u64, devices: &[DeviceSpace], seed: u64) -> Re
     check_domains(policy, &candidates)?;
     match policy.stripes {
         Stripes::Exactly(count) => place_exactly(usize::from(count), size, policy, &candidates),
+        Stripes::Auto if policy.keeps_to_one_host() => {
+            one_host::place_on_fewest(&candidates, |some| place_auto(size, policy, some))
+        }
         Stripes::Auto => place_auto(size, policy, &candidates),
     }
 }

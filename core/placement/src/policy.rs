@@ -45,7 +45,7 @@ pub enum Method {
 /// Devices that each replica is spread over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stripes {
-    /// As many as help: up to four of different hosts or groups.
+    /// As many as help: up to four of different hosts or groups; of one host where there is one copy.
     Auto,
     /// Exactly so many different ones, 1..=12.
     Exactly(u8),
@@ -207,12 +207,18 @@ impl Policy {
     /// The policies that are there from the start, with their names and a line for people.
     pub const BUILT_IN: [(&'static str, Policy, &'static str); 2] = [
         ("default", Policy::DEFAULT, "survives one failure; needs several hosts"),
-        ("single", Policy::SINGLE, "one copy, for a single host: what the device loses is lost"),
+        ("single", Policy::SINGLE, "one copy on one host: what the device or its host loses is lost"),
     ];
 
     /// Copies of every block: one more than the failures that are tolerated.
     pub fn copies(&self) -> usize {
         usize::from(self.failures_to_tolerate) + 1
+    }
+
+    /// Whether a disk stays on one host: with one copy of its data each further host is another one whose failure takes
+    /// the disk, so it is spread over hosts only where stripes are asked for by number.
+    pub fn keeps_to_one_host(&self) -> bool {
+        self.copies() == 1 && self.stripes == Stripes::Auto
     }
 
     /// The built-in policy of a name.

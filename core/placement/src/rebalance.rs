@@ -98,7 +98,8 @@ fn extremes(devices: &[DeviceSpace]) -> (u64, u64) {
     (fullness.iter().max().copied().unwrap_or(0), fullness.iter().min().copied().unwrap_or(0))
 }
 
-fn balance_of(devices: &[DeviceSpace], before: Balance) -> Balance {
+/// How even the devices are, if `before` is what was found last.
+pub fn balance_of(devices: &[DeviceSpace], before: Balance) -> Balance {
     let (fullest, emptiest) = extremes(devices);
     let bound = match before {
         Balance::Even | Balance::Reactive => REBALANCE_START,
@@ -134,6 +135,13 @@ struct Step {
     target_fullness: u64,
 }
 
+/// Whether a disk without redundancy may stand on more hosts after a move than before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hosts {
+    Same,
+    More,
+}
+
 impl<'a> State<'a> {
     fn new(disks: &'a [PlacedDisk<'a>], devices: &[DeviceSpace], seed: u64) -> State<'a> {
         State {
@@ -165,11 +173,16 @@ impl<'a> State<'a> {
                 Balance::Reactive => fullness >= REBALANCE_FULL,
             }
         };
-        let sources = self.by_fullness();
-        sources.into_iter().filter(qualifies).find_map(|source| self.best_step_from(source))
+        let sources: Vec<usize> = self.by_fullness().into_iter().filter(qualifies).collect();
+        let best = |hosts| sources.iter().find_map(|source| self.best_step_from(*source, hosts));
+        best(Hosts::Same).or_else(|| match balance {
+            // A device that gets full fails writes at once, another host only if it fails.
+            Balance::Reactive => best(Hosts::More),
+            Balance::Even | Balance::Proactive => None,
+        })
     }
 
-    fn best_step_from(&self, source: usize) -> Option<Step> {
+    fn best_step_from(&self, source: usize, hosts: Hosts) -> Option<Step> {
         let id = self.devices[source].id;
         let mut best: Option<Step> = None;
         for (disk, layout) in self.layouts.iter().enumerate() {
@@ -178,7 +191,7 @@ impl<'a> State<'a> {
                 if self.disks[disk].footprint(place).data_bytes == 0 || self.moved.contains(&(disk, place)) {
                     continue;
                 }
-                let found = self.best_target((disk, place), copy.id, source);
+                let found = self.best_target((disk, place), copy.id, source, hosts);
                 let key = |step: &Step| (step.fuller, step.target_fullness, step.disk, step.place);
                 best = best.into_iter().chain(found).min_by_key(key);
             }
@@ -192,6 +205,7 @@ impl<'a> State<'a> {
         (disk, place): (usize, usize),
         component: ComponentId,
         source: usize,
+        hosts: Hosts,
     ) -> Option<Step> {
         let placed = PlacedDisk { layout: &self.layouts[disk], ..self.disks[disk] };
         let footprint = placed.footprint(place);
@@ -210,7 +224,10 @@ impl<'a> State<'a> {
             let device = &self.devices[step.target];
             (step.fuller, step.target_fullness, lot(device, self.seed), device.id)
         };
-        targets.map(step).filter(helps).filter(|step| seats.may_move(step.target)).min_by_key(key)
+        let may_move = |step: &Step| {
+            seats.may_move(step.target) && (hosts == Hosts::More || seats.keeps_hosts(step.target))
+        };
+        targets.map(step).filter(helps).filter(may_move).min_by_key(key)
     }
 
     /// Counts a move as done.

@@ -6,6 +6,7 @@
 
 use crate::device::{DeviceSpace, reservation};
 use crate::disk::PlacedDisk;
+use crate::one_host::home_of;
 use crate::plan::plan_with_reservation;
 use crate::policy::{Percent, Policy};
 use crate::refusal::{Cause, Refusal};
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// The layout for a disk that grows to `size` bytes: the same components in front, the blocks in their places. A new
 /// part has as many copies as the policy asks for; with `force_provisioning` fewer, if there must be. What the disk sets
-/// aside stays the same share.
+/// aside stays the same share. A disk without redundancy stays on its host while that has room.
 ///
 /// # Errors
 /// What stands in the way, as for [`plan`](crate::plan).
@@ -49,7 +50,14 @@ pub fn extend(
         parts.push(last);
         let share = disk.space_reservation;
         let policy = Policy { space_reservation: share, ..*disk.policy };
-        parts.push(plan_with_reservation(&policy, share, rest, devices, ids, seed)?.layout);
+        let home = if policy.keeps_to_one_host() { home_of(disk, rest, devices) } else { None };
+        let at_home =
+            home.and_then(|home| plan_with_reservation(&policy, share, rest, &home, ids, seed).ok());
+        let plan = match at_home {
+            Some(plan) => plan,
+            None => plan_with_reservation(&policy, share, rest, devices, ids, seed)?,
+        };
+        parts.push(plan.layout);
     }
     Ok(joined(parts))
 }

@@ -12,7 +12,7 @@ use crate::limits::MOVES_ON_MAX;
 use crate::policy::Stripes;
 use crate::refusal::{Cause, DomainKind};
 use base::units::EXTENT_SIZE;
-use base::{ComponentId, DeviceId, GroupId};
+use base::{ComponentId, DeviceId, GroupId, HostId};
 use layout::Component;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,8 @@ pub(crate) struct Seats<'a> {
     domains: Vec<Vec<FaultDomain<'a>>>,
     /// How many components of each part stand on a device or in a group, in the same way.
     used: BTreeMap<(usize, Ground), usize>,
+    /// How many components of the disk stand on a host, in the same way.
+    hosts: BTreeMap<HostId, usize>,
     seats: Vec<Seat>,
     /// Whether two seats of one part may share a device although the policy says how many there must be.
     shares: bool,
@@ -134,6 +136,7 @@ impl<'a> Seats<'a> {
             rooms: devices.iter().map(room).collect(),
             domains: vec![Vec::new(); disk.layout.place_count()],
             used: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             seats: Vec::new(),
             shares: false,
         }
@@ -145,6 +148,7 @@ impl<'a> Seats<'a> {
         if let Some(device) = self.known.get(&component.device).copied() {
             *self.used.entry((part, Ground::Group(device.group))).or_default() += 1;
             self.domains[place].push(device.domain());
+            *self.hosts.entry(device.host).or_default() += 1;
         }
     }
 
@@ -245,6 +249,7 @@ impl<'a> Seats<'a> {
         for ground in [Ground::Device(found.id), Ground::Group(found.group)] {
             *self.used.entry((*part, ground)).or_default() += members.len();
         }
+        *self.hosts.entry(found.host).or_default() += members.len();
         members.iter().for_each(|(place, _)| self.domains[*place].push(found.domain()));
     }
 
@@ -262,6 +267,8 @@ impl<'a> Seats<'a> {
                 self.used.insert((*part, ground), rest)
             };
         }
+        let on_host = self.hosts.get_mut(&found.host).expect("the seat counts on its host");
+        *on_host -= members.len();
         for (place, _) in members.iter() {
             let domains = &mut self.domains[*place];
             let added = domains.iter().rposition(|other| *other == found.domain());
@@ -297,15 +304,33 @@ impl<'a> Seats<'a> {
         room.components as usize >= seat.members.len() && room.bytes >= bytes
     }
 
-    /// The order in which a seat takes devices: those that bear no other component of its part first, then those whose
-    /// group bears none, then the emptiest.
+    /// How many components of the disk stand on a device's host.
+    fn count_on_host(&self, device: usize) -> usize {
+        self.hosts.get(&self.devices[device].host).copied().unwrap_or(0)
+    }
+
+    /// Whether the first seat may move to a device without the disk standing on more hosts than before. Only a disk that
+    /// keeps to one host cares.
+    pub fn keeps_hosts(&self, device: usize) -> bool {
+        let source = self.seats[0].source.expect("what moves stood somewhere");
+        let stays_on_source = self
+            .known
+            .get(&source)
+            .and_then(|known| self.hosts.get(&known.host))
+            .is_some_and(|count| *count > 0);
+        !self.disk.policy.keeps_to_one_host() || self.count_on_host(device) > 0 || !stays_on_source
+    }
+
+    /// The order in which a seat takes devices: of a disk that keeps to one host those of its hosts first, then those that
+    /// bear no other component of its part, then those whose group bears none, then the emptiest.
     fn preference(&self, seat: &Seat, device: usize) -> impl Ord + use<> {
         let found = &self.devices[device];
         let in_group = self.used.get(&(seat.part, Ground::Group(found.group))).copied().unwrap_or(0);
         let used = (self.count_on(seat, device), in_group);
         let left = u128::from(self.rooms[device].bytes.saturating_sub(seat.footprint.bytes()));
         let share = (left * u128::from(FULL)).checked_div(u128::from(found.capacity_bytes)).unwrap_or(0);
-        (used, Reverse(share), lot(found, self.seed), found.id)
+        let is_elsewhere = self.disk.policy.keeps_to_one_host() && self.count_on_host(device) == 0;
+        (is_elsewhere, used, Reverse(share), lot(found, self.seed), found.id)
     }
 
     /// Why there is no device for a seat.

@@ -60,6 +60,10 @@ pub const HOLE_PARTS: u32 = 1024;
 /// How long a component that refused to be brought up to date is left alone.
 pub const RESYNC_RETRY: Duration = Duration::from_secs(5);
 
+/// How long one that has no room is left alone at most. The wait begins with [`RESYNC_RETRY`] and doubles with each refusal: a
+/// full device gets room when people add a device or delete data, and each attempt costs a search of the whole component.
+pub const NO_ROOM_RETRY_MAX: Duration = Duration::from_secs(300);
+
 /// How long one that has never counted is left alone when its node does not have it: the record names it before it is made.
 pub const NEW_MEMBER_RETRY: Duration = Duration::from_millis(250);
 
@@ -96,5 +100,6 @@ pub const SLOW_LATENCY: Duration = Duration::from_millis(2);
 /// One read of so many goes to a slow component all the same, to notice when it is well again.
 pub const SLOW_PROBE: u64 = 64;
 
+const _: () = assert!(RESYNC_RETRY.as_millis() < NO_ROOM_RETRY_MAX.as_millis());
 const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());
 const _: () = assert!(HEARTBEAT.as_millis() * 4 <= SILENCE.as_millis());

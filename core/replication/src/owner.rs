@@ -231,6 +231,11 @@ pub enum Input {
         /// It.
         is_used: bool,
     },
+    /// The device of a component has room again.
+    Room {
+        /// The component.
+        component: ComponentId,
+    },
     /// Whoever asked for these changes is gone: those that have not begun are not to happen any more.
     Abandon {
         /// Which.
@@ -422,6 +427,13 @@ pub enum LeftBecause {
     Directory,
 }
 
+impl LeftBecause {
+    /// Whether its device has no room for it.
+    pub fn is_no_room(self) -> bool {
+        matches!(self, LeftBecause::Refused(Refusal::NoSpace | Refusal::NoSlot))
+    }
+}
+
 /// Where an owner is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
@@ -549,6 +561,7 @@ impl Owner {
             Input::FetchFailed => self.fetch_failed(),
             Input::Pace { bytes } => self.paced(bytes),
             Input::Used { is_used } => self.is_used = is_used,
+            Input::Room { component } => self.has_room(component),
             Input::Abandon { token } => self.abandon(token),
             Input::Release => self.release(),
         }

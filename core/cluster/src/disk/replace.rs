@@ -3,6 +3,7 @@
 use super::{Change, DiskRecord, Incoming, Objection, seated};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
+use layout::{Component, Layout};
 use replication::{Member, Role, Standing};
 
 impl DiskRecord {
@@ -66,6 +67,41 @@ impl DiskRecord {
         let one = next.take_incoming(component)?;
         next.roster.members.retain(|member| member.component != component);
         if next.active_count(usize::from(one.place)) == 0 {
+            return Err(Objection::LastCopy(component));
+        }
+        Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
+    }
+
+    /// A lost copy that does not come back leaves the layout without another in its place. What the policy then lacks is a debt,
+    /// which is made good like any other.
+    ///
+    /// # Errors
+    /// When it is not lost, another is on its way to its seat or stands in for it, or nothing else of its place counts.
+    pub fn give_up(&self, component: ComponentId) -> Result<Change, Objection> {
+        self.expect_active()?;
+        let standing = self
+            .layout
+            .places()
+            .find_map(|(place, copies)| copies.iter().any(|copy| copy.id == component).then_some(place));
+        let place = standing.ok_or(Objection::NoComponent(component))?;
+        if self.roster.member(component).is_none_or(|member| member.standing != Standing::Stale) {
+            return Err(Objection::StillCounts(component));
+        }
+        if self.incoming_for(component).is_some() || self.stand_in_for(component).is_some() {
+            return Err(Objection::AlreadyReplaced(component));
+        }
+        let without = |layout: &Layout| {
+            let copies = layout.place(place).expect("a growing disk keeps its places");
+            let kept: Vec<Component> = copies.iter().filter(|copy| copy.id != component).copied().collect();
+            (!kept.is_empty()).then(|| layout.with_place(place, kept)).ok_or(Objection::LastCopy(component))
+        };
+        let mut next = self.clone();
+        next.layout = without(&next.layout)?;
+        if let Some(growth) = &mut next.growth {
+            growth.layout = without(&growth.layout)?;
+        }
+        next.drop_members();
+        if next.active_count(place) == 0 {
             return Err(Objection::LastCopy(component));
         }
         Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })

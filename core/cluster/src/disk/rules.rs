@@ -3,11 +3,11 @@
 //! Copies come and go, and what is set aside changes. No blocks move between columns: that would be a new disk.
 
 use super::{Change, DiskRecord, Incoming, Nodes, Objection, Reason, node_of};
-use base::{ComponentId, DeviceId, NodeId};
+use base::{ComponentId, DeviceId, HostId, NodeId};
 use placement::{Addition, Breach, Debt, DeviceSpace, Policy, add_copies, check, check_reservation};
 use replication::Member;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl DiskRecord {
     /// The disk has another policy: copies that it has too many of go, those that it has too few of come. With
@@ -126,12 +126,13 @@ impl DiskRecord {
     /// Takes away the copies that the policy does not ask for: of each place those that count least.
     fn drop_copies(&mut self) {
         let wanted = self.policy.copies();
+        let hosts = if self.policy.keeps_to_one_host() { self.places_of_hosts() } else { BTreeMap::new() };
         for place in 0..self.layout.place_count() {
             let copies = self.layout.place(place).expect("the place is there").to_vec();
             let further = self.incoming.iter().filter(|one| usize::from(one.place) == place);
             let further = further.filter(|one| one.replaces.is_none()).map(|one| one.component.id);
             let mut ranked: Vec<ComponentId> = copies.iter().map(|copy| copy.id).chain(further).collect();
-            ranked.sort_by_key(|id| Reverse(self.worth(*id)));
+            ranked.sort_by_key(|id| Reverse((self.worth(*id), self.places_with(*id, &hosts))));
             let dropped: BTreeSet<ComponentId> = ranked.into_iter().skip(wanted).collect();
             self.incoming.retain(|one| {
                 !dropped.contains(&one.component.id)
@@ -141,6 +142,25 @@ impl DiskRecord {
             self.layout = self.layout.with_place(place, kept);
         }
         self.drop_stand_ins();
+    }
+
+    /// Of how many places each host has an active copy.
+    fn places_of_hosts(&self) -> BTreeMap<HostId, usize> {
+        let mut places: BTreeMap<HostId, BTreeSet<u16>> = BTreeMap::new();
+        for member in self.roster.members.iter().filter(|one| self.is_active(one.component)) {
+            places.entry(member.node.host).or_default().insert(member.place);
+        }
+        places.into_iter().map(|(host, places)| (host, places.len())).collect()
+    }
+
+    /// Of how many places the host of a copy has one, so that a disk without redundancy is left on as few hosts as
+    /// possible. Hosts that have equally many are told apart by their ids: the same one wins at each place.
+    fn places_with(&self, id: ComponentId, hosts: &BTreeMap<HostId, usize>) -> (usize, Option<HostId>) {
+        let host = self.roster.member(id).map(|member| member.node.host);
+        match host.and_then(|host| hosts.get(&host)) {
+            Some(places) => (*places, host),
+            None => (0, None),
+        }
     }
 
     /// How much a copy is worth keeping. One that counts, of which there always is one, stands in the layout and is worth

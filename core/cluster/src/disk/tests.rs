@@ -209,6 +209,25 @@ fn a_policy_brings_copies_and_takes_them_away() {
     assert!(reserved.update.iter().all(|(_, one)| one.reservation == GIB));
 }
 
+/// Of a mirror that becomes a disk without redundancy, each place kept any of its copies: the disk then stood on both hosts
+/// and was lost with either.
+#[test]
+fn a_mirror_that_becomes_single_keeps_the_copies_of_one_host() {
+    let view = cluster(2, 1);
+    let mut disk = made(&view, "default", 600 * GIB);
+    assert_eq!(disk.layout.place_count(), 3);
+    // Copies have no order among themselves.
+    let reversed: Vec<_> = disk.layout.place(1).expect("it is there").iter().rev().copied().collect();
+    disk.layout = disk.layout.with_place(1, reversed);
+    let set = |rules: &str| {
+        disk.with_policy(&policy(rules), &view.spaces(), &view.nodes(), &mut counting_from(30), 1)
+            .expect("fewer always fit")
+            .record
+    };
+    let devices: BTreeSet<_> = set("single").layout.components().map(|(_, one)| one.device).collect();
+    assert_eq!(devices.len(), 1, "{devices:?}");
+}
+
 /// What happens to a disk, with numbers to choose by.
 #[derive(Debug, Clone)]
 enum Happening {

@@ -21,6 +21,8 @@ pub enum Code {
     RepairOff,
     /// The disk has less than its policy asks for.
     PlacementDebt,
+    /// Copies of the disk stand in one fault domain.
+    DomainsShared,
     /// A host is not there.
     HostAway,
     /// A host may not be there.
@@ -120,7 +122,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 35] = [
+    pub const ALL: [Code; 36] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -129,6 +131,7 @@ impl Code {
         Code::RepairBlocked,
         Code::RepairOff,
         Code::PlacementDebt,
+        Code::DomainsShared,
         Code::HostAway,
         Code::HostSuspect,
         Code::LinkDown,
@@ -169,6 +172,7 @@ impl Code {
             Code::RepairBlocked => "repair.blocked",
             Code::RepairOff => "repair.off",
             Code::PlacementDebt => "placement.debt",
+            Code::DomainsShared => "domains.shared",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
             Code::LinkDown => "link.down",
@@ -214,7 +218,8 @@ impl Code {
             | Code::ResyncStuck
             | Code::RepairBlocked
             | Code::RepairOff
-            | Code::PlacementDebt => Group::Data,
+            | Code::PlacementDebt
+            | Code::DomainsShared => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable

@@ -1,9 +1,10 @@
 //! Findings about virtual disks.
 
 use super::{Code, Finding, Severity, Subject, Surroundings};
-use crate::disk::{DiskRecord, DiskState};
+use crate::disk::{DiskRecord, DiskState, Reason};
+use crate::domains::{self, SharedDomain};
 use crate::limits::RESYNC_STUCK_AFTER;
-use crate::repair::Slot;
+use crate::repair::{NOT_REPLACED, Slot};
 use crate::status::{
     Condition, Known, ago, components, condition, device_name, explain_disk, listed, waits_for,
 };
@@ -21,7 +22,10 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 presence(view, around, disk, found);
                 stale(view, disk, found);
                 stuck(view, around, disk, found);
-                blocked(around, disk, found);
+                let sharing = domains::to_move(view, disk, &BTreeSet::new());
+                let sharing = sharing.into_iter().map(|(_, copy)| copy.id).collect();
+                blocked(around, disk, &sharing, found);
+                shared(view, around, disk, &sharing, found);
                 debts(disk, found);
             }
         }
@@ -84,8 +88,14 @@ fn names(view: &View, disk: &DiskRecord, members: &[&Member]) -> String {
 }
 
 fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
-    let stale: Vec<&Member> =
-        disk.roster.members.iter().filter(|one| one.standing == Standing::Stale).collect();
+    // What stood on a host that was taken out, or on a device that was replaced, was given up by people: nothing lost writes.
+    let is_there = |one: &Member| {
+        let component = disk.component(one.component).map(|(_, component)| component);
+        let host = component.and_then(|component| view.device(component.device)).map(|(host, _)| host.id);
+        host == Some(one.node.host)
+    };
+    let is_stale = |one: &&Member| one.standing == Standing::Stale && is_there(one);
+    let stale: Vec<&Member> = disk.roster.members.iter().filter(is_stale).collect();
     if stale.is_empty() {
         return;
     }
@@ -135,9 +145,20 @@ fn stuck(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut 
     });
 }
 
-fn blocked(around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
+/// What has no place. Copies that share a fault domain have a finding of their own, which says the same of them.
+fn blocked(
+    around: &Surroundings<'_>,
+    disk: &DiskRecord,
+    sharing: &BTreeSet<ComponentId>,
+    found: &mut Vec<Finding>,
+) {
     let range = (disk.id, Slot::Component(ComponentId(0)))..=(disk.id, Slot::Copy(usize::MAX));
-    let refused: Vec<_> = around.repairs.refused().range(range).map(|(_, refused)| refused).collect();
+    let is_other = |slot: &Slot| match slot {
+        Slot::Component(id) => !sharing.contains(id),
+        Slot::Copy(_) => true,
+    };
+    let refused = around.repairs.refused().range(range).filter(|((_, slot), _)| is_other(slot));
+    let refused: Vec<_> = refused.map(|(_, refused)| refused).collect();
     let Some(first) = refused.first() else { return };
     found.push(Finding {
         code: Code::RepairBlocked,
@@ -151,6 +172,57 @@ fn blocked(around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding
             first.cause
         ),
         remedy: first.cause.remedy().to_owned(),
+    });
+}
+
+/// Copies that one fault domain takes together, since hosts were given other domains.
+fn shared(
+    view: &View,
+    around: &Surroundings<'_>,
+    disk: &DiskRecord,
+    sharing: &BTreeSet<ComponentId>,
+    found: &mut Vec<Finding>,
+) {
+    let domains = domains::shared_domains(view, disk);
+    if domains.is_empty() {
+        return;
+    }
+    let one = |shared: &SharedDomain| {
+        let devices: Vec<String> = shared.devices.iter().map(|device| device_name(view, *device)).collect();
+        let loss = match shared.has_all {
+            true => "the disk cannot be used without that domain",
+            false => "the domain takes more than one copy with it",
+        };
+        format!("{} ({}): {loss}", shared.domain, listed(&devices))
+    };
+    let refused = |id: &ComponentId| around.repairs.refused().get(&(disk.id, Slot::Component(*id)));
+    let is_moving = disk.incoming.iter().any(|one| one.reason == Reason::Policy && one.replaces.is_some());
+    let refused = sharing.iter().find_map(refused);
+    let next = match refused {
+        Some(refused) => format!("no copy can move: {}", refused.cause),
+        None if is_moving => "a copy is moving to another fault domain".to_owned(),
+        None if around.repairs.are_off() => format!("no copy moves: {NOT_REPLACED}"),
+        None => "a copy moves to another fault domain as soon as its turn comes".to_owned(),
+    };
+    let remedy = match refused {
+        Some(refused) => format!(
+            "{}, in another fault domain; or, if the hosts do not fail together, correct `fault_domain` in their configuration",
+            refused.cause.remedy()
+        ),
+        None => "wait until the copy has moved (`drystone resync`); or, if the hosts do not fail together, correct \
+                 `fault_domain` in their configuration"
+            .to_owned(),
+    };
+    found.push(Finding {
+        code: Code::DomainsShared,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "copies of {} share fault domain {}; {next}",
+            disk.name,
+            listed(&domains.iter().map(one).collect::<Vec<_>>())
+        ),
+        remedy,
     });
 }
 

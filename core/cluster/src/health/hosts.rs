@@ -2,14 +2,16 @@
 
 use super::{Code, Finding, Severity, Subject, Surroundings};
 use crate::device::{DeviceRecord, DeviceState};
+use crate::disk::DiskState;
 use crate::host::{HostRecord, Maintenance};
 use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW, STEADY_AFTER};
 use crate::liveness::{Absence, Liveness};
 use crate::maintenance::{emptying, progress};
 use crate::status::{ago, components, duration, listed};
 use crate::view::View;
-use base::Instant;
-use base::units::format_bytes;
+use base::units::{EXTENT_SIZE, format_bytes};
+use base::{DeviceId, Instant};
+use layout::Component;
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +27,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
     }
     let spaces = view.spaces();
     for space in spaces.iter().filter(|space| space.in_service) {
-        room(space, found);
+        room(view, space, found);
     }
     after_failure(view, found);
     domains(view, &spaces, found);
@@ -199,22 +201,33 @@ fn leaving(
     });
 }
 
-fn room(space: &DeviceSpace, found: &mut Vec<Finding>) {
+fn room(view: &View, space: &DeviceSpace, found: &mut Vec<Finding>) {
     let name = format!("{} of {}", space.name, space.host_name);
     let subject = Subject::Device(space.id);
     let fullness = space.fullness();
     if fullness >= SPACE_LOW {
+        let full =
+            format!("with {} of {} free", format_bytes(space.free_bytes), format_bytes(space.capacity_bytes));
+        let (cause, remedy) = match space.free_bytes < EXTENT_SIZE {
+            true => (
+                format!("{name} is full, {full}{}", harmed_by(view, space.id)),
+                format!(
+                    "add a capacity device, on {} at best (`drystone device add`), or free space: delete disks, or trim them in their \
+                     guests (`fstrim`); copies then move by themselves, or with `drystone device evacuate`",
+                    space.host_name
+                ),
+            ),
+            false => (
+                format!("{name} is {} % full, {full}", fullness / 100),
+                "add capacity devices, or delete or trim disks".to_owned(),
+            ),
+        };
         found.push(Finding {
             code: Code::SpaceLow,
             severity: if fullness >= SPACE_CRITICAL { Severity::Critical } else { Severity::Warning },
             subject,
-            cause: format!(
-                "{name} is {} % full, with {} of {} free",
-                fullness / 100,
-                format_bytes(space.free_bytes),
-                format_bytes(space.capacity_bytes)
-            ),
-            remedy: "add capacity devices, or delete or trim disks".to_owned(),
+            cause,
+            remedy,
         });
     }
     let (count, most) = (u64::from(space.component_count), u64::from(space.component_count_max));
@@ -227,6 +240,34 @@ fn room(space: &DeviceSpace, found: &mut Vec<Finding>) {
             remedy: "add capacity devices, or delete disks".to_owned(),
         });
     }
+}
+
+/// What a full device means for the disks that stand on it.
+fn harmed_by(view: &View, device: DeviceId) -> String {
+    let is_full = |id: DeviceId| view.device(id).is_some_and(|(_, device)| device.free_bytes < EXTENT_SIZE);
+    let (mut failing, mut reduced) = (BTreeSet::new(), BTreeSet::new());
+    for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
+        for (_, copies) in disk.layout.places() {
+            if copies.iter().all(|copy| copy.device != device) {
+                continue;
+            }
+            let takes = |copy: &&Component| view.is_sound(disk, copy.id) && !is_full(copy.device);
+            match copies.iter().any(|copy| takes(&copy)) {
+                true => reduced.insert(disk.name.clone()),
+                false => failing.insert(disk.name.clone()),
+            };
+        }
+    }
+    let names = |disks: BTreeSet<String>| listed(&disks.into_iter().collect::<Vec<_>>());
+    let reduced: BTreeSet<String> = reduced.difference(&failing).cloned().collect();
+    let mut text = String::new();
+    if !failing.is_empty() {
+        text += &format!("; writes to places without data fail: {}", names(failing));
+    }
+    if !reduced.is_empty() {
+        text += &format!("; new data has a copy fewer: {}", names(reduced));
+    }
+    text
 }
 
 /// Whether what the fullest host holds would find room on the others, as far as copies are made anew at all.

@@ -106,6 +106,25 @@ fn component_stale() {
     });
 }
 
+/// `host remove` gives up what stood on the host. That was told as a device that loses writes.
+#[test]
+fn what_was_given_up_with_its_host_lost_no_writes() {
+    let mut view = well();
+    let host = hosts_of(&view, 1)[1];
+    view.stand(view.component_on(1, host), Standing::Stale);
+    let codes = |view: &View| -> Vec<Code> {
+        find(view, Directory::Reachable, &[NOW]).iter().map(|one| one.code).collect()
+    };
+    assert!(codes(&view).contains(&Code::ComponentStale));
+    let removed = view.hosts.remove(&HostId(host)).expect("it is there");
+    assert!(!codes(&view).contains(&Code::ComponentStale));
+    // Its devices are another host's now.
+    let again = HostRecord { id: HostId(9), name: "h9".to_owned(), ..removed };
+    view.hosts.insert(HostId(9), again);
+    view.liveness.insert(HostId(9), Liveness::Alive);
+    assert!(!codes(&view).contains(&Code::ComponentStale));
+}
+
 #[test]
 fn resync_stuck() {
     check(Code::ResyncStuck, "nothing has been copied to 1 component of disk1 on /dev/sd", |view| {
@@ -243,6 +262,20 @@ fn space_uneven() {
     });
 }
 
+/// A full device was told like one of 95 %, without the disks that it harms.
+#[test]
+fn a_full_device_says_which_disks_it_harms() {
+    let fill = |view: &mut View, hosts: &[u128]| {
+        hosts.iter().for_each(|host| view.host_mut(*host).devices[0].free_bytes = 0);
+    };
+    check(Code::SpaceLow, "is full, with 0 B of 100 GiB free; new data has a copy fewer: disk1", |view| {
+        fill(view, &hosts_of(view, 1)[..1]);
+    });
+    check(Code::SpaceLow, "; writes to places without data fail: disk1", |view| {
+        fill(view, &hosts_of(view, 1))
+    });
+}
+
 #[test]
 fn components_low() {
     check(Code::ComponentsLow, "/dev/sd11 of h1 holds 3700 components of the 4096", |view| {
@@ -257,6 +290,28 @@ fn domains_too_few() {
         view.host_mut(4).devices.clear();
         view.disks.values_mut().for_each(|disk| disk.state = crate::DiskState::Creating);
     });
+}
+
+/// Hosts were given other fault domains, and both copies of a disk then stood in one: all was well by `health`.
+#[test]
+fn domains_shared() {
+    let share = |view: &mut View, others: Option<&str>| {
+        let hosts = hosts_of(view, 1);
+        for host in 1..=4 {
+            let domain = if hosts.contains(&host) { Some("r1") } else { others };
+            view.host_mut(host).fault_domain = domain.map(str::to_owned);
+        }
+    };
+    check(Code::DomainsShared, "copies of disk1 share fault domain r1 (/dev/sd", |view| share(view, None));
+    check(Code::DomainsShared, "the disk cannot be used without that domain", |view| share(view, None));
+    check(Code::DomainsShared, "as soon as its turn comes", |view| share(view, Some("r2")));
+    check(Code::DomainsShared, "no copy can move: failures_to_tolerate=1 needs 2 fault domains", |view| {
+        share(view, Some("r1"));
+    });
+    let mut view = well();
+    share(&mut view, Some("r1"));
+    let found = find(&view, Directory::Reachable, &[NOW - 1000, NOW]);
+    assert!(found.iter().all(|one| one.code != Code::RepairBlocked), "it is said once: {found:#?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn fill(view: &mut View) {
 fn begun(decisions: &Decisions) -> Vec<Why> {
     let of = |action: &Action| match &action.step {
         Step::Begin(coming) => coming.iter().map(|one| one.why).collect(),
-        Step::Claim | Step::Finish(_) | Step::Cancel(..) => Vec::new(),
+        Step::Claim | Step::Finish(_) | Step::GiveUp(_) | Step::Cancel(..) => Vec::new(),
         Step::StandIn(_) | Step::Inherit(_) | Step::Dismiss(..) => Vec::new(),
     };
     decisions.actions.iter().flat_map(of).collect()
@@ -454,6 +454,158 @@ fn a_debt_is_paid_when_there_is_a_host_for_it() {
     let decisions = decide(&mut repairs, &view, 2);
     perform(&mut view, &decisions);
     assert_eq!((view.disk(1).debts.len(), view.disk(1).layout.component_count()), (0, 2));
+}
+
+/// A host was taken out while no other had room. Its machine joined again as another host with the device that it had; the
+/// record still named the copy on that device, which therefore took no other, and the disk stayed without redundancy for ever.
+#[test]
+fn a_device_that_comes_back_with_another_host_takes_a_copy_again() {
+    let (mut view, other) = one_disk(2);
+    view.stand(view.component_on(1, other), Standing::Stale);
+    let mut out = view.hosts.remove(&HostId(other)).expect("it is there");
+    view.liveness.remove(&HostId(other));
+    let mut repairs = Repairs::default();
+    let lost = view.disk(1).roster.members.iter().find(|one| one.node == node(other)).expect("it is named");
+    let lost = lost.component;
+    assert_eq!(decide(&mut repairs, &view, 0).actions, [], "there is no place for another");
+    let decisions = decide(&mut repairs, &view, 1);
+    assert!(
+        matches!(decisions.actions[..], [Action { step: Step::GiveUp(id), .. }] if id == lost),
+        "{decisions:?}"
+    );
+    perform(&mut view, &decisions);
+    assert_eq!((view.disk(1).layout.component_count(), view.disk(1).debts.len()), (1, 1));
+    assert_eq!(decide(&mut repairs, &view, 2).actions, [], "there is no place for another");
+    (out.id, out.name) = (HostId(9), "h9".to_owned());
+    out.nodes[0].id = node(9);
+    out.devices.iter_mut().for_each(|device| device.node = node(9));
+    view.liveness.insert(HostId(9), crate::Liveness::Alive);
+    view.hosts.insert(HostId(9), out);
+    let decisions = decide(&mut repairs, &view, 3);
+    assert_eq!(begun(&decisions), [Why::Debt]);
+    perform(&mut view, &decisions);
+    // What stands there of the former copy is named by nobody, and goes.
+    let listed = BTreeMap::from([(lost, crate::Listed { disk: DiskId(1), promised: 1 })]);
+    assert_eq!(crate::orphans(&view.disks, node(9), &listed).to_delete, BTreeSet::from([lost]));
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 4);
+    perform(&mut view, &decisions);
+    let disk = view.disk(1);
+    assert_eq!((disk.layout.component_count(), disk.debts.len(), disk.incoming.len()), (2, 0, 0));
+    assert_eq!(decide(&mut repairs, &view, 5).actions, []);
+}
+
+/// Whoever asks: a copy that counts, or may still be brought up to date, is never given up, nor is the last that counts.
+#[test]
+fn only_what_is_lost_is_given_up() {
+    let (mut view, other) = one_disk(2);
+    let (copy, rest) = {
+        let members = &view.disk(1).roster.members;
+        let of = |is_other: bool| members.iter().find(|one| (one.node == node(other)) == is_other);
+        (of(true).expect("it is named").component, of(false).expect("it is named").component)
+    };
+    for (standing, refused) in [
+        (Standing::Active, Some(Objection::StillCounts(copy))),
+        (Standing::Absent, Some(Objection::StillCounts(copy))),
+        (Standing::Stale, None),
+    ] {
+        view.stand(copy, standing);
+        assert_eq!(view.disk(1).give_up(copy).err(), refused, "{standing:?}");
+    }
+    view.stand(rest, Standing::Absent);
+    assert_eq!(view.disk(1).give_up(copy).err(), Some(Objection::LastCopy(copy)));
+}
+
+/// The copy on a full device was tried again for ever, and neither repairs nor balancing moved it to where there was room.
+#[test]
+fn a_copy_whose_device_is_full_is_made_where_there_is_room() {
+    let (mut view, other) = one_disk(3);
+    let id = view.component_on(1, other);
+    view.stand(id, Standing::Absent);
+    view.host_mut(other).devices[0].free_bytes = 0;
+    let tell = |view: &mut View, is_filled: bool| {
+        let filled = [(id, 1, 10)];
+        let mut owner = crate::testing::owner_state(view.disk(1), if is_filled { &filled } else { &[] });
+        let told = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
+        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        view.owners.insert(DiskId(1), owner);
+    };
+    tell(&mut view, true);
+    assert_eq!(begun(&decide(&mut Repairs::default(), &view, 1)), [], "it is being filled: it has room");
+    tell(&mut view, false);
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(begun(&decisions), [Why::NoRoom]);
+    perform(&mut view, &decisions);
+    let third = 6 - other - view.disk(1).roster.members[0].node.host.0;
+    assert_eq!(view.disk(1).incoming[0].component.device, DeviceId(third * 10 + 1));
+    // What is back first stays.
+    view.stand(id, Standing::Active);
+    let called_off = decide(&mut repairs, &view, 2).actions;
+    assert!(
+        matches!(called_off[..], [Action { step: Step::Cancel(_, Because::Returned), .. }]),
+        "{called_off:?}"
+    );
+}
+
+/// Hosts were given other fault domains. Both copies of a disk stood in one then, and stayed there, though other domains had
+/// room.
+#[test]
+fn a_copy_moves_out_of_the_fault_domain_of_another() {
+    let (mut view, other) = one_disk(4);
+    let first = view.disk(1).roster.members[0].node.host.0;
+    let mut repairs = Repairs::default();
+    assert_eq!(decide(&mut repairs, &view, 1).actions, []);
+    for host in 1..=4 {
+        let domain = if host == first || host == other { "r1" } else { "r2" };
+        view.host_mut(host).fault_domain = Some(domain.to_owned());
+    }
+    let decisions = decide(&mut repairs, &view, 2);
+    assert_eq!(begun(&decisions), [Why::Domain]);
+    perform(&mut view, &decisions);
+    assert_eq!(view.disk(1).layout.component_count(), 2, "no copy goes before the new one has all");
+    let motives = |view: &View| -> Vec<crate::Motive> {
+        crate::resyncs(view, view.disk(1), &Repairs::default(), at(2)).iter().map(|one| one.motive).collect()
+    };
+    assert_eq!(motives(&view), [crate::Motive::Domain]);
+    assert_eq!(decide(&mut repairs, &view, 3).actions, []);
+    // Domains that are put right call the move off.
+    let mut corrected = view.clone();
+    corrected.host_mut(other).fault_domain = Some("r2".to_owned());
+    let called_off = decide(&mut Repairs::default(), &corrected, 3).actions;
+    assert!(
+        matches!(called_off[..], [Action { step: Step::Cancel(_, Because::Returned), .. }]),
+        "{called_off:?}"
+    );
+    fill(&mut view);
+    let decisions = decide(&mut repairs, &view, 4);
+    perform(&mut view, &decisions);
+    assert_eq!(crate::shared_domains(&view, view.disk(1)), []);
+    assert_eq!(decide(&mut repairs, &view, 5).actions, []);
+}
+
+#[test]
+fn copies_that_share_a_fault_domain_stay_where_no_other_has_room() {
+    let (mut view, _) = one_disk(4);
+    (1..=4).for_each(|host| view.host_mut(host).fault_domain = Some("r1".to_owned()));
+    let mut repairs = Repairs::default();
+    let decisions = decide(&mut repairs, &view, 1);
+    assert_eq!(decisions.actions, []);
+    assert_eq!(repairs.refused().len(), 1);
+    assert_eq!(decisions.wait_until, Some(at(1) + REFUSED_RETRY));
+    // What waits for another domain does not hold up what was lost, nor a copy that the policy asks for.
+    let three =
+        placement::Policy { failures_to_tolerate: 2, force_provisioning: true, ..view.disk(1).policy };
+    view.disks.get_mut(&DiskId(1)).expect("it is there").policy = three;
+    let spare =
+        view.hosts.keys().find(|id| view.disk(1).roster.members.iter().all(|one| one.node.host != **id));
+    let spare = spare.expect("there are four").0;
+    view.host_mut(spare).fault_domain = Some("r2".to_owned());
+    view.host_mut(spare).devices[0].free_bytes = 0;
+    assert_eq!(decide(&mut repairs, &view, 100).actions, []);
+    view.host_mut(spare).devices[0].free_bytes = 50 * GIB;
+    let begins = begun(&decide(&mut repairs, &view, 200));
+    assert!(begins == [Why::Debt] || begins == [Why::Domain], "{begins:?}");
 }
 
 /// A fault, by a number to choose by.

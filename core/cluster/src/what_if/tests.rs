@@ -37,6 +37,25 @@ fn holders(view: &View, disk: u128) -> Vec<u128> {
     view.disk(disk).roster.members.iter().map(|one| one.node.host.0).collect()
 }
 
+/// Both copies stood in one fault domain since that had been changed, and the loss of either host was said to cost nothing.
+#[test]
+fn copies_in_one_fault_domain_are_told_to_be_lost_together() {
+    let mut view = filled(3, &[(1, "default,stripes=1", 10)]);
+    let hosts = holders(&view, 1);
+    hosts.iter().for_each(|host| view.host_mut(*host).fault_domain = Some("r1".to_owned()));
+    let one = lose(&view, &hosts[..1]);
+    let warning = "h2 is in fault domain r1, too: if that host is lost with it, 1 disk cannot be used: disk1";
+    let warning = warning.replace("h2", &format!("h{}", hosts[1]));
+    assert!(one.verdict.contains(&warning), "{}", one.verdict);
+    assert!(!lose(&view, &hosts).verdict.contains("fault domain"), "all of it is lost already");
+    assert_eq!(lose(&view, &hosts).disks[0].at_once, Condition::Inaccessible);
+    let ids: BTreeSet<HostId> = hosts.iter().map(|host| HostId(*host)).collect();
+    assert_eq!(hosts_of_domain(&view, "r1"), ids);
+    let third = 6 - hosts.iter().sum::<u128>();
+    assert_eq!(hosts_of_domain(&view, &format!("h{third}")), BTreeSet::from([HostId(third)]));
+    assert_eq!(hosts_of_domain(&view, "r9"), BTreeSet::new());
+}
+
 #[test]
 fn a_lost_host_is_made_up_for_where_there_is_room() {
     let view = filled(3, &[(1, "default,stripes=1", 40), (2, "single,stripes=1", 5)]);

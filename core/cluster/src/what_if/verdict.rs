@@ -23,11 +23,11 @@ fn names<'a>(disks: impl Iterator<Item = &'a Outlook>) -> Vec<String> {
 }
 
 /// The verb for so many: `is`, `are`.
-fn verb(disks: usize, one: &'static str, several: &'static str) -> &'static str {
+pub(super) fn verb(disks: usize, one: &'static str, several: &'static str) -> &'static str {
     if disks == 1 { one } else { several }
 }
 
-fn count(disks: usize) -> String {
+pub(super) fn count(disks: usize) -> String {
     if disks == 1 { "1 disk".to_owned() } else { format!("{disks} disks") }
 }
 

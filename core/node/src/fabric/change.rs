@@ -23,7 +23,7 @@ impl Node {
     ) -> bool {
         self.now = now;
         let Some(key) = self.disk(spec.id) else { return false };
-        let disk = &mut self.disks[key.0 as usize];
+        let disk = &mut self.disks[key.0];
         let Some(cluster) = disk.cluster.as_mut() else { return false };
         if version < cluster.spec_version {
             return false;
@@ -56,7 +56,7 @@ impl Node {
         let Some(key) = self.disk(disk).map(|key| key.0).filter(|key| self.may_start(*key)) else {
             return out.push(surplus_answer(token, false));
         };
-        let state = &self.disks[key as usize];
+        let state = &self.disks[key];
         let end = end.min(state.spec.layout.size());
         let reaches_further =
             |change: &crate::disk::Change| change.end * BLOCK_SIZE > size.next_multiple_of(BLOCK_SIZE);

@@ -4,7 +4,7 @@ use super::{FabricOutput, For, Job};
 use crate::node::{Node, Output};
 use crate::range::part_and_block;
 use crate::request::Requester;
-use base::{DiskId, Instant};
+use base::{ComponentId, DiskId, Instant};
 use layout::Span;
 use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 impl Node {
     pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
-        self.disks.get(disk as usize)?.cluster.as_ref()?.owner.as_deref()
+        self.disks.get(disk)?.cluster.as_ref()?.owner.as_deref()
     }
 
     /// Tells the owners of a disk apart that this node has had.
     pub(crate) fn owner_number(&self, disk: u32) -> Option<u64> {
-        let cluster = self.disks.get(disk as usize)?.cluster.as_ref()?;
+        let cluster = self.disks.get(disk)?.cluster.as_ref()?;
         cluster.owner.is_some().then_some(cluster.owner_number)
     }
 
@@ -26,7 +26,7 @@ impl Node {
     pub(crate) fn step_owner(&mut self, disk: u32, input: Input) {
         let now = self.now;
         let Some(fabric) = self.fabric.as_mut() else { return };
-        let cluster = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut());
+        let cluster = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut());
         let Some(owner) = cluster.and_then(|cluster| cluster.owner.as_mut()) else { return };
         let mut outputs = Vec::new();
         owner.step(now, input, &fabric.leases, &mut outputs);
@@ -58,9 +58,8 @@ impl Node {
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
         let fabric = self.fabric.as_mut().expect("only a node among others claims");
-        let (id, reads_locally) =
-            (self.disks[disk as usize].spec.id, self.disks[disk as usize].spec.reads_locally);
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let (id, reads_locally) = (self.disks[disk].spec.id, self.disks[disk].spec.reads_locally);
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
@@ -83,7 +82,7 @@ impl Node {
     }
 
     pub(crate) fn owner_says(&mut self, disk: u32, output: owner::Output, out: &mut Vec<Output>) {
-        let Some(state) = self.disks.get(disk as usize) else { return };
+        let Some(state) = self.disks.get(disk) else { return };
         let id = state.spec.id;
         match output {
             owner::Output::Send { node, ask, request } => {
@@ -95,7 +94,7 @@ impl Node {
             owner::Output::Commit { expected, roster } => {
                 self.fabric().next_session += 1;
                 let number = self.fabric().next_session;
-                let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+                let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
                 cluster.commit = Some(number);
                 out.push(Output::Fabric(FabricOutput::Commit { disk: id, number, expected, roster }));
             }
@@ -107,7 +106,7 @@ impl Node {
     fn owner_event(&mut self, disk: u32, id: DiskId, event: Event, out: &mut Vec<Output>) {
         match event {
             Event::Ended(end) => {
-                let state = &mut self.disks[disk as usize];
+                let state = &mut self.disks[disk];
                 let cluster = state.cluster.as_mut().expect("it is a cluster's disk");
                 cluster.commit = None; // Its result is for nobody.
                 let is_lost = matches!(end, End::Superseded | End::SupersededBy { .. });
@@ -139,7 +138,7 @@ impl Node {
     }
 
     pub(crate) fn tell_owners_of_link(&mut self, node: base::NodeId, change: LinkChange) {
-        let owned: Vec<u32> = self.disks.iter().map(|(key, _)| key as u32).collect();
+        let owned: Vec<u32> = self.disks.iter().map(|(key, _)| key).collect();
         for disk in owned {
             if self.owner(disk).is_some() {
                 self.step_owner(disk, Input::Link { node, change });
@@ -181,7 +180,7 @@ impl Node {
         }
         while let Some(disk) = self.fabric().touched.pop_first() {
             let fabric = self.fabric.as_mut().expect("it is a node among others");
-            let cluster = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut());
+            let cluster = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut());
             let Some(owner) = cluster.and_then(|cluster| cluster.owner.as_mut()) else { continue };
             let mut outputs = Vec::new();
             owner.advance(now, &fabric.leases, &mut outputs);
@@ -214,7 +213,7 @@ impl Node {
         if let Committed::Conflict { version, roster } = &committed {
             self.note_record(key.0, *version, roster);
         }
-        let cluster = self.disks[key.0 as usize].cluster.as_mut();
+        let cluster = self.disks[key.0].cluster.as_mut();
         if let Some(cluster) = cluster.filter(|cluster| cluster.commit == Some(number)) {
             cluster.commit = None;
             self.step_owner(key.0, Input::Committed(committed));
@@ -248,16 +247,24 @@ impl Node {
         self.pump(out);
     }
 
+    /// The device of a component has room again: if the disk is owned here, the component is tried again at once.
+    pub fn has_room(&mut self, now: Instant, disk: DiskId, component: ComponentId, out: &mut Vec<Output>) {
+        self.now = now;
+        let Some(key) = self.disk(disk) else { return };
+        self.step_owner(key.0, Input::Room { component });
+        self.pump(out);
+    }
+
     fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
         let me = self.fabric().me();
-        let cluster = self.disks[disk as usize].cluster.as_mut();
+        let cluster = self.disks[disk].cluster.as_mut();
         // A record that is not older than what a component has promised.
         if let Some(cluster) = cluster
             && cluster.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch)
         {
             cluster.promised = None;
         }
-        let cluster = self.disks[disk as usize].cluster.as_mut();
+        let cluster = self.disks[disk].cluster.as_mut();
         let Some(cluster) = cluster.filter(|cluster| cluster.version < version) else { return };
         cluster.is_live |= roster.owner.is_some_and(|owner| owner.node != me);
         (cluster.version, cluster.roster) = (version, roster.clone());

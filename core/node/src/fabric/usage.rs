@@ -106,6 +106,17 @@ impl ClusterDisk {
     }
 }
 
+fn cluster_state(cluster: &ClusterDisk) -> ClusterDiskState {
+    ClusterDiskState {
+        version: cluster.version,
+        roster: cluster.roster.clone(),
+        owner: cluster.owner.as_ref().map(|owner| owner.state()),
+        is_used: cluster.is_used,
+        held: cluster.held.len(),
+        promised: cluster.older_than(),
+    }
+}
+
 /// What a node does about a disk that it does not own.
 enum Next {
     Claim,
@@ -126,7 +137,7 @@ impl Node {
     pub fn set_used(&mut self, now: Instant, disk: DiskId, is_used: bool, out: &mut Vec<Output>) {
         self.now = now;
         let Some(key) = self.disk(disk) else { return };
-        if let Some(cluster) = self.disks[key.0 as usize].cluster.as_mut() {
+        if let Some(cluster) = self.disks[key.0].cluster.as_mut() {
             cluster.is_used = is_used;
             self.step_owner(key.0, Input::Used { is_used });
             self.look_soon(key.0);
@@ -148,7 +159,7 @@ impl Node {
                 && !is_in_doubt
                 && owner.is_none_or(|node| node == me || !up.contains(&node))
         };
-        let state = &self.disks[key.0 as usize];
+        let state = &self.disks[key.0];
         if !state.is_closing && state.cluster.as_ref().is_some_and(is_free) {
             self.claim(key.0);
             self.pump(out);
@@ -166,15 +177,19 @@ impl Node {
 
     /// What is known of a disk of the cluster.
     pub fn cluster_disk(&self, disk: DiskId) -> Option<ClusterDiskState> {
-        let cluster = self.disks[self.disk(disk)?.0 as usize].cluster.as_ref()?;
-        Some(ClusterDiskState {
-            version: cluster.version,
-            roster: cluster.roster.clone(),
-            owner: cluster.owner.as_ref().map(|owner| owner.state()),
-            is_used: cluster.is_used,
-            held: cluster.held.len(),
-            promised: cluster.older_than(),
-        })
+        self.disks[self.disk(disk)?.0].cluster.as_ref().map(cluster_state)
+    }
+
+    /// What is known of all disks of the cluster, in one pass.
+    pub fn cluster_disks(&self) -> impl Iterator<Item = (DiskId, ClusterDiskState)> {
+        self.disks.iter().filter_map(|(_, disk)| Some((disk.spec.id, cluster_state(disk.cluster.as_ref()?))))
+    }
+
+    /// The disks that are owned here.
+    pub fn owned_disks(&self) -> impl Iterator<Item = DiskId> {
+        let is_owned = |cluster: &ClusterDisk| cluster.owner.is_some();
+        let owned = self.disks.iter().filter(move |(_, disk)| disk.cluster.as_ref().is_some_and(is_owned));
+        owned.map(|(_, disk)| disk.spec.id)
     }
 
     /// The disk was taken from this node, or let go of.
@@ -188,7 +203,7 @@ impl Node {
     }
 
     fn look_later(&mut self, disk: u32, at: Instant) {
-        let Some(cluster) = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut()) else {
+        let Some(cluster) = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut()) else {
             return;
         };
         if cluster.look_at.is_none_or(|before| at < before) {
@@ -204,7 +219,7 @@ impl Node {
             && at <= now
         {
             self.fabric().looks.pop();
-            let cluster = self.disks.get_mut(disk as usize).and_then(|disk| disk.cluster.as_mut());
+            let cluster = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut());
             let Some(cluster) = cluster.filter(|cluster| cluster.look_at == Some(at)) else { continue };
             cluster.look_at = None;
             match self.next_for(disk) {
@@ -217,7 +232,7 @@ impl Node {
                     }
                 }
                 Next::Ask => {
-                    let disk_id = self.disks[disk as usize].spec.id;
+                    let disk_id = self.disks[disk].spec.id;
                     out.push(Output::Fabric(super::FabricOutput::Fetch { disk: disk_id }));
                     self.look_later(disk, now + limits::OLDER_RECORD_RETRY);
                 }
@@ -232,7 +247,7 @@ impl Node {
         let me = self.fabric().settings.me;
         let up = self.fabric().up();
         let serves_older = self.serves_older_records();
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         if cluster.owner.is_some() {
             return Next::Nothing;
         }
@@ -253,7 +268,7 @@ impl Node {
             return Next::Ask;
         }
         let ended = owner.and_then(|node| self.fabric.as_ref()?.ended.get(&node).copied());
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         let has_ended =
             cluster.roster.owner.is_some_and(|one| ended.is_some_and(|last| one.incarnation <= last));
         let is_mine = owner == Some(me.node);
@@ -294,8 +309,8 @@ impl Node {
 
     fn ask_to_yield(&mut self, disk: u32, owner: NodeId, out: &mut Vec<Output>) {
         let now = self.now;
-        let id = self.disks[disk as usize].spec.id;
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let id = self.disks[disk].spec.id;
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         if now.since(cluster.yield_asked) >= limits::YIELD_INTERVAL {
             cluster.yield_asked = now;
             self.ask_node(owner, For::Yield { disk: id }, Request::Yield { disk: id }, out);
@@ -305,7 +320,7 @@ impl Node {
     /// Another node's guests use the disk: it is let go of if no guest of this node does.
     pub(crate) fn yield_disk(&mut self, caller: Caller, token: u32, disk: DiskId, out: &mut Vec<Output>) {
         let key = self.disk(disk).map(|key| key.0);
-        let is_used = |key: u32| self.disks[key as usize].cluster.as_ref().is_some_and(|one| one.is_used);
+        let is_used = |key: u32| self.disks[key].cluster.as_ref().is_some_and(|one| one.is_used);
         let answer = match key.filter(|key| self.owner(*key).is_some()) {
             None => Answer::Refused(Refusal::NotOwner),
             Some(key) if is_used(key) => Answer::Refused(Refusal::InUse),
@@ -333,7 +348,7 @@ impl Node {
         let (offset, len) = range_of(&request);
         match key {
             // Its host knows another size, or this one does: whichever is late hears of it soon.
-            Some(key) if offset + len > self.disks[key as usize].spec.size => {
+            Some(key) if offset + len > self.disks[key].spec.size => {
                 self.answer(caller, token, Answer::Refused(Refusal::Busy), out);
             }
             Some(key) => self.begin_request(Requester::Peer { caller, token }, tag, key, request, out),
@@ -353,13 +368,13 @@ impl Node {
         if let Requester::Surplus(_) = self.requests[key as usize].requester {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
-        if self.disks[disk as usize].is_closing {
+        if self.disks[disk].is_closing {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
         if self.requests[key as usize].is_abandoned {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         cluster.held.push_back(key);
         self.look_soon(disk);
     }
@@ -377,7 +392,7 @@ impl Node {
     fn abandon_request(&mut self, key: u32, out: &mut Vec<Output>) {
         self.requests[key as usize].is_abandoned = true;
         let (disk, tag) = (self.requests[key as usize].disk(), self.requests[key as usize].tag);
-        let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
+        let Some(cluster) = self.disks[disk].cluster.as_mut() else { return };
         if let Some(index) = cluster.held.iter().position(|held| *held == key) {
             cluster.held.remove(index);
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
@@ -414,7 +429,7 @@ impl Node {
 
     /// The disk goes: everything that waits for an owner is refused.
     pub(crate) fn refuse_held(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let Some(cluster) = self.disks[disk as usize].cluster.as_mut() else { return };
+        let Some(cluster) = self.disks[disk].cluster.as_mut() else { return };
         for key in std::mem::take(&mut cluster.held) {
             self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
@@ -422,15 +437,15 @@ impl Node {
 
     /// The disk is served here: what waited begins.
     pub(crate) fn serve_held(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         for key in std::mem::take(&mut cluster.held) {
             self.start_request(key, out);
         }
     }
 
     fn forward_held(&mut self, disk: u32, to: NodeId, out: &mut Vec<Output>) {
-        let id = self.disks[disk as usize].spec.id;
-        let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+        let id = self.disks[disk].spec.id;
+        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         for key in std::mem::take(&mut cluster.held) {
             if !self.is_within(key) {
                 self.end_forwarded(key, Err(RequestError::OutOfRange), out);
@@ -451,12 +466,12 @@ impl Node {
             }
             Ok(Answer::Refused(_)) | Err(Lost) => {
                 let disk = self.requests[key as usize].disk();
-                if self.disks[disk as usize].is_closing {
+                if self.disks[disk].is_closing {
                     return self.end_forwarded(key, Err(RequestError::Stopping), out);
                 }
                 let is_denied = matches!(answer, Ok(Answer::Refused(Refusal::NotOwner)));
-                let id = self.disks[disk as usize].spec.id;
-                let cluster = self.disks[disk as usize].cluster.as_mut().expect("it is a cluster's disk");
+                let id = self.disks[disk].spec.id;
+                let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
                 cluster.held.push_back(key);
                 if is_denied {
                     cluster.denied = Some(cluster.version);
@@ -481,11 +496,11 @@ impl Node {
 
     /// A guest's request came in: it may begin at once if the disk is owned here, and waits for an owner else.
     pub(crate) fn may_start(&self, disk: u32) -> bool {
-        match &self.disks[disk as usize].cluster {
+        match &self.disks[disk].cluster {
             None => true,
             // An owner that does not know of places that the disk has got is over soon.
             Some(_) => {
-                let needed = self.disks[disk as usize].spec.layout.place_count();
+                let needed = self.disks[disk].spec.layout.place_count();
                 self.is_serving(disk) && self.owner(disk).is_some_and(|owner| owner.place_count() >= needed)
             }
         }

@@ -105,7 +105,7 @@ impl Node {
         part: u32,
         out: &mut Vec<Output>,
     ) -> Option<Result<[bool; BLOCKS_PER_EXTENT], GroupError>> {
-        let home = self.disks[disk as usize].home(place);
+        let home = self.disks[disk].home(place);
         let mut outputs = Vec::new();
         let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
         let answer = group.allocation(home.component, part, &mut outputs);

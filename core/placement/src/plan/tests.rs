@@ -59,6 +59,54 @@ fn automatic_stripes_leave_out_a_device_that_is_nearly_full() {
     assert_eq!(columns(&planned("single", GIB, &devices).expect("a plan")), [1, 2], "it can hold its half");
 }
 
+/// A disk without redundancy was striped over every host of a cluster, so that the loss of any one of four hosts took it:
+/// the probability of losing the disk was that of losing a host, times four, for a little more throughput.
+#[test]
+fn a_disk_without_redundancy_stands_on_one_host() {
+    let hosts_of =
+        |plan: &Plan| plan.layout.components().map(|(_, one)| one.device.0 / 10).collect::<BTreeSet<_>>();
+    let devices = hosts(4, 2, 100 * GIB);
+    for (text, size) in
+        [("single", 10 * GIB), ("single", 600 * GIB), ("single,space_reservation=100", 150 * GIB)]
+    {
+        let plan = planned(text, size, &devices).expect("a plan");
+        assert_eq!(hosts_of(&plan).len(), 1, "{text} of {size}: {:?}", plan.layout);
+    }
+    let forced = planned("default,force_provisioning=on", 10 * GIB, &with_domains(hosts(4, 1, GIB), 4));
+    assert_eq!(hosts_of(&forced.expect("a plan")).len(), 1, "one copy is all that it gets");
+    let asked = planned("single,stripes=4", 10 * GIB, &devices).expect("a plan");
+    assert_eq!(hosts_of(&asked).len(), 4, "stripes that were asked for spread the load");
+}
+
+#[test]
+fn a_disk_without_redundancy_uses_several_groups_of_its_host() {
+    let devices: Vec<DeviceSpace> = (1..=3)
+        .flat_map(|host| (1..=3).map(move |group| device_of(host, group, host * 10 + group, 100 * GIB)))
+        .collect();
+    let used = columns(&planned("single", 10 * GIB, &devices).expect("a plan"));
+    assert_eq!(used.len(), 3);
+    assert!(used.iter().all(|id| id / 10 == used[0] / 10), "{used:?}");
+}
+
+#[test]
+fn a_disk_without_redundancy_takes_the_host_with_the_most_room_and_as_few_as_hold_it() {
+    let mut devices = hosts(3, 1, 100 * GIB);
+    devices[1].free_bytes = 90 * GIB;
+    devices[2].free_bytes = 40 * GIB;
+    assert_eq!(columns(&planned("single", 10 * GIB, &devices).expect("a plan")), [11]);
+    devices[0].component_count = devices[0].component_count_max;
+    assert_eq!(
+        columns(&planned("single", 10 * GIB, &devices).expect("a plan")),
+        [21],
+        "the first takes none"
+    );
+    devices[0].component_count = 0;
+    let mut used = columns(&planned("single,space_reservation=100", 150 * GIB, &devices).expect("a plan"));
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used, [11, 21], "no host holds it alone, and two do");
+}
+
 #[test]
 fn a_large_disk_is_split_over_different_devices() {
     let devices = [device(1, 1, 1000 * GIB), device(2, 1, 1000 * GIB), device(3, 1, 1000 * GIB)];

@@ -101,6 +101,32 @@ fn a_device_that_is_nearly_full_is_relieved_even_where_all_are() {
     assert!(devices.iter().all(|device| device.fullness() < REBALANCE_FULL));
 }
 
+/// Evening out would have spread a disk without redundancy over hosts one component after the other. It may do so only to
+/// relieve a device that is nearly full.
+#[test]
+fn a_disk_without_redundancy_is_not_spread_over_hosts_to_even_devices_out() {
+    let check = |data: u64, policy: Policy, expected: (Balance, usize)| {
+        let devices: Vec<DeviceSpace> = (1..=2).map(|host| device_of(host, 1, host, 100 * GIB)).collect();
+        let leaf =
+            |id| Layout::Component(Component { id: ComponentId(id), device: devices[0].id, size: 100 * GIB });
+        let disk = Stored {
+            id: DiskId(1),
+            layout: Layout::Stripe { unit: MIB, columns: vec![leaf(1), leaf(2)] },
+            policy,
+            size: 200 * GIB,
+            space_reservation: crate::policy::Percent::ZERO,
+            used_bytes: vec![data * GIB; 2],
+        };
+        let mut devices = devices;
+        (0..2).for_each(|place| devices[0].add(&disk.placed().footprint(place)));
+        let found = planned(Balance::Even, &[disk], &devices);
+        assert_eq!((found.balance, found.moves.len()), expected, "{found:?}");
+    };
+    check(25, Policy::SINGLE, (Balance::Proactive, 0));
+    check(25, Policy::DEFAULT, (Balance::Proactive, 1));
+    check(42, Policy::SINGLE, (Balance::Reactive, 1));
+}
+
 #[test]
 fn what_cannot_be_helped_is_said() {
     let (disks, devices) = example(&[&[85], &[70], &[70]]);

@@ -247,6 +247,26 @@ fn what_goes_with_a_host_is_listed_with_its_targets() {
     assert_eq!(evacuate(Leaving::Host(HostId(9)), &disks, &devices, 1), vec![]);
 }
 
+/// The components of a disk without redundancy left a host for different ones, and the disk was lost with any of them.
+#[test]
+fn a_disk_without_redundancy_leaves_its_host_for_one_other() {
+    let devices = hosts(4, 3, 400 * GIB);
+    let plan = plan(&Policy::SINGLE, 600 * GIB, &devices, &mut counting(), 1).expect("a plan");
+    let home = plan.layout.components().next().expect("it has one").1.device.0 / 10;
+    let disks = [placed(&plan.layout, &Policy::SINGLE, 600 * GIB)];
+    let departures = evacuate(Leaving::Host(HostId(home)), &disks, &devices, 1);
+    assert_eq!(departures.len(), 3);
+    let hosts: BTreeSet<u128> =
+        departures.iter().map(|one| one.outcome.as_ref().expect("there is room").0 / 10).collect();
+    assert_eq!(hosts.len(), 1, "{departures:?}");
+    let one = plan.layout.components().next().expect("it has one").1.device;
+    let departures = evacuate(Leaving::Device(one), &disks, &devices, 1);
+    assert!(
+        departures.iter().all(|one| one.outcome.as_ref().is_ok_and(|id| id.0 / 10 == home)),
+        "{departures:?}"
+    );
+}
+
 #[test]
 fn what_cannot_leave_says_why_and_targets_are_not_promised_twice() {
     let devices = hosts(2, 1, 10 * GIB);

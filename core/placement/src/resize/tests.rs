@@ -55,6 +55,26 @@ fn a_disk_grows_in_its_components_and_then_by_a_new_part() {
     assert_eq!(shrink(&huge, GIB), small);
 }
 
+/// The new part of a disk that has grown went to whichever host had the most room: a disk without redundancy then stood on
+/// two hosts, and the loss of either took it.
+#[test]
+fn a_disk_without_redundancy_grows_on_its_host_while_that_has_room() {
+    let mut ids = counting();
+    let hosts_of = |layout: &Layout| -> std::collections::BTreeSet<u128> {
+        layout.components().map(|(_, one)| one.device.0 / 10).collect()
+    };
+    let mut devices = hosts(3, 2, 1000 * GIB);
+    let small = plan(&Policy::SINGLE, 250 * GIB, &devices, &mut ids, 1).expect("a plan").layout;
+    let home = *hosts_of(&small).first().expect("it stands somewhere");
+    devices.iter_mut().filter(|one| one.host.0 == home).for_each(|one| one.free_bytes = 600 * GIB);
+    let larger = grown(&small, &Policy::SINGLE, 600 * GIB, &devices, &mut ids).expect("it grows");
+    assert_eq!(hosts_of(&larger), [home].into());
+    assert_frozen(&small, &larger, 1);
+    devices.iter_mut().filter(|one| one.host.0 == home).for_each(|one| one.free_bytes = 40 * GIB);
+    let spread = grown(&small, &Policy::SINGLE, 600 * GIB, &devices, &mut ids).expect("it grows");
+    assert_eq!(hosts_of(&spread).len(), 2, "its host would be full soon, and one other holds the rest");
+}
+
 #[test]
 fn all_copies_of_a_mirror_grow_and_a_new_part_is_mirrored_too() {
     let devices = hosts(3, 1, 1000 * GIB);

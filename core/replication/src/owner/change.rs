@@ -262,7 +262,9 @@ impl Owner {
         match self.member(at).may_count() {
             true => self.want_out(at, Standing::Absent, why),
             false => {
-                self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
+                let member = self.member_mut(at);
+                let rest = member.rest_after(why, now);
+                member.down(now, now + rest);
                 self.drop_resync(at, why);
             }
         }

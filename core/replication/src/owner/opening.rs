@@ -207,9 +207,10 @@ impl Owner {
                 let member = self.member_mut(at);
                 // One that has never counted may be named before its node has made it.
                 let is_coming = member.base == WriteId::default() && refusal == Refusal::NoComponent;
-                let wait = if is_coming { limits::NEW_MEMBER_RETRY } else { limits::RESYNC_RETRY };
+                let why = LeftBecause::Refused(refusal);
+                let wait = if is_coming { limits::NEW_MEMBER_RETRY } else { member.rest_after(why, now) };
                 member.down(now, now + wait);
-                member.trouble = Some(LeftBecause::Refused(refusal));
+                member.trouble = Some(why);
                 if member.counts() {
                     self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
                 }

@@ -348,7 +348,7 @@ impl Owner {
         let retry_at = match why {
             LeftBecause::Unreachable | LeftBecause::Stuck | LeftBecause::Directory => now,
             LeftBecause::Refused(_) | LeftBecause::LostWrites | LeftBecause::Diverged => {
-                now + limits::RESYNC_RETRY
+                now + member.rest_after(why, now)
             }
         };
         member.wanted = None;

@@ -238,10 +238,11 @@ impl Owner {
             let is_lost = |index| why == LeftBecause::Unreachable && Some(index) == source;
             let place = &self.places[usize::from(at.place)];
             let has_source = place.active().any(|(index, one)| one.is_open() && !is_lost(index));
-            let wait = if has_source { limits::RESYNC_RETRY } else { limits::RETRY };
             let member = self.member_mut(at);
+            let rest = member.rest_after(why, now);
+            let wait = if has_source { rest } else { limits::RETRY };
             match member.counts() {
-                true => member.fill_at = now + limits::RESYNC_RETRY,
+                true => member.fill_at = now + rest,
                 false => member.down(now, now + wait),
             }
             self.drop_resync(at, why);

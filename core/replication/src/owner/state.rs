@@ -8,10 +8,12 @@ use super::restore::Restore;
 use super::resync::Resync;
 use super::{LeftBecause, Owner, Phase};
 use crate::lanes::Lanes;
+use crate::limits;
 use crate::mutant::Mutant;
 use crate::roster::{Ceiling, Role, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 use wire::Entry;
 
 /// Names a member: its place, and its index there.
@@ -77,6 +79,8 @@ pub(crate) struct Member {
     pub(crate) late: u32,
     /// Why it could not be brought up to date last.
     pub(crate) trouble: Option<LeftBecause>,
+    /// How often it has refused for lack of room, and when it did last.
+    pub(crate) no_room: (u32, Instant),
     /// Whether the record names it no more. What was asked of it may still be answered, so it keeps its index until all
     /// that is over; then another may have it.
     pub(crate) is_gone: bool,
@@ -107,6 +111,7 @@ impl Member {
             is_stuck: false,
             late: 0,
             trouble: None,
+            no_room: (0, now),
             is_gone: false,
         }
     }
@@ -158,6 +163,20 @@ impl Member {
     /// Whether it owes no answer for long. One that does is asked nothing more, as long as there is another.
     pub(crate) fn is_prompt(&self) -> bool {
         self.late == 0
+    }
+
+    /// How long it is left alone after it refused at `now`: longer each time that it has no room. That it counted in
+    /// between changes nothing, for what was there already may have been all that it had to take.
+    pub(crate) fn rest_after(&mut self, why: LeftBecause, now: Instant) -> Duration {
+        if !why.is_no_room() {
+            return limits::RESYNC_RETRY;
+        }
+        let (count, last) = self.no_room;
+        let is_recent = now.since(last) <= 2 * limits::NO_ROOM_RETRY_MAX;
+        let count = if is_recent { count } else { 0 };
+        self.no_room = (count.saturating_add(1), now);
+        let doubled = limits::RESYNC_RETRY.saturating_mul(1 << count.min(16));
+        doubled.min(limits::NO_ROOM_RETRY_MAX)
     }
 
     pub(crate) fn down(&mut self, since: Instant, retry_at: Instant) {
@@ -267,6 +286,8 @@ pub struct MemberState {
     pub looked_through: Option<u32>,
     /// Why it does not count, or could not be brought up to date.
     pub trouble: Option<LeftBecause>,
+    /// When it is tried again, from now on; only while that waits because of the trouble.
+    pub retry_in: Option<Duration>,
 }
 
 /// What an owner tells of itself.
@@ -299,6 +320,7 @@ impl Owner {
             resync: member.resync.as_ref().map(Resync::progress),
             looked_through: member.resync.as_ref().and_then(Resync::looked_through),
             trouble: member.trouble,
+            retry_in: self.retry_in(member),
         };
         let places = (0u16..).zip(&self.places);
         let members = places.flat_map(|(index, place)| place.known().map(move |one| of_member(index, one)));
@@ -309,6 +331,31 @@ impl Owner {
             waits_for_directory: !self.recording.is_idle(),
             copied_bytes: self.copied_bytes,
             repaired_blocks: self.repaired_blocks,
+        }
+    }
+
+    fn retry_in(&self, member: &Member) -> Option<Duration> {
+        member.trouble?;
+        match member.link {
+            Link::Down { retry_at, .. } if retry_at > self.now => Some(retry_at.since(self.now)),
+            Link::Down { .. } | Link::Opening | Link::Open => None,
+        }
+    }
+
+    /// A device has room again: what waits for that does not have to wait any longer.
+    pub(crate) fn has_room(&mut self, component: ComponentId) {
+        let now = self.now;
+        for at in self.all() {
+            let member = self.member_mut(at);
+            let waits = member.trouble.is_some_and(LeftBecause::is_no_room);
+            if member.component != component || !waits || member.is_gone {
+                continue;
+            }
+            member.no_room = (0, now);
+            member.fill_at = member.fill_at.min(now);
+            if let Link::Down { since, retry_at } = member.link {
+                member.link = Link::Down { since, retry_at: retry_at.min(now) };
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod catching_up;
 mod hearing;
+mod no_room;
 
 use super::state::At;
 use super::*;
@@ -29,6 +30,8 @@ struct Bench {
     leases: Leases,
     version: u64,
     silent: BTreeSet<NodeId>,
+    /// Components whose devices are full.
+    full: BTreeSet<ComponentId>,
     missing: BTreeSet<ComponentId>,
     late: Vec<(Ask, Answer)>,
     asked: BTreeMap<ComponentId, Vec<&'static str>>,
@@ -93,6 +96,7 @@ impl Bench {
             version: 1,
             silent: BTreeSet::new(),
             missing: BTreeSet::new(),
+            full: BTreeSet::new(),
             late: Vec::new(),
             asked: BTreeMap::new(),
             done: Vec::new(),
@@ -187,6 +191,9 @@ impl Bench {
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
             Request::Close { component, .. } => (component, "close", Answer::Done { congestion: 0 }),
+            Request::Write { component, .. } if self.full.contains(component) => {
+                (component, "refused", Answer::Refused(Refusal::NoSpace))
+            }
             Request::Write { component, watermark, kind, .. } => {
                 if matches!(kind, wire::EntryKind::Guest(_)) {
                     self.told.push((*component, *watermark));

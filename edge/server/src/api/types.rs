@@ -202,6 +202,9 @@ pub struct MemberView {
     pub resync: Option<ResyncView>,
     /// Why it does not count.
     pub trouble: Option<String>,
+    /// In how many seconds it is tried again, while that waits because of the trouble.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_seconds: Option<u64>,
 }
 
 /// How far a component has been brought up to date.

@@ -5,7 +5,9 @@ mod leave;
 use super::members::{self, JoinOptions};
 use super::sorting::HostSort;
 use super::{Shell, text};
-use crate::api::types::{BeginMaintenance, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost};
+use crate::api::types::{
+    BeginMaintenance, ForecastView, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost, WhatIf,
+};
 use crate::client::Client;
 use crate::demo::{self, Action};
 use crate::failure::Failure;
@@ -33,7 +35,8 @@ pub enum HostCommand {
     },
     /// Service a host: tell what that does to every disk, begin it, or end it.
     Maintenance(MaintenanceOptions),
-    /// Take a host out of the cluster that is gone for good; what stood on it is made anew elsewhere.
+    /// Take a host out of the cluster that is gone for good. Its copies are made on other hosts as far as there is a place for
+    /// them; disks without such a place are named first.
     Remove {
         /// Its name or id.
         name: String,
@@ -206,13 +209,41 @@ async fn remove(shell: &mut Shell<'_>, name: &str, yes: bool) -> Result<(), Fail
     let hosts: Vec<HostSummary> = shell.client.get("/api/v1/hosts").await?;
     let found = hosts.iter().find(|host| host.name == name || host.id == name);
     let name = found.map_or(name, |host| host.name.as_str());
-    shell.consent(yes, &format!("removing host {name} gives up what stands on it"))?;
+    let question = WhatIf::LoseHosts(vec![name.to_owned()]);
+    // What cannot be told, the removal tells.
+    let forecast: Option<ForecastView> = shell.client.post("/api/v1/what-if", &question).await.ok();
+    let disks = forecast.into_iter().flat_map(|forecast| forecast.disks);
+    let short: Vec<String> = disks.filter(|one| one.then != "whole").map(|one| one.disk).collect();
+    let warning = match short.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; these disks keep fewer copies until there is room for others: {}", short.join(", "))
+        }
+    };
+    shell.consent(yes, &format!("removing host {name} gives up what stands on it{warning}"))?;
     let path = format!("/api/v1/hosts/{name}?confirm={name}");
     let removed: RemovedHost = shell.client.delete(&path).await?;
-    shell.show(&removed, |removed| match removed.disks.is_empty() {
-        true => format!("removed host {}; nothing stood on it", removed.host),
-        false => format!("removed host {}; made anew elsewhere: {}", removed.host, removed.disks.join(", ")),
-    })
+    shell.show(&removed, removed_text)
+}
+
+fn removed_text(removed: &RemovedHost) -> String {
+    let mut lines = Vec::new();
+    match (removed.disks.is_empty(), removed.not_replaced.is_empty()) {
+        (true, true) => lines.push(format!("removed host {}; nothing stood on it", removed.host)),
+        (true, false) => lines.push(format!("removed host {}", removed.host)),
+        (false, _) => {
+            lines.push(format!(
+                "removed host {}; copies are made elsewhere of: {}",
+                removed.host,
+                removed.disks.join(", ")
+            ));
+        }
+    }
+    let short = |(disk, why): (&String, &String)| {
+        format!("disk {disk} keeps fewer copies until there is room: {why}")
+    };
+    lines.extend(removed.not_replaced.iter().map(short));
+    lines.join("\n")
 }
 
 /// Hosts as `host list` and `status` show them.

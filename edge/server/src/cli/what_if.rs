@@ -15,6 +15,11 @@ pub enum WhatIfCommand {
         #[arg(required = true)]
         hosts: Vec<String>,
     },
+    /// All hosts of a fault domain are lost, at once: lose-domain rack1
+    LoseDomain {
+        /// Name of the fault domain.
+        domain: String,
+    },
     /// A host is added.
     AddHost(AddHostOptions),
     /// A disk, or all of them, have another policy: set-policy web gold, set-policy --all default
@@ -53,6 +58,7 @@ pub struct SetPolicyOptions {
 pub async fn run(shell: &mut Shell<'_>, command: WhatIfCommand) -> Result<(), Failure> {
     let question = match command {
         WhatIfCommand::LoseHost { hosts } => WhatIf::LoseHosts(hosts),
+        WhatIfCommand::LoseDomain { domain } => WhatIf::LoseDomain(domain),
         WhatIfCommand::AddHost(AddHostOptions { like, capacity, fault_domain }) => {
             WhatIf::AddHost(AddHost { like, capacities: capacity, fault_domain })
         }

@@ -143,6 +143,7 @@ impl Cluster {
             is_open: member.is_open,
             resync,
             trouble: member.trouble.map(|why| why.to_string()),
+            retry_seconds: member.retry_in.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
         }
     }
 }
@@ -222,6 +223,7 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
             resync: told.resync.as_ref().map(|resync| (resync.copied_bytes, resync.remaining_bytes)),
             looked_through: None, // What is left was told of all.
             trouble: told.trouble.as_deref().and_then(trouble),
+            retry_in: told.retry_seconds.map(Duration::from_secs),
         })
     };
     let state = OwnerState {

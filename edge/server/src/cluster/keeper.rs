@@ -7,12 +7,12 @@ use super::gather::owner_state;
 use super::{Cluster, Locals, View};
 use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::{Attendees, Beat, now_ns};
-use crate::engine::ClusterState;
+use crate::engine::{ClusterCommand, ClusterState, Command};
 use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
     Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Links, Liveness, Maintenance,
-    Repairs, SlowWatch, StandIns, progress,
+    Repairs, RoomWatch, SlowWatch, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
 use replication::Standing;
@@ -46,6 +46,8 @@ pub struct Keeper {
     /// What was decided about evening out.
     pub(super) balancer: Balancer,
     balanced: Option<Instant>,
+    /// Full devices that components wait for.
+    room: RoomWatch,
     /// How long this host's devices work for what they do.
     pub(super) devices: SlowWatch,
     sized: Option<Instant>,
@@ -260,10 +262,30 @@ impl Cluster {
         for action in actions {
             self.carry_out(action).await;
         }
+        self.tell_of_room()?;
         for host in serviced {
             self.note_serviced(host).await?;
         }
         self.tend(state).await
+    }
+
+    /// Has components tried again that waited for room on their devices.
+    fn tell_of_room(&self) -> Result<(), Failure> {
+        let found = {
+            let mut keeper = self.keeper();
+            let Keeper { room, facts, .. } = &mut *keeper;
+            let mut found = room.step(facts);
+            let is_owned_here = |id: &DiskId| {
+                let owner = facts.disks.get(id).and_then(|disk| disk.roster.owner);
+                owner.is_some_and(|owner| owner.node.host == self.me)
+            };
+            found.retain(|(disk, _)| is_owned_here(disk));
+            found
+        };
+        for (disk, component) in found {
+            self.engine.tell(Command::cluster(ClusterCommand::Room { disk, component }))?;
+        }
+        Ok(())
     }
 
     /// Takes over what is known now.

@@ -228,6 +228,10 @@ impl Cluster {
                 coming.iter().for_each(|one| self.log(id, Kind::CopyComing, self.coming_text(one)));
             }
             Step::Finish(_) => self.log(id, Kind::CopySeated, "the new copy has its place from now on"),
+            Step::GiveUp(_) => {
+                let text = "a copy is given up: its host is no more one of the cluster; another is made when there is a place for it";
+                self.log(id, Kind::CopyLeft, text);
+            }
             Step::Cancel(_, because) => {
                 let text = format!("a copy does not come after all: {}", because_text(*because));
                 self.log(id, Kind::CopyCalledOff, text);
@@ -257,11 +261,13 @@ impl Cluster {
             Why::DeviceFailed => "the device of another failed".to_owned(),
             Why::Stale => "another does not count any more, and will not again".to_owned(),
             Why::Gone => "another is not on its device any more".to_owned(),
+            Why::NoRoom => "the device of another is full".to_owned(),
             Why::Absent { since } => {
                 format!("another has been missing for {} s", keeper.now().since(since).as_secs())
             }
             Why::Evacuation => "its host is to be serviced".to_owned(),
             Why::Debt => "its policy asks for more copies than it has".to_owned(),
+            Why::Domain => "another copy stands in the same fault domain".to_owned(),
             Why::Balance => "devices are evened out".to_owned(),
         };
         format!("a copy is made on host {host}: {why}")

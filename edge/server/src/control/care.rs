@@ -10,8 +10,10 @@ use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::events::Kind;
 use crate::failure::Failure;
 use ::cluster::limits::REPLACEMENTS_PER_HOST_MAX;
-use ::cluster::{Assessment, Fate, Maintenance, Mode};
+use ::cluster::{Assessment, Condition, Evens, Fate, Maintenance, Mode, Question, what_if};
+use base::HostId;
 use clap::ValueEnum;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest repair delay: a year. Whoever wants no repairs says so by placing no copies.
 const REPAIR_DELAY_SECONDS_MAX: u64 = 365 * 24 * 3600;
@@ -130,11 +132,32 @@ impl Control {
         if host.record.id == cluster.me {
             return self.leave(&name).await;
         }
-        let disks = cluster.remove_host(&host).await?;
-        let text =
-            format!("taken out of the cluster; of {} disks something is made anew elsewhere", disks.len());
+        let mut not_replaced = self.not_replaced_without(host.record.id).await?;
+        let mut disks = cluster.remove_host(&host).await?;
+        not_replaced.retain(|disk, _| disks.contains(disk));
+        disks.retain(|disk| !not_replaced.contains_key(disk));
+        let count = |disks: usize| if disks == 1 { "1 disk".to_owned() } else { format!("{disks} disks") };
+        let mut text =
+            format!("taken out of the cluster; copies of {} are made on other hosts", count(disks.len()));
+        if !not_replaced.is_empty() {
+            let names: Vec<&str> = not_replaced.keys().map(String::as_str).collect();
+            text += &format!("; these keep fewer copies until there is room: {}", names.join(", "));
+        }
         self.events.host(Kind::HostRemoved, &name, text);
-        Ok(RemovedHost { host: name, disks, notes: Vec::new() })
+        Ok(RemovedHost { host: name, disks, not_replaced, notes: Vec::new() })
+    }
+
+    /// The disks that would keep fewer copies than their policies ask for without a host, and why.
+    async fn not_replaced_without(&self, host: HostId) -> Result<BTreeMap<String, String>, Failure> {
+        let cluster = self.cluster()?;
+        let (view, now, seed) = (cluster.facts().await?, cluster.directory_now(), self.seed()?);
+        let question = Question::LoseHosts(BTreeSet::from([host]));
+        let forecast = super::blocking(|| what_if(&view, &question, Evens::Nothing, now, seed));
+        let short = forecast.disks.into_iter().filter(|one| one.then != Condition::Whole);
+        let why = |lacks: &[String]| {
+            lacks.first().cloned().unwrap_or_else(|| "no place for another copy".to_owned())
+        };
+        Ok(short.map(|one| (one.name, why(&one.lacks))).collect())
     }
 
     /// Takes this host out of its cluster; its devices become blank, its identity is put aside, and its process ends.
@@ -163,7 +186,7 @@ impl Control {
         }
         notes.iter().for_each(|note| tracing::info!("{note}"));
         self.left.notify_one();
-        Ok(RemovedHost { host: name.to_owned(), disks: Vec::new(), notes })
+        Ok(RemovedHost { host: name.to_owned(), disks: Vec::new(), not_replaced: BTreeMap::new(), notes })
     }
 
     /// How even the devices are, and what is done about it.

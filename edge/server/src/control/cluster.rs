@@ -25,6 +25,8 @@ pub(super) struct Gathered {
     me: HostId,
     state: ClusterState,
     locals: Locals,
+    /// Where each host's answer tells of the disks that it owns.
+    owned: BTreeMap<(HostId, String), usize>,
     /// In words, of disks that are not whole or move: which copies do not count, why, and what comes next.
     told: BTreeMap<DiskId, (Condition, String)>,
 }
@@ -153,7 +155,17 @@ impl Control {
         let view = cluster.view();
         let locals = cluster.locals(&state).await;
         let told = cluster.explain(&state, &locals);
-        Ok(Some(Gathered { view, me: cluster.me, state, locals, told }))
+        let of_host = |(host, local): (&HostId, &LocalView)| {
+            let host = *host;
+            local
+                .owned
+                .iter()
+                .enumerate()
+                .map(move |(index, one)| ((host, one.disk.clone()), index))
+                .collect::<Vec<_>>()
+        };
+        let owned = locals.iter().flat_map(of_host).collect();
+        Ok(Some(Gathered { view, me: cluster.me, state, locals, owned, told }))
     }
 }
 
@@ -176,8 +188,8 @@ impl Gathered {
     /// What the owner of a disk says of it, if it could be asked.
     fn owner(&self, id: DiskId) -> Option<&ReplicationView> {
         let owner = self.disk(id)?.record.roster.owner?;
-        let text = id.to_string();
-        self.locals.get(&owner.node.host)?.owned.iter().find(|one| one.disk == text)
+        let index = *self.owned.get(&(owner.node.host, id.to_string()))?;
+        self.locals.get(&owner.node.host)?.owned.get(index)
     }
 
     /// The name of the host that owns a disk.
@@ -210,6 +222,12 @@ impl Gathered {
     fn member_view(&self, id: DiskId, component: ComponentId) -> Option<&MemberView> {
         let text = component.to_string();
         self.owner(id)?.members.iter().find(|one| one.component == text)
+    }
+
+    /// Whether a component of a disk is an active copy.
+    pub(super) fn is_active(&self, id: DiskId, component: ComponentId) -> bool {
+        let member = self.disk(id).and_then(|disk| disk.record.roster.member(component));
+        member.is_some_and(|member| member.standing == Standing::Active)
     }
 
     /// What is to be said of one component.

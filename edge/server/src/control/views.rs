@@ -144,7 +144,8 @@ impl Control {
         let record = &entry.record;
         let unavailable = self.unavailable(entry, state, gathered);
         let not_whole = gathered.map_or_else(Vec::new, |gathered| gathered.not_whole(record.id));
-        let full = without_room(&record.layout, spaces);
+        let counts = |component| gathered.is_none_or(|gathered| gathered.is_active(record.id, component));
+        let full = without_room(&record.layout, counts, spaces);
         let lines: Vec<String> = match &unavailable {
             // Of one that cannot be used the longer line says more.
             Some(_) if !not_whole.is_empty() => not_whole.clone(),

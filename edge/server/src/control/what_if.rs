@@ -6,7 +6,9 @@ use crate::cluster::Cluster;
 use crate::directory::shared::record::BalanceMode;
 use crate::failure::{Code, Failure};
 use crate::limits::NEW_DEVICES_MAX;
-use ::cluster::{Condition, Evens, Forecast, HostSpace, NewHost, Outlook, Question, View, what_if};
+use ::cluster::{
+    Condition, Evens, Forecast, HostSpace, NewHost, Outlook, Question, View, hosts_of_domain, what_if,
+};
 use base::{DiskId, Instant};
 
 impl Control {
@@ -34,6 +36,17 @@ impl Control {
                 }
                 let ids = names.iter().map(|name| Ok(cluster.find_host(name)?.record.id));
                 Question::LoseHosts(ids.collect::<Result<_, Failure>>()?)
+            }
+            WhatIf::LoseDomain(name) => {
+                self.cluster()?;
+                let hosts = hosts_of_domain(&view, &name);
+                if hosts.is_empty() {
+                    return Err(Failure::new(
+                        Code::NotFound,
+                        format!("no host is in the fault domain `{name}`"),
+                    ));
+                }
+                Question::LoseHosts(hosts)
             }
             WhatIf::AddHost(host) => {
                 Question::AddHost(Box::new(new_host(self.cluster()?, &view, host)?.record(&view)))

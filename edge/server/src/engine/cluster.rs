@@ -124,6 +124,8 @@ pub enum ClusterCommand {
     Committed { shard: u8, disk: DiskId, number: u64, committed: Committed },
     /// Owns a disk that nobody owns, or whose owner is gone.
     Claim { disk: DiskId },
+    /// The device of a component has room again.
+    Room { disk: DiskId, component: ComponentId },
     /// The shard that owns a disk gives back what stands between its end, at `size`, and `end`. Refused where the disk is not
     /// served, or is known with another size.
     GiveBack { shard: u8, disk: DiskId, size: u64, end: u64, answer: Answer<Result<(), OrderFailure>> },
@@ -245,6 +247,9 @@ impl Engine {
                 self.node.committed(now, disk, number, committed, &mut self.outputs);
             }
             ClusterCommand::Claim { disk } => self.node.own_disk(now, disk, &mut self.outputs),
+            ClusterCommand::Room { disk, component } => {
+                self.node.has_room(now, disk, component, &mut self.outputs);
+            }
             ClusterCommand::GiveBack { disk, size, end, answer, .. } => {
                 let token = Token(self.targets.insert(Target::Component(answer)) as u64);
                 self.node.give_back(now, token, disk, (size, end), &mut self.outputs);
@@ -344,12 +349,10 @@ impl Engine {
             let state = self.node.link_state(node)?;
             Some((node, state == LinkState::Up))
         });
-        let states = self.node.disk_states();
-        let disks = states.iter().filter_map(|state| Some((state.id, self.node.cluster_disk(state.id)?)));
         let components = self.node.groups().flat_map(|(_, group)| group.components());
         ClusterState {
             links: links.collect(),
-            disks: disks.collect(),
+            disks: self.node.cluster_disks().collect(),
             components: components.map(|(_, state)| (state.record.id, held(self.shard, &state))).collect(),
             ended: self.node.ended().collect(),
             counters: peers.counters,
@@ -379,8 +382,7 @@ impl Engine {
         if self.peers.is_none() {
             return Vec::new();
         }
-        let is_owned = |id: &DiskId| self.node.cluster_disk(*id).is_some_and(|state| state.owner.is_some());
-        self.node.disk_states().iter().map(|state| state.id).filter(is_owned).collect()
+        self.node.owned_disks().collect()
     }
 }
 

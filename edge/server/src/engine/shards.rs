@@ -229,6 +229,9 @@ impl Router {
                 self.tell_all(|| ClusterCommand::Recorded { disk, record: record.clone() })
             }
             ClusterCommand::FetchFailed { disk } => self.tell_all(|| ClusterCommand::FetchFailed { disk }),
+            ClusterCommand::Room { disk, component } => {
+                self.tell_all(|| ClusterCommand::Room { disk, component })
+            }
             ClusterCommand::State { answer } => {
                 let state = |answer| Command::cluster(ClusterCommand::State { answer });
                 self.ask_all(answer, state, ClusterState::merged)

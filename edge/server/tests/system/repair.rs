@@ -273,3 +273,40 @@ fn a_disk_whose_copies_are_all_full_says_so_and_goes_on() {
     assert!(client.read(fits * MIB, MIB as u32).as_ref() == Ok(&content));
     cluster.wait_until_whole("b", "web");
 }
+
+/// One full device of a mirror: the disk was said to fail writes, health did not say which disks it harmed, and the copy was tried again
+/// every five seconds for ever.
+#[test]
+fn a_mirror_with_one_full_device_goes_on_and_says_which_copy_lacks_room() {
+    let folder = tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder");
+    configure(folder.path(), "a", Path::new("capacity.img"), "1GiB");
+    configure(folder.path(), "b", Path::new("capacity.img"), "256MiB");
+    let cluster = Cluster::start_in(folder, 2);
+    cluster.json("a", &["disk", "create", "web", "1GiB", "--policy", "default,stripes=1"]);
+    let mut client = cluster.attach_soon("a", "web");
+    let content: Vec<u8> = (0..256).flat_map(stamped).collect();
+    for part in 0..320 {
+        client.write(part * MIB, &content).expect("the other copy has room");
+    }
+    let trouble = wait_for("the disk says what it lacks", SECONDS, || {
+        let disks = cluster.json("a", &["disk", "list"]);
+        let trouble = disks[0]["trouble"].as_str().map(str::to_owned);
+        trouble.filter(|text| text.contains("has no room on"))
+    });
+    assert!(trouble.contains("of b") && !trouble.contains("writes to places without data fail"), "{trouble}");
+    wait_for("health names the device and the disk", SECONDS, || {
+        let found = cluster.findings("a");
+        let full = found.iter().find(|one| one["code"] == "space.low")?;
+        full["cause"].as_str()?.contains("new data has a copy fewer: web").then_some(())
+    });
+    let waits = wait_for("resync says where and when", SECONDS, || {
+        let resync = said(&cluster.cli("a", &["resync"]));
+        resync.contains("tried again in").then_some(resync)
+    });
+    assert!(waits.contains("room on") && waits.contains("of b"), "{waits}");
+    // More than a copy may lack, so that it is noticed.
+    client.trim(0, 64 * MIB as u32).expect("it trims");
+    client.trim(64 * MIB, 64 * MIB as u32).expect("it trims");
+    drop(client);
+    cluster.wait_until_whole("a", "web");
+}

@@ -192,6 +192,7 @@ impl World {
                 resync: copied.map(|copied| (copied, bytes - copied)),
                 looked_through: None,
                 trouble: is_silent.then_some(LeftBecause::Unreachable),
+                retry_in: None,
             }
         };
         OwnerState {

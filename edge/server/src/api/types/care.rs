@@ -2,6 +2,7 @@
 
 use crate::directory::shared::record::BalanceMode;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// The cluster's settings; in a change, what is left out stays.
@@ -145,8 +146,11 @@ pub const NOT_EMPTIED: &str = "is not emptied";
 pub struct RemovedHost {
     /// Its name.
     pub host: String,
-    /// Disks of which something stood on it: that is made anew elsewhere.
+    /// Disks whose copies on it are made on other hosts.
     pub disks: Vec<String>,
+    /// Disks that keep fewer copies than their policies ask for until there is a place for others, and why there is none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_replaced: BTreeMap<String, String>,
     /// What is left to be done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

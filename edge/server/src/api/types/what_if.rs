@@ -10,6 +10,8 @@ use utoipa::ToSchema;
 pub enum WhatIf {
     /// These hosts, by name or id, are lost at once.
     LoseHosts(Vec<String>),
+    /// All hosts of this fault domain are lost at once. A host outside any domain is one of its own.
+    LoseDomain(String),
     /// A host is added.
     AddHost(AddHost),
     /// Disks have another policy.

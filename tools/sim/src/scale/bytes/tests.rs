@@ -102,6 +102,7 @@ fn owner() -> OwnerState {
         resync,
         looked_through: None,
         trouble,
+        retry_in: None,
     };
     OwnerState {
         phase: Phase::Serving,

@@ -1,0 +1,140 @@
+//! What is to be replaced or added, and why.
+
+use super::{Due, Repairs, Slot, Why, must_leave, told};
+use crate::disk::DiskRecord;
+use crate::domains;
+use crate::view::{Ground, View};
+use base::{ComponentId, Instant};
+use layout::Component;
+use replication::Standing;
+use replication::owner::LeftBecause;
+use std::collections::BTreeSet;
+
+impl Repairs {
+    /// What is to be replaced, added or moved to another fault domain, and has something to be filled from. What is lost
+    /// comes first; the rest waits until that has been replaced.
+    pub(super) fn due(&mut self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Due> {
+        let (mut due, mut idle) = (Vec::new(), Vec::new());
+        for (place, copies) in disk.layout.places() {
+            let sound = view.sound(disk, place).len();
+            if sound == 0 {
+                continue;
+            }
+            for copy in copies.iter().filter(|copy| disk.incoming_for(copy.id).is_none()) {
+                match self.why(now, view, disk, copy) {
+                    Some(why) => due.push(Due { slot: Slot::Component(copy.id), place, why, sound }),
+                    None => idle.push(copy.id),
+                }
+            }
+        }
+        let sharing = sharing(view, disk, &due);
+        for id in idle {
+            let slot = Slot::Component(id);
+            if !sharing.iter().any(|due| due.slot == slot) {
+                self.refused.remove(&(disk.id, slot));
+            }
+        }
+        if !due.is_empty() {
+            return due;
+        }
+        let debts = self.debts(view, disk);
+        // What cannot be had must not hold up what can. Copies that are added and those that move are placed by different
+        // rules, so only one kind is tried at a time.
+        let can_begin = |due: &&Due| {
+            let refused = self.refused.get(&(disk.id, due.slot));
+            refused.is_none_or(|refused| refused.retry_at <= now)
+        };
+        match (debts.iter().any(|due| can_begin(&due)), sharing.iter().any(|due| can_begin(&due))) {
+            (true, _) => debts,
+            (false, true) => sharing,
+            (false, false) => debts.into_iter().chain(sharing).collect(),
+        }
+    }
+
+    /// The copies that the policy asks for and the disk does not have.
+    fn debts(&mut self, view: &View, disk: &DiskRecord) -> Vec<Due> {
+        let mut debts = Vec::new();
+        for (place, copies) in disk.layout_to_come().places() {
+            let sound = view.sound(disk, place).len();
+            let slot = Slot::Copy(place);
+            if copies.len() < disk.policy.copies() && sound > 0 {
+                debts.push(Due { slot, place, why: Why::Debt, sound });
+            } else {
+                self.refused.remove(&(disk.id, slot));
+            }
+        }
+        debts
+    }
+
+    /// Why a component of the layout is to be replaced now.
+    pub(super) fn why(&self, now: Instant, view: &View, disk: &DiskRecord, copy: &Component) -> Option<Why> {
+        if view.ground_of(disk, copy) == Ground::DeviceFailed {
+            return Some(Why::DeviceFailed);
+        }
+        let member = disk.roster.member(copy.id).expect("the roster names the layout");
+        let told = told(view, disk.id, copy.id);
+        let trouble = told.and_then(|told| told.trouble).filter(|_| member.standing != Standing::Active);
+        match trouble {
+            Some(LeftBecause::LostWrites) => return Some(Why::Stale),
+            Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
+            // While it is filled, it has got room.
+            Some(why) if why.is_no_room() && told.is_some_and(|told| told.resync.is_none()) => {
+                return Some(Why::NoRoom);
+            }
+            Some(
+                LeftBecause::Refused(_)
+                | LeftBecause::Unreachable
+                | LeftBecause::Stuck
+                | LeftBecause::Diverged
+                | LeftBecause::Directory,
+            )
+            | None => {}
+        }
+        if member.standing == Standing::Stale {
+            return Some(Why::Stale);
+        }
+        if must_leave(view, disk, copy) {
+            return Some(Why::Evacuation);
+        }
+        let since = *self.missing.get(&(disk.id, copy.id))?;
+        let is_filled = told.is_some_and(|told| told.resync.is_some());
+        (!is_filled && now.since(since) >= self.settings.delay).then_some(Why::Absent { since })
+    }
+}
+
+/// Copies that share a fault domain with others of their place, as what is `due` anyhow leaves them.
+fn sharing(view: &View, disk: &DiskRecord, due: &[Due]) -> Vec<Due> {
+    let of = |due: &Due| match due.slot {
+        Slot::Component(id) => Some(id),
+        Slot::Copy(_) => None,
+    };
+    let gone: BTreeSet<ComponentId> = due.iter().filter_map(of).collect();
+    let due = |(place, copy): (usize, Component)| Due {
+        slot: Slot::Component(copy.id),
+        place,
+        why: Why::Domain,
+        sound: view.sound(disk, place).len(),
+    };
+    domains::to_move(view, disk, &gone).into_iter().map(due).collect()
+}
+
+/// Copies that no host of the cluster will have again: they do not count, their host was taken out, and nothing is on its way to
+/// their seats. In the record they would keep the device that they stood on from taking another copy of their place, should it
+/// come back with another host.
+pub(super) fn without_host(view: &View, disk: &DiskRecord) -> Vec<ComponentId> {
+    let is_out = |copy: &Component| {
+        let member = disk.roster.member(copy.id).expect("the roster names the layout");
+        member.standing == Standing::Stale && !view.hosts.contains_key(&member.node.host)
+    };
+    let is_free =
+        |copy: &Component| disk.incoming_for(copy.id).is_none() && disk.stand_in_for(copy.id).is_none();
+    let mut found = Vec::new();
+    for (place, copies) in disk.layout.places() {
+        let (out, stay): (Vec<&Component>, Vec<&Component>) =
+            copies.iter().partition(|copy| is_out(copy) && is_free(copy));
+        if !stay.is_empty() && !view.sound(disk, place).is_empty() {
+            found.extend(out.into_iter().map(|copy| copy.id));
+        }
+    }
+    found
+}

@@ -1,0 +1,73 @@
+//! A component whose device is full.
+
+use super::*;
+use std::time::Duration;
+
+/// Two copies, of which the second lacks a MiB of the first and has no room for it.
+fn with_a_full_device() -> Bench {
+    let mut bench = Bench::claiming(vec![member(1, Standing::Active), member(2, Standing::Active)], None);
+    let versions = wire::Versions::Regions(Box::new([WriteId { epoch: 1, sequence: 3 }; 16]));
+    bench.listings.insert(ComponentId(1), vec![wire::PartVersions { part: 9, versions }]);
+    bench.full.insert(ComponentId(2));
+    bench.begin();
+    bench.write(1);
+    assert_eq!(bench.done, [(Token(1), true)], "the other copy has room");
+    assert_eq!(bench.components()[1], (2, Standing::Absent));
+    bench
+}
+
+/// The owner copies as much as it wants to, and looks once a second.
+fn go_on(bench: &mut Bench, seconds: u64) {
+    for _ in 0..seconds {
+        bench.step(Input::Pace { bytes: 1 << 30 });
+        bench.wait(Duration::from_secs(1));
+    }
+}
+
+/// A full device was asked every five seconds for ever, and each time the whole component was looked through.
+#[test]
+fn a_full_device_is_asked_less_and_less_often() {
+    let mut bench = with_a_full_device();
+    let mut attempts = Vec::new();
+    for _ in 0..4 {
+        let before = bench.count(2, "open");
+        go_on(&mut bench, 600);
+        attempts.push(bench.count(2, "open") - before);
+    }
+    // 5, 10, 20, … seconds, and then every five minutes.
+    assert!(attempts[0] <= 7 && attempts[1] <= 3 && attempts[3] == 2, "{attempts:?}");
+    let told = bench.owner.state().members[1].clone();
+    assert_eq!(told.trouble, Some(LeftBecause::Refused(Refusal::NoSpace)));
+    assert!(told.retry_in.is_some_and(|time| time <= limits::NO_ROOM_RETRY_MAX), "{told:?}");
+}
+
+#[test]
+fn a_device_that_has_room_again_is_asked_at_once() {
+    let mut bench = with_a_full_device();
+    go_on(&mut bench, 1000);
+    bench.full.clear();
+    let opened = bench.count(2, "open");
+    bench.step(Input::Room { component: ComponentId(1) });
+    go_on(&mut bench, 1);
+    assert_eq!(bench.count(2, "open"), opened, "another device got room");
+    bench.step(Input::Room { component: ComponentId(2) });
+    go_on(&mut bench, 2);
+    assert_eq!(bench.components()[1], (2, Standing::Active));
+    assert_eq!(bench.owner.state().members[1].retry_in, None);
+}
+
+/// A copy that has room for what it missed counts again, and refuses the next new block.
+#[test]
+fn one_that_counts_in_between_is_not_asked_more_often() {
+    let mut bench = with_a_full_device();
+    bench.listings.clear();
+    let mut rounds = 0;
+    for second in 0..1800 {
+        go_on(&mut bench, 1);
+        if bench.components()[1].1 == Standing::Active {
+            rounds += 1;
+            bench.write(100 + second);
+        }
+    }
+    assert!((5..=13).contains(&rounds), "{rounds}");
+}
