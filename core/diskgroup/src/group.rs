@@ -249,9 +249,8 @@ impl Group {
         out: &mut Vec<Output>,
     ) -> Group {
         assert!(!superblocks.is_empty() && superblocks[0].geometry.log.len > 0, "place 0 holds the log");
-        for (place, superblock) in superblocks.iter().enumerate() {
-            assert!(superblock.index as usize == place, "superblocks come in the order of their places");
-        }
+        let is_in_order = superblocks.iter().enumerate().all(|(place, one)| one.index as usize == place);
+        assert!(is_in_order, "superblocks come in the order of their places");
         let member = |one: &Superblock| Member {
             is_away: one.is_away(),
             failure: one.is_away().then(|| "it is not there".to_owned()),

@@ -353,7 +353,7 @@ impl Node {
     /// A change may begin: it reads its edges first if it covers them in part.
     fn start_change(&mut self, key: u32, change: Change, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk;
-        if let Some(cluster) = &mut self.disks[disk as usize].cluster {
+        if let Some(cluster) = &mut self.disks[disk].cluster {
             cluster.holes.changed(change.start..change.end);
         }
         if !change.reads_first {

@@ -115,7 +115,7 @@ impl Node {
 
     /// The first byte of a range of a disk that may have space; its end if there is none.
     fn first_backed(&self, disk: u32, range: Range<u64>) -> u64 {
-        let state = &self.disks[disk as usize];
+        let state = &self.disks[disk];
         let layout = &state.spec.layout;
         let mut first = range.end;
         layout.map_places(range.start, range.end - range.start, &mut |place, bytes| {
@@ -133,7 +133,7 @@ impl Node {
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
-        let cluster = self.disks[disk as usize].cluster.as_ref().expect("its disk is a cluster's");
+        let cluster = self.disks[disk].cluster.as_ref().expect("its disk is a cluster's");
         let reign = Reign { owner: cluster.owner_number, layout: cluster.spec_version };
         let known = cluster.holes.end_of(from, reign).map(|end| end.min(from + len));
         if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
@@ -166,7 +166,7 @@ impl Node {
     fn may_tell(&self, disk: u32, range: Range<u64>) -> bool {
         let (Some(owner), Some(fabric)) = (self.owner(disk), self.fabric.as_ref()) else { return false };
         let mut places: SmallVec<[u16; 4]> = SmallVec::new();
-        let layout = &self.disks[disk as usize].spec.layout;
+        let layout = &self.disks[disk].spec.layout;
         layout.map_places(range.start, range.end - range.start, &mut |place, _| places.push(place as u16));
         owner.may_tell(places, &fabric.leases)
     }
@@ -174,7 +174,7 @@ impl Node {
     /// The questions about a range of `len` bytes, or of `ahead` bytes if these are more and no place has more parts among them
     /// than one question takes.
     fn questions(&self, disk: u32, from: u64, len: u64, ahead: u64) -> (u64, SmallVec<[Question; 1]>) {
-        let spec = &self.disks[disk as usize].spec;
+        let spec = &self.disks[disk].spec;
         let mut len = len.min(WINDOW).max(ahead.min(spec.size - from));
         loop {
             let mut asked: SmallVec<[Question; 1]> = SmallVec::new();
@@ -194,7 +194,7 @@ impl Node {
 
     /// Remembers what an answer says of holes.
     fn note_holes(&mut self, disk: u32, stamp: Stamp, told: Range<u64>, alike: Option<bool>) {
-        let state = &mut self.disks[disk as usize];
+        let state = &mut self.disks[disk];
         // One that began before the question may still be on its way to the owner.
         let is_changing = state.changes.iter().any(|one| one.start < told.end && told.start < one.end);
         let Some(cluster) = state.cluster.as_mut() else { return };
@@ -226,7 +226,7 @@ impl Node {
             unreachable!("it asks what is allocated")
         };
         let (disk, (_, len)) = (state.disk, range_of(&state.request));
-        let layout = &self.disks[disk as usize].spec.layout;
+        let layout = &self.disks[disk].spec.layout;
         let unsaid = asked.iter().filter_map(|one| layout.locate(one.place, one.answer_end()));
         let told = unsaid.fold(next, u64::min);
         let next = told.min(from + len);
