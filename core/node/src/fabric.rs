@@ -185,6 +185,8 @@ pub(crate) struct Fabric {
     pub(crate) thirsty: BTreeSet<u32>,
     /// When owners want to be advanced; entries may be out of date.
     pub(crate) alarms: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// The soonest alarm of each disk that has one.
+    pub(crate) armed: BTreeMap<u32, Instant>,
     /// When disks without an owner here are to be looked at; entries may be out of date.
     pub(crate) looks: BinaryHeap<Reverse<(Instant, u32)>>,
 }
@@ -208,6 +210,7 @@ impl Fabric {
             touched: BTreeSet::new(),
             thirsty: BTreeSet::new(),
             alarms: BinaryHeap::new(),
+            armed: BTreeMap::default(),
             looks: BinaryHeap::new(),
             settings,
         }

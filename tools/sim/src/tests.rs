@@ -56,6 +56,10 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "an heir was not told of what had been freed: a component that was brought up to date from it kept what it had there",
         ),
         (
+            2317,
+            "the component that a read was to go to after a damaged one left meanwhile: nobody was asked any more, without end",
+        ),
+        (
             386,
             "a component was restored by a record of which nobody knew whether it was written: it was held to what it had before",
         ),

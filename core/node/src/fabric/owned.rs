@@ -176,6 +176,9 @@ impl Node {
             && at <= now
         {
             fabric.alarms.pop();
+            if fabric.armed.get(&disk) == Some(&at) {
+                fabric.armed.remove(&disk);
+            }
             fabric.touched.insert(disk);
         }
         while let Some(disk) = self.fabric().touched.pop_first() {
@@ -193,7 +196,12 @@ impl Node {
             };
             // An alarm for now would be worked off in this very loop.
             let alarm = owner.wake_at().map(|at| at.max(Instant(now.0 + 1)));
-            fabric.alarms.extend(alarm.map(|at| Reverse((at, disk))));
+            // One that goes off earlier comes here again: a second one each time would never end, and there would be ever more.
+            let is_sooner = |at: &Instant| fabric.armed.get(&disk).is_none_or(|armed| at < armed);
+            if let Some(at) = alarm.filter(is_sooner) {
+                fabric.armed.insert(disk, at);
+                fabric.alarms.push(Reverse((at, disk)));
+            }
             fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
             self.pump(out);
         }

@@ -62,6 +62,10 @@ impl Owner {
         let Work::Read { place, damaged, .. } = self.works[key as usize] else {
             unreachable!("only reads wait to read")
         };
+        if self.is_damaged_on_all(place, damaged) {
+            self.read_narrower(key, leases);
+            return true;
+        }
         let range = self.next_of_read(key);
         let may_read = self.is_mutant(Mutant::ReadWithoutLease) || self.has_leases(place, leases);
         let Some(member) = self.choose(place, range.part, damaged).filter(|_| may_read) else {
@@ -217,29 +221,33 @@ impl Owner {
     /// Blocks are damaged on one component: another is asked, and what it has mends the damage. Where all have damaged blocks,
     /// each block is asked for by itself: they may be different ones.
     fn read_damaged(&mut self, key: u32, at: At, leases: &Leases) {
-        let count = self.next_of_read(key).count;
-        let is_mutant = self.is_mutant(Mutant::ReadAllOrNothing);
-        let Work::Read { place, damaged, step, .. } = &mut self.works[key as usize] else {
+        let Work::Read { damaged, .. } = &mut self.works[key as usize] else {
             unreachable!("only reads read")
         };
         *damaged |= 1 << at.member;
-        let (place, bad) = (*place, *damaged);
-        let has_other = self.places[place as usize].active().any(|(index, _)| bad >> index & 1 == 0);
-        match has_other {
-            true => self.read_again(key, leases),
-            false if count > 1 && !is_mutant => {
-                (*step, *damaged) = (1, 0);
-                self.read_again(key, leases);
-            }
-            false => {
-                let Work::Read { mends, .. } = &mut self.works[key as usize] else {
-                    unreachable!("only reads read")
-                };
-                let mends = std::mem::take(mends);
-                self.end_work(key, Err(Failure::Damaged));
-                self.mend(place, mends);
-            }
+        self.read_again(key, leases);
+    }
+
+    /// Whether no component is left that could have what a read asks for now. The one that was to be asked may have left meanwhile: then
+    /// nobody else would ever be.
+    fn is_damaged_on_all(&self, place: u16, damaged: u8) -> bool {
+        let mut active = self.places[place as usize].active();
+        damaged != 0 && active.all(|(index, _)| damaged >> index & 1 == 1)
+    }
+
+    /// All have damaged blocks in what a read asks for: it asks for each block by itself, or ends if it did.
+    fn read_narrower(&mut self, key: u32, leases: &Leases) {
+        let is_narrow = self.next_of_read(key).count == 1 || self.is_mutant(Mutant::ReadAllOrNothing);
+        let Work::Read { place, damaged, step, mends, .. } = &mut self.works[key as usize] else {
+            unreachable!("only reads read")
+        };
+        if !is_narrow {
+            (*step, *damaged) = (1, 0);
+            return self.read_again(key, leases);
         }
+        let (place, mends) = (*place, std::mem::take(mends));
+        self.end_work(key, Err(Failure::Damaged));
+        self.mend(place, mends);
     }
 }
 
