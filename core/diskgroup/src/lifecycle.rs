@@ -153,8 +153,10 @@ impl Group {
             let (part_id, origin) = (WriteId::default(), Origin::Copy);
             self.submit_record(None, Record::Free { component: id, part, place, id: part_id, origin });
         }
+        // A whole extent on its way to a part that had none is not counted yet; its record must not find the component gone.
+        let is_awaited = self.exclusive.iter().any(|(of, _)| *of == key);
         let component = &mut self.components[key as usize];
-        if component.frees_pending == 0 && component.used == 0 {
+        if component.frees_pending == 0 && component.used == 0 && !is_awaited {
             self.deleting.pop_front();
             self.submit_record(None, Record::ComponentGone { member, slot });
         } else if component.frees_pending == 0 && component.next_mapped(component.delete_cursor).is_none() {
