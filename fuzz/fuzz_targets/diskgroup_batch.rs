@@ -6,6 +6,10 @@ use diskgroup::format::batch::BatchHeader;
 
 libfuzzer_sys::fuzz_target!(|body: &[u8]| {
     let bytes = fuzz::framed(b"DLOG", 8, body, body.len().next_multiple_of(4096).clamp(4096, 1 << 20));
+    let copy = fuzz::framed(b"DLGC", 8, body, bytes.len());
+    if let Some(header) = BatchHeader::peek_copy(&copy, 0) {
+        let _ = header.decode_copy(&copy);
+    }
     let Some(header) = BatchHeader::peek(&bytes, 0) else { return };
     let Ok(records) = header.decode_records(&bytes) else { return };
     let mut writer = Writer::default();

@@ -111,7 +111,7 @@ impl Group {
         let reached = self.destaging.finished.map_or(self.destaging.reached, |finished| finished.position);
         let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
         let gain = reached.saturating_sub(self.log.anchor.tail);
-        let told = self.retold_blocks();
+        let told = 2 * self.retold_blocks(); // Every header has its copy.
         let is_asked = !self.is_destaged_for_leavers(self.log.anchor.tail);
         let gains =
             gain == 0 || is_asked || told <= limits::log_blocks_reserved(self.log.blocks) || gain >= 2 * told;

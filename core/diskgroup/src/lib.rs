@@ -4,6 +4,7 @@
 //! Relies on `base` alone. Decides; performs nothing: see [`Group`] for how it is driven, and
 //! `docs/formats/disk-group.md` for what it leaves on its devices.
 
+mod beyond;
 mod bits;
 mod checkpoint;
 mod component;

@@ -1,5 +1,6 @@
 //! Every bound of a disk group, with its reason.
 
+use crate::format::batch::{HEADER_BLOCKS_MAX, HEADER_SIZE};
 use base::units::{BLOCK_SIZE, MIB};
 
 /// The smallest log that a device may be given in bytes: two of the largest batches and what a checkpoint needs.
@@ -10,8 +11,8 @@ pub const fn log_size_min() -> u64 {
 /// The fewest extents of a capacity device: with fewer it holds nothing of use.
 pub const EXTENTS_MIN: u64 = 8;
 
-/// Most components named in one batch of records: keeps a header below 1 MiB, the largest buffer.
-pub const RECORD_BYTES_MAX: usize = 512 << 10;
+/// Most bytes of records in one batch: its header and the copy of that fit 1 MiB, the largest buffer.
+pub const RECORD_BYTES_MAX: usize = (HEADER_BLOCKS_MAX / 2 * BLOCK_SIZE) as usize - HEADER_SIZE;
 
 /// Most data blocks of one batch: 4 MiB, or an eighth of a small log but always one write of a guest (255 blocks).
 pub fn batch_blocks_max(log_blocks: u64) -> u64 {

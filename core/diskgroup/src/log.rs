@@ -1,7 +1,7 @@
 //! The ring of log blocks: what is free, what is live, and the batch that is being gathered.
 
 use crate::format::anchor::Anchor;
-use crate::format::batch::{HEADER_SIZE, Record};
+use crate::format::batch::{Record, blocks_of_one};
 use crate::format::superblock::Superblock;
 use crate::limits;
 use base::Buffer;
@@ -120,8 +120,9 @@ impl<T> Gather<T> {
         self.record_count == 0
     }
 
+    /// Blocks of the header without its copy.
     pub(crate) fn header_blocks(&self, more_record_bytes: usize) -> u64 {
-        ((HEADER_SIZE + self.records.len() + more_record_bytes) as u64).div_ceil(BLOCK_SIZE)
+        blocks_of_one(self.records.len() + more_record_bytes)
     }
 
     /// Whether `data_blocks` and records of `record_bytes` more still fit one batch.

@@ -49,11 +49,15 @@ pub enum Mutant {
     KeepOlderAnchor,
     /// The slot of a component whose page is damaged is given to another.
     ReuseLostSlot,
+    /// A start does not look for the copy of a header that is damaged.
+    PassHeaderCopiesOver,
+    /// Where the next batch would begin and nothing can be read, the log ends.
+    TakeUnreadableForEnd,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 22] = [
+    pub const ALL: [Mutant; 24] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -76,6 +80,8 @@ impl Mutant {
         Mutant::LeaveNoRoomForWindows,
         Mutant::KeepOlderAnchor,
         Mutant::ReuseLostSlot,
+        Mutant::PassHeaderCopiesOver,
+        Mutant::TakeUnreadableForEnd,
     ];
 }
 

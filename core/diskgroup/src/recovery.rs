@@ -1,12 +1,13 @@
 //! Opening a group: the anchor, the tables, then the log from its tail to its end.
 //!
 //! The log is read batch by batch. A batch counts once the next one is found (only the last one may be torn) or its own
-//! data has been verified. Where no further batch is found, the space behind is searched for a later one: if there is
-//! one, the log is damaged in the middle, and the group is not opened.
+//! data has been verified. Where no further batch is found, the space behind is searched (`beyond.rs`): for the copy of a
+//! header that is damaged, and for a later batch, which tells that the log is damaged in the middle.
 //!
 //! Records are put in force in the order of the log over whatever the pages say. A page may already contain the effect
 //! of some of them; the last record for each block and each extent decides, so putting them in force again is harmless.
 
+use crate::beyond::Doubt;
 use crate::component::Component;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentPlace, Record};
@@ -30,15 +31,15 @@ const UNREADABLE: [u8; BLOCK_SIZE as usize] = [0xff; BLOCK_SIZE as usize];
 
 /// A batch whose header verifies.
 #[derive(Debug)]
-struct Batch {
-    start: BatchStart,
-    header: BatchHeader,
-    records: Vec<Record>,
+pub(crate) struct Batch {
+    pub(crate) start: BatchStart,
+    pub(crate) header: BatchHeader,
+    pub(crate) records: Vec<Record>,
 }
 
 /// What recovery is doing.
 #[derive(Debug, Default)]
-enum Stage {
+pub(crate) enum Stage {
     #[default]
     Anchor,
     /// Reads the tables, member after member; `page` is the next page to read of the member.
@@ -47,8 +48,10 @@ enum Stage {
     Log { position: u64 },
     /// Verifies the data of the last batch, from its data block `block` on.
     LastBatch { block: u64 },
-    /// Looks for a later batch behind the end, from `position` on, up to `end`.
+    /// Looks for the copy of a header, and for a later batch, behind the end, from `position` on, up to `end`.
     Beyond { position: u64, end: u64 },
+    /// Reads the copy of the header at `position`; looks on up to `end` if it does not verify.
+    HeaderCopy { position: u64, end: u64 },
     /// Writes the anchor over a copy that is older or cannot be read.
     MendAnchor,
 }
@@ -56,17 +59,21 @@ enum Stage {
 /// The state of opening.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    stage: Stage,
+    pub(crate) stage: Stage,
     /// The copy of the anchor that is older than the other one, or cannot be read.
     stale_anchor: Option<u64>,
     /// The last batch found; not in force yet.
     last: Option<Batch>,
     /// Number of the batch looked for.
-    number: u64,
+    pub(crate) number: u64,
+    /// What may stand in the way of finding it.
+    pub(crate) doubt: Doubt,
     /// Checksums of the last batch's data still to be verified.
     checksums: Vec<u32>,
     /// Pages whose newer copy does not verify: torn if the log names the intent, else damaged.
     suspects: Vec<(u8, u32)>,
+    /// Where batches start that are torn.
+    pub(crate) torn: Vec<u64>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
     intents: FxHashSet<(u8, u32, u64)>,
 }
@@ -77,20 +84,20 @@ impl Group {
         self.recovery_read(0, anchor_offset(0), 2 * ANCHOR_SIZE as u64, out);
     }
 
-    fn recovery(&mut self) -> &mut Recovery {
+    pub(crate) fn recovery(&mut self) -> &mut Recovery {
         match &mut self.phase {
             Phase::Opening(recovery) => recovery,
             Phase::Open | Phase::Failed => unreachable!("recovery happens while the group opens"),
         }
     }
 
-    fn recovery_read(&mut self, member: u8, offset: u64, len: u64, out: &mut Vec<Output>) {
+    pub(crate) fn recovery_read(&mut self, member: u8, offset: u64, len: u64, out: &mut Vec<Output>) {
         let buffer = self.own_pool.take(len as usize).expect("recovery uses one buffer at a time");
         let purpose = Purpose::Recovery { buffer: buffer.clone() };
         self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
     }
 
-    fn open_failed(&mut self, error: OpenError, out: &mut Vec<Output>) {
+    pub(crate) fn open_failed(&mut self, error: OpenError, out: &mut Vec<Output>) {
         self.phase = Phase::Failed;
         out.push(Output::Event(Event::OpenFailed(error)));
     }
@@ -113,9 +120,10 @@ impl Group {
         match std::mem::take(&mut self.recovery().stage) {
             Stage::Anchor => self.recover_anchor(buffer, out),
             Stage::Tables { member, page } => self.recover_pages(member, page, buffer, out),
-            Stage::Log { position } => self.recover_log(position, buffer, out),
+            Stage::Log { position } => self.recover_log(position, (buffer, &bad), out),
             Stage::LastBatch { block } => self.recover_last_batch(block, (buffer, &bad), out),
-            Stage::Beyond { position, end } => self.recover_beyond(position, end, buffer, out),
+            Stage::Beyond { position, end } => self.recover_beyond(position, end, (buffer, &bad), out),
+            Stage::HeaderCopy { position, end } => self.recover_header_copy(position, end, buffer, out),
             Stage::MendAnchor => self.finish_recovery(out),
         }
     }
@@ -236,14 +244,14 @@ impl Group {
         member.keep_page(number, descriptors);
     }
 
-    fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
+    pub(crate) fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
         let left = (self.log.blocks - position % self.log.blocks) * BLOCK_SIZE;
         self.recovery().stage = Stage::Log { position };
         self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
     }
 
     /// Takes all batches whose headers lie in what was read from `start` on; then reads on where they lead.
-    fn recover_log(&mut self, start: u64, buffer: &Buffer, out: &mut Vec<Output>) {
+    fn recover_log(&mut self, start: u64, (buffer, bad): (&Buffer, &BadBlocks), out: &mut Vec<Output>) {
         let mut position = start;
         loop {
             let at = (position - start) * BLOCK_SIZE;
@@ -252,18 +260,30 @@ impl Group {
                 return self.read_log(position, out);
             }
             match self.decode_batch(position, bytes) {
-                Found::Batch(batch) => {
-                    position = batch.start.position + batch.header.blocks();
-                    let before = self.recovery().last.replace(batch);
-                    self.recovery().number += 1;
-                    if let Some(before) = before {
-                        self.replay(before);
-                    }
-                }
+                Found::Batch(batch) => position = self.take_batch(batch),
                 Found::NeedsMore => return self.read_log(position, out),
-                Found::Nothing => return self.try_wrapped(position, out),
+                Found::Nothing => {
+                    let blocks = self.expected_header(position, bytes).map_or(1, |header| header.header_blocks);
+                    let first = (position - start) as usize;
+                    if (first..first + blocks as usize).any(|index| bad.contains(index)) {
+                        self.recovery().doubt.unreadable.push(position);
+                    }
+                    return self.try_wrapped(position, out);
+                }
             }
         }
+    }
+
+    /// The next batch is found, so the one before counts. Says where this one ends.
+    pub(crate) fn take_batch(&mut self, batch: Batch) -> u64 {
+        let end = batch.start.position + batch.header.blocks();
+        let recovery = self.recovery();
+        recovery.number += 1;
+        recovery.doubt = Doubt::after(&batch.header);
+        if let Some(before) = recovery.last.replace(batch) {
+            self.replay(before);
+        }
+        end
     }
 
     /// No batch follows at `position`: it may stand at the region's start, because it did not fit before the end.
@@ -279,26 +299,30 @@ impl Group {
         self.end_of_log(out);
     }
 
-    fn decode_batch(&mut self, position: u64, bytes: &[u8]) -> Found {
+    /// The header of the batch that is looked for, not yet verified.
+    fn expected_header(&mut self, position: u64, bytes: &[u8]) -> Option<BatchHeader> {
         let number = self.recovery().number;
-        let header = BatchHeader::peek(bytes, self.log.anchor.log_mark)
+        BatchHeader::peek(bytes, self.log.anchor.log_mark)
             .filter(|header| header.number == number && header.position == position)
-            .filter(|header| header.blocks() <= self.log.blocks - position % self.log.blocks);
-        let Some(header) = header else { return Found::Nothing };
+            .filter(|header| header.blocks() <= self.log.blocks - position % self.log.blocks)
+    }
+
+    fn decode_batch(&mut self, position: u64, bytes: &[u8]) -> Found {
+        let Some(header) = self.expected_header(position, bytes) else { return Found::Nothing };
         let len = header.header_blocks as usize * BLOCK_SIZE as usize;
         let Some(bytes) = bytes.get(..len) else {
             return Found::NeedsMore;
         };
         match header.decode_records(bytes) {
             Ok(records) if records.iter().all(|record| self.is_plausible(record)) => {
-                Found::Batch(Batch { start: BatchStart { position, number }, header, records })
+                Found::Batch(Batch { start: BatchStart { position, number: header.number }, header, records })
             }
             Ok(_) | Err(_) => Found::Nothing,
         }
     }
 
     /// Whether the record names places that exist.
-    fn is_plausible(&self, record: &Record) -> bool {
+    pub(crate) fn is_plausible(&self, record: &Record) -> bool {
         if self.is_not_here(record.member()) {
             return true; // Nobody can tell.
         }
@@ -407,8 +431,11 @@ impl Group {
                 // Torn, so never acknowledged: the next batch takes its number. If that was longer it did not fit before
                 // the region's end and stands at its start, while the torn one was left where it is.
                 let torn = self.recovery().last.take().expect("a batch was being verified");
-                self.recovery().number -= 1;
                 let start = torn.start.position;
+                let recovery = self.recovery();
+                recovery.number -= 1;
+                recovery.torn.push(start);
+                recovery.doubt = Doubt::after(&torn.header);
                 let wrapped = start.next_multiple_of(self.log.blocks);
                 match start == self.log.head && wrapped != start {
                     true => self.read_log(wrapped, out),
@@ -425,44 +452,9 @@ impl Group {
         self.look_beyond(out);
     }
 
-    /// Searches where a later batch would stand if the one that is missing was damaged rather than never written.
-    fn look_beyond(&mut self, out: &mut Vec<Output>) {
-        let batch =
-            limits::batch_blocks_max(self.log.blocks) + 1 + limits::RECORD_BYTES_MAX as u64 / BLOCK_SIZE;
-        let window = 2 * batch; // The missing one may have wrapped.
-        let start = self.log.head;
-        let end = start + window.min(self.log.free_blocks());
-        self.read_beyond(start, end, out);
-    }
-
-    fn read_beyond(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
-        if position >= end {
-            return self.mend_anchor(out);
-        }
-        let to_wrap = self.log.blocks - position % self.log.blocks;
-        let blocks = (end - position).min(to_wrap).min(limits::RECOVERY_READ_SIZE / BLOCK_SIZE);
-        self.recovery().stage = Stage::Beyond { position, end };
-        self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
-    }
-
-    fn recover_beyond(&mut self, start: u64, end: u64, buffer: &Buffer, out: &mut Vec<Output>) {
-        let missing = self.recovery().number;
-        for (index, bytes) in buffer.chunks_exact(BLOCK_SIZE as usize).enumerate() {
-            let position = start + index as u64;
-            let header = BatchHeader::peek(bytes, self.log.anchor.log_mark);
-            // Whole rounds of the ring further, too, as where the anchor that was found is not the newest.
-            let stands_here =
-                |header: &BatchHeader| header.position % self.log.blocks == position % self.log.blocks;
-            if header.is_some_and(|header| header.number > missing && stands_here(&header)) {
-                return self.open_failed(OpenError::LogDamaged { number: missing }, out);
-            }
-        }
-        self.read_beyond(start + buffer.len() as u64 / BLOCK_SIZE, end, out);
-    }
-
     /// Power failed between the two copies of an anchor, or one cannot be read. What the newer one says to be free is written over from now on, so
     /// it must not be the only copy: with the older one alone, nobody would find the log's end.
-    fn mend_anchor(&mut self, out: &mut Vec<Output>) {
+    pub(crate) fn mend_anchor(&mut self, out: &mut Vec<Output>) {
         let stale = self.recovery().stale_anchor.take();
         let Some(copy) = stale.filter(|_| !self.is_mutant(Mutant::KeepOlderAnchor)) else {
             return self.finish_recovery(out);

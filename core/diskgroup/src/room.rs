@@ -5,6 +5,7 @@
 //! much, or the group stands still for good. Windows may hold far more than their usual few milliseconds of writes, as when the
 //! directory is away and no watermark moves on, so what they need is counted.
 
+use crate::format::batch::HEADER_BLOCKS_MAX;
 use crate::group::Group;
 use crate::limits;
 use crate::mutant::Mutant;
@@ -12,11 +13,23 @@ use crate::write::{Sealed, WRITE_RECORD_SIZE};
 use base::units::BLOCK_SIZE;
 
 impl Group {
-    /// Whether a record with its data fits the next batch and the log, and leaves `reserve` log blocks.
+    /// Whether a record with its data fits the next batch and the log, and leaves `reserve` log blocks. What needs no reserve, as
+    /// a checkpoint does, may go without the header's copy: a release that kept less free may have left the log so full.
     pub(crate) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
-        let blocks = self.gather.header_blocks(record_bytes) + self.gather.data_blocks + data_blocks;
+        let header = self.gather.header_blocks(record_bytes);
+        let data = self.gather.data_blocks + data_blocks;
+        let fits = |header: u64| self.log.cost(header + data) + reserve <= self.log.free_blocks();
         self.gather.has_room(record_bytes, data_blocks, self.log.blocks)
-            && self.log.cost(blocks) + reserve <= self.log.free_blocks()
+            && (fits(2 * header) || (reserve == 0 && fits(header)))
+    }
+
+    /// Blocks of the header of the batch that is being gathered: with its copy, if there is room for that.
+    pub(crate) fn header_to_seal(&self) -> u64 {
+        let header = self.gather.header_blocks(0);
+        match self.log.cost(2 * header + self.gather.data_blocks) <= self.log.free_blocks() {
+            true => 2 * header,
+            false => header,
+        }
     }
 
     /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
@@ -36,14 +49,16 @@ impl Group {
             return 0;
         }
         // What a change under way adds to a window is no longer than its own record.
-        let under_way = self.gather.header_blocks(0)
-            + self.sealed.as_ref().map_or(0, |Sealed { header_blocks, .. }| *header_blocks);
-        let blocks = self.retold_blocks() + under_way + limits::intent_blocks_max(self.log.blocks);
+        let gathered = self.gather.header_blocks(0);
+        let sealed = self.sealed.as_ref().map_or(0, |Sealed { header_blocks, .. }| *header_blocks);
+        // Every header has its copy.
+        let told = self.retold_blocks() + gathered + limits::intent_blocks_max(self.log.blocks);
+        let blocks = 2 * told + sealed;
         // One of its batches may have to go to the start of the ring, for want of room at the end.
-        blocks + blocks.min(limits::RECORD_BYTES_MAX as u64 / BLOCK_SIZE)
+        blocks + blocks.min(HEADER_BLOCKS_MAX)
     }
 
-    /// Log blocks that the windows take at most when they are told again.
+    /// Log blocks that the windows take at most when they are told again, without copies of headers.
     pub(crate) fn retold_blocks(&self) -> u64 {
         let entries = self.window_entries * limits::ENTRY_RECORD_SIZE;
         let watermarks = self.components.len() * limits::WATERMARK_RECORD_SIZE;

@@ -1,6 +1,8 @@
 //! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves, and what is known
 //! after a restart.
 
+mod headers;
+
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
@@ -61,15 +63,15 @@ impl Bench {
     }
 
     fn open(devices: [Vec<u8>; 2]) -> Bench {
-        Bench::open_with(devices, Settings::default())
+        Bench::open_with(devices, Settings::default(), BTreeSet::new())
     }
 
-    fn open_with(devices: [Vec<u8>; 2], settings: Settings) -> Bench {
+    fn open_with(devices: [Vec<u8>; 2], settings: Settings, bad: BTreeSet<(u8, u64)>) -> Bench {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
         let superblocks = vec![superblock(0), superblock(1)];
         let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut out);
-        let (held, bad, events, done) = (Vec::new(), BTreeSet::new(), Vec::new(), BTreeMap::new());
+        let (held, events, done) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut bench = Bench { group, pool, devices, now: 1, held, bad, events, done };
         bench.settle(out);
         bench
@@ -264,7 +266,8 @@ fn windows_that_fill_the_log_leave_room_for_the_checkpoint_that_empties_it() {
         if mutant.is_some() && !cfg!(feature = "mutants") {
             continue;
         }
-        let mut bench = Bench::open_with(Bench::blank(), Settings { mutant, ..Settings::default() });
+        let settings = Settings { mutant, ..Settings::default() };
+        let mut bench = Bench::open_with(Bench::blank(), settings, BTreeSet::new());
         let component = bench.create();
         let write = |bench: &mut Bench, number: u64| {
             // With gaps, so that none of it becomes a span.

@@ -417,7 +417,7 @@ impl Group {
             return;
         }
         self.gather_watermarks();
-        let header_blocks = self.gather.header_blocks(0);
+        let header_blocks = self.header_to_seal();
         let Some(mut header) = self.own_pool.take((header_blocks * BLOCK_SIZE) as usize) else { return };
         let blocks = header_blocks + self.gather.data_blocks;
         let start = self.log.place(blocks);

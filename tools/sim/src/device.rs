@@ -183,8 +183,12 @@ impl Device {
 
     /// Whether a read of the range fails.
     pub fn is_unreadable(&self, offset: u64, len: usize) -> bool {
-        let range = offset / BLOCK_SIZE..(offset + len as u64) / BLOCK_SIZE;
-        self.unreadable.range(range).next().is_some()
+        self.is_any_unreadable(offset / BLOCK_SIZE..(offset + len as u64) / BLOCK_SIZE)
+    }
+
+    /// Whether reads of any of these blocks fail.
+    pub fn is_any_unreadable(&self, blocks: std::ops::Range<u64>) -> bool {
+        self.unreadable.range(blocks).next().is_some()
     }
 
     /// Whether a write that is under way touches the range.

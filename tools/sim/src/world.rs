@@ -9,7 +9,7 @@ use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
 use diskgroup::format::anchor::anchor_offset;
-use diskgroup::format::batch::BatchHeader;
+use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
     Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
@@ -665,8 +665,8 @@ impl World {
         }
     }
 
-    /// A block of a device fails reads from now on. No header of the log: what a damaged one said nobody knows, and the group
-    /// stays closed. Nor both copies of the
+    /// A block of a device fails reads from now on. In the log none within reach of another: a header and its copy would be
+    /// gone, what they said nobody knows, and the group stays closed. Nor both copies of the
     /// anchor, one of which may be torn while it is written.
     fn spoil_block(&mut self) {
         let place = self.bad_sectors.below(self.devices.len() as u64) as usize;
@@ -682,8 +682,10 @@ impl World {
         let is_anchor = range.start == anchor_offset(0);
         let device = &self.devices[place];
         let mut candidates = device.readable_blocks(range.clone());
-        candidates
-            .retain(|number| !log.contains(&(number * BLOCK_SIZE)) || !is_header(device, log.start, *number));
+        candidates.retain(|number| {
+            let reach = number.saturating_sub(HEADER_BLOCKS_MAX)..number + HEADER_BLOCKS_MAX;
+            !log.contains(&(number * BLOCK_SIZE)) || !device.is_any_unreadable(reach)
+        });
         let is_last_anchor = is_anchor
             && (device.is_unreadable(range.start, 2 * BLOCK_SIZE as usize)
                 || device.is_being_written(&range));
@@ -779,15 +781,4 @@ impl World {
         }
         self.settle()
     }
-}
-
-/// Whether a block of the log lies in the header of a batch.
-fn is_header(device: &Device, log_start: u64, number: u64) -> bool {
-    let first = log_start / BLOCK_SIZE;
-    let from = number.saturating_sub(256).max(first);
-    (from..=number).rev().any(|start| {
-        let bytes = device.read(start * BLOCK_SIZE, BLOCK_SIZE as usize);
-        let mark = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));
-        BatchHeader::peek(&bytes, mark).is_some_and(|header| start + u64::from(header.header_blocks) > number)
-    })
 }

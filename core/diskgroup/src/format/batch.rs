@@ -2,6 +2,10 @@
 //!
 //! One batch is written at a time, so only the last one can be torn. It counts if its header verifies and every data
 //! block matches its checksum in the records. Batches are numbered without gaps.
+//!
+//! What a header says stands twice in its blocks: as the header, and behind it once more as its *copy* with a magic number
+//! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
+//! knows nothing of copies takes it for padding; headers of such a program have none.
 
 use super::page::{ComponentRecord, read_id, write_id};
 use super::{FORMAT_VERSION, FormatError};
@@ -12,11 +16,17 @@ use base::{ComponentId, RequestTag, WriteId};
 use smallvec::SmallVec;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"DLOG");
+const COPY_MAGIC: u32 = u32::from_le_bytes(*b"DLGC");
 const SEAL_AT: usize = 8;
 /// Bytes before the records.
 pub const HEADER_SIZE: usize = 64;
-/// Most blocks of a header: one buffer.
+/// Most blocks of a header, with its copy: one buffer.
 pub const HEADER_BLOCKS_MAX: u64 = 256;
+
+/// Blocks of a header with `record_bytes` of records, without its copy.
+pub fn blocks_of_one(record_bytes: usize) -> u64 {
+    ((HEADER_SIZE + record_bytes) as u64).div_ceil(BLOCK_SIZE)
+}
 
 /// The place of an extent: which member of the group, which extent of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -448,15 +458,43 @@ impl BatchHeader {
         u64::from(self.header_blocks) + u64::from(self.data_blocks)
     }
 
-    /// Fills `bytes` (as long as the header's blocks) with this and the records' bytes.
+    /// Whether the header's blocks hold its copy as well.
+    pub fn has_copy(&self) -> bool {
+        u64::from(self.header_blocks) == 2 * blocks_of_one(self.record_bytes as usize)
+    }
+
+    /// Log block at which the header's copy begins.
+    pub fn copy_position(&self) -> u64 {
+        self.position + blocks_of_one(self.record_bytes as usize)
+    }
+
+    /// Bytes of the header without its copy.
+    fn bytes_of_one(&self) -> usize {
+        blocks_of_one(self.record_bytes as usize) as usize * BLOCK_SIZE as usize
+    }
+
+    /// Fills `bytes` (as long as the header's blocks) with this and the records' bytes: twice, if they are twice as long
+    /// as needed.
     pub fn encode(&self, records: &[u8], bytes: &mut [u8]) {
         assert!(
             bytes.len() as u64 == u64::from(self.header_blocks) * BLOCK_SIZE,
             "a header fills its blocks"
         );
         assert!(records.len() == self.record_bytes as usize, "a header counts its records' bytes");
+        if self.has_copy() {
+            let copy = &mut bytes[self.bytes_of_one()..];
+            self.encode_as(COPY_MAGIC, records, copy);
+            checksum::seal(copy, SEAL_AT);
+            self.encode_as(MAGIC, records, &mut bytes[..self.bytes_of_one()]);
+        } else {
+            self.encode_as(MAGIC, records, bytes);
+        }
+        checksum::seal(bytes, SEAL_AT);
+    }
+
+    fn encode_as(&self, magic: u32, records: &[u8], bytes: &mut [u8]) {
         let mut w = Writer::with_capacity(HEADER_SIZE);
-        w.u32(MAGIC);
+        w.u32(magic);
         w.u32(FORMAT_VERSION);
         w.u32(0); // the checksum's place
         w.u32(self.header_blocks);
@@ -470,13 +508,21 @@ impl BatchHeader {
         bytes[..HEADER_SIZE].copy_from_slice(w.as_bytes());
         bytes[HEADER_SIZE..HEADER_SIZE + records.len()].copy_from_slice(records);
         bytes[HEADER_SIZE + records.len()..].fill(0);
-        checksum::seal(bytes, SEAL_AT);
     }
 
     /// Reads the fixed part from the first bytes of a batch, not yet verified: enough to know how long the header is.
     pub fn peek(bytes: &[u8], log_mark: u64) -> Option<BatchHeader> {
+        BatchHeader::peek_as(MAGIC, bytes, log_mark)
+    }
+
+    /// The same from the first bytes of a header's copy.
+    pub fn peek_copy(bytes: &[u8], log_mark: u64) -> Option<BatchHeader> {
+        BatchHeader::peek_as(COPY_MAGIC, bytes, log_mark).filter(BatchHeader::has_copy)
+    }
+
+    fn peek_as(magic: u32, bytes: &[u8], log_mark: u64) -> Option<BatchHeader> {
         let mut r = Reader::new(bytes);
-        let (magic, format) = (r.u32(), r.u32());
+        let (found, format) = (r.u32(), r.u32());
         r.u32();
         let header_blocks = r.u32();
         let mark = r.u64();
@@ -493,7 +539,7 @@ impl BatchHeader {
         let records_end = HEADER_SIZE as u64 + u64::from(header.record_bytes);
         let sane = r.finish().is_ok()
             && is_clear
-            && magic == MAGIC
+            && found == magic
             && format == FORMAT_VERSION
             && mark == log_mark
             && (1..=HEADER_BLOCKS_MAX).contains(&u64::from(header_blocks))
@@ -501,14 +547,39 @@ impl BatchHeader {
         sane.then_some(header)
     }
 
-    /// Verifies the whole header (all its blocks) and reads the records.
+    /// Verifies the header (`bytes` are all its blocks) and reads the records. What stands in the place of its copy does not
+    /// matter where the header itself is whole.
     ///
     /// # Errors
     /// When the checksum or a record is wrong, or the records do not account for the data.
     pub fn decode_records(&self, bytes: &[u8]) -> Result<Vec<Record>, FormatError> {
-        if !checksum::is_sealed(bytes, SEAL_AT) {
+        if !checksum::is_sealed(bytes, SEAL_AT) && !self.is_whole_without_copy(bytes) {
             return Err(FormatError::Damaged("the checksum of a batch does not match"));
         }
+        self.records(bytes)
+    }
+
+    /// Verifies the header's copy (`bytes` are all its blocks) and reads the records.
+    ///
+    /// # Errors
+    /// As [`BatchHeader::decode_records`].
+    pub fn decode_copy(&self, bytes: &[u8]) -> Result<Vec<Record>, FormatError> {
+        if bytes.len() != self.bytes_of_one() || !checksum::is_sealed(bytes, SEAL_AT) {
+            return Err(FormatError::Damaged("the checksum of a header's copy does not match"));
+        }
+        self.records(bytes)
+    }
+
+    /// Whether only the copy is damaged: the checksum covers both, and the copy follows from the header.
+    fn is_whole_without_copy(&self, bytes: &[u8]) -> bool {
+        let records = bytes.get(HEADER_SIZE..HEADER_SIZE + self.record_bytes as usize);
+        let Some(records) = records.filter(|_| self.has_copy()) else { return false };
+        let mut both = vec![0; bytes.len()];
+        self.encode(records, &mut both);
+        both[..self.bytes_of_one()] == bytes[..self.bytes_of_one()]
+    }
+
+    fn records(&self, bytes: &[u8]) -> Result<Vec<Record>, FormatError> {
         let records = bytes.get(HEADER_SIZE..HEADER_SIZE + self.record_bytes as usize);
         let mut r = Reader::new(records.ok_or(FormatError::Damaged("a batch is too short"))?);
         let mut out = Vec::new();
@@ -588,14 +659,14 @@ mod tests {
         ]
     }
 
-    fn encoded(records: &[Record]) -> (BatchHeader, Vec<u8>) {
+    fn encoded(records: &[Record], forms: u32) -> (BatchHeader, Vec<u8>) {
         let mut w = Writer::default();
         records.iter().for_each(|record| record.encode(&mut w));
         let header = BatchHeader {
             log_mark: 5,
             number: 6,
             position: 7,
-            header_blocks: (HEADER_SIZE + w.len()).div_ceil(4096) as u32,
+            header_blocks: blocks_of_one(w.len()) as u32 * forms,
             data_blocks: records.iter().map(Record::data_blocks).sum::<u64>() as u32,
             record_bytes: w.len() as u32,
             record_count: records.len() as u32,
@@ -607,19 +678,41 @@ mod tests {
 
     #[test]
     fn records_come_back() {
-        let (header, bytes) = encoded(&samples());
-        assert_eq!(BatchHeader::peek(&bytes, 5), Some(header));
-        assert_eq!(header.decode_records(&bytes), Ok(samples()));
-        assert_eq!(BatchHeader::peek(&bytes, 4), None, "another formatting");
+        for forms in 1..=2 {
+            let (header, bytes) = encoded(&samples(), forms);
+            assert_eq!(BatchHeader::peek(&bytes, 5), Some(header));
+            assert_eq!(header.decode_records(&bytes), Ok(samples()));
+            assert_eq!(BatchHeader::peek(&bytes, 4), None, "another formatting");
+        }
     }
 
     #[test]
-    fn any_flipped_byte_breaks_the_batch() {
-        let (header, bytes) = encoded(&samples());
+    fn any_flipped_byte_breaks_a_header_without_copy() {
+        let (header, bytes) = encoded(&samples(), 1);
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
             assert!(header.decode_records(&damaged).is_err(), "byte {at}");
         }
+    }
+
+    #[test]
+    fn any_flipped_byte_breaks_the_header_or_its_copy_and_never_both() {
+        let (header, bytes) = encoded(&samples(), 2);
+        let half = bytes.len() / 2;
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            let is_header_whole = header.decode_records(&damaged) == Ok(samples());
+            let copy = BatchHeader::peek_copy(&damaged[half..], 5).map(|copy| copy.decode_copy(&damaged[half..]));
+            let is_copy_whole = copy == Some(Ok(samples()));
+            assert_eq!((is_header_whole, is_copy_whole), (at >= half, at < half), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_program_without_copies_reads_headers_that_have_one() {
+        let (_, bytes) = encoded(&samples(), 2);
+        assert!(checksum::is_sealed(&bytes, SEAL_AT), "it verifies all blocks of the header, whatever they hold");
     }
 }
