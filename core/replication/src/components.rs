@@ -4,6 +4,9 @@
 //! (invariant 2); it promises a greater epoch only when the grant of the owner before has run out or was given back, by
 //! this node's clock (invariant 11); and what an older session began is over before a newer one is told what stands here.
 
+#[cfg(test)]
+mod tests;
+
 use crate::limits;
 use crate::mutant::Mutant;
 use base::request::{Buffers, Pieces, StatusRun};
@@ -231,6 +234,7 @@ struct Held {
     grant: GrantHolder,
     /// Stores under way for any session.
     outstanding: u32,
+    presence: Presence,
 }
 
 /// What is granted to one node.
@@ -244,6 +248,16 @@ struct Peer {
     awaited: BTreeSet<ComponentId>,
 }
 
+/// Whether a component is there. One that is not is forgotten once nobody uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Here,
+    /// It was not found; it may be found again, as when its group was closed.
+    Missing,
+    /// It was deleted: there is nothing left that anybody could read by a grant.
+    Deleted,
+}
+
 /// Whom a store is for.
 #[derive(Debug)]
 struct Pending {
@@ -252,6 +266,8 @@ struct Pending {
     token: u32,
     /// Whether it is a step of an opening.
     is_opening: bool,
+    /// Whether the component is there or not once it is done; `None` if that stays as it is.
+    leaves: Option<Presence>,
     /// Whether anybody waits for its end.
     is_answered: bool,
 }
@@ -319,6 +335,15 @@ impl Components {
         // Order does not matter: each is changed on its own.
         for held in self.held.values_mut() {
             held.attached = held.attached.filter(|attached| attached.caller.node != node);
+        }
+        self.held.retain(|_, held| !held.is_over());
+    }
+
+
+    /// Forgets a component that is gone and that nobody uses.
+    fn forget_gone(&mut self, component: ComponentId) {
+        if self.held.get(&component).is_some_and(Held::is_over) {
+            self.held.remove(&component);
         }
     }
 
@@ -395,8 +420,16 @@ impl Components {
 
     /// A store ended.
     pub fn stored(&mut self, now: Instant, op: StoreOp, stored: Stored, out: &mut Vec<Output>) {
-        let Pending { component, caller, token, is_opening, is_answered } =
+        let Pending { component, caller, token, is_opening, is_answered, leaves } =
             self.pending.remove(op.0 as usize);
+        let presence = match &stored {
+            Stored::Failed(Refusal::NoComponent) => Some(Presence::Missing),
+            Stored::State { .. } => Some(Presence::Here),
+            _ => leaves.filter(|_| !matches!(stored, Stored::Failed(_))),
+        };
+        if let (Some(held), Some(presence)) = (self.held.get_mut(&component), presence) {
+            held.presence = presence;
+        }
         if is_opening {
             return self.opening_stored(now, component, caller, stored, out);
         }
@@ -407,6 +440,7 @@ impl Components {
             out.push(Output::Answer { to: caller, token, answer: answer_of(stored) });
         }
         self.advance_opening(now, component, out);
+        self.forget_gone(component);
     }
 
     /// Moves on what waits for a time.
@@ -465,7 +499,12 @@ impl Components {
         out: &mut Vec<Output>,
     ) {
         let is_answered = !matches!(store, Store::Forget { .. }) && token != u32::MAX;
-        let pending = Pending { component, caller, token, is_opening: false, is_answered };
+        let leaves = match store {
+            Store::Create(_) => Some(Presence::Here),
+            Store::Delete => Some(Presence::Deleted),
+            _ => None,
+        };
+        let pending = Pending { component, caller, token, is_opening: false, is_answered, leaves };
         let op = StoreOp(self.pending.insert(pending) as u32);
         if let Some(held) = self.held.get_mut(&component) {
             held.outstanding += 1;
@@ -523,7 +562,8 @@ impl Components {
     }
 
     fn opening_store(&mut self, component: ComponentId, caller: Caller, store: Store, out: &mut Vec<Output>) {
-        let pending = Pending { component, caller, token: 0, is_opening: true, is_answered: false };
+        let pending =
+            Pending { component, caller, token: 0, is_opening: true, is_answered: false, leaves: None };
         let op = StoreOp(self.pending.insert(pending) as u32);
         out.push(Output::Store { op, component, store });
     }
@@ -672,6 +712,7 @@ impl Components {
         let opening = held.opening.take().expect("it is being opened");
         self.waiting.remove(&component);
         out.push(Output::Answer { to: opening.caller, token: opening.token, answer });
+        self.forget_gone(component);
     }
 
     /// An owner gives a component back.
@@ -684,28 +725,39 @@ impl Components {
         epoch: u32,
         out: &mut Vec<Output>,
     ) {
-        if let Some(held) = self.held.get_mut(&component)
-            && held.grant == GrantHolder::Node(caller.node)
-        {
+        if let Some(held) = self.held.get_mut(&component) {
+            let is_holder = held.grant == GrantHolder::Node(caller.node);
             let is_open = |attached: &Attached| attached.caller == caller && attached.epoch == epoch;
-            if held.attached.as_ref().is_some_and(is_open) {
+            if (is_holder || held.presence != Presence::Here) && held.attached.as_ref().is_some_and(is_open) {
                 held.attached = None;
             }
-            if held.attached.is_none() {
+            if is_holder && held.attached.is_none() {
                 held.grant = GrantHolder::Nobody;
             }
-            if let Some(peer) = self.peers.get_mut(&caller.node) {
+            if is_holder && let Some(peer) = self.peers.get_mut(&caller.node) {
                 peer.awaited.remove(&component);
             }
         }
         out.push(Output::Answer { to: caller, token, answer: Answer::Done { congestion: 0 } });
         self.advance_opening(now, component, out);
+        self.forget_gone(component);
     }
 }
 
 impl Held {
     fn new(outstanding: u32) -> Held {
-        Held { promised: 0, attached: None, opening: None, grant: GrantHolder::Unknown, outstanding }
+        let grant = GrantHolder::Unknown;
+        Held { promised: 0, attached: None, opening: None, grant, outstanding, presence: Presence::Here }
+    }
+
+    /// Whether nothing of it matters any more.
+    fn is_over(&self) -> bool {
+        let is_used = self.attached.is_some() || self.opening.is_some() || self.outstanding > 0;
+        match self.presence {
+            Presence::Here => false,
+            Presence::Missing => !is_used && !matches!(self.grant, GrantHolder::Node(_)),
+            Presence::Deleted => !is_used,
+        }
     }
 }
 
