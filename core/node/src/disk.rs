@@ -19,7 +19,7 @@ pub(crate) struct Home {
     pub(crate) component: ComponentKey,
 }
 
-/// A range of blocks that a request changes, from its first to behind its last.
+/// The bytes of whole blocks that a request changes, from the first to behind the last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change {
     pub(crate) request: u32,

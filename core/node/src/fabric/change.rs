@@ -58,8 +58,7 @@ impl Node {
         };
         let state = &self.disks[key];
         let end = end.min(state.spec.layout.size());
-        let reaches_further =
-            |change: &crate::disk::Change| change.end * BLOCK_SIZE > size.next_multiple_of(BLOCK_SIZE);
+        let reaches_further = |change: &crate::disk::Change| change.end > size.next_multiple_of(BLOCK_SIZE);
         let is_quiet = !state.changes.iter().chain(&state.blocked).any(reaches_further);
         if state.is_closing || state.spec.size != size || end <= size || !is_quiet {
             return out.push(surplus_answer(token, false));

@@ -95,7 +95,7 @@ fn a_disk_is_changed_from_a_host_that_does_not_own_it_under_load() {
         assert_eq!(client.write(48 * MIB, &stamped(3)), Err(ENOSPC));
         assert!(client.read(40 * MIB - 4096, 4096).is_ok());
     }
-    let load = verified_load(&cluster.uri(user, "site"), 12);
+    let mut load = verified_load(&cluster.uri(user, "site"), 15);
     let shown = cluster.json(user, &["disk", "show", "site"]);
     assert_eq!(
         (&shown["debts"], shown["size"].as_u64()),
@@ -106,6 +106,8 @@ fn a_disk_is_changed_from_a_host_that_does_not_own_it_under_load() {
         let shown = cluster.json(user, &["disk", "show", "site"]);
         shown["under_way"].is_null().then_some(())
     });
+    // It once came back when nobody wrote any more.
+    assert!(load.try_wait().expect("it is our child").is_none(), "while guests write before the end");
     // What was there does not come back.
     cluster.resize(other, "site", "128MiB");
     cluster.wait_for_size(third, "site", 128 * MIB);
