@@ -262,10 +262,7 @@ impl Apart {
     /// # Errors
     /// When it fails, with what it said.
     pub fn say(&self, host: &str, words: &[&str]) -> Result<String, Failure> {
-        let api = format!("unix:{}", self.folder.join(host).join("d/api.sock").display());
-        let mut command = self.network.command(host, self.program(host));
-        let done = command.args(words).env("DRYSTONE_API", api).stdin(Stdio::null()).output();
-        let done = done.map_err(Failure::machine(format!("run drystone {}", words.join(" "))))?;
+        let done = self.run(host, words)?;
         match done.status.success() {
             true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
             false => Err(Failure::Refused(format!(
@@ -274,6 +271,23 @@ impl Apart {
                 String::from_utf8_lossy(&done.stderr).trim()
             ))),
         }
+    }
+
+    /// The same, however it ends: `health` ends with 1 where something is wrong.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub fn say_whatever(&self, host: &str, words: &[&str]) -> Result<String, Failure> {
+        let done = self.run(host, words)?;
+        let said = [done.stdout, done.stderr].concat();
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+
+    fn run(&self, host: &str, words: &[&str]) -> Result<std::process::Output, Failure> {
+        let api = format!("unix:{}", self.folder.join(host).join("d/api.sock").display());
+        let mut command = self.network.command(host, self.program(host));
+        let done = command.args(words).env("DRYSTONE_API", api).stdin(Stdio::null()).output();
+        done.map_err(Failure::machine(format!("run drystone {}", words.join(" "))))
     }
 
     /// The process of a host or a member, if it was started.

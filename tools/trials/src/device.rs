@@ -47,8 +47,18 @@ pub enum Condition {
     Full,
     /// Every call takes so much longer.
     Slow(Duration),
+    /// Every flush takes so much longer; what is read and written does not.
+    Flushing(Duration),
     /// No call is answered until it is something else.
     Hung,
+}
+
+/// What a device is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Read,
+    Write,
+    Flush,
 }
 
 #[derive(Debug)]
@@ -158,26 +168,26 @@ impl Shared {
     }
 
     /// Does a call, after as long as its condition says, if it lets it succeed.
-    fn call<T>(&self, is_read: bool, work: impl FnOnce() -> io::Result<T>) -> Result<T, Errno> {
+    fn call<T>(&self, call: Call, work: impl FnOnce() -> io::Result<T>) -> Result<T, Errno> {
         self.state().calls += 1;
-        let done = self.admit(is_read).and_then(|()| work().map_err(Errno::from));
+        let done = self.admit(call).and_then(|()| work().map_err(Errno::from));
         self.state().calls -= 1;
         self.changed.notify_all();
         done
     }
 
     /// Waits for as long as its condition says, and then whether a call succeeds.
-    fn admit(&self, is_read: bool) -> Result<(), Errno> {
+    fn admit(&self, call: Call) -> Result<(), Errno> {
         let mut state = self.state();
         while state.condition == Condition::Hung {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let condition = state.condition;
         drop(state);
-        match (condition, is_read) {
-            (Condition::Dead, _) | (Condition::Unreadable, true) => Err(Errno::EIO),
-            (Condition::Full, false) => Err(Errno::ENOSPC),
-            (Condition::Slow(by), _) => {
+        match (condition, call) {
+            (Condition::Dead, _) | (Condition::Unreadable, Call::Read) => Err(Errno::EIO),
+            (Condition::Full, Call::Write | Call::Flush) => Err(Errno::ENOSPC),
+            (Condition::Slow(by), _) | (Condition::Flushing(by), Call::Flush) => {
                 std::thread::sleep(by);
                 Ok(())
             }
@@ -306,7 +316,7 @@ impl Filesystem for Files {
     ) {
         let size = u64::from(size).min(self.shared.size.saturating_sub(offset));
         let mut buffer = vec![0; size as usize];
-        match self.shared.call(true, || self.shared.read(offset, &mut buffer)) {
+        match self.shared.call(Call::Read, || self.shared.read(offset, &mut buffer)) {
             Ok(()) => reply.data(&buffer),
             Err(error) => reply.error(error),
         }
@@ -328,7 +338,7 @@ impl Filesystem for Files {
             return reply.error(Errno::ENOSPC);
         }
         let is_stable = flags.0 & libc::O_DSYNC != 0;
-        match self.shared.call(false, || self.shared.write(offset, data, is_stable)) {
+        match self.shared.call(Call::Write, || self.shared.write(offset, data, is_stable)) {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(error),
         }
@@ -339,7 +349,7 @@ impl Filesystem for Files {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        match self.shared.call(false, || self.shared.sync()) {
+        match self.shared.call(Call::Flush, || self.shared.sync()) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(error),
         }
@@ -359,7 +369,7 @@ impl Filesystem for Files {
         if mode != wanted || !self.is_within(offset, length) {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        match self.shared.call(false, || self.shared.punch(offset, length)) {
+        match self.shared.call(Call::Write, || self.shared.punch(offset, length)) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(error),
         }
@@ -434,7 +444,7 @@ mod tests {
         let shared = shared();
         let admits = |condition| {
             shared.state().condition = condition;
-            (shared.admit(true).is_ok(), shared.admit(false).is_ok())
+            (shared.admit(Call::Read).is_ok(), shared.admit(Call::Write).is_ok())
         };
         assert_eq!(admits(Condition::Well), (true, true));
         assert_eq!(admits(Condition::Dead), (false, false));

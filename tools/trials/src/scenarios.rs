@@ -7,6 +7,7 @@ mod cut;
 mod device;
 mod directory;
 mod failover;
+mod flush;
 mod full;
 pub mod garbage;
 mod guide;
@@ -60,6 +61,8 @@ pub enum Scenario {
     Slow,
     /// One of two capacity devices of a host dies and is replaced, by the commands of the guide; needs the same.
     Replace,
+    /// Flushes of a host's capacity devices take five seconds while devices come and go; needs the same.
+    Flush,
     /// Devices are filled to the last byte, then the file systems of the hosts' data directories; needs root, `ip`, `nft`, `etcd`.
     Full,
     /// The links of a host, or the way to etcd, become narrow; needs the same, and `tc`.
@@ -94,7 +97,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 26] = [
+    pub const ALL: [Scenario; 27] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -107,6 +110,7 @@ impl Scenario {
         Scenario::Device,
         Scenario::Slow,
         Scenario::Replace,
+        Scenario::Flush,
         Scenario::Full,
         Scenario::Shape,
         Scenario::Clock,
@@ -141,6 +145,7 @@ impl Scenario {
             Scenario::Device => device::run(settings),
             Scenario::Slow => slow::run(settings),
             Scenario::Replace => replace::run(settings),
+            Scenario::Flush => flush::run(settings),
             Scenario::Full => full::run(settings),
             Scenario::Shape => shape::run(settings),
             Scenario::Clock => clock::run(settings),

@@ -43,14 +43,9 @@ fn once(bench: &mut Bench, number: usize) -> Result<(), Failure> {
     let mut notes = Vec::new();
     for host in &hosts {
         let seen = try_to_read(bench, host);
-        let said =
-            bench.cluster.apart()?.say(host, &["disk", "list"]).unwrap_or_else(|failure| failure.to_string());
-        let away = bench.cluster.local(host).ok().and_then(|local| local.directory_away);
-        let away = away.unwrap_or_else(|| "answers".to_owned());
-        notes.push(format!(
-            "host {host}: {seen}; directory: {away}; disk list: {}",
-            said.replace('\n', " | ")
-        ));
+        let lines = [&["disk", "list"][..], &["status"], &["health"]].map(|words| said(bench, host, words));
+        let [list, status, health] = lines;
+        notes.push(format!("host {host}: {seen}; disk list: {list}; status: {status}; health: {health}"));
     }
     recover(bench, &hosts, &user)?;
     for host in &hosts {
@@ -67,6 +62,12 @@ fn once(bench: &mut Bench, number: usize) -> Result<(), Failure> {
     bench.report.rounds.push(round);
     notes.into_iter().for_each(|note| bench.note(note));
     Ok(())
+}
+
+/// What a host says, on one line, whether that is well or not.
+fn said(bench: &mut Bench, host: &str, words: &[&str]) -> String {
+    let said = bench.cluster.apart().and_then(|apart| apart.say_whatever(host, words));
+    said.unwrap_or_else(|failure| failure.to_string()).trim().replace('\n', " | ")
 }
 
 /// A snapshot is made, a copy misses writes, the snapshot is restored, and hosts restart.
