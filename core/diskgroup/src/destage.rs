@@ -151,8 +151,10 @@ impl Group {
         let index_percent = (self.index_entries * 100 / index_max) as u64;
         let wants_space = !self.starved.is_empty() && self.trims_unsettled;
         let tail = self.log.anchor.tail.max(self.destaging.reached);
+        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
+        let wants_room = self.destaging.is_held && self.waits_for_log();
         let wants_all = wants_space
-            || (self.destaging.drain && self.log.head > tail)
+            || ((self.destaging.drain || wants_room) && self.log.head > tail)
             || !self.is_destaged_for_leavers(tail);
         let fill = ((self.log.head - tail) * 100 / self.log.blocks).max(index_percent);
         if !wants_all && fill < limits::DESTAGE_START_PERCENT {
