@@ -58,7 +58,8 @@ impl Group {
 
     fn read_beyond(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
         if position >= end {
-            return match self.recovery().doubt.is_justified() && !self.is_mutant(Mutant::TakeUnreadableForEnd) {
+            return match self.recovery().doubt.is_justified() && !self.is_mutant(Mutant::TakeUnreadableForEnd)
+            {
                 true => self.log_damaged(out),
                 false => self.mend_anchor(out),
             };

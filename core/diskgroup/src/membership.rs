@@ -4,6 +4,7 @@
 //! log keeps whatever speaks of it, so that nothing is missing then. When the log needs that space, the device is given
 //! up and counts as failed.
 
+use crate::format::batch::Record;
 use crate::format::superblock::{Geometry, MEMBERS_MAX, Superblock};
 use crate::group::{Group, Phase};
 use crate::io::{Event, Output};
@@ -12,6 +13,7 @@ use crate::log::BatchStart;
 use crate::member::Member;
 use crate::mutant::Mutant;
 use base::{DeviceId, Instant};
+use std::collections::BTreeSet;
 
 /// What becomes of components that stood on a device when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +141,8 @@ impl Group {
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
         let is_lost = !self.members[place as usize].is_in_service();
         let is_clean = self.members[place as usize].dirty_pages.count() == 0 || is_lost;
-        if self.log.anchor.tail < position || !is_quiet || !is_clean {
+        let is_named = self.is_place_gathered(place) && !self.is_mutant(Mutant::LeaveBeforeLastRecord);
+        if self.log.anchor.tail < position || !is_quiet || !is_clean || is_named {
             return false;
         }
         self.leaving.remove(index);
@@ -149,6 +152,18 @@ impl Group {
         self.superblocks[place as usize] = placeholder;
         self.failed_members &= !(1 << place);
         true
+    }
+
+    /// A batch with these records got its place in the log, which is to be destaged beyond it for a device that it names and that is
+    /// leaving: some were gathered before.
+    pub(crate) fn note_leavers<'a>(&mut self, records: impl Iterator<Item = &'a Record>) {
+        if self.leaving.is_empty() || self.is_mutant(Mutant::LeaveBeforeLastRecord) {
+            return;
+        }
+        let named: BTreeSet<u8> = records.filter_map(Record::place_named).collect();
+        for (_, position) in self.leaving.iter_mut().filter(|(place, _)| named.contains(place)) {
+            *position = self.log.head;
+        }
     }
 
     /// Whether the log has to be destaged further than it is, up to `tail`, for a device that is leaving. Not until it is empty: each

@@ -53,11 +53,13 @@ pub enum Mutant {
     PassHeaderCopiesOver,
     /// Where the next batch would begin and nothing can be read, the log ends.
     TakeUnreadableForEnd,
+    /// A device may leave although records that name its place are on their way to the log.
+    LeaveBeforeLastRecord,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 24] = [
+    pub const ALL: [Mutant; 25] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -82,6 +84,7 @@ impl Mutant {
         Mutant::ReuseLostSlot,
         Mutant::PassHeaderCopiesOver,
         Mutant::TakeUnreadableForEnd,
+        Mutant::LeaveBeforeLastRecord,
     ];
 }
 

@@ -263,7 +263,8 @@ impl Group {
                 Found::Batch(batch) => position = self.take_batch(batch),
                 Found::NeedsMore => return self.read_log(position, out),
                 Found::Nothing => {
-                    let blocks = self.expected_header(position, bytes).map_or(1, |header| header.header_blocks);
+                    let blocks =
+                        self.expected_header(position, bytes).map_or(1, |header| header.header_blocks);
                     let first = (position - start) as usize;
                     if (first..first + blocks as usize).any(|index| bad.contains(index)) {
                         self.recovery().doubt.unreadable.push(position);

@@ -436,6 +436,7 @@ impl Group {
         buffers.extend(self.gather.data.drain(..));
         let then = std::mem::take(&mut self.gather.then);
         self.gather.clear();
+        self.note_leavers(then.iter().map(|one| &one.record));
         if self.is_mutant(Mutant::AcknowledgeBeforeStable) {
             for one in &then {
                 if let (Some(op), Record::Write { .. }) = (one.op, &one.record) {
@@ -455,6 +456,17 @@ impl Group {
             stable: true,
             gentle: false,
         });
+    }
+
+    /// Whether a record that names the place is on its way to the log and has none there yet.
+    pub(crate) fn is_place_gathered(&self, place: u8) -> bool {
+        let waiting = self.records_waiting.iter().chain(&self.checkpoint_waiting);
+        let waiting = waiting.filter_map(|work| match work {
+            Work::Record { record, .. } => Some(record),
+            Work::Write { .. } | Work::Trim { .. } => None,
+        });
+        let mut records = self.gather.then.iter().map(|one| &one.record).chain(waiting);
+        records.any(|record| record.place_named() == Some(place))
     }
 
     /// The batch is stable, and so are all before it: its records take effect and its operations are answered.

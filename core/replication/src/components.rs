@@ -339,7 +339,6 @@ impl Components {
         self.held.retain(|_, held| !held.is_over());
     }
 
-
     /// Forgets a component that is gone and that nobody uses.
     fn forget_gone(&mut self, component: ComponentId) {
         if self.held.get(&component).is_some_and(Held::is_over) {

@@ -245,6 +245,19 @@ impl Record {
         }
     }
 
+    /// The member of the group of which it names an extent or a slot: such a record means nothing once another device, or
+    /// none, is in that place.
+    pub fn place_named(&self) -> Option<u8> {
+        match self {
+            Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => {
+                Some(self.member())
+            }
+            Record::Component { .. } | Record::ComponentGone { .. } => Some(self.member()),
+            Record::PageIntent { .. } | Record::Watermark { .. } => None,
+            Record::Entry { .. } | Record::Hole { .. } => None,
+        }
+    }
+
     /// The guest's change that it tells of, and whose component that is.
     pub fn window_entry(&self) -> Option<(ComponentId, WindowEntry)> {
         let entry =
@@ -704,7 +717,8 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
             let is_header_whole = header.decode_records(&damaged) == Ok(samples());
-            let copy = BatchHeader::peek_copy(&damaged[half..], 5).map(|copy| copy.decode_copy(&damaged[half..]));
+            let copy =
+                BatchHeader::peek_copy(&damaged[half..], 5).map(|copy| copy.decode_copy(&damaged[half..]));
             let is_copy_whole = copy == Some(Ok(samples()));
             assert_eq!((is_header_whole, is_copy_whole), (at >= half, at < half), "byte {at}");
         }
@@ -713,6 +727,9 @@ mod tests {
     #[test]
     fn a_program_without_copies_reads_headers_that_have_one() {
         let (_, bytes) = encoded(&samples(), 2);
-        assert!(checksum::is_sealed(&bytes, SEAL_AT), "it verifies all blocks of the header, whatever they hold");
+        assert!(
+            checksum::is_sealed(&bytes, SEAL_AT),
+            "it verifies all blocks of the header, whatever they hold"
+        );
     }
 }

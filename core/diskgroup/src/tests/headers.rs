@@ -26,7 +26,12 @@ fn written() -> [Vec<u8>; 2] {
     let mut bench = Bench::new();
     let component = bench.create();
     for write in 1..=WRITES {
-        bench.write(1 + write, component, write * BLOCK_SIZE, (id(1, write), Origin::Guest(RequestTag(write))));
+        bench.write(
+            1 + write,
+            component,
+            write * BLOCK_SIZE,
+            (id(1, write), Origin::Guest(RequestTag(write))),
+        );
         bench.settle(Vec::new());
     }
     bench.devices

@@ -38,9 +38,7 @@ impl Bench {
         };
         match store {
             _ if !is_there => Stored::Failed(Refusal::NoComponent),
-            Store::State => {
-                Stored::State { promised: 0, watermark: WriteId::default(), window: Vec::new() }
-            }
+            Store::State => Stored::State { promised: 0, watermark: WriteId::default(), window: Vec::new() },
             _ => Stored::Done { congestion: 0 },
         }
     }
