@@ -10,7 +10,7 @@
 use crate::beyond::Doubt;
 use crate::component::Component;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
-use crate::format::batch::{BatchHeader, ExtentPlace, Record};
+use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::format::superblock::Superblock;
 use crate::group::{Group, Phase, Purpose};
@@ -263,8 +263,9 @@ impl Group {
                 Found::Batch(batch) => position = self.take_batch(batch),
                 Found::NeedsMore => return self.read_log(position, out),
                 Found::Nothing => {
-                    let blocks =
-                        self.expected_header(position, bytes).map_or(1, |header| header.header_blocks);
+                    // A header that can be read and does not verify is torn, whatever stands in the place of its copy.
+                    let header = self.expected_header(position, bytes);
+                    let blocks = header.map_or(1, |header| blocks_of_one(header.record_bytes as usize));
                     let first = (position - start) as usize;
                     if (first..first + blocks as usize).any(|index| bad.contains(index)) {
                         self.recovery().doubt.unreadable.push(position);

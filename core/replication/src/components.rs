@@ -332,10 +332,11 @@ impl Components {
         if let Some(peer) = self.peers.get_mut(&node) {
             peer.session = None;
         }
-        // Order does not matter: each is changed on its own.
+        // Order does not matter: each is changed, or dropped, on its own.
         for held in self.held.values_mut() {
             held.attached = held.attached.filter(|attached| attached.caller.node != node);
         }
+        // Order does not matter here, either.
         self.held.retain(|_, held| !held.is_over());
     }
 

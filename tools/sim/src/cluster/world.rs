@@ -758,8 +758,9 @@ impl World {
                 self.close(from, to, session, from == id);
             }
         }
-        // Connections that break tell at once, silence later.
-        let known_at = self.now + if with_power { NOTICED_AFTER } else { MS + 2 * self.plan.network_ns };
+        // Connections that break tell at once, silence later, and so does a cut: what was sent comes once that is over.
+        let is_silent = with_power || !self.hosts.iter().all(|to| self.network.reaches(id, to.id, self.now));
+        let known_at = self.now + if is_silent { NOTICED_AFTER } else { MS + 2 * self.plan.network_ns };
         for guest in 0..self.guests.len() {
             self.guests[guest].lose_observers(host, known_at);
             if self.guests[guest].host == host {
