@@ -115,6 +115,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::KeepFailedStandIn, 443),
     (replication::Mutant::TrimStandIn, 131),
     (replication::Mutant::ReadWithoutStandInLease, 630),
+    (replication::Mutant::ForgetVoid, 1271),
     (replication::Mutant::TellLeaving, 108),
 ];
 
@@ -162,7 +163,6 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
         MUTANTS_NOTICED.iter().any(|(listed, _)| *listed == mutant)
             || mutant == replication::Mutant::RestoreOverVoid // `what_was_read_as_void_does_not_come_back`
-            || mutant == replication::Mutant::ForgetVoid // `what_may_be_void_is_not_forgotten_before_it_is_undone`
             || mutant == replication::Mutant::BuryTheLiving // `a_late_word_buries_nobody_who_lives`
             || SURVIVORS.iter().any(|(_, listed)| *listed == mutant)
             || mutant == replication::Mutant::KeepTheStuck // `devices_that_hang_stall_nobody_for_long`
@@ -228,9 +228,6 @@ fn what_may_be_void_is_not_forgotten_before_it_is_undone() {
         let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         assert!(run.struck > 0, "seed {seed}");
     }
-    let mutant = Some(replication::Mutant::ForgetVoid);
-    let is_noticed = (37..=42).any(|seed| cluster::run(Play::Relapse, seed, mutant).is_err());
-    assert!(is_noticed, "a component forgets what may be void");
 }
 
 /// A device that hangs is waited for as long as a host may be silent, and no longer; a read, half as long.
