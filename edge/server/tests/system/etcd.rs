@@ -47,6 +47,11 @@ fn hosts_with_their_directory_in_etcd_serve_while_it_is_away_and_forget_nothing_
     etcd.run(0);
     wait_for("it is back", SECONDS, || away(&sites[0]).is_none().then_some(()));
     sites[1].json(&["disk", "create", "other", "64MiB"]);
+    for site in &sites {
+        wait_for("every host has heard of it", SECONDS, || {
+            (site.json(&["disk", "list"]).as_array().map(Vec::len) == Some(2)).then_some(())
+        });
+    }
     // Wiped: an empty directory is none of this cluster, and no disk is gone for it.
     etcd.kill(0);
     let (data, kept) = (etcd.data(0), etcd.data(0).with_extension("kept"));
