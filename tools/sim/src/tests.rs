@@ -106,7 +106,7 @@ const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
     (replication::Mutant::SettleUndecided, 120),
     (replication::Mutant::TrustUnchangedRecord, 628),
     (replication::Mutant::AskOpeningGroup, 165),
-    (replication::Mutant::ApplyTwice, 1762),
+    (replication::Mutant::ApplyTwice, 2174),
     (replication::Mutant::AcknowledgeWithoutStandIn, 10),
     (replication::Mutant::StandInBeforeDelta, 33),
     (replication::Mutant::StandInDeltaFromNow, 33),
