@@ -428,7 +428,10 @@ impl Components {
             _ => leaves.filter(|_| !matches!(stored, Stored::Failed(_))),
         };
         if let (Some(held), Some(presence)) = (self.held.get_mut(&component), presence) {
-            held.presence = presence;
+            // What comes late to a deleted component finds it missing; it stays deleted.
+            if (held.presence, presence) != (Presence::Deleted, Presence::Missing) {
+                held.presence = presence;
+            }
         }
         if is_opening {
             return self.opening_stored(now, component, caller, stored, out);
