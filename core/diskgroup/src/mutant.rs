@@ -43,6 +43,8 @@ pub enum Mutant {
     KeepOlderAtRest,
     /// After a restart all that a watermark passed has happened, also what a resync has undone.
     RememberUndone,
+    /// What a watermark says to have happened is forgotten if the next one comes before it is stable.
+    TakeBackHappened,
     /// What the windows take when they are told again is not kept free in the log.
     LeaveNoRoomForWindows,
     /// A start leaves the older copy of the anchor as it is.
@@ -59,7 +61,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 25] = [
+    pub const ALL: [Mutant; 26] = [
         Mutant::AcknowledgeBeforeStable,
         Mutant::FreeLogBeforeDescriptors,
         Mutant::SkipFlushBeforePages,
@@ -79,6 +81,7 @@ impl Mutant {
         Mutant::DropUnreadableBatch,
         Mutant::KeepOlderAtRest,
         Mutant::RememberUndone,
+        Mutant::TakeBackHappened,
         Mutant::LeaveNoRoomForWindows,
         Mutant::KeepOlderAnchor,
         Mutant::ReuseLostSlot,

@@ -339,6 +339,36 @@ fn a_restart_knows_what_has_happened_and_not_what_a_resync_has_undone() {
     assert!(bench.group.window(component).is_empty(), "all is decided");
 }
 
+/// An owner made its first watermark stable and was released at once; the next one's said less of what was before, and came first.
+/// Nobody knew then that the change had happened, and it was done again, over what others had written since (cluster seed 12060).
+#[test]
+fn what_has_happened_stays_known_when_the_next_watermark_comes_before_the_last_is_stable() {
+    for mutant in [None, Some(Mutant::TakeBackHappened)] {
+        if mutant.is_some() && !cfg!(feature = "mutants") {
+            continue;
+        }
+        for from_epoch in [2, 3] {
+            let settings = Settings { mutant, ..Settings::default() };
+            let mut bench = Bench::open_with(Bench::blank(), settings, BTreeSet::new());
+            let component = bench.create();
+            bench.write(2, component, BLOCK_SIZE, (id(1, 1), Origin::Guest(RequestTag(1))));
+            let now = Instant(bench.now);
+            let mut out = Vec::new();
+            let mut settle = |op, watermark, from_epoch| {
+                bench.group.step(now, Input::Settle { op, component, watermark, from_epoch }, &mut out);
+            };
+            settle(None, id(2, 0), 1);
+            settle(Some(Op(3)), id(3, 0), from_epoch);
+            bench.settle(out);
+            let known: &[WriteId] = if mutant.is_none() { &[id(1, 1)] } else { &[] };
+            assert_eq!(bench.happened(), known, "{mutant:?}, from {from_epoch}");
+            if from_epoch == 2 {
+                assert_eq!(bench.restart().happened(), known, "the log tells as much");
+            }
+        }
+    }
+}
+
 /// One sector that could not be read took its whole device out of service, and on the log device the group.
 #[test]
 fn one_bad_sector_damages_one_block_and_takes_no_device_out() {

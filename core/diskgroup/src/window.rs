@@ -87,6 +87,28 @@ impl Window {
         self.entries = compacted;
     }
 
+    /// A later watermark says that what it passes has happened if it is of `from_epoch` or later. What lies beyond the former
+    /// one is of that one's epoch at least, so that both may say the same of it; else what the former one said is remembered
+    /// first, for it may not be stable yet.
+    fn hear(&mut self, watermark: WriteId, from_epoch: u32) {
+        if from_epoch > self.heard.epoch {
+            self.count_from(from_epoch);
+        }
+        self.heard = watermark;
+    }
+
+    /// From now on what the watermark passes has happened if it is of this epoch or later; of what it passed by now, what was said
+    /// stays true.
+    fn count_from(&mut self, epoch: u32) {
+        let said = |entry: &WindowEntry| {
+            entry.id <= self.heard && (self.from_epoch..epoch).contains(&entry.id.epoch) && entry.count > 0
+        };
+        let said: Vec<WindowEntry> =
+            self.entries.iter().map(|(entry, _)| *entry).filter(|entry| said(entry)).collect();
+        said.into_iter().for_each(|entry| self.remember_lately(entry));
+        self.from_epoch = epoch;
+    }
+
     fn forget_through(&mut self, watermark: WriteId) {
         while let Some((entry, at)) = self.entries.pop_front_if(|(entry, _)| entry.id <= watermark) {
             if entry.last() > watermark {
@@ -166,7 +188,7 @@ impl Group {
         if self.components.contains(component.0 as usize) {
             self.with_window(component.0, |window| {
                 // What is of older epochs may have been undone by what brings the component up to date.
-                window.from_epoch = through.epoch;
+                window.count_from(through.epoch);
                 window.forget_through(through);
             });
         }
@@ -236,8 +258,10 @@ impl Group {
         let state = &mut self.components[component.0 as usize];
         let (id, member) = (state.record.id, state.member);
         if watermark > state.window.heard {
-            self.with_window(component.0, |window| {
-                (window.heard, window.from_epoch) = (watermark, from_epoch);
+            let takes_back = self.is_mutant(Mutant::TakeBackHappened);
+            self.with_window(component.0, |window| match takes_back {
+                true => (window.heard, window.from_epoch) = (watermark, from_epoch),
+                false => window.hear(watermark, from_epoch),
             });
         }
         let state = &mut self.components[component.0 as usize];

@@ -5,7 +5,10 @@ use crate::load::tag_of;
 use base::units::BLOCKS_PER_REGION;
 use base::{ComponentId, WriteId};
 use diskgroup::{Origin, Versions, WindowEntry};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// So many of the last changes that have happened are told of for certain.
+const HAPPENED: usize = 16;
 
 /// What is known of one component.
 #[derive(Debug, Default)]
@@ -18,6 +21,8 @@ struct Account {
     from_epoch: u32,
     /// Changes of which that is so.
     undone: BTreeSet<WriteId>,
+    /// The last changes that the group was told to have happened, since the last crash.
+    happened: VecDeque<WriteId>,
     /// The greatest id of a change of each region (part, region), trims and copies included.
     regions: BTreeMap<(u32, usize), WriteId>,
 }
@@ -73,6 +78,9 @@ impl Ledger {
         }
         let is_undone = |id: &&WriteId| **id <= decided && id.epoch < account.from_epoch;
         account.undone.extend(account.changes.keys().filter(is_undone));
+        let has_happened = |id: &&WriteId| **id <= decided && id.epoch >= account.from_epoch;
+        account.happened.extend(account.changes.keys().filter(has_happened));
+        account.happened.drain(..account.happened.len().saturating_sub(HAPPENED));
         account.changes.retain(|id, _| *id > decided);
         Some((decided, account.from_epoch))
     }
@@ -116,6 +124,24 @@ impl Ledger {
             Some(entry) => {
                 Err(format!("change {:?} of component {component} is said to have happened", entry.id))
             }
+            None => Ok(()),
+        }
+    }
+
+    /// After a crash a group knows of what has happened what its log still tells.
+    pub fn crashed(&mut self) {
+        self.accounts.values_mut().for_each(|account| account.happened.clear());
+    }
+
+    /// Looks for what the group was told to have happened in what it says.
+    ///
+    /// # Errors
+    /// What it does not know any more.
+    pub fn check_told(&self, component: ComponentId, decided: &[WindowEntry]) -> Result<(), String> {
+        let Some(account) = self.accounts.get(&component) else { return Ok(()) };
+        let is_told = |id: &&WriteId| decided.iter().any(|entry| entry.id == **id);
+        match account.happened.iter().find(|id| !is_told(id)) {
+            Some(id) => Err(format!("change {id:?} of component {component} is not known to have happened")),
             None => Ok(()),
         }
     }

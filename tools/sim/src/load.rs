@@ -167,6 +167,11 @@ impl World {
         let group = self.group.as_mut().expect("a group is open");
         let settle = Input::Settle { op: None, component, watermark, from_epoch };
         group.step(Instant(self.now), settle, &mut out);
+        // One whose device has died hears nothing.
+        if group.watermark(component) >= watermark {
+            let told = self.ledger.check_told(self.components[&number].id, &group.decided_lately(component));
+            told.unwrap_or_else(|why| self.fail(why));
+        }
         self.perform(out);
     }
 

@@ -67,6 +67,10 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             386,
             "a component was restored by a record of which nobody knew whether it was written: it was held to what it had before",
         ),
+        (
+            12060,
+            "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
+        ),
     ];
     for (seed, story) in stories {
         cluster::run(Play::Drawn, seed, None).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
@@ -380,6 +384,10 @@ fn seeds_that_once_failed_pass() {
         (
             1578,
             "a component was made in the slot of one whose page was damaged: the next start found extents of nobody",
+        ),
+        (
+            12060,
+            "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
         ),
     ];
     for (seed, story) in stories {

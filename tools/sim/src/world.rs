@@ -321,7 +321,7 @@ impl World {
         self.perform(out);
     }
 
-    fn fail(&mut self, why: String) {
+    pub(crate) fn fail(&mut self, why: String) {
         self.failure.get_or_insert(why);
     }
 
@@ -403,6 +403,7 @@ impl World {
 
     /// After opening: what was created must be there, what was deleted must not.
     fn find_components(&mut self) {
+        self.ledger.crashed();
         let undecided: Vec<u32> = self
             .operations
             .values()

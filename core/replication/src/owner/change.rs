@@ -441,7 +441,7 @@ impl Owner {
         let tells_leaving = self.is_mutant(Mutant::TellLeaving);
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
-            if place.is_single() || place.settle_at.is_none_or(|at| at > self.now) {
+            if place.settle_at.is_none_or(|at| at > self.now) {
                 continue;
             }
             let watermark = self.watermark(index);

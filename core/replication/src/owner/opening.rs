@@ -232,7 +232,7 @@ impl Owner {
     fn rejoined(&mut self, at: At) {
         let watermark = self.watermark(at.place);
         let opened = self.member_mut(at).opened.take().expect("it was just opened");
-        // One that was alone kept no window, and what it says is all there is.
+        // Of one that is alone, what it says is all there is.
         let is_alone = self.places[at.place as usize].counting().count() == 1;
         let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
         if !is_alone && !is_contiguous(&opened, watermark, trusts_epochs) {
@@ -248,10 +248,8 @@ impl Owner {
         member.told = watermark;
         member.trouble = None;
         let (node, component) = (member.node, member.component);
-        if !self.places[at.place as usize].is_single() {
-            let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
-            self.send(node, Asked::Settle, request);
-        }
+        let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
+        self.send(node, Asked::Settle, request);
         self.send_in_flight(at, &opened.entries);
     }
 
@@ -301,10 +299,6 @@ impl Owner {
 
     fn begin_deciding(&mut self, index: u16) {
         let place = &self.places[index as usize];
-        if place.is_single() {
-            self.places[index as usize].is_ready = true;
-            return;
-        }
         let decided = decided(place);
         let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
         let lacks = |one: &Member| !is_contiguous(opened(one), decided, trusts_epochs);

@@ -306,7 +306,7 @@ impl Owner {
             if place.known().any(|member| member.component == recorded.component) {
                 continue;
             }
-            let (was_single, count) = (place.is_single(), place.members.len());
+            let count = place.members.len();
             let free =
                 (0..count as u8).find(|member| self.is_free(At { place: recorded.place, member: *member }));
             let place = &mut self.places[recorded.place as usize];
@@ -317,11 +317,6 @@ impl Owner {
                     self.has_newcomers = true;
                     continue;
                 }
-            }
-            if was_single {
-                // What a lone component was told with changes counted as nothing: now it is told in earnest.
-                place.members.iter_mut().for_each(|member| member.told = WriteId::default());
-                place.settle_at = Some(now);
             }
         }
     }

@@ -222,7 +222,7 @@ impl Place {
         }
     }
 
-    /// Whether it has one copy only: then nothing needs to be remembered by its id.
+    /// Whether it has one copy only, and none that could come back.
     pub(crate) fn is_single(&self) -> bool {
         self.members.iter().filter(|member| !member.is_gone).count() == 1
     }

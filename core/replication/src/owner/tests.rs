@@ -351,15 +351,17 @@ fn a_ninth_member_waits_until_nothing_names_one_that_is_gone() {
     assert_eq!(bench.components().last(), Some(&(9, Standing::Active)));
 }
 
+/// A lone component was told no watermark: what its owner took over undecided was not known to have happened by the next owner, which
+/// did it again (cluster seed 12060).
 #[test]
-fn a_lone_component_is_told_the_watermark_in_earnest_once_another_comes() {
+fn a_lone_component_is_told_what_is_decided_like_any_other() {
     let mut bench = Bench::new(vec![member(1, Standing::Active)]);
+    assert_eq!(bench.count(1, "settle"), 1, "the first of the epoch");
     bench.write(1);
     bench.write(2);
     bench.wait(limits::SETTLE_DELAY);
-    assert_eq!(bench.count(1, "settle"), 0);
+    assert_eq!(bench.count(1, "settle"), 2);
     bench.record(|members| members.push(member(2, Standing::Absent)));
-    assert!(bench.count(1, "settle") > 0);
     bench.record(|members| {
         members.remove(0);
     });
