@@ -27,8 +27,8 @@ pub enum Condition {
     Inaccessible,
 }
 
-/// How a disk is. What stands on a suspect host counts as there.
-pub fn condition(view: &View, disk: &DiskRecord) -> Condition {
+/// How a disk is. What stands on a suspect host counts as there; that its owner waits for a directory which answers does not.
+pub fn condition(view: &View, disk: &DiskRecord, directory: Directory) -> Condition {
     let cut = |place: usize| {
         let of_place = |one: &replication::Member| usize::from(one.place) == place;
         let mut members = disk.roster.members.iter();
@@ -36,7 +36,8 @@ pub fn condition(view: &View, disk: &DiskRecord) -> Condition {
             && view.pair(disk, place).is_none()
     };
     let is_diverged = disk.roster.diverged().next().is_some();
-    if is_diverged || (0..disk.layout.place_count()).any(cut) {
+    let is_cut = is_diverged || (0..disk.layout.place_count()).any(cut);
+    if is_cut || waits_for_directory(view, disk, directory) {
         return Condition::Inaccessible;
     }
     match missing(view, disk).is_empty() {
@@ -68,10 +69,10 @@ pub fn explain_disk(view: &View, disk: &DiskRecord, known: &Known<'_>, pace: Opt
     if let Some(diverged) = crate::disk::diverged::explain(view, disk) {
         return Some(diverged);
     }
-    match condition(view, disk) {
+    match condition(view, disk, known.directory) {
         Condition::Inaccessible => {
             let directory = without_directory(known);
-            Some(format!("cannot be used: {}{directory}", waits_for(view, disk, now)))
+            Some(format!("cannot be used: {}{directory}", waits_for(view, disk, known)))
         }
         Condition::Whole => opening(view, disk).or_else(|| {
             let filled = filled(view, disk, pace)?;
@@ -152,8 +153,11 @@ fn serves(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
     is_active && matches!(ground, Some(Ground::Here | Ground::Unsure))
 }
 
-/// What a disk without a usable copy waits for.
-pub(crate) fn waits_for(view: &View, disk: &DiskRecord, now: Instant) -> String {
+/// What a disk that cannot be used waits for.
+pub(crate) fn waits_for(view: &View, disk: &DiskRecord, known: &Known<'_>) -> String {
+    if waits_for_directory(view, disk, known.directory) {
+        return opening(view, disk).unwrap_or_default();
+    }
     let mut awaited = BTreeSet::new();
     for place in 0..disk.layout.place_count() {
         let of_place = || disk.roster.members.iter().filter(move |one| usize::from(one.place) == place);
@@ -162,13 +166,21 @@ pub(crate) fn waits_for(view: &View, disk: &DiskRecord, now: Instant) -> String 
         }
         for member in of_place().filter(|one| one.standing == Standing::Active) {
             let (_, component) = disk.component(member.component).expect("the roster names what is there");
-            awaited.insert(ground_of(view, disk, &component, now));
+            awaited.insert(ground_of(view, disk, &component, known.now));
         }
     }
     format!(
         "waiting for what has the only current copy: {}",
         listed(&awaited.into_iter().collect::<Vec<_>>())
     )
+}
+
+/// Whether a disk's owner can open it only when a directory that is away answers again: nobody is served until then.
+fn waits_for_directory(view: &View, disk: &DiskRecord, directory: Directory) -> bool {
+    let is_waiting = |owner: &replication::owner::OwnerState| {
+        owner.waits_for_directory && matches!(owner.phase, Phase::Claiming | Phase::Opening)
+    };
+    directory != Directory::Reachable && view.owners.get(&disk.id).is_some_and(is_waiting)
 }
 
 fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
@@ -418,7 +430,41 @@ mod tests {
         let expected =
             format!("cannot be used: waiting for what has the only current copy: h{host} is away for 90 s");
         check(&view, &Repairs::default(), None, 90, Some(&expected));
-        assert_eq!(condition(&view, view.disk(1)), Condition::Inaccessible);
+        assert_eq!(condition(&view, view.disk(1), Directory::Reachable), Condition::Inaccessible);
+    }
+
+    #[test]
+    fn a_disk_whose_owner_waits_for_a_directory_that_is_away_cannot_be_used() {
+        let mut view = cluster(3, 1);
+        view.add_disk(1, "default,stripes=1");
+        let owner = view.disk(1).roster.members[0].node;
+        view.disks.get_mut(&DiskId(1)).unwrap().roster.owner =
+            Some(replication::OwnedBy { node: owner, incarnation: 1 });
+        let opening = replication::owner::OwnerState {
+            phase: Phase::Opening,
+            waits_for_directory: true,
+            ..owner_state(view.disk(1), &[])
+        };
+        view.owners.insert(DiskId(1), opening);
+        assert_eq!(condition(&view, view.disk(1), Directory::Reachable), Condition::Whole, "for a moment");
+        let directory = Directory::Unreachable { since: at(0) };
+        let repairs = Repairs::default();
+        let known = Known { now: at(17), directory, repairs: &repairs };
+        let said = explain_disk(&view, view.disk(1), &known, None).unwrap();
+        let host = view.host_name(owner.host);
+        let expected = format!(
+            "cannot be used: being opened by {host}, which waits for the directory; the directory is away for 17 s: nothing is \
+             replaced until it answers"
+        );
+        assert_eq!(said, expected);
+        let serving = owner_state(view.disk(1), &[]);
+        view.owners
+            .insert(DiskId(1), replication::owner::OwnerState { waits_for_directory: true, ..serving });
+        assert_eq!(
+            condition(&view, view.disk(1), directory),
+            Condition::Whole,
+            "it serves without the directory"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod verdict;
 
 use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::DiskState;
+use crate::health::Directory;
 use crate::host::{HostRecord, Maintenance, NodeRecord};
 use crate::liveness::{Absence, Liveness};
 use crate::status::{Condition, condition};
@@ -179,7 +180,7 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
 
 fn conditions(view: &View) -> BTreeMap<DiskId, Condition> {
     let active = view.disks.values().filter(|disk| disk.state == DiskState::Active);
-    active.map(|disk| (disk.id, condition(view, disk))).collect()
+    active.map(|disk| (disk.id, condition(view, disk, Directory::Reachable))).collect()
 }
 
 /// The room of the hosts that are not away.

@@ -34,17 +34,18 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
 
 fn presence(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
     let subject = Subject::Disk(disk.id);
-    match condition(view, disk) {
+    let known = Known { now: around.now, directory: around.directory, repairs: around.repairs };
+    match condition(view, disk, around.directory) {
         Condition::Whole => {}
         Condition::Inaccessible => found.push(Finding {
             code: Code::DiskInaccessible,
             severity: Severity::Critical,
             subject,
-            cause: format!("{} cannot be used: {}", disk.name, waits_for(view, disk, around.now)),
-            remedy: "bring back one of these; if none can be, restore the disk from a backup".to_owned(),
+            cause: format!("{} cannot be used: {}", disk.name, waits_for(view, disk, &known)),
+            remedy: "bring back what it waits for; if that cannot be, restore the disk from a backup"
+                .to_owned(),
         }),
         Condition::Reduced => {
-            let known = Known { now: around.now, directory: around.directory, repairs: around.repairs };
             let line = explain_disk(view, disk, &known, None).unwrap_or_default();
             found.push(Finding {
                 code: Code::DiskReduced,

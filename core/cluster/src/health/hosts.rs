@@ -315,12 +315,14 @@ fn domains(view: &View, spaces: &[DeviceSpace], found: &mut Vec<Finding>) {
     let (severity, cause) = match count {
         _ if count < copies => (
             Severity::Warning,
-            format!("{disks} ask for copies in {copies} fault domains, and {count} have devices in service"),
+            format!(
+                "copies in {copies} fault domains are asked for ({disks}), and {count} have devices in service"
+            ),
         ),
         _ if count == copies => (
             Severity::Notice,
             format!(
-                "{disks} ask for copies in {copies} fault domains, which are all there are: after a failure there is \
+                "copies in {copies} fault domains are asked for ({disks}), which are all there are: after a failure there is \
                  no place for another copy"
             ),
         ),

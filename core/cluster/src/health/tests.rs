@@ -285,11 +285,15 @@ fn components_low() {
 
 #[test]
 fn domains_too_few() {
-    check(Code::DomainsTooFew, "disk1, disk2 ask for copies in 2 fault domains, which are all", |view| {
-        view.host_mut(3).devices.clear();
-        view.host_mut(4).devices.clear();
-        view.disks.values_mut().for_each(|disk| disk.state = crate::DiskState::Creating);
-    });
+    check(
+        Code::DomainsTooFew,
+        "copies in 2 fault domains are asked for (disk1, disk2), which are all",
+        |view| {
+            view.host_mut(3).devices.clear();
+            view.host_mut(4).devices.clear();
+            view.disks.values_mut().for_each(|disk| disk.state = crate::DiskState::Creating);
+        },
+    );
 }
 
 /// Hosts were given other fault domains, and both copies of a disk then stood in one: all was well by `health`.

@@ -77,7 +77,7 @@ pub struct HostView {
     /// The hosts of the cluster, on a host among others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSummary>,
-    /// Disks that can be used and are not whole: why, and when they will be.
+    /// Disks that are not whole: why, and when they will be. Those that cannot be used are in `unavailable`, too.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_whole: BTreeMap<String, Vec<String>>,
     /// What goes on with disks that are whole: what is copied to where.

@@ -41,7 +41,7 @@ impl Cluster {
             }
             let pace = pace_of(*id, disk, locals);
             let line = explain_disk(facts, disk, &known, pace)?;
-            Some((*id, (condition(facts, disk), line)))
+            Some((*id, (condition(facts, disk, known.directory), line)))
         };
         facts.disks.iter().filter_map(line).collect()
     }

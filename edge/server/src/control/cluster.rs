@@ -270,12 +270,19 @@ impl Gathered {
         let lost = places
             .filter(|place| !self.has_pair(disk, *place))
             .map(|place| self.active_of(disk, place))
-            .find(|active| !active.iter().any(|member| self.is_up(member.node)))?;
+            .find(|active| !active.iter().any(|member| self.is_up(member.node)));
+        let Some(lost) = lost else { return self.held_up(id) };
         let mut hosts: Vec<String> =
             lost.iter().map(|member| self.view.host_name(member.node.host)).collect();
         hosts.sort();
         hosts.dedup();
         Some(format!("it waits for host {}, which has the last current copy", hosts.join(" or ")))
+    }
+
+    /// Why a disk whose copies can all be reached cannot be used: it diverged, or its owner waits for the directory.
+    fn held_up(&self, id: DiskId) -> Option<String> {
+        let (_, line) = self.told.get(&id).filter(|(condition, _)| *condition == Condition::Inaccessible)?;
+        Some(line.strip_prefix("cannot be used: ").unwrap_or(line).to_owned())
     }
 
     /// Whether an absent component of a place and its stand-in can both be reached: together they have all.

@@ -197,8 +197,7 @@ impl Control {
         match names.is_empty() {
             true => Ok(()),
             false => Err(Failure::refused(format!(
-                "{} disks stand on device {}: {}",
-                names.len(),
+                "device {} has components of {}",
                 device.path.display(),
                 listed(&names)
             ))

@@ -95,7 +95,7 @@ impl Control {
             (Some(device), _) if device.failure.is_none() && device.component_count > 0 => {
                 let path = device.path.display();
                 Err(Failure::refused(format!(
-                    "device {path} is in service, and {} components stand on it",
+                    "device {path} is in service and in use (components: {})",
                     device.component_count
                 ))
                 .hint(format!("empty it first: `drystone device evacuate {path}`")))

@@ -472,7 +472,7 @@ impl Engine {
         if in_use > 0 {
             let way = "empty the capacity devices of the group first (`drystone device evacuate`)";
             let why = format!(
-                "the device holds the log of its disk group, in which {in_use} components stand: {way}"
+                "the device holds the log of its disk group, which is in use (components: {in_use}): {way}"
             );
             return drop(answer.send(refuse(why)));
         }

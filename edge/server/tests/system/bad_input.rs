@@ -287,7 +287,7 @@ fn requests_for_disks_that_make_no_sense_are_refused() {
         (&["disk", "resize", "web", "16MiB"], REFUSED, &["--confirm web"]),
         (&["disk", "resize", "web", "16MiB", "--confirm", "mail"], REFUSED, &["not the name"]),
         (&["disk", "resize", "web", "33554433"], USAGE, &["multiples of 512"]),
-        (&["device", "remove", text(&site.path("data"))], REFUSED, &["disks stand on device", "disk export"]),
+        (&["device", "remove", text(&site.path("data"))], REFUSED, &["has components of", "disk export"]),
         (&["device", "remove", "/dev/nothing"], NOT_FOUND, &["/dev/nothing"]),
         (&["device", "add", "/dev/nothing-of-this-name"], REFUSED, &["not there"]),
     ] {

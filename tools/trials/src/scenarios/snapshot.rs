@@ -40,11 +40,15 @@ fn once(bench: &mut Bench, number: usize) -> Result<(), Failure> {
     };
     let told = bench.report.rounds.len();
     set_back(bench, (&user, &behind), &restarted)?;
-    let mut notes = Vec::new();
+    let (mut notes, mut untrue) = (Vec::new(), Vec::new());
     for host in &hosts {
         let seen = try_to_read(bench, host);
         let lines = [&["disk", "list"][..], &["status"], &["health"]].map(|words| said(bench, host, words));
         let [list, status, health] = lines;
+        if seen.is_err() && status.contains("all disks can be used") {
+            untrue.push(format!("host {host} serves nobody and says that all disks can be used"));
+        }
+        let seen = seen.map_or_else(|why| why, |reads| format!("{reads} reads answered"));
         notes.push(format!("host {host}: {seen}; disk list: {list}; status: {status}; health: {health}"));
     }
     recover(bench, &hosts, &user)?;
@@ -52,7 +56,7 @@ fn once(bench: &mut Bench, number: usize) -> Result<(), Failure> {
         bench.read_back(host)?;
     }
     bench.cluster.wait_until_whole(DISK)?;
-    let broken: Vec<String> = bench.new_findings().into_iter().collect();
+    let broken: Vec<String> = bench.new_findings().into_iter().chain(untrue).collect();
     let fault = format!("old snapshot; {} of {} hosts restarted", restarted.len() + 1, hosts.len());
     if !broken.is_empty() {
         bench.report.events.extend(bench.cluster.events(began));
@@ -98,18 +102,18 @@ fn set_back(
     Ok(())
 }
 
-/// Reads at a host as far as it lets somebody; what comes is compared with what was acknowledged.
-fn try_to_read(bench: &mut Bench, host: &str) -> String {
+/// Reads at a host; what comes is compared with what was acknowledged. The number of reads, or why there is none.
+fn try_to_read(bench: &mut Bench, host: &str) -> Result<u64, String> {
     let depth = bench.settings.depth;
-    match bench.attach(host, &Shape::observer(depth)) {
-        Err(failure) => format!("attaching is refused: {failure}"),
-        Ok(load) => {
-            load.may_break();
-            sleep(READ);
-            let before = bench.report.reads;
-            bench.abandon(load);
-            format!("{} reads answered", bench.report.reads - before)
-        }
+    let load = bench.attach(host, &Shape::observer(depth));
+    let load = load.map_err(|failure| format!("attaching is refused: {failure}"))?;
+    load.may_break();
+    sleep(READ);
+    let before = bench.report.reads;
+    bench.abandon(load);
+    match bench.report.reads - before {
+        0 => Err("no read is answered".to_owned()),
+        count => Ok(count),
     }
 }
 
