@@ -156,7 +156,10 @@ fn serves(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
 /// What a disk that cannot be used waits for.
 pub(crate) fn waits_for(view: &View, disk: &DiskRecord, known: &Known<'_>) -> String {
     if waits_for_directory(view, disk, known.directory) {
-        return opening(view, disk).unwrap_or_default();
+        return opening(view, disk).unwrap_or_else(|| {
+            let owner = disk.roster.owner.map_or_else(String::new, |owner| view.host_name(owner.node.host));
+            format!("{owner}, which owns it, waits for the directory to say whether a copy counts that cannot be reached")
+        });
     }
     let mut awaited = BTreeSet::new();
     for place in 0..disk.layout.place_count() {
@@ -175,12 +178,10 @@ pub(crate) fn waits_for(view: &View, disk: &DiskRecord, known: &Known<'_>) -> St
     )
 }
 
-/// Whether a disk's owner can open it only when a directory that is away answers again: nobody is served until then.
+/// Whether a disk's owner can serve it only when a directory that is away answers again.
 fn waits_for_directory(view: &View, disk: &DiskRecord, directory: Directory) -> bool {
-    let is_waiting = |owner: &replication::owner::OwnerState| {
-        owner.waits_for_directory && matches!(owner.phase, Phase::Claiming | Phase::Opening)
-    };
-    directory != Directory::Reachable && view.owners.get(&disk.id).is_some_and(is_waiting)
+    let owner = view.owners.get(&disk.id);
+    directory != Directory::Reachable && owner.is_some_and(|owner| owner.waits_for_directory)
 }
 
 fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
@@ -458,13 +459,16 @@ mod tests {
         );
         assert_eq!(said, expected);
         let serving = owner_state(view.disk(1), &[]);
-        view.owners
-            .insert(DiskId(1), replication::owner::OwnerState { waits_for_directory: true, ..serving });
+        view.owners.insert(DiskId(1), serving.clone());
         assert_eq!(
             condition(&view, view.disk(1), directory),
             Condition::Whole,
             "it serves without the directory"
         );
+        view.owners
+            .insert(DiskId(1), replication::owner::OwnerState { waits_for_directory: true, ..serving });
+        let said = explain_disk(&view, view.disk(1), &known, None).unwrap();
+        assert!(said.contains("to say whether a copy counts that cannot be reached"), "{said}");
     }
 
     #[test]

@@ -299,7 +299,7 @@ pub struct OwnerState {
     pub epoch: u32,
     /// Its components, by place.
     pub members: Vec<MemberState>,
-    /// Whether it waits for the directory.
+    /// Whether its clients wait for the directory: it does not serve yet, or cannot reach a component that may count.
     pub waits_for_directory: bool,
     /// Bytes copied by resyncs so far.
     pub copied_bytes: u64,
@@ -328,9 +328,19 @@ impl Owner {
             phase: self.phase,
             epoch: self.epoch,
             members: members.collect(),
-            waits_for_directory: !self.recording.is_idle(),
+            waits_for_directory: !self.recording.is_idle() && self.is_held_up(),
             copied_bytes: self.copied_bytes,
             repaired_blocks: self.repaired_blocks,
+        }
+    }
+
+    /// Whether nobody is answered before the directory has said what counts.
+    fn is_held_up(&self) -> bool {
+        let is_missed = |one: &Member| one.may_count() && !one.is_open();
+        match self.phase {
+            Phase::Claiming | Phase::Opening => true,
+            Phase::Serving => self.places.iter().any(|place| place.known().any(is_missed)),
+            Phase::Releasing | Phase::Ended => false,
         }
     }
 

@@ -181,7 +181,7 @@ pub struct ReplicationView {
     pub phase: String,
     /// The owner's epoch.
     pub epoch: u32,
-    /// Whether it waits for the directory.
+    /// Whether its clients wait for the directory: it does not serve yet, or cannot reach a component that may count.
     pub waits_for_directory: bool,
     /// Bytes copied to bring components up to date, since it began.
     pub copied_bytes: u64,

@@ -408,7 +408,7 @@ fn disk_table(disks: &[DiskSummary]) -> String {
             (None, _) => format!("{}, owes to its policy", disk.state),
         };
         let state = match &disk.trouble {
-            Some(trouble) => format!("{short}: {trouble}"),
+            Some(trouble) => format!("{short}: {}", trouble.trim_start_matches("cannot be used: ")),
             None => short,
         };
         vec![
