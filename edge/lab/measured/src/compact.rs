@@ -1,4 +1,4 @@
-//! A histogram of one second: a few dozen buckets of the 1,856, so a run of days fits in memory.
+//! A histogram of one second: a few dozen buckets of the 2,624, so a run of days fits in memory.
 
 use serde::{Deserialize, Serialize};
 use statistics::Histogram;

@@ -1,6 +1,6 @@
 //! What must be known about a stage's figures before they are believed.
 
-use crate::{Ended, GroupRun, Interval, Measured, StageRun, Stall};
+use crate::{Ended, GroupRun, Interval, StageRun, Stall};
 use serde::{Deserialize, Serialize};
 use statistics::{Direction, Histogram, little, samples, trend, words};
 
@@ -45,6 +45,8 @@ pub struct Finding {
 const BEYOND_MIN: f64 = 10.0;
 /// What lasts no longer than so many I/Os of its time is no stall.
 const STALL_IOS: f64 = 5.0;
+/// An I/O has waited for a stall when it took this part of it.
+const STALLED_PART: f64 = 0.9;
 /// A stall hides something when the p99.9 would be so many times larger with what it kept from being sent.
 const HIDDEN_MIN: f64 = 1.1;
 /// How long before a stall it is looked for what is usual, in seconds.
@@ -53,6 +55,8 @@ const EARLIER_MAX: f64 = 60.0;
 const SECONDS_MIN: f64 = 1.0;
 /// A backlog of more than so many seconds of I/Os is told.
 const BACKLOG_SECONDS: f64 = 0.05;
+/// A rate is kept when this part of what is due completes in time.
+const KEPT_MIN: f64 = 0.98;
 
 impl StageRun {
     /// What must be known about its figures.
@@ -73,7 +77,7 @@ impl StageRun {
     pub fn ios_by_second(&self) -> Vec<f64> {
         let mut seconds: Vec<(f64, f64)> = Vec::new();
         for interval in self.groups.iter().flat_map(|group| &group.intervals) {
-            let count = interval.latency.iter().map(|of| of.count()).sum::<u64>() as f64;
+            let count = interval.completed() as f64;
             match seconds.iter_mut().find(|(at, _)| *at == interval.at) {
                 Some((_, sum)) => *sum += count,
                 None => seconds.push((interval.at, count)),
@@ -134,12 +138,14 @@ impl StageRun {
     fn find_little(&self, found: &mut Vec<Finding>) {
         for group in self.groups.iter().filter(|group| !group.rated) {
             let mean = group.total().latency.mean_ns().unwrap_or(0.0) / 1e9;
-            let figure = little::Figure {
-                throughput: group.iops(),
-                latency_s: mean,
-                claimed: Some(group.outstanding as f64),
-                members: 1,
+            // Where it was measured what was outstanding, it is not to be reckoned: with I/Os that take long against the time that counts,
+            // those that end after it have a part in the latency and none in the throughput.
+            let latency_s = match group.outstanding_mean {
+                Some(outstanding) if group.iops() > 0.0 => outstanding / group.iops(),
+                Some(_) | None => mean,
             };
+            let claimed = Some(group.outstanding as f64);
+            let figure = little::Figure { throughput: group.iops(), latency_s, claimed, members: 1 };
             let Some(audit) = little::audit(&figure) else { continue };
             let Some(ratio) = audit.ratio else { continue };
             if ratio < little::RATIO_MIN {
@@ -202,7 +208,6 @@ impl StageRun {
     fn find_stalls(&self, found: &mut Vec<Finding>) {
         let stalls = self.stalls_of_note();
         let Some(longest) = stalls.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)) else { return };
-        let total: f64 = stalls.iter().map(|stall| stall.seconds).sum();
         let is_open = self.groups.iter().any(|group| group.operations.iter().any(|of| of.service.is_some()));
         let what = match stalls.len() {
             1 => format!(
@@ -222,10 +227,8 @@ impl StageRun {
             );
             return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
         }
-        let measured = self.total();
-        let rate = measured.ios as f64 / (self.seconds - total).max(0.001);
-        let hidden = (rate * total) as u64;
-        let (shown, true_p999) = (p999(&measured.latency), p999(&with_hidden(&measured, rate, &stalls)));
+        let (corrected, hidden) = self.with_hidden(&stalls);
+        let (shown, true_p999) = (p999(&self.total().latency), p999(&corrected));
         if true_p999 < shown * HIDDEN_MIN {
             let text = format!("{what}; it was too short to change the p99.9");
             return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
@@ -240,10 +243,49 @@ impl StageRun {
         found.push(Finding { kind: FindingKind::HiddenStall, serious: true, text });
     }
 
+    /// The latencies with those put back that stalls kept from being sent, and how many these are. Each of a group's places for an
+    /// I/O is a stream that sends one at an interval; one that waited `v` kept back those that were due at each interval since, which would
+    /// have waited `v` less one interval, less two, down to one (HdrHistogram's correction for coordinated omission). Of I/Os that
+    /// waited less than the shortest stall nothing is put back: they are as slow as the target is.
+    fn with_hidden(&self, stalls: &[Stall]) -> (Histogram, u64) {
+        let stalled: f64 = stalls.iter().map(|stall| stall.seconds).sum();
+        let shortest = stalls.iter().map(|stall| stall.seconds).fold(f64::INFINITY, f64::min);
+        let (mut corrected, mut hidden) = (self.total().latency, 0);
+        for group in &self.groups {
+            let latency = group.total().latency;
+            let rate = latency.count() as f64 / (group.seconds - stalled).max(0.001);
+            let interval = group.outstanding as f64 / rate;
+            let waited =
+                latency.buckets().filter(|one| one.middle_ns as f64 / 1e9 >= shortest * STALLED_PART);
+            for one in waited.filter(|_| interval > 0.0 && interval.is_finite()) {
+                hidden += put_back(&mut corrected, (one.middle_ns, one.count), interval * 1e9);
+            }
+        }
+        (corrected, hidden)
+    }
+
     fn find_backlog(&self, found: &mut Vec<Finding>) {
         for group in &self.groups {
+            let due = group.total().latency.count() as f64 / group.seconds.max(f64::MIN_POSITIVE);
+            let is_open = group.operations.iter().any(|of| of.service.is_some());
             let seconds = group.backlog_max / group.iops().max(1.0);
-            if group.backlog_max >= 1.0 && seconds > BACKLOG_SECONDS {
+            if is_open && (group.unsent > 0 || group.iops() < due * KEPT_MIN) {
+                let unsent = match group.unsent {
+                    0 => String::new(),
+                    count => format!(
+                        "; {count} of them were never sent, and count with the time that they had waited"
+                    ),
+                };
+                let text = format!(
+                    "{}: {} IOPS were due and {} completed{unsent}: the target takes no more, or the depth of {} is too small. What is due \
+                     waits longer the longer it runs, so the percentiles say how long it ran",
+                    group.name,
+                    words::number(due),
+                    words::number(group.iops()),
+                    group.outstanding
+                );
+                found.push(Finding { kind: FindingKind::Backlog, serious: true, text });
+            } else if group.backlog_max >= 1.0 && seconds > BACKLOG_SECONDS {
                 let text = format!(
                     "{}: up to {:.0} I/Os were due and had to wait for a free place: the target was slower than the rate, or the \
                      depth of {} was too small for it",
@@ -309,20 +351,19 @@ impl StageRun {
     }
 }
 
-/// The latencies with those put back that the stalls kept from being sent: at the run's own rate, each waiting from when it
-/// would have been sent to the end of the stall (Gil Tene's correction of coordinated omission).
-fn with_hidden(measured: &Measured, rate: f64, stalls: &[Stall]) -> Histogram {
-    const PER_STALL_MAX: f64 = 100_000.0;
-    let mut corrected = measured.latency.clone();
-    for stall in stalls {
-        let count = (rate * stall.seconds).floor();
-        let steps = count.min(PER_STALL_MAX) as u64;
-        for step in 1..=steps {
-            let waited = stall.seconds * (1.0 - step as f64 / (steps + 1) as f64);
-            corrected.record_many((waited * 1e9) as u64, (count / steps as f64) as u64);
-        }
+/// Puts back what `count` I/Os that waited `ns` kept from being sent at an interval; says how many.
+fn put_back(histogram: &mut Histogram, (ns, count): (u64, u64), interval_ns: f64) -> u64 {
+    /// So many different waits are told apart; the histogram has fewer.
+    const STEPS_MAX: u64 = 100_000;
+    let missing = ((ns as f64 / interval_ns) as u64).saturating_sub(1);
+    let steps = missing.min(STEPS_MAX);
+    let upto =
+        |step: u64| (u128::from(count) * u128::from(missing) * u128::from(step) / u128::from(steps)) as u64;
+    for step in 0..steps {
+        let waited = ns as f64 * (1.0 - (step + 1) as f64 / (steps + 1) as f64);
+        histogram.record_many(waited as u64, upto(step + 1) - upto(step));
     }
-    corrected
+    count * missing
 }
 
 /// From when to when a group did something, by its seconds.
@@ -331,9 +372,9 @@ fn active(group: &GroupRun) -> Option<(f64, f64)> {
     Some((busy().next()?.at, busy().next_back()?.at + 1.0))
 }
 
-/// I/Os of one second of a group.
+/// I/Os of one second of a group, also those that count by when they were due alone.
 fn count(interval: &Interval) -> u64 {
-    interval.latency.iter().map(|of| of.count()).sum()
+    interval.completed().max(interval.latency.iter().map(|of| of.count()).sum())
 }
 
 /// A group's seconds that begin in this time.
@@ -349,7 +390,7 @@ fn p999(histogram: &Histogram) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Compact;
+    use crate::{Compact, Measured};
 
     fn stage(latencies: &[(u64, u64)], outstanding: u64, seconds: f64) -> StageRun {
         let mut measured = Measured::default();
@@ -367,10 +408,12 @@ mod tests {
                 name: "g".into(),
                 vm: None,
                 outstanding,
+                outstanding_mean: None,
                 seconds,
                 operations: [measured, Measured::default(), Measured::default()],
                 intervals: Vec::new(),
                 backlog_max: 0.0,
+                unsent: 0,
                 rated: false,
                 verified: None,
             }],
@@ -401,9 +444,9 @@ mod tests {
         let found = run.findings();
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].kind, FindingKind::HiddenStall);
-        assert!(found[0].text.contains("about 2000 I/Os"), "{}", found[0].text);
+        assert!(found[0].text.contains("about 1999 I/Os"), "{}", found[0].text);
         assert!(found[0].text.contains("p99.9 of 1.00 ms"), "{}", found[0].text);
-        let corrected = p999(&with_hidden(&run.total(), 1000.0, &run.stalls));
+        let corrected = p999(&run.with_hidden(&run.stalls).0);
         assert!((1.9..2.0).contains(&corrected), "{corrected}");
     }
 
@@ -414,7 +457,12 @@ mod tests {
             let mut latency = Histogram::default();
             latency.record_many(ns, count);
             let none = || Compact::from(&Histogram::default());
-            Interval { at, latency: [Compact::from(&latency), none(), none()], bytes: [count * 4096, 0, 0] }
+            Interval {
+                at,
+                ios: [count, 0, 0],
+                latency: [Compact::from(&latency), none(), none()],
+                bytes: [count * 4096, 0, 0],
+            }
         };
         let contended = |at: u32| (3..6).contains(&at);
         let mut other = run.groups[0].clone();
@@ -462,7 +510,12 @@ mod tests {
             let mut latency = Histogram::default();
             latency.record(2_100_000_000);
             let none = || Compact::from(&Histogram::default());
-            Interval { at: 10.0, latency: [Compact::from(&latency), none(), none()], bytes: [4096, 0, 0] }
+            Interval {
+                at: 10.0,
+                ios: [1, 0, 0],
+                latency: [Compact::from(&latency), none(), none()],
+                bytes: [4096, 0, 0],
+            }
         });
         assert_eq!(run.stalls_of_note(), run.stalls);
     }

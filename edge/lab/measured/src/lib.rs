@@ -156,6 +156,10 @@ pub struct GroupRun {
     pub vm: Option<String>,
     /// I/Os that it was to keep outstanding.
     pub outstanding: u64,
+    /// I/Os that were outstanding on average: the time that each spent within the seconds that counted, added up, by these
+    /// seconds. Little's law holds for it by definition. Older programs did not measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding_mean: Option<f64>,
     /// Seconds that it was counted.
     pub seconds: f64,
     /// Reads, writes, trims, over the whole time that counted.
@@ -165,6 +169,10 @@ pub struct GroupRun {
     /// Most I/Os that were due and could not begin (open loop).
     #[serde(default)]
     pub backlog_max: f64,
+    /// I/Os that were due while it counted and were never sent (open loop). Each counts in the latencies with the time that it had
+    /// waited when the stage gave it up, so that percentiles are lower bounds.
+    #[serde(default)]
+    pub unsent: u64,
     /// Whether a limit on its rate was set.
     #[serde(default)]
     pub rated: bool,
@@ -185,13 +193,14 @@ pub struct Verified {
 /// I/Os of one kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Measured {
-    /// I/Os that completed well.
+    /// I/Os that completed well while it counted, whenever they were due: throughput is these by the seconds that counted.
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
     /// I/Os that failed.
     pub errors: u64,
-    /// From when each was meant to begin to its end: what a user feels.
+    /// From when each was meant to begin to its end: what a user feels. Of all that were due while it counted, also of those that
+    /// ended later, so their number differs from `ios`.
     pub latency: Histogram,
     /// From when each began to its end, where that differs (open loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,13 +222,44 @@ impl Measured {
 
 /// One second of a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "KeptInterval")]
 pub struct Interval {
     /// When it began, in seconds after the stage started to count.
     pub at: f64,
-    /// Reads, writes, trims: latencies; their count is the number of I/Os.
+    /// Reads, writes, trims that completed in it, as far as it counts.
+    pub ios: [u64; 3],
+    /// Latencies of those that ended in it and were due while the group counted.
     pub latency: [Compact; 3],
-    /// Bytes of each.
+    /// Bytes of each that completed.
     pub bytes: [u64; 3],
+}
+
+/// An interval as it stands in files. Older programs took the number of latencies for the number of I/Os.
+#[derive(Deserialize)]
+struct KeptInterval {
+    at: f64,
+    ios: Option<[u64; 3]>,
+    latency: [Compact; 3],
+    bytes: [u64; 3],
+}
+
+impl From<KeptInterval> for Interval {
+    fn from(kept: KeptInterval) -> Interval {
+        let KeptInterval { at, ios, latency, bytes } = kept;
+        Interval { at, ios: ios.unwrap_or_else(|| latency.each_ref().map(Compact::count)), latency, bytes }
+    }
+}
+
+impl Interval {
+    /// I/Os of all kinds that completed in it.
+    pub fn completed(&self) -> u64 {
+        self.ios.iter().sum()
+    }
+
+    /// Whether anything ended in it, also what counts by when it was due alone.
+    pub fn is_busy(&self) -> bool {
+        self.completed() > 0 || self.latency.iter().any(|of| of.count() > 0)
+    }
 }
 
 /// A time in which nothing completed although I/Os were outstanding.
@@ -253,21 +293,25 @@ impl GroupRun {
 }
 
 impl StageRun {
-    /// All groups together. Their own seconds may differ: rates add up, latencies are merged.
+    /// All groups together: counts add up, latencies are merged.
     pub fn total(&self) -> Measured {
         let mut total = Measured::default();
         self.groups.iter().flat_map(|group| &group.operations).for_each(|of| total.merge(of));
         total
     }
 
-    /// I/Os per second of all groups.
+    /// I/Os per second of all groups over the stage's own seconds: groups that ran one after another never had the sum of their rates.
     pub fn iops(&self) -> f64 {
-        self.groups.iter().map(GroupRun::iops).sum()
+        per_second(self.operations().map(|of| of.ios).sum(), self.seconds)
     }
 
-    /// Bytes per second of all groups.
+    /// Bytes per second of all groups, in the same way.
     pub fn bytes_per_second(&self) -> f64 {
-        self.groups.iter().map(GroupRun::bytes_per_second).sum()
+        per_second(self.operations().map(|of| of.bytes).sum(), self.seconds)
+    }
+
+    fn operations(&self) -> impl Iterator<Item = &Measured> {
+        self.groups.iter().flat_map(|group| &group.operations)
     }
 
     /// I/Os that were to be outstanding.
@@ -277,7 +321,7 @@ impl StageRun {
 
     /// The generator's processor time for each I/O, in microseconds; nothing without I/Os.
     pub fn cpu_us_per_io(&self) -> Option<f64> {
-        let ios: u64 = self.groups.iter().flat_map(|group| &group.operations).map(|of| of.ios).sum();
+        let ios: u64 = self.operations().map(|of| of.ios).sum();
         (ios > 0).then(|| (self.cpu_user + self.cpu_system) * 1e6 / ios as f64)
     }
 }

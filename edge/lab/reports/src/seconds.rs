@@ -43,7 +43,7 @@ pub fn slots(stage: &StageRun, slots_max: usize) -> Slots {
             });
             for (operation, latency) in interval.latency.iter().enumerate() {
                 let counted = &mut slot.counts[index * 3 + operation];
-                counted.0 += latency.count();
+                counted.0 += interval.ios[operation];
                 counted.1 += interval.bytes[operation];
                 if latency.count() > 0 {
                     slot.latency.merge(&latency.histogram());

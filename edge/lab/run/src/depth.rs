@@ -121,10 +121,12 @@ mod tests {
             name: "g".to_owned(),
             vm: None,
             outstanding: u64::from(depth),
+            outstanding_mean: None,
             seconds: 1.0,
             operations: [reads, Measured::default(), Measured::default()],
             intervals: Vec::new(),
             backlog_max: 0.0,
+            unsent: 0,
             rated: false,
             verified: None,
         };

@@ -12,12 +12,12 @@ mod tests;
 use serde::Serialize;
 
 use crate::quantile;
-use scheme::{BUCKETS, bucket_of, middle_of, range_of};
+use scheme::{BUCKETS, FIO_BUCKETS, bucket_of, middle_of, range_of};
 
-/// The greatest relative error of a percentile, for latencies up to 17.1 s: half a bucket of 1/64.
+/// The greatest relative error of a percentile, for latencies up to 19 h: half a bucket of 1/64.
 pub const PERCENTILE_ERROR: f64 = 1.0 / 128.0;
 
-/// Latencies of one kind of I/O in nanoseconds. 15 KiB once it holds something.
+/// Latencies of one kind of I/O in nanoseconds. 21 KiB once it holds something.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     /// There once something is counted, and only then: most of the histograms that a result holds stay empty.
@@ -64,14 +64,14 @@ pub struct DifferenceError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HistogramError {
     /// A bucket that fio's scheme does not have.
-    #[error("there is no bucket {index}: fio's histogram has {BUCKETS}, from 0 to {}", BUCKETS - 1)]
+    #[error("there is no bucket {index}: there are {BUCKETS}, from 0 to {}", BUCKETS - 1)]
     NoSuchBucket {
         /// What was asked for.
         index: usize,
     },
     /// A row of counts of another length.
     #[error(
-        "{found} counts, and fio's histogram has {BUCKETS}: was it written by a fio with other buckets (before 3.0)?"
+        "{found} counts, and fio's histogram has {FIO_BUCKETS}: was it written by a fio with other buckets (before 3.0)?"
     )]
     Length {
         /// How many counts there were.
@@ -180,7 +180,7 @@ impl Histogram {
 
     /// The histogram of a row of counts, one per bucket, as in a line of fio's `clat_hist` log.
     pub fn from_counts(counts: &[u64]) -> Result<Histogram, HistogramError> {
-        if counts.len() != BUCKETS {
+        if counts.len() != FIO_BUCKETS {
             return Err(HistogramError::Length { found: counts.len() });
         }
         Histogram::from_indexed(counts.iter().copied().enumerate())
@@ -316,7 +316,7 @@ impl Histogram {
         })
     }
 
-    /// All counts, one per bucket of fio's scheme.
+    /// All counts, one per bucket: fio's, and those that go on from there.
     pub fn counts(&self) -> &[u64] {
         static NONE: [u64; BUCKETS] = [0; BUCKETS];
         self.counts.as_deref().unwrap_or(&NONE)

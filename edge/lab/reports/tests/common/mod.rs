@@ -91,6 +91,7 @@ fn group_run(name: &str, outstanding: u64, mean_us: u64, seconds: u64) -> GroupR
         }
         intervals.push(Interval {
             at: second as f64,
+            ios: histograms.each_ref().map(Histogram::count),
             latency: histograms.each_ref().map(Compact::from),
             bytes,
         });
@@ -99,10 +100,12 @@ fn group_run(name: &str, outstanding: u64, mean_us: u64, seconds: u64) -> GroupR
         name: name.into(),
         vm: None,
         outstanding,
+        outstanding_mean: None,
         seconds: seconds as f64,
         operations,
         intervals,
         backlog_max: 0.0,
+        unsent: 0,
         rated: false,
         verified: None,
     }

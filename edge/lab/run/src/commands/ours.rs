@@ -78,16 +78,17 @@ fn intervals(group: &GroupRun) -> Vec<Interval> {
         for (index, direction) in [Direction::Read, Direction::Write, Direction::Trim].into_iter().enumerate()
         {
             let latency = &interval.latency[index];
-            if latency.count() == 0 {
+            if latency.count() == 0 && interval.ios[index] == 0 {
                 continue;
             }
             all.push(Interval {
                 from_s: interval.at,
                 to_s: interval.at + 1.0,
                 direction,
-                iops: Some(latency.count() as f64),
+                iops: Some(interval.ios[index] as f64),
                 bytes_per_s: Some(interval.bytes[index] as f64),
-                latency_s: Some(latency.sum_ns() as f64 / 1e9 / latency.count() as f64),
+                latency_s: (latency.count() > 0)
+                    .then(|| latency.sum_ns() as f64 / 1e9 / latency.count() as f64),
                 histogram: Some(latency.histogram()),
             });
         }

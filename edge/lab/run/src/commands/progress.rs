@@ -66,8 +66,8 @@ impl Progress {
             return;
         }
         let row = self.rows.entry(at).or_default();
+        row.0 += second.interval.completed();
         for (latency, bytes) in second.interval.latency.iter().zip(second.interval.bytes) {
-            row.0 += latency.count();
             row.1 += bytes;
             row.2.merge(&latency.histogram());
         }

@@ -1,6 +1,6 @@
 //! What the threads of a stage measured, put together: counts are added, nothing is averaged.
 
-use super::tally::{Tally, Window};
+use super::tally::{STALL_MIN, Tally, Window};
 use super::thread::Failure;
 use iostats::Statistics;
 use measured::{Compact, DiskSeries, Ended, GroupRun, Interval, Measured, Sample, StageRun, Stall, Verified};
@@ -51,14 +51,18 @@ fn group_run(group: &Group, index: usize, tallies: &[Tally], window: Window) -> 
     let finished = parts().map(|part| part.finished_at).max().unwrap_or(0);
     let last_end = parts().map(|part| part.last_end).max().unwrap_or(window.from);
     let to = if finished >= window.to { window.to } else { last_end };
+    let counted = to.saturating_sub(window.from);
+    let residence: u128 = parts().map(|part| part.residence).sum();
     GroupRun {
         name: group.name.clone(),
         vm: group.vm.clone(),
         outstanding: group.outstanding(),
-        seconds: to.saturating_sub(window.from) as f64 / 1e9,
+        outstanding_mean: (counted > 0).then(|| residence as f64 / counted as f64),
+        seconds: counted as f64 / 1e9,
         operations,
         intervals: intervals(parts().flat_map(|part| &part.intervals)),
         backlog_max: parts().map(|part| part.backlog_max).sum(),
+        unsent: parts().map(|part| part.unsent).sum(),
         rated: !group.rates.is_empty(),
         verified: group.verify.is_some().then(|| verified(parts().map(|part| part.verified))),
     }
@@ -86,8 +90,11 @@ fn intervals<'a>(all: impl Iterator<Item = &'a Interval>) -> Vec<Interval> {
             same.iter().for_each(|interval| sum.merge(&interval.latency[operation].histogram()));
             Compact::from(&sum)
         });
-        let bytes = [0, 1, 2].map(|operation| same.iter().map(|interval| interval.bytes[operation]).sum());
-        merged.push(Interval { at: same[0].at, latency, bytes });
+        let sum = |of: fn(&Interval) -> &[u64; 3]| {
+            [0, 1, 2].map(|operation| same.iter().map(|interval| of(interval)[operation]).sum())
+        };
+        let (ios, bytes) = (sum(|interval| &interval.ios), sum(|interval| &interval.bytes));
+        merged.push(Interval { at: same[0].at, ios, latency, bytes });
     }
     merged
 }
@@ -115,23 +122,74 @@ fn disks(tallies: &[Tally], from: f64) -> Vec<DiskSeries> {
     series
 }
 
-/// Stalls of several threads at the same time are one. One that lasts no longer than I/Os usually take is none.
+/// The times in which no thread completed anything although something was outstanding. One that lasts no longer than I/Os usually take
+/// is none.
 fn stalls(tallies: &[Tally], groups: &[GroupRun], from: f64) -> Vec<Stall> {
     let mut total = Measured::default();
     groups.iter().flat_map(|group| &group.operations).for_each(|of| total.merge(of));
     let usual = total.latency.percentile(0.5).unwrap_or(0) as f64 / 1e9;
-    let mut all: Vec<Stall> = tallies.iter().flat_map(|tally| tally.stalls.iter().copied()).collect();
-    all.sort_by(|a, b| a.at.total_cmp(&b.at));
+    let least = (5.0 * usual).max(STALL_MIN as f64 / 1e9);
+    let quiet = tallies.iter().map(|tally| tally.quiet.clone());
     let mut merged: Vec<Stall> = Vec::new();
-    for stall in all.into_iter().filter(|stall| stall.seconds > 5.0 * usual) {
+    for stall in quiet.reduce(|all, one| common(&all, &one)).unwrap_or_default() {
         match merged.last_mut() {
-            Some(last) if stall.at < last.at + last.seconds => {
-                last.seconds = last.seconds.max(stall.at + stall.seconds - last.at);
-                last.waiting += stall.waiting;
+            _ if stall.waiting == 0 => {}
+            Some(last) if stall.at <= last.at + last.seconds + 1e-6 => {
+                last.seconds = stall.at + stall.seconds - last.at;
+                last.waiting = last.waiting.max(stall.waiting);
             }
             _ => merged.push(stall),
         }
     }
+    merged.retain(|stall| stall.seconds > least);
     merged.iter_mut().for_each(|stall| stall.at -= from);
     merged
+}
+
+/// The times that are in both lists; each is in order.
+fn common(a: &[Stall], b: &[Stall]) -> Vec<Stall> {
+    let (mut found, mut i, mut j) = (Vec::new(), 0, 0);
+    while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
+        let (one_end, other_end) = (one.at + one.seconds, other.at + other.seconds);
+        let (at, end) = (one.at.max(other.at), one_end.min(other_end));
+        if end > at {
+            found.push(Stall { at, seconds: end - at, waiting: one.waiting + other.waiting });
+        }
+        if one_end <= other_end {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(quiet: &[(f64, f64, u32)]) -> Tally {
+        let mut tally = Tally::new(Vec::new(), &[]);
+        tally.quiet =
+            quiet.iter().map(|&(at, end, waiting)| Stall { at, seconds: end - at, waiting }).collect();
+        tally
+    }
+
+    #[test]
+    fn it_is_a_stall_of_the_stage_when_no_thread_completes_anything() {
+        let busy = [(3.0, 3.2, 1)];
+        let stuck = [(1.0, 3.0, 4), (3.0, 6.0, 4)];
+        assert_eq!(
+            stalls(&[tally(&stuck), tally(&busy)], &[], 0.0),
+            [Stall { at: 3.0, seconds: 0.2_f64.max(3.2 - 3.0), waiting: 5 }]
+        );
+        let idle = [(0.0, 2.0, 0), (4.0, f64::INFINITY, 0)];
+        let found = stalls(&[tally(&stuck), tally(&idle)], &[], 1.0);
+        assert_eq!(
+            found,
+            [Stall { at: 0.0, seconds: 1.0, waiting: 4 }, Stall { at: 3.0, seconds: 2.0, waiting: 4 }]
+        );
+        assert_eq!(stalls(&[tally(&idle), tally(&idle)], &[], 0.0), [], "nothing was outstanding");
+        assert_eq!(stalls(&[], &[], 0.0), []);
+    }
 }

@@ -20,6 +20,7 @@ pub struct Judge {
 struct Sum {
     ios: u64,
     bytes: u64,
+    latencies: u64,
     latency_ns: u64,
 }
 
@@ -35,8 +36,9 @@ impl Judge {
             return;
         }
         let sum = self.seconds.entry(interval.at as i64).or_default();
+        sum.ios += interval.completed();
         for (latency, bytes) in interval.latency.iter().zip(interval.bytes) {
-            sum.ios += latency.count();
+            sum.latencies += latency.count();
             sum.latency_ns = sum.latency_ns.saturating_add(latency.sum_ns());
             sum.bytes += bytes;
         }
@@ -61,7 +63,7 @@ impl Judge {
         match self.rule.of {
             SteadyOf::Iops => sum.ios as f64,
             SteadyOf::Bandwidth => sum.bytes as f64,
-            SteadyOf::Latency => sum.latency_ns as f64 / sum.ios.max(1) as f64,
+            SteadyOf::Latency => sum.latency_ns as f64 / sum.latencies.max(1) as f64,
         }
     }
 }
@@ -80,7 +82,12 @@ mod tests {
             let mut histogram = Histogram::default();
             histogram.record_many(1000 * count, count);
             let latency = [Compact::from(&histogram), Compact::default(), Compact::default()];
-            judge.take(&Interval { at: second as f64 + 0.4, latency, bytes: [count * 4096, 0, 0] });
+            judge.take(&Interval {
+                at: second as f64 + 0.4,
+                ios: [count, 0, 0],
+                latency,
+                bytes: [count * 4096, 0, 0],
+            });
         }
         assert_eq!(judge.is_steady(), expected, "{of:?} {ios:?}");
     }

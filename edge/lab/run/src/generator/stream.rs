@@ -294,10 +294,31 @@ impl Stream {
         self.flush_under_way = false;
     }
 
+    /// Whether it begins nothing any more.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// Begins nothing any more.
     pub fn stop(&mut self) {
         self.stopped = true;
         self.flush_due = false;
+    }
+
+    /// Tells of what was meant to begin before `until`, in an open loop, and has not: kind and time of each. It never begins.
+    pub fn give_up(&mut self, until: u64, mut each: impl FnMut(Operation, u64)) {
+        loop {
+            let (line, operation, size) = self.drawn.take().unwrap_or_else(|| self.draw());
+            let counting = || self.schedules.iter().filter(|one| one.is_open() && one.counts(operation));
+            let Some(due) = counting().map(Schedule::due).max().filter(|due| *due < until) else {
+                self.drawn = Some((line, operation, size));
+                return;
+            };
+            each(operation, due);
+            for schedule in self.schedules.iter_mut().filter(|schedule| schedule.counts(operation)) {
+                schedule.begin(size, &mut self.random);
+            }
+        }
     }
 
     /// Whether nothing can begin before an I/O has ended, whatever the time.

@@ -9,9 +9,9 @@ use std::time::Duration;
 /// A second: the unit of series.
 pub const SECOND: u64 = 1_000_000_000;
 /// Nothing completing for so long is a stall, unless I/Os take that long anyway.
-const STALL_MIN: u64 = 100_000_000;
-/// Most stalls that are kept of one thread: more than these are no news.
-const STALLS_MAX: usize = 1000;
+pub const STALL_MIN: u64 = 100_000_000;
+/// Most times of which that is kept of one thread: more than these are no news.
+const QUIET_MAX: usize = 10_000;
 
 /// When a group counts: nanoseconds after the start of its stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,12 @@ pub struct Window {
     pub from: u64,
     /// To here; `u64::MAX` if its amount ends it.
     pub to: u64,
+}
+
+impl Window {
+    fn has(&self, time: u64) -> bool {
+        time >= self.from && time < self.to
+    }
 }
 
 /// What one thread measured of one group.
@@ -37,7 +43,13 @@ pub struct GroupTally {
     pub intervals: Vec<Interval>,
     /// The current second.
     current: [Histogram; 3],
+    /// What completed in it, and in the window.
+    current_ios: [u64; 3],
     current_bytes: [u64; 3],
+    /// Time that I/Os spent in the window, added up (ns).
+    pub residence: u128,
+    /// I/Os that were due in the window and never sent.
+    pub unsent: u64,
     /// When the last I/O that counts ended.
     pub last_end: u64,
     /// What verification found.
@@ -58,7 +70,10 @@ impl GroupTally {
             operations: Default::default(),
             intervals: Vec::new(),
             current: Default::default(),
+            current_ios: [0; 3],
             current_bytes: [0; 3],
+            residence: 0,
+            unsent: 0,
             last_end: window.from,
             verified: Verified::default(),
             finished_at: 0,
@@ -69,15 +84,28 @@ impl GroupTally {
     /// An I/O that was meant to begin at `intended` and began at `began` has ended well at `now`.
     #[inline]
     pub fn record(&mut self, operation: Operation, intended: u64, began: u64, now: u64, size: u32) {
-        if intended < self.window.from || intended >= self.window.to {
-            return;
-        }
         let index = operation as usize;
-        self.current[index].record(now - intended);
-        self.current_bytes[index] += u64::from(size);
-        self.last_end = now;
-        if self.open {
-            self.operations[index].service.get_or_insert_default().record(now - began);
+        let Window { from, to } = self.window;
+        if now >= from && now < to {
+            self.current_ios[index] += 1;
+            self.current_bytes[index] += u64::from(size);
+            self.last_end = now;
+        }
+        self.residence += u128::from(now.min(to).saturating_sub(began.max(from)));
+        if self.window.has(intended) {
+            self.current[index].record(now - intended);
+            if self.open {
+                self.operations[index].service.get_or_insert_default().record(now - began);
+            }
+        }
+    }
+
+    /// An I/O that was meant to begin at `intended` is given up at `now`: it counts as having waited until then, which is less than it
+    /// would have.
+    pub fn give_up(&mut self, operation: Operation, intended: u64, now: u64) {
+        if self.window.has(intended) {
+            self.unsent += 1;
+            self.current[operation as usize].record(now - intended);
         }
     }
 
@@ -90,7 +118,7 @@ impl GroupTally {
     fn turn(&mut self, from: u64) {
         for index in 0..3 {
             let (current, total) = (&self.current[index], &mut self.operations[index]);
-            total.ios += current.count();
+            total.ios += self.current_ios[index];
             total.bytes += self.current_bytes[index];
             total.latency.merge(current);
         }
@@ -99,10 +127,11 @@ impl GroupTally {
         {
             let at = (from as f64 - self.origin as f64) / 1e9;
             let latency = [0, 1, 2].map(|index| Compact::from(&self.current[index]));
-            self.intervals.push(Interval { at, latency, bytes: self.current_bytes });
+            let (ios, bytes) = (self.current_ios, self.current_bytes);
+            self.intervals.push(Interval { at, ios, latency, bytes });
         }
         self.current.iter_mut().filter(|of| !of.is_empty()).for_each(|of| *of = Histogram::default());
-        self.current_bytes = [0; 3];
+        (self.current_ios, self.current_bytes) = ([0; 3], [0; 3]);
     }
 }
 
@@ -115,8 +144,8 @@ pub struct Tally {
     earlier: Vec<Statistics>,
     /// Per target of the plan.
     pub disks: Vec<DiskSeries>,
-    /// When nothing completed.
-    pub stalls: Vec<Stall>,
+    /// When nothing completed for a while, in order; `waiting` is 0 where nothing was outstanding either.
+    pub quiet: Vec<Stall>,
     second: u64,
     quiet_since: u64,
 }
@@ -132,7 +161,7 @@ impl Tally {
                 .iter()
                 .map(|name| DiskSeries { name: name.clone(), samples: Vec::new() })
                 .collect(),
-            stalls: Vec::new(),
+            quiet: Vec::new(),
             second: 0,
             quiet_since: 0,
         }
@@ -170,15 +199,21 @@ impl Tally {
     /// Something is outstanding from now on; nothing was before.
     #[inline]
     pub fn awake(&mut self, now: u64) {
-        self.quiet_since = now;
+        self.note_quiet(now, 0);
     }
 
     /// Something ended while `waiting` others were outstanding.
     #[inline]
     pub fn heard(&mut self, now: u64, waiting: u32) {
-        if now - self.quiet_since > STALL_MIN && self.stalls.len() < STALLS_MAX {
+        self.note_quiet(now, waiting);
+    }
+
+    /// Nothing has completed until now.
+    #[inline]
+    fn note_quiet(&mut self, now: u64, waiting: u32) {
+        if now - self.quiet_since > STALL_MIN && self.quiet.len() < QUIET_MAX {
             let (at, seconds) = (self.quiet_since as f64 / 1e9, (now - self.quiet_since) as f64 / 1e9);
-            self.stalls.push(Stall { at, seconds, waiting });
+            self.quiet.push(Stall { at, seconds, waiting });
         }
         self.quiet_since = now;
     }
@@ -201,6 +236,8 @@ impl Tally {
     pub fn finish(&mut self, now: u64) {
         self.turn(now);
         self.end_second(now.max(self.second + 1));
+        self.note_quiet(now, 0);
+        self.quiet.push(Stall { at: now as f64 / 1e9, seconds: f64::INFINITY, waiting: 0 });
     }
 
     fn end_second(&mut self, end: u64) {

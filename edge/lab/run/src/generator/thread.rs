@@ -45,6 +45,17 @@ pub struct Member {
     pub mismatch_ends: bool,
 }
 
+impl Member {
+    /// It begins nothing any more; what was due by its end and has not begun is counted as that.
+    fn give_up(&mut self, tally: &mut Tally, now: u64) {
+        if !self.stream.is_stopped() {
+            let group = &mut tally.groups[self.stream.group];
+            self.stream.give_up(now.min(self.end), |operation, due| group.give_up(operation, due, now));
+            self.stream.stop();
+        }
+    }
+}
+
 struct Placed {
     member: Member,
     free: Vec<u32>,
@@ -313,8 +324,7 @@ impl<'a, B: Backend> Thread<'a, B> {
             // Read when something last ended or began: the clock is a good part of what an I/O costs the generator.
             let now = self.now;
             let placed = &mut self.members[member as usize];
-            let stream = &mut placed.member.stream;
-            let group = stream.group;
+            let group = placed.member.stream.group;
             if self.orders.is_ahead(group)
                 && now < placed.member.end
                 && !self.orders.stop.load(Ordering::Relaxed)
@@ -322,12 +332,12 @@ impl<'a, B: Backend> Thread<'a, B> {
                 self.timers.push(Reverse((now + AHEAD_WAIT, member)));
                 return Ok(begun);
             }
-            if now >= placed.member.end
-                && (now >= placed.member.end.saturating_add(AFTER) || stream.backlog(placed.member.end) < 1.0)
-            {
-                stream.stop();
+            let end = placed.member.end;
+            let is_late = now >= end.saturating_add(AFTER);
+            if now >= end && (is_late || placed.member.stream.backlog(end) < 1.0) {
+                placed.member.give_up(&mut self.tally, now);
             }
-            match stream.next(now) {
+            match placed.member.stream.next(now) {
                 Next::Begin(io) => {
                     if !self.begin(member, io)? {
                         // Another write of the same place is under way; nothing else ends while this is tried again.
@@ -502,7 +512,7 @@ impl<'a, B: Backend> Thread<'a, B> {
     fn stop_all(&mut self) {
         self.stopped = true;
         for member in 0..self.members.len() as u32 {
-            self.members[member as usize].member.stream.stop();
+            self.members[member as usize].member.give_up(&mut self.tally, self.now);
             self.make_ready(member);
         }
     }

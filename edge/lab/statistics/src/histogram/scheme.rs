@@ -1,12 +1,17 @@
 //! fio's buckets: which value falls where (axboe/fio, `stat.h`: `FIO_IO_U_PLAT_BITS` 6, `FIO_IO_U_PLAT_GROUP_NR` 29).
 //!
-//! Values below 128 have a bucket each. Above, every power of two is cut into 64 equal buckets, up to 2^34 ns (17.2 s);
-//! the last bucket also holds all that is slower. A bucket is told by its middle, so a value is off by less than 1/128.
+//! Values below 128 have a bucket each. Above, every power of two is cut into 64 equal buckets. fio has them up to 2^34 ns (17.2 s);
+//! ours go on in the same way up to 2^46 ns (19 h), for I/Os wait longer than 17 s where more is due than a target takes. The last
+//! bucket also holds all that is slower. A bucket is told by its middle, so a value is off by less than 1/128.
 
 /// log2 of the buckets per power of two.
 const BITS: u32 = 6;
 const PER_GROUP: usize = 1 << BITS;
-const GROUPS: usize = 29;
+const FIO_GROUPS: usize = 29;
+const GROUPS: usize = FIO_GROUPS + 12;
+
+/// Those that fio has.
+pub(crate) const FIO_BUCKETS: usize = FIO_GROUPS * PER_GROUP;
 
 /// All buckets.
 pub(crate) const BUCKETS: usize = GROUPS * PER_GROUP;
@@ -36,7 +41,7 @@ pub(crate) fn range_of(index: usize) -> (u64, u64) {
 }
 
 /// The value that stands for a bucket: its middle, as fio prints it. For the last one it is the middle of the part below
-/// 2^34.
+/// 2^46.
 pub(crate) fn middle_of(index: usize) -> u64 {
     if index < 2 * PER_GROUP {
         return index as u64;
@@ -73,6 +78,7 @@ mod tests {
         assert_eq!(bucket_of(127), 127);
         assert_eq!(bucket_of(128), 128);
         assert_eq!(bucket_of(129), 128);
-        assert_eq!(bucket_of(17_179_869_184), BUCKETS - 1);
+        assert_eq!(bucket_of(17_179_869_183), FIO_BUCKETS - 1);
+        assert_eq!(bucket_of(17_179_869_184), FIO_BUCKETS, "fio's last bucket holds it, too");
     }
 }
