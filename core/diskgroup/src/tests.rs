@@ -339,8 +339,8 @@ fn a_restart_knows_what_has_happened_and_not_what_a_resync_has_undone() {
     assert!(bench.group.window(component).is_empty(), "all is decided");
 }
 
-/// An owner made its first watermark stable and was released at once; the next one's said less of what was before, and came first.
-/// Nobody knew then that the change had happened, and it was done again, over what others had written since (cluster seed 12060).
+/// An owner told its first watermark and was released at once; the next one's says less of what was before, and came before that was
+/// stable: nobody knew any more that the change had happened. Found while looking for the cause of cluster seed 12060.
 #[test]
 fn what_has_happened_stays_known_when_the_next_watermark_comes_before_the_last_is_stable() {
     for mutant in [None, Some(Mutant::TakeBackHappened)] {

@@ -771,8 +771,7 @@ impl Owner {
         }
         let members = self.all().into_iter().filter_map(|at| self.member_wake_at(at));
         let is_serving = self.phase == Phase::Serving;
-        let settling = self.places.iter().filter(|_| is_serving);
-        let places = settling.filter_map(|place| place.settle_at);
+        let places = self.places.iter().filter_map(|place| place.settle_at.filter(|_| is_serving));
         let reads = (!self.reads_waiting.is_empty()).then(|| self.now + limits::RETRY);
         let patience = self.patience_wake_at();
         members.chain(places).chain(reads).chain(self.recording.retry_at).chain(patience).min()

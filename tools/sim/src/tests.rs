@@ -385,10 +385,6 @@ fn seeds_that_once_failed_pass() {
             1578,
             "a component was made in the slot of one whose page was damaged: the next start found extents of nobody",
         ),
-        (
-            12060,
-            "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
-        ),
     ];
     for (seed, story) in stories {
         run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
