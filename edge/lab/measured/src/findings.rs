@@ -444,7 +444,7 @@ mod tests {
         let found = run.findings();
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].kind, FindingKind::HiddenStall);
-        assert!(found[0].text.contains("about 1999 I/Os"), "{}", found[0].text);
+        assert!(found[0].text.contains("about 2003 I/Os"), "{}", found[0].text);
         assert!(found[0].text.contains("p99.9 of 1.00 ms"), "{}", found[0].text);
         let corrected = p999(&run.with_hidden(&run.stalls).0);
         assert!((1.9..2.0).contains(&corrected), "{corrected}");
@@ -478,6 +478,48 @@ mod tests {
         other.operations = Default::default();
         run.groups.push(other);
         run
+    }
+
+    /// Two machines that overlap for 10 of 30 s: the stage was told the sum of their rates, which was never reached.
+    #[test]
+    fn machines_one_after_another_have_the_rate_of_the_whole_span() {
+        let mut first = stage(&[(1_000_000, 1_000)], 1, 20.0);
+        let second = stage(&[(1_000_000, 2_000)], 1, 20.0).begun_later(10.0);
+        first.seconds = first.seconds.max(second.seconds);
+        first.groups.extend(second.groups);
+        assert_eq!((first.groups[0].iops(), first.groups[1].iops()), (50.0, 100.0));
+        assert_eq!((first.seconds, first.iops()), (30.0, 100.0));
+    }
+
+    /// Of 32 that wait for 10 s each, 32 end in the 15 s that count and 32 after it: throughput times latency is 21 or 43, and 32 were
+    /// outstanding all the time.
+    #[test]
+    fn littles_law_is_held_to_what_was_outstanding_within_the_time_that_counts() {
+        let mut run = stage(&[(10_000_000_000, 64)], 32, 15.0);
+        run.groups[0].operations[0].ios = 96;
+        assert!(
+            kinds(&run).contains(&FindingKind::Little),
+            "by throughput times latency, 64 were outstanding"
+        );
+        run.groups[0].outstanding_mean = Some(32.0);
+        assert!(!kinds(&run).contains(&FindingKind::Little), "{:?}", run.findings());
+    }
+
+    #[test]
+    fn what_a_stall_kept_back_is_counted_for_each_place_and_to_the_last() {
+        // 2 s with nothing, and else an I/O each 10 us in each of two places: 2 x 200,000 are missing, less one each.
+        let mut run = stage(&[(10_000, 1_600_000), (2_000_000_000, 2)], 2, 10.0);
+        run.stalls.push(Stall { at: 4.0, seconds: 2.0, waiting: 2 });
+        let (corrected, hidden) = run.with_hidden(&run.stalls);
+        assert!((395_000..=405_000).contains(&hidden), "{hidden}");
+        assert_eq!(corrected.count(), 1_600_002 + hidden);
+        // A second group that is slow anyway has its own interval, and hides little.
+        let mut slow = run.groups[0].clone();
+        slow.operations[0] = Measured::default();
+        slow.operations[0].latency.record_many(2_000_000_000, 4);
+        run.groups.push(slow);
+        let (_, more) = run.with_hidden(&run.stalls);
+        assert!(more - hidden <= 4, "{}", more - hidden);
     }
 
     #[test]

@@ -300,6 +300,18 @@ impl StageRun {
         total
     }
 
+    /// The same of a part that began to count so many seconds after its stage did: its times are the stage's then.
+    #[must_use]
+    pub fn begun_later(mut self, seconds: f64) -> StageRun {
+        let intervals = self.groups.iter_mut().flat_map(|group| &mut group.intervals);
+        intervals.for_each(|interval| interval.at += seconds);
+        self.stalls.iter_mut().for_each(|stall| stall.at += seconds);
+        let samples = self.disks.iter_mut().flat_map(|disk| &mut disk.samples);
+        samples.for_each(|sample| sample.at += seconds);
+        self.seconds += seconds;
+        self
+    }
+
     /// I/Os per second of all groups over the stage's own seconds: groups that ran one after another never had the sum of their rates.
     pub fn iops(&self) -> f64 {
         per_second(self.operations().map(|of| of.ios).sum(), self.seconds)

@@ -105,12 +105,11 @@ fn figures(row: &Row) -> Vec<String> {
 }
 
 fn second(interval: &Interval, index: usize) -> Option<Vec<String>> {
-    let count = interval.latency[index].count();
     let histogram = interval.latency[index].histogram();
-    (count > 0).then(|| {
+    (interval.ios[index] > 0 || !histogram.is_empty()).then(|| {
         vec![
             interval.at.to_string(),
-            count.to_string(),
+            interval.ios[index].to_string(),
             interval.bytes[index].to_string(),
             known(histogram.min_ns()),
             known(histogram.mean_ns()),

@@ -47,12 +47,12 @@ pub fn parquet_intervals(report: &Report) -> Result<Vec<u8>, ParquetError> {
         ("p999_ns", Kind::Whole),
         ("max_ns", Kind::Whole),
     ])?;
-    each_interval(report, &mut |place, at, histogram, bytes| {
+    each_interval(report, &mut |place, at, histogram, (ios, bytes)| {
         let real = |value: f64| Value::Real(Some(value));
         let whole = |value: Option<u64>| Value::Whole(value.unwrap_or(0));
         let values = vec![
             real(at),
-            Value::Whole(histogram.count()),
+            Value::Whole(ios),
             Value::Whole(bytes),
             whole(histogram.min_ns()),
             real(histogram.mean_ns().unwrap_or(0.0)),
@@ -120,9 +120,9 @@ fn place(
     }
 }
 
-type TakeInterval<'a> = dyn FnMut(&Place, f64, &Histogram, u64) -> Result<(), ParquetError> + 'a;
+type TakeInterval<'a> = dyn FnMut(&Place, f64, &Histogram, (u64, u64)) -> Result<(), ParquetError> + 'a;
 
-/// Every second with I/Os: where, when it began, its latencies, its bytes.
+/// Every second with I/Os: where, when it began, its latencies, its I/Os and bytes.
 fn each_interval(report: &Report, take: &mut TakeInterval) -> Result<(), ParquetError> {
     for (name, run) in report.all_runs() {
         for stage in &run.stages {
@@ -130,9 +130,10 @@ fn each_interval(report: &Report, take: &mut TakeInterval) -> Result<(), Parquet
                 let places = OPERATIONS.map(|operation| place(&name, run, stage, &group.name, operation));
                 for interval in &group.intervals {
                     for (index, place) in places.iter().enumerate() {
-                        if interval.latency[index].count() > 0 {
-                            let histogram = interval.latency[index].histogram();
-                            take(place, interval.at, &histogram, interval.bytes[index])?;
+                        let histogram = interval.latency[index].histogram();
+                        let counted = (interval.ios[index], interval.bytes[index]);
+                        if counted.0 > 0 || !histogram.is_empty() {
+                            take(place, interval.at, &histogram, counted)?;
                         }
                     }
                 }

@@ -250,7 +250,8 @@ impl Driver {
                     Some(ToDriver::Done { run }) => {
                         done.insert(index, *run);
                     }
-                    Some(ToDriver::Second { group, interval }) => {
+                    Some(ToDriver::Second { group, mut interval }) => {
+                        interval.at += placement.counts_later(stage, index);
                         if let Some(&group) = placement.groups(stage, index).get(group) {
                             observe(Event::Second(Second { group, interval }));
                         }
@@ -303,7 +304,10 @@ impl Driver {
                     None => Some(agent.lost.clone().unwrap_or_else(|| "it did not end".to_owned())),
                 },
             });
-            let Some(part) = part else { continue };
+            // Each agent counts from when the first of its own groups does.
+            let Some(part) = part.map(|part| part.begun_later(placement.counts_later(stage, index))) else {
+                continue;
+            };
             groups.extend(placement.groups(stage, index).into_iter().zip(part.groups));
             whole.seconds = whole.seconds.max(part.seconds);
             whole.cpu_user += part.cpu_user;

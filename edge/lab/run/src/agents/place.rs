@@ -129,6 +129,15 @@ impl Placement {
         let all = self.agents[stage].iter().enumerate();
         all.filter(|&(_, of)| *of == agent).map(|(index, _)| index).collect()
     }
+
+    /// How many seconds after the stage an agent begins to count: its groups may all come later.
+    pub fn counts_later(&self, stage: usize, agent: usize) -> f64 {
+        let groups = &self.plan.stages[stage].groups;
+        let from = |group: usize| groups[group].timing.delay + groups[group].timing.ramp;
+        let first = (0..groups.len()).map(from).min().unwrap_or_default();
+        let own = self.groups(stage, agent).into_iter().map(from).min().unwrap_or(first);
+        (own - first).as_secs_f64()
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +176,16 @@ mod tests {
         assert_eq!(placed.agents[0], [1, 0, 1]);
         assert!(place(&plan, &names(2), &["c=1".to_owned()]).is_err());
         assert!(place(&plan, &names(2), &["a=3".to_owned()]).is_err());
+    }
+
+    /// Two machines that overlap for 10 of 30 s, each on an agent of its own: what the second one did stood in the first one's seconds.
+    #[test]
+    fn an_agent_whose_machines_come_later_counts_later() {
+        let mut plan = plan(&[Some("a"), Some("b")]);
+        plan.stages[0].groups[0].timing.ramp = std::time::Duration::from_secs(2);
+        plan.stages[0].groups[1].timing.delay = std::time::Duration::from_secs(10);
+        let placed = place(&plan, &names(2), &[]).expect("a placement");
+        assert_eq!((placed.counts_later(0, 0), placed.counts_later(0, 1)), (0.0, 8.0));
     }
 
     #[test]
