@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
+use super::scheme::{FIO_BUCKETS, bucket_of};
 use super::{Histogram, HistogramError};
 
 /// `{"buckets": [[index, count], …], "min_ns": …, "max_ns": …, "sum_ns": …}`; an empty histogram has no min and max.
@@ -47,7 +48,14 @@ fn restored(
     max_ns: Option<u64>,
     sum: u128,
 ) -> Result<Histogram, HistogramError> {
-    let mut histogram = Histogram::from_indexed(buckets.iter().copied())?;
+    // Older programs had fio's buckets, the last of which held all that was slower; of that no more is known than the slowest.
+    let is_older = buckets.iter().all(|&(index, _)| index < FIO_BUCKETS);
+    let slowest = max_ns.filter(|max| is_older && bucket_of(*max) >= FIO_BUCKETS);
+    let place = |&(index, count): &(usize, u64)| match slowest {
+        Some(slowest) if index == FIO_BUCKETS - 1 => (bucket_of(slowest), count),
+        Some(_) | None => (index, count),
+    };
+    let mut histogram = Histogram::from_indexed(buckets.iter().map(place))?;
     match (histogram.range_allowed(), min_ns, max_ns) {
         (None, None, None) if sum == 0 => {}
         (Some((lowest, highest)), Some(min), Some(max)) => {
