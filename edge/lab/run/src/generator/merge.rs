@@ -181,7 +181,7 @@ mod tests {
         let stuck = [(1.0, 3.0, 4), (3.0, 6.0, 4)];
         assert_eq!(
             stalls(&[tally(&stuck), tally(&busy)], &[], 0.0),
-            [Stall { at: 3.0, seconds: 0.2_f64.max(3.2 - 3.0), waiting: 5 }]
+            [Stall { at: 3.0, seconds: 3.2 - 3.0, waiting: 5 }]
         );
         let idle = [(0.0, 2.0, 0), (4.0, f64::INFINITY, 0)];
         let found = stalls(&[tally(&stuck), tally(&idle)], &[], 1.0);

@@ -92,12 +92,12 @@ fn a_stall_that_a_closed_loop_hides_is_told() {
 /// A server that serves 4 MiB/s, which is 1,024 I/Os of 4 KiB a second.
 const SLOW_IOPS: f64 = 1024.0;
 
-fn on_a_slow_server(job: &str) -> measured::GroupRun {
+fn on_a_slow_server(job: &str) -> measured::StageRun {
     let folder = Folder::new();
     let server = nbdkit(&folder, &["--filter=rate", "memory", "8M", "rate=32M", "burstiness=0.1"]);
     let job = folder.job("j.fio", &format!("{FIO}{job}"));
     let run = kept_run(&folder, &["run", &job, "--target", &server.address]).1;
-    run.stages.into_iter().next().expect("a stage").groups.remove(0)
+    run.stages.into_iter().next().expect("a stage")
 }
 
 /// Twice as much was offered as a target takes: what was due counted as done, with all that ended up to 10 s later.
@@ -106,7 +106,8 @@ fn throughput_is_what_completed_while_it_counted_below_at_and_beyond_saturation(
     for (offered, expected) in [(500.0, 500.0), (1000.0, 1000.0), (2000.0, SLOW_IOPS)] {
         let rate =
             format!("iodepth=32\nruntime=6\nramp_time=2\nrate_iops={offered}\nio_submit_mode=offload\n");
-        let group = on_a_slow_server(&rate);
+        let stage = on_a_slow_server(&rate);
+        let group = &stage.groups[0];
         assert!((group.iops() / expected - 1.0).abs() < 0.05, "{offered} offered: {} IOPS", group.iops());
         let total = group.total();
         let due = total.latency.count() as f64 / group.seconds;
@@ -126,7 +127,8 @@ fn throughput_is_what_completed_while_it_counted_below_at_and_beyond_saturation(
 
 #[test]
 fn a_closed_loop_gains_nothing_by_what_it_has_under_way_at_its_end() {
-    let group = on_a_slow_server("iodepth=128\nruntime=4\n");
+    let stage = on_a_slow_server("iodepth=128\nruntime=4\n");
+    let group = &stage.groups[0];
     assert!((group.iops() / SLOW_IOPS - 1.0).abs() < 0.05, "{} IOPS", group.iops());
     let mean = group.outstanding_mean.expect("it is measured");
     assert!((115.0..=128.0).contains(&mean), "{mean} outstanding");
@@ -135,7 +137,8 @@ fn a_closed_loop_gains_nothing_by_what_it_has_under_way_at_its_end() {
 /// A rate of which so much waits at the end that the rest is given up.
 #[test]
 fn what_was_due_and_never_sent_is_told_and_stands_in_the_latencies() {
-    let group = on_a_slow_server("iodepth=32\nruntime=4\nrate_iops=8000\nio_submit_mode=offload\n");
+    let stage = on_a_slow_server("iodepth=32\nruntime=4\nrate_iops=8000\nio_submit_mode=offload\n");
+    let group = &stage.groups[0];
     let total = group.total();
     assert!(
         (total.latency.count() as f64 / 32_000.0 - 1.0).abs() < 0.02,
@@ -145,27 +148,9 @@ fn what_was_due_and_never_sent_is_told_and_stands_in_the_latencies() {
     let sent = total.latency.count() - group.unsent;
     assert!((sent as f64 / (14.0 * SLOW_IOPS) - 1.0).abs() < 0.1, "{sent} sent in 4 s and the 10 s after it");
     assert!(total.latency.percentile(0.99).expect("latencies") > 10_000_000_000);
-    let stage = measured::StageRun { groups: vec![group], ..empty_stage() };
     let text =
         stage.findings().into_iter().find(|one| one.kind == FindingKind::Backlog).expect("it is told").text;
     assert!(text.contains("IOPS were due") && text.contains("never sent"), "{text}");
-}
-
-fn empty_stage() -> measured::StageRun {
-    measured::StageRun {
-        stage: 0,
-        repeat: 0,
-        started: 0.0,
-        seconds: 4.0,
-        ended: measured::Ended::Done,
-        groups: Vec::new(),
-        disks: Vec::new(),
-        stalls: Vec::new(),
-        cpu_user: 0.0,
-        cpu_system: 0.0,
-        start_late: 0.0,
-        agents: Vec::new(),
-    }
 }
 
 #[test]
