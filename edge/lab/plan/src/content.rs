@@ -69,7 +69,9 @@ pub enum VerifyWhen {
     After,
     /// After so many writes, while the run goes on.
     Backlog(u32),
-    /// Nothing is written: what an earlier run wrote is read.
+    /// Writes carry checksums, and reads of the run are compared; nothing is read again for it (fio's `do_verify=0`).
+    Later,
+    /// Nothing is written: every block that is read must carry the checksum of an earlier run.
     Only,
 }
 

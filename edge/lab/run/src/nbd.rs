@@ -8,8 +8,10 @@ mod address;
 mod conversation;
 mod coverage;
 mod handshake;
+mod reads;
 
 pub use address::{Address, AddressError, Place};
 pub use conversation::{Answer, BadServer, Conversation};
 pub use coverage::is_written;
 pub use handshake::{Export, HandshakeError, Link};
+pub use reads::read;

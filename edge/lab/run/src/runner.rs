@@ -36,6 +36,11 @@ pub fn run(
     program: &str,
     observe: &mut dyn FnMut(Event),
 ) -> Result<Run, StageError> {
+    let mut settings = settings.clone();
+    if settings.ledgers.is_empty() {
+        // Of the whole plan: a stage may verify what an earlier one wrote.
+        settings.ledgers = verification::records(plan, targets, None)?;
+    }
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let origin = clock::now();
     let mut stages = Vec::new();
@@ -55,7 +60,7 @@ pub fn run(
         }
         let planned = searched.as_ref().unwrap_or(plan);
         for repeat in 0..stage.repeats {
-            pause(stage.pause, settings);
+            pause(stage.pause, &settings);
             if settings.interrupted.load(Ordering::Relaxed) {
                 break 'stages;
             }
@@ -94,7 +99,7 @@ pub fn run(
     })
 }
 
-/// Runs one stage, and then reads again what it is to verify.
+/// Runs one stage, and then reads again what it is to verify by the records of `settings`.
 ///
 /// # Errors
 /// When it cannot begin.
@@ -106,9 +111,6 @@ pub fn run_stage(
     mut settings: Settings,
     second: &mut dyn FnMut(Second),
 ) -> Result<StageRun, StageError> {
-    if settings.ledgers.is_empty() {
-        settings.ledgers = verification::records(plan, targets, None)?;
-    }
     let mut run = stage::run(plan, index, targets, reached, &settings, second)?;
     let again = verification::reading(&plan.stages[index], &settings.ledgers, targets);
     if let Some(again) = again.filter(|_| run.ended != Ended::Stopped) {
@@ -117,6 +119,7 @@ pub fn run_stage(
         let read = stage::run(&reading, 0, targets, &[], &settings, &mut |_| ())?;
         verification::add(&mut run, &read);
     }
+    verification::judge(&plan.stages[index], &mut run);
     Ok(run)
 }
 

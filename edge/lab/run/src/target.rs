@@ -1,6 +1,7 @@
 //! What I/Os go to: files, block devices, NBD exports, virtual disks, or nothing.
 
 mod busy;
+mod signatures;
 
 pub use busy::{Use, uses_of};
 
@@ -84,7 +85,7 @@ pub enum TargetError {
         reason: String,
     },
     /// Not enough room.
-    #[error("{path}: the job asks for {wanted}, and there are {found}: {remedy}")]
+    #[error("{path}: the job asks for {wanted}, but there is {found}: {remedy}")]
     TooSmall {
         /// Which.
         path: String,
@@ -142,6 +143,8 @@ pub struct Target {
     /// What is known of it, in lines for people.
     pub about: Vec<String>,
     what: What,
+    /// Held open for the run, so that nobody else takes the device for himself.
+    _claim: Option<Arc<File>>,
 }
 
 #[derive(Debug, Clone)]
@@ -162,13 +165,16 @@ pub struct Need {
     pub writes: bool,
     /// Whether it reads.
     pub reads: bool,
-    /// Bytes that a file should have; a smaller one is made larger.
+    /// Bytes that a file should have; one that is written is made larger if it is smaller.
     pub size: Option<u64>,
+    /// Whether it may be written although somebody uses it.
+    pub shares: bool,
 }
 
 impl Target {
-    /// Looks at a target; makes a file that is missing, and makes one larger that is too small. A file that is made and read is
-    /// filled with random bytes first; `filling` is told how many bytes are done.
+    /// Looks at a target; makes a file that is missing, and makes one larger that is too small and is to be written. A file that is
+    /// made and read is filled with random bytes first; `filling` is told how many bytes are done. A block device that is to be
+    /// written is opened with `O_EXCL` and held: nobody can mount it while the target is there.
     ///
     /// # Errors
     /// When there is no such thing, it is too small, or it takes no writes and `need` has some.
@@ -195,7 +201,13 @@ impl Target {
             }
             TargetName::Path(path) => find_path(text, path, need, filling)?,
         };
-        Ok(Target { name: text.to_owned(), size, about: Vec::new(), what })
+        let claim = match &what {
+            What::Device(path) if need.writes && !need.shares => {
+                Some(Arc::new(claim(path).map_err(|source| io_error("open for itself alone", path, source))?))
+            }
+            _ => None,
+        };
+        Ok(Target { name: text.to_owned(), size, about: Vec::new(), what, _claim: claim })
     }
 
     /// With what is known of it.
@@ -206,7 +218,7 @@ impl Target {
 
     /// One that is another machine's to open.
     pub fn absent(name: &str) -> Target {
-        Target { name: name.to_owned(), size: 0, about: Vec::new(), what: What::Absent }
+        Target { name: name.to_owned(), size: 0, about: Vec::new(), what: What::Absent, _claim: None }
     }
 
     /// Whether it is another machine's to open.
@@ -294,6 +306,39 @@ impl Target {
     }
 }
 
+/// Takes a block device for this program alone, as `mount` and `mkfs` do (`open(2)`: `O_EXCL`). The generator opens it besides.
+fn claim(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(path)
+}
+
+/// What a target holds, by its signatures; empty if there is nothing yet.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub fn held(name: &TargetName) -> Result<Vec<String>, TargetError> {
+    let failed = |path: &dyn std::fmt::Display, source| TargetError::Io {
+        doing: "look for data on",
+        path: path.to_string(),
+        source,
+    };
+    match name {
+        TargetName::Path(path) if is_storage(path) => {
+            signatures::of_path(path).map_err(|error| failed(&path.display(), error))
+        }
+        TargetName::Nbd(address) => {
+            let size = Export::look(address)?.size;
+            signatures::of_export(address, size).map_err(|error| failed(address, error))
+        }
+        TargetName::Path(_) | TargetName::Disk(_) | TargetName::Null(_) | TargetName::Spindle(..) => {
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn is_storage(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|data| data.is_file() || data.file_type().is_block_device())
+}
+
 fn io_error(doing: &'static str, path: &Path, source: io::Error) -> TargetError {
     TargetError::Io { doing, path: path.display().to_string(), source }
 }
@@ -324,6 +369,14 @@ fn find_path(
         return Err(TargetError::Kind { path: text.to_owned(), found });
     }
     let wanted = need.size.unwrap_or(0);
+    if wanted > data.len() && !need.writes {
+        return Err(TargetError::TooSmall {
+            path: text.to_owned(),
+            wanted: base::units::format_bytes(wanted),
+            found: base::units::format_bytes(data.len()),
+            remedy: "a job that only reads changes no file; make the job's size smaller, or fill the file first",
+        });
+    }
     if wanted > data.len() {
         make_file(path, data.len(), wanted, need, filling)?;
     }

@@ -73,7 +73,7 @@ fn unit_of(group: &Group, verify: &Verify) -> u64 {
 pub fn reading(stage: &Stage, records: &[Option<Arc<Ledger>>], targets: &[Target]) -> Option<Stage> {
     let groups: Vec<Group> = (stage.groups.iter())
         .filter(|group| group.pattern.writes())
-        .filter(|group| group.verify.as_ref().is_some_and(|verify| verify.when != VerifyWhen::Only))
+        .filter(|group| group.verify.as_ref().is_some_and(|verify| is_read_again(verify.when)))
         .flat_map(|group| {
             let spans = group.targets.iter().filter_map(|&target| {
                 let record = records.get(target)?.as_ref()?;
@@ -83,6 +83,13 @@ pub fn reading(stage: &Stage, records: &[Option<Arc<Ledger>>], targets: &[Target
         })
         .collect();
     (!groups.is_empty()).then(|| Stage::new("verify", groups))
+}
+
+fn is_read_again(when: VerifyWhen) -> bool {
+    match when {
+        VerifyWhen::After | VerifyWhen::Backlog(_) => true,
+        VerifyWhen::Later | VerifyWhen::Only => false,
+    }
 }
 
 /// What all workers of a group may have written to a target: first and last byte.
@@ -104,7 +111,7 @@ pub fn read_group(name: &str, target: usize, (from, to): (u64, u64), unit: u64) 
         Span { offset: Extent::Bytes(from), length: Some(Extent::Bytes(length)), ..Span::default() };
     group.workers = Workers::Together(1);
     group.depth = Depth::PerWorker(READ_DEPTH);
-    group.verify = Some(Verify { when: VerifyWhen::Only, interval: None, fatal: false });
+    group.verify = Some(Verify { when: VerifyWhen::Later, interval: None, fatal: false });
     group
 }
 
@@ -121,4 +128,29 @@ pub fn add(run: &mut StageRun, read: &StageRun) {
     if run.ended == Ended::Done && read.ended != Ended::Done {
         run.ended = read.ended.clone();
     }
+}
+
+/// A verification that compared nothing is no verification: its stage has failed, as a job of fio would that finds no header.
+pub fn judge(stage: &Stage, run: &mut StageRun) {
+    if !matches!(run.ended, Ended::Done | Ended::Steady) {
+        return;
+    }
+    let verifies = |group: &&Group| group.verify.as_ref().is_some_and(|of| of.when != VerifyWhen::Later);
+    let compared = |name: &str| {
+        let runs = run.groups.iter().filter(|group| group.name == name);
+        runs.filter_map(|group| group.verified).map(|verified| verified.compared).sum::<u64>()
+    };
+    let Some(group) = stage.groups.iter().filter(verifies).find(|group| compared(&group.name) == 0) else {
+        return;
+    };
+    let unit = group.verify.as_ref().map_or(0, |verify| unit_of(group, verify));
+    let why = match group.pattern.writes() {
+        true => "none of its writes completed".to_owned(),
+        false => format!("no read that completed held a whole unit of {unit} bytes"),
+    };
+    let text = format!(
+        "{}: the verification compared nothing: {why}; run it for longer, or give verify_interval as the data was written with",
+        group.name
+    );
+    run.ended = Ended::Failed(text);
 }

@@ -442,6 +442,7 @@ impl Job {
         ];
         Some(match name {
             "verify" => value.one_of(KINDS).map(|on| {
+                self.verification.by_pattern = matches!(value.text.as_str(), "pattern" | "pattern_hdr");
                 self.verify = on.then_some(Verify { when: VerifyWhen::After, interval: None, fatal: false });
                 if on && value.text != "crc32c" {
                     let text = format!("the lab has checksums of its own in place of {}", value.text);

@@ -69,6 +69,10 @@ impl Job {
         }
         let each = files.names.first().map_or(1, Vec::len).max(1) as u64;
         let mut pattern = self.pattern(each, findings)?;
+        if self.verification.only {
+            // Never writes, whatever rw= says (fio's HOWTO: verify_only).
+            pattern.lines.iter_mut().for_each(|line| (line.reads, line.trims) = (100.0, 0.0));
+        }
         if files.generated {
             self.lay_out(&mut pattern.span, each, findings);
         }
@@ -100,6 +104,10 @@ impl Job {
         group.data = self.data();
         group.verify = self.verification(findings);
         group.caching = self.caching(findings);
+        if self.verification.only {
+            group.rates.iter_mut().for_each(|rate| rate.of = RateOf::All);
+            group.caching.flush = None;
+        }
         group.engine = self.engine();
         group.batch = Batch { complete_max: self.batch.complete, ..self.batch };
         Ok(self.spread(group, indices))
@@ -139,6 +147,7 @@ impl Job {
                 "take one of them out",
             ));
         }
+        self.check_verification()?;
         let smallest = self.smallest_block();
         for size in [self.size, self.file_size.map(Extent::Bytes)].into_iter().flatten() {
             if let Extent::Bytes(size) = size
@@ -151,6 +160,26 @@ impl Job {
                     "write a larger size=, with its unit (10g)",
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// What cannot be verified without writing it.
+    fn check_verification(&self) -> Result<(), Fault> {
+        let only = self.verification.only || !(self.mode.write || self.mode.trim);
+        if self.verification.only && self.verify.is_none() {
+            return Err(malformed(
+                &self.place,
+                format!("the job {} has verify_only and no verify=", self.name),
+                "add verify=crc32c, or take verify_only out",
+            ));
+        }
+        if only && self.verify.is_some() && self.verification.by_pattern {
+            return Err(crate::findings::unsupported(
+                &self.place,
+                format!("the job {} compares what it reads with verify_pattern=", self.name),
+                "the lab compares with checksums of its own: write the data with verify= in the same run, or by an earlier run of the lab",
+            ));
         }
         Ok(())
     }
@@ -476,9 +505,7 @@ impl Job {
         } else if !self.verification.without_end {
             VerifyWhen::After
         } else {
-            let text = "nothing is read again with do_verify=0: the lab writes without verification";
-            findings.note(NoteKind::Changed, &self.place, "do_verify", text);
-            return None;
+            VerifyWhen::Later
         };
         if when == VerifyWhen::After {
             let text = "what was written is read again at the end: more time, and reads that are no part of the load";

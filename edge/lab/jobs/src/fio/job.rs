@@ -58,6 +58,8 @@ pub(crate) struct Verification {
     pub(crate) interval: Option<u64>,
     pub(crate) fatal: bool,
     pub(crate) only: bool,
+    /// `verify=pattern`: blocks have no checksums, only `verify_pattern=`.
+    pub(crate) by_pattern: bool,
 }
 
 /// A job with all its options.

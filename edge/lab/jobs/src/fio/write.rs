@@ -633,6 +633,7 @@ fn durability(section: &mut Section, group: &Group, losses: &mut Losses) {
     match verify.when {
         VerifyWhen::After => {}
         VerifyWhen::Backlog(writes) => section.set("verify_backlog", writes),
+        VerifyWhen::Later => section.set("do_verify", 0),
         VerifyWhen::Only => section.set("verify_only", 1),
     }
     if let Some(interval) = verify.interval {

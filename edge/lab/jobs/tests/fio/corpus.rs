@@ -207,7 +207,7 @@ const TAKEN: &[&str] = &[
     "verify=md5\ndo_verify=0",
     "verify=0",
     "verify=meta",
-    "verify=pattern\nverify_pattern=0xff",
+    "rw=write\nverify=pattern\nverify_pattern=0xff",
     "verify=sha256\nverify_interval=4k",
     "verify=xxhash\nverify_backlog=16",
     "verify=crc32c\nverify_fatal=1\nrw=write",
@@ -451,6 +451,7 @@ const TRAPS: &[&str] = &[
 ];
 
 const LAB_CANNOT: &[&str] = &[
+    "verify=pattern\nverify_pattern=0xff",
     "rw=trimwrite",
     "rw_sequencer=identical\nrw=randread:4",
     "ioengine=splice",

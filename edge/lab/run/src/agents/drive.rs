@@ -94,7 +94,8 @@ impl Driver {
         self.agents.iter().map(|agent| agent.name.clone()).collect()
     }
 
-    /// Has every agent find the targets of its part. Returns what they found, for the plan's targets.
+    /// Has every agent find the targets of its part, and drop what its kernel caches of them if `drop_caches`. Returns what they found,
+    /// for the plan's targets.
     ///
     /// # Errors
     /// What an agent refuses.
@@ -102,6 +103,7 @@ impl Driver {
         &mut self,
         placement: &Placement,
         destroy: &[String],
+        drop_caches: bool,
     ) -> Result<Vec<TargetFacts>, DriveError> {
         let mut facts: Vec<TargetFacts> = (placement.plan.targets.iter())
             .map(|target| TargetFacts {
@@ -117,7 +119,7 @@ impl Driver {
                 |reason: String, agent: &Agent| DriveError::Agent { agent: agent.name.clone(), reason };
             let plan = Box::new(placement.part(index));
             agent
-                .send(&ToAgent::Find { plan, destroy: destroy.to_vec() })
+                .send(&ToAgent::Find { plan, destroy: destroy.to_vec(), drop_caches })
                 .map_err(|reason| refused(reason, agent))?;
             match agent.wait(PREPARE_WAIT, |message| matches!(message, ToDriver::Found { .. })) {
                 Ok(ToDriver::Found { targets }) => {

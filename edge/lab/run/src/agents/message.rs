@@ -24,6 +24,8 @@ pub enum ToAgent {
         plan: Box<Plan>,
         /// Targets that may be overwritten although they are in use.
         destroy: Vec<String>,
+        /// Whether what the agent's kernel caches of them is dropped.
+        drop_caches: bool,
     },
     /// Get a stage ready.
     Prepare {

@@ -5,6 +5,7 @@ use super::invitation::{Invitation, SECRET_BYTES};
 use super::message::{ToAgent, ToDriver};
 use super::{PROTOCOL, tls};
 use crate::clock;
+use crate::generator::ledger::Ledger;
 use crate::generator::stage::{Gate, Settings};
 use crate::runner;
 use crate::target::Target;
@@ -69,7 +70,15 @@ pub fn serve(
                     let known = greet(socket, config, &door, &program);
                     door.strangers.fetch_sub(1, Ordering::Relaxed);
                     if let Some(frames) = known {
-                        Session { frames, find, plan: None, targets: Vec::new(), running: None }.run();
+                        Session {
+                            frames,
+                            find,
+                            plan: None,
+                            targets: Vec::new(),
+                            ledgers: Vec::new(),
+                            running: None,
+                        }
+                        .run();
                         // Nobody waits any more if the agent was told to end meanwhile.
                         let _ = sender.send(());
                     }
@@ -138,6 +147,8 @@ struct Session {
     find: Find,
     plan: Option<Plan>,
     targets: Vec<Target>,
+    /// Of the plan: a stage may verify what an earlier one wrote.
+    ledgers: Vec<Option<Arc<Ledger>>>,
     running: Option<Running>,
 }
 
@@ -180,7 +191,7 @@ impl Session {
     fn obey(&mut self, message: ToAgent) -> io::Result<()> {
         match message {
             ToAgent::Clock => self.frames.send(&ToDriver::Clock { now: clock::now() }),
-            ToAgent::Find { plan, destroy } => self.find(*plan, &destroy),
+            ToAgent::Find { plan, destroy, drop_caches } => self.find(*plan, &destroy, drop_caches),
             ToAgent::Prepare { stage, reached, go_on } => self.prepare(stage, reached, go_on),
             ToAgent::Begin { at } => {
                 if let Some(running) = &self.running {
@@ -199,18 +210,28 @@ impl Session {
         }
     }
 
-    fn find(&mut self, plan: Plan, destroy: &[String]) -> io::Result<()> {
+    fn find(&mut self, plan: Plan, destroy: &[String], drop_caches: bool) -> io::Result<()> {
         if let Some(problem) = plan.problems().iter().find(|problem| !problem.found.contains("no group")) {
             return self.frames.send(&ToDriver::Refused { reason: problem.to_string() });
         }
-        match (self.find)(&plan, destroy) {
+        self.stop();
+        // What they hold for themselves alone would be in use to those that are found now.
+        self.targets.clear();
+        let found = (self.find)(&plan, destroy).and_then(|targets| {
+            let ledgers = crate::verification::records(&plan, &targets, None);
+            ledgers.map(|ledgers| (targets, ledgers)).map_err(|error| error.to_string())
+        });
+        match found {
             Err(reason) => self.frames.send(&ToDriver::Refused { reason }),
-            Ok(targets) => {
+            Ok((targets, ledgers)) => {
+                if drop_caches {
+                    targets.iter().for_each(Target::drop_cache);
+                }
                 let facts = |target: &Target| {
                     (!target.is_absent()).then(|| crate::runner::facts(&target.name, target))
                 };
                 let found = targets.iter().map(facts).collect();
-                (self.plan, self.targets) = (Some(plan), targets);
+                (self.plan, self.targets, self.ledgers) = (Some(plan), targets, ledgers);
                 self.frames.send(&ToDriver::Found { targets: found })
             }
         }
@@ -235,7 +256,7 @@ impl Session {
             processors: runner::this_machine().processors as usize,
             go_on,
             interrupted: interrupted.clone(),
-            ledgers: Vec::new(),
+            ledgers: self.ledgers.clone(),
             gate: Some(gate),
         };
         let targets = self.targets.clone();

@@ -140,7 +140,7 @@ pub fn run_on_agents(
     let mut driver = Driver::connect(invitations).map_err(failed)?;
     let placement = agents::place(plan, &driver.names(), &options.place)
         .map_err(|error| CommandError::new(ErrorKind::Usage, error.to_string()))?;
-    let targets = driver.find(&placement, destroy).map_err(failed)?;
+    let targets = driver.find(&placement, destroy, false).map_err(failed)?;
     let settings =
         DriveSettings { program: settings.program, go_on: settings.go_on, interrupted: settings.interrupted };
     let whole = placement.plan.clone();

@@ -23,10 +23,10 @@ pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<
             found.push(Target::absent(&planned.name));
             continue;
         }
-        let need = need_of(plan, index);
+        let mut need = need_of(plan, index);
         let Resolved { name, clients, about } = resolve(&planned.name, world)?;
         if need.writes {
-            judge(&planned.name, &name, clients, consent, world)?;
+            need.shares = judge(&planned.name, &name, clients, consent, world)?;
         }
         let mut said = false;
         let target = Target::find(&planned.name, &name, need, &mut |done, all| {
@@ -88,26 +88,49 @@ fn need_of(plan: &Plan, target: usize) -> Need {
         writes: groups().any(|group| group.pattern.writes()),
         reads: groups().any(|group| group.pattern.reads() > 0.0),
         size: plan.targets[target].size,
+        shares: false,
     }
 }
 
-/// Refuses a target that is in use, unless its name was given for being destroyed, or is typed now.
+/// Refuses a target that is in use or holds data, unless its name was given for being destroyed, or is typed now. True if somebody
+/// uses it who was told of.
 fn judge(
     name: &str,
     target: &TargetName,
     clients: u64,
     consent: &Consent,
-    world: &World,
-) -> Result<(), CommandError> {
+    world: &mut World,
+) -> Result<bool, CommandError> {
     let uses: Vec<String> = match target {
         TargetName::Path(path) => target::uses_of(path).iter().map(ToString::to_string).collect(),
-        _ if clients > 0 => vec![format!("{clients} clients are attached to it")],
+        _ if clients == 1 => vec!["1 client is attached to it".to_owned()],
+        _ if clients > 1 => vec![format!("{clients} clients are attached to it")],
         _ => Vec::new(),
     };
-    if uses.is_empty() || consent.destroy.iter().any(|given| given == name) {
-        return Ok(());
+    let consented = consent.destroy.iter().any(|given| given == name);
+    let held = match target::held(target) {
+        Ok(held) => held,
+        // With consent it does not matter what is lost.
+        Err(TargetError::Io { .. }) if consented => Vec::new(),
+        Err(error @ TargetError::Export(_)) => return Err(target_error(error)),
+        Err(error) => {
+            let hint = format!("if its data may be lost, add --destroy-data {name}");
+            return Err(CommandError::new(ErrorKind::Failed, error.to_string()).hint(hint));
+        }
+    };
+    let found: Vec<String> = (!uses.is_empty())
+        .then(|| format!("is in use ({})", uses.join("; ")))
+        .into_iter()
+        .chain((!held.is_empty()).then(|| format!("holds {}", held.join(", "))))
+        .collect();
+    if found.is_empty() {
+        return Ok(false);
     }
-    let text = format!("{name} is in use ({}), and the job would overwrite it", uses.join("; "));
+    let text = format!("{name} {}, and the job would overwrite it", found.join(" and "));
+    if consented {
+        eprintln!("lab: {text}, as --destroy-data {name} allows");
+        return Ok(!uses.is_empty());
+    }
     if !world.interactive {
         let hint = format!("nothing was changed; if its data may be lost, add --destroy-data {name}");
         return Err(CommandError::new(ErrorKind::Refused, text).hint(hint));
@@ -116,7 +139,7 @@ fn judge(
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| CommandError::failed("read the answer", error))?;
     match line.trim() == name {
-        true => Ok(()),
+        true => Ok(!uses.is_empty()),
         false => Err(CommandError::new(ErrorKind::Refused, "that is not its name; nothing was changed")),
     }
 }

@@ -24,6 +24,12 @@ pub fn text(run: &Run) -> String {
             stage.cpu_us_per_io().map_or("nothing".to_owned(), |cpu| format!("{cpu:.2} us")),
         ));
         text.push_str(&table(stage).to_string());
+        for group in &stage.groups {
+            if let Some(verified) = group.verified {
+                let (compared, wrong) = (verified.compared, verified.wrong);
+                text.push_str(&format!("\n  {}: {compared} blocks verified, {wrong} wrong", group.name));
+            }
+        }
         text.push_str(&format!("\n  IOPS by second: {}\n", sparkline(&last(&stage.ios_by_second(), 60))));
         for finding in stage.findings() {
             text.push_str(&format!("  {} {}\n", if finding.serious { "!" } else { "-" }, finding.text));
@@ -129,6 +135,8 @@ struct GroupSummary<'a> {
     iops: f64,
     bytes_per_second: f64,
     backlog_max: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<measured::Verified>,
     read: Figures,
     write: Figures,
     trim: Figures,
@@ -195,7 +203,18 @@ pub fn summary(run: &Run, kept: Option<String>) -> Summary<'_> {
                 let [read, write, trim] =
                     [0, 1, 2].map(|index| Figures::of(&of.operations[index], of.seconds));
                 let (name, vm) = (of.name.as_str(), of.vm.as_deref());
-                GroupSummary { name, vm, outstanding, iops, bytes_per_second, backlog_max, read, write, trim }
+                GroupSummary {
+                    name,
+                    vm,
+                    outstanding,
+                    iops,
+                    bytes_per_second,
+                    backlog_max,
+                    verified: of.verified,
+                    read,
+                    write,
+                    trim,
+                }
             })
             .collect(),
         stalls: &stage.stalls,

@@ -75,13 +75,14 @@ impl Bench for There<'_> {
     fn run(
         &mut self,
         plan: &Plan,
-        _drop_caches: bool,
+        drop_caches: bool,
         observe: &mut dyn FnMut(&Plan, Event),
     ) -> Result<Run, String> {
         let plan = (self.name)(plan)?;
         let placement =
             place(&plan, &self.driver.names(), &self.by_hand).map_err(|error| error.to_string())?;
-        let targets = self.driver.find(&placement, &self.destroy).map_err(|error| error.to_string())?;
+        let targets =
+            (self.driver.find(&placement, &self.destroy, drop_caches)).map_err(|error| error.to_string())?;
         self.driver
             .run(&placement, targets, &self.settings, &mut |event| observe(&placement.plan, event))
             .map_err(|error| error.to_string())

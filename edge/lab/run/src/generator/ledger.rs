@@ -2,7 +2,7 @@
 //!
 //! Every unit that is written carries its offset, its generation and a checksum. A read must find a generation that was
 //! acknowledged before the read began or a later one that was begun before it ended; a unit that a write was under way to
-//! meanwhile may be torn. The record is memory, or a file that is
+//! meanwhile may be torn. After a trim, or a write that carries no checksums, a unit may hold anything. The record is memory, or a file that is
 //! mapped: that survives the death of the generator (kill -9) as it is, and the death of its machine as of the last time the
 //! kernel wrote it. What is under test usually stands on another machine.
 
@@ -23,6 +23,8 @@ const UNIT_MAGIC: u64 = u64::from_le_bytes(*b"DRYUNIT1");
 pub const STAMP_BYTES: usize = 40;
 /// A write of this unit is under way: the highest bit of an entry.
 const UNDER_WAY: u64 = 1 << 63;
+/// The first two bytes of a block that fio wrote with `verify=` (fio's `verify.h`: `FIO_HDR_MAGIC`), little-endian.
+const FIO_MAGIC: u16 = 0xacca;
 const GENERATION_BITS: u32 = 31;
 const GENERATION_MAX: u64 = (1 << GENERATION_BITS) - 1;
 
@@ -33,6 +35,24 @@ pub struct Ledger {
     unit: u64,
     units: u64,
     seed: u64,
+    /// Operations begun so far that leave units undefined.
+    undefined: AtomicU64,
+}
+
+/// What a read that is compared must not miss, as of when it began.
+#[derive(Debug, Clone, Default)]
+pub struct Floors {
+    acknowledged: Vec<u64>,
+    undefined: u64,
+}
+
+/// Which units of a read are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// Units that the record knows a write of.
+    Recorded,
+    /// All of them: a unit without a record must carry a valid checksum of an earlier run, as fio asks of a job that only verifies.
+    All,
 }
 
 // SAFETY: the mapping stays in place as long as the ledger, and is only used through atomics after it is made.
@@ -73,6 +93,20 @@ pub enum Mismatch {
         offset: u64,
         /// The generation that was acknowledged.
         expected: u64,
+    },
+    /// No unit of ours, and nothing is recorded of it.
+    #[error("byte {offset}: no checksum: it was never written by a run with verification")]
+    Unstamped {
+        /// Where.
+        offset: u64,
+    },
+    /// A block that fio wrote.
+    #[error(
+        "byte {offset}: a header that fio wrote with verify=: the lab cannot check fio's checksums; verify these data with fio"
+    )]
+    WrittenByFio {
+        /// Where.
+        offset: u64,
     },
     /// Another place's unit.
     #[error("byte {offset}: the unit of byte {found} stands here")]
@@ -191,7 +225,7 @@ impl Ledger {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ledger { memory, bytes, unit, units, seed })
+        Ok(Ledger { memory, bytes, unit, units, seed, undefined: AtomicU64::new(0) })
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
@@ -264,25 +298,63 @@ impl Ledger {
         }
     }
 
-    /// The acknowledged generations of the units of a range: what a read that begins now must not miss.
-    pub fn begin_read(&self, offset: u64, size: u64, floors: &mut Vec<u64>) {
-        floors.clear();
-        let acknowledged = |unit: u64| acknowledged_of(self.entry(unit).load(Ordering::Acquire));
-        floors.extend(self.units(offset, size).map(acknowledged));
+    /// Begins a trim, or a write without checksums: from now on the units that it touches may hold anything. False if a write of
+    /// one of them is under way.
+    pub fn begin_undefined(&self, offset: u64, size: u64) -> bool {
+        let touched = self.touched(offset, size);
+        for unit in touched.clone() {
+            if !self.lock(unit) {
+                (touched.start..unit).for_each(|locked| self.give_back(locked));
+                return false;
+            }
+        }
+        // Counted before the floors fall: a read that meets a fallen floor knows why.
+        self.undefined.fetch_add(1, Ordering::AcqRel);
+        for unit in touched {
+            let fallen = |entry: u64| Some(begun_of(entry) | UNDER_WAY);
+            self.entry(unit).fetch_update(Ordering::AcqRel, Ordering::Acquire, fallen).ok();
+        }
+        true
     }
 
-    /// Judges what a read found. Units that this record knows nothing of are not judged.
-    pub fn end_read(&self, offset: u64, bytes: &[u8], floors: &[u64]) -> Judgement {
+    /// What began with [`Ledger::begin_undefined`] has ended, well or not.
+    pub fn end_undefined(&self, offset: u64, size: u64) {
+        for unit in self.touched(offset, size) {
+            self.entry(unit).fetch_and(!UNDER_WAY, Ordering::AcqRel);
+        }
+    }
+
+    /// Units of which at least a byte lies in a range.
+    fn touched(&self, offset: u64, size: u64) -> std::ops::Range<u64> {
+        let last = (offset + size).div_ceil(self.unit).min(self.units);
+        (offset / self.unit).min(last)..last
+    }
+
+    /// The acknowledged generations of the units of a range: what a read that begins now must not miss.
+    pub fn begin_read(&self, offset: u64, size: u64, floors: &mut Floors) {
+        floors.undefined = self.undefined.load(Ordering::Acquire);
+        floors.acknowledged.clear();
+        let acknowledged = |unit: u64| acknowledged_of(self.entry(unit).load(Ordering::Acquire));
+        floors.acknowledged.extend(self.units(offset, size).map(acknowledged));
+    }
+
+    /// Judges what a read found.
+    pub fn end_read(&self, offset: u64, bytes: &[u8], floors: &Floors, compare: Compare) -> Judgement {
         let mut judgement = Judgement::default();
         let skip = (offset.next_multiple_of(self.unit) - offset) as usize;
         let units = self.units(offset, bytes.len() as u64);
         let parts = bytes.get(skip..).unwrap_or_default().chunks(self.unit as usize);
-        for ((unit, part), &floor) in units.zip(parts).zip(floors) {
+        let was_undefined = self.undefined.load(Ordering::Acquire) != floors.undefined;
+        for ((unit, part), &floor) in units.zip(parts).zip(&floors.acknowledged) {
             let begun = begun_of(self.entry(unit).load(Ordering::Acquire));
-            if begun == 0 {
-                continue;
-            }
-            match self.judge(unit * self.unit, part, floor, begun) {
+            let found = match (begun, compare) {
+                (0, Compare::Recorded) => continue,
+                (0, Compare::All) => stamp_of(unit * self.unit, part, None).map(drop),
+                // A trim that began after the read may have taken away what was acknowledged before.
+                _ if was_undefined => continue,
+                _ => self.judge(unit * self.unit, part, floor, begun),
+            };
+            match found {
                 // A write of it was under way while it was read, or failed: no target promises more than sectors then.
                 Err(Mismatch::Torn { .. }) if begun > floor => continue,
                 Err(mismatch) => {
@@ -297,18 +369,13 @@ impl Ledger {
     }
 
     fn judge(&self, offset: u64, part: &[u8], floor: u64, begun: u64) -> Result<(), Mismatch> {
-        let word = |at: usize| u64::from_le_bytes(part[at..at + 8].try_into().expect("eight bytes"));
-        let (magic, place, generation, seed, checksum) = (word(0), word(8), word(16), word(24), word(32));
-        if magic != UNIT_MAGIC || seed != self.seed {
+        let generation = match stamp_of(offset, part, Some(self.seed)) {
+            Ok(generation) => generation,
+            Err(mismatch @ (Mismatch::Misplaced { .. } | Mismatch::Torn { .. })) => return Err(mismatch),
             // Before anything was acknowledged, what was there before may still be there.
-            return if floor == 0 { Ok(()) } else { Err(Mismatch::Foreign { offset, expected: floor }) };
-        }
-        if place != offset {
-            return Err(Mismatch::Misplaced { offset, found: place });
-        }
-        if checksum != checksum_of(part) {
-            return Err(Mismatch::Torn { offset, generation });
-        }
+            Err(_) if floor == 0 => return Ok(()),
+            Err(_) => return Err(Mismatch::Foreign { offset, expected: floor }),
+        };
         if generation < floor {
             return Err(Mismatch::Lost { offset, acknowledged: floor, found: generation });
         }
@@ -342,6 +409,22 @@ fn stamp(unit: &mut [u8], offset: u64, generation: u64, seed: u64) {
     unit[32..STAMP_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
+/// Generation of the unit at `offset`, if it is one of this seed (of any, if none is given), whole, and in its place.
+fn stamp_of(offset: u64, part: &[u8], expected: Option<u64>) -> Result<u64, Mismatch> {
+    let word = |at: usize| u64::from_le_bytes(part[at..at + 8].try_into().expect("eight bytes"));
+    let (magic, place, generation, seed, checksum) = (word(0), word(8), word(16), word(24), word(32));
+    match magic {
+        UNIT_MAGIC if expected.is_some_and(|expected| expected != seed) => {
+            Err(Mismatch::Unstamped { offset })
+        }
+        UNIT_MAGIC if place != offset => Err(Mismatch::Misplaced { offset, found: place }),
+        UNIT_MAGIC if checksum != checksum_of(part) => Err(Mismatch::Torn { offset, generation }),
+        UNIT_MAGIC => Ok(generation),
+        _ if magic as u16 == FIO_MAGIC => Err(Mismatch::WrittenByFio { offset }),
+        _ => Err(Mismatch::Unstamped { offset }),
+    }
+}
+
 /// Of everything but the checksum's own place.
 fn checksum_of(unit: &[u8]) -> u64 {
     u64::from(crc32c(&unit[..32])) << 32 | u64::from(crc32c(&unit[STAMP_BYTES..]))
@@ -361,10 +444,54 @@ mod tests {
     }
 
     fn judged(ledger: &Ledger, offset: u64, bytes: &[u8]) -> Result<u64, Mismatch> {
-        let mut floors = Vec::new();
+        let mut floors = Floors::default();
         ledger.begin_read(offset, bytes.len() as u64, &mut floors);
-        let judgement = ledger.end_read(offset, bytes, &floors);
+        let judgement = ledger.end_read(offset, bytes, &floors, Compare::Recorded);
         judgement.first.map_or(Ok(judgement.compared), Err)
+    }
+
+    #[test]
+    fn after_a_trim_a_unit_may_hold_anything_but_another_unit_until_it_is_written_again() {
+        let ledger = Ledger::in_memory(1 << 20, UNIT as u64, 99).expect("memory");
+        let before = written(&ledger, 4096);
+        let mut floors = Floors::default();
+        ledger.begin_read(4096, UNIT as u64, &mut floors);
+        assert!(ledger.begin_undefined(5000, 10), "a byte of the unit is enough");
+        assert!(!ledger.begin_write(4096, &mut vec![1; UNIT]), "the trim is under way");
+        assert_eq!(judged(&ledger, 4096, &vec![0; UNIT]), Ok(1));
+        ledger.end_undefined(5000, 10);
+        assert_eq!(judged(&ledger, 4096, &vec![0; UNIT]), Ok(1));
+        assert_eq!(judged(&ledger, 4096, &before), Ok(1), "the target need not forget");
+        let elsewhere = written(&ledger, 8192);
+        assert!(judged(&ledger, 4096, &elsewhere).is_err());
+        let after = written(&ledger, 4096);
+        // It began before the trim and may have read at any moment until now.
+        let judgement = ledger.end_read(4096, &vec![0; UNIT], &floors, Compare::Recorded);
+        assert_eq!(judgement, Judgement::default());
+        assert_eq!(judged(&ledger, 4096, &after), Ok(1));
+        assert!(matches!(judged(&ledger, 4096, &before), Err(Mismatch::Lost { .. })));
+        assert!(judged(&ledger, 4096, &vec![0; UNIT]).is_err());
+    }
+
+    #[test]
+    fn a_unit_without_a_record_is_judged_by_its_own_checksum_where_all_are_compared() {
+        let earlier = Ledger::in_memory(1 << 20, UNIT as u64, 7).expect("memory");
+        let bytes = written(&earlier, 4096);
+        let ledger = Ledger::in_memory(1 << 20, UNIT as u64, 8).expect("memory");
+        let judged = |bytes: &[u8]| {
+            let mut floors = Floors::default();
+            ledger.begin_read(4096, bytes.len() as u64, &mut floors);
+            let judgement = ledger.end_read(4096, bytes, &floors, Compare::All);
+            judgement.first.map_or(Ok(judgement.compared), Err)
+        };
+        assert_eq!(judged(&bytes), Ok(1));
+        let mut torn = bytes.clone();
+        torn[3000] ^= 1;
+        assert!(matches!(judged(&torn), Err(Mismatch::Torn { .. })));
+        assert_eq!(judged(&vec![0; UNIT]), Err(Mismatch::Unstamped { offset: 4096 }));
+        let mut fio = vec![0; UNIT];
+        fio[..2].copy_from_slice(&[0xca, 0xac]);
+        assert_eq!(judged(&fio), Err(Mismatch::WrittenByFio { offset: 4096 }));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::backend::blocking::Blocking;
 use super::backend::ring::{Ring, RingError};
 use super::backend::{Backend, Door};
 use super::bytes::Filler;
-use super::ledger::Ledger;
+use super::ledger::{Compare, Ledger};
 use super::merge;
 use super::places::NoRoom;
 use super::steady::Judge;
@@ -17,7 +17,7 @@ use crate::clock;
 use crate::target::{Target, TargetError};
 use base::Random;
 use measured::{Ended, Interval, StageRun};
-use plan::{Group, Length, Loop, Plan, Seed, Stage};
+use plan::{Group, Length, Loop, Plan, Seed, Stage, VerifyWhen};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -359,10 +359,11 @@ fn prepare<'a, B: Backend>(
             batch: group.batch,
             doors: doors.of(shared.targets, group, of)?,
             depth: of.depth,
-            ledgers: match group.verify {
-                Some(_) => shared.settings.ledgers.clone(),
-                None => Vec::new(),
-            },
+            ledgers: shared.settings.ledgers.clone(),
+            verifies: group.verify.as_ref().map(|verify| match verify.when {
+                VerifyWhen::Only => Compare::All,
+                VerifyWhen::After | VerifyWhen::Backlog(_) | VerifyWhen::Later => Compare::Recorded,
+            }),
             mismatch_ends: group.verify.as_ref().is_some_and(|verify| verify.fatal),
             spins: group.pattern.lines.iter().any(|line| line.think.is_some_and(|think| think.spin)),
             flush_data_only: group.caching.flush.is_some_and(|rule| rule.data_only),
@@ -372,11 +373,11 @@ fn prepare<'a, B: Backend>(
     let names: Vec<String> = shared.targets.iter().map(|target| target.name.clone()).collect();
     let origin = shared.stage.groups.iter().map(|group| window_of(group).from).min().unwrap_or(0);
     let is_open = |group: &Group| group.rates.iter().any(|rate| rate.clock == Loop::Open);
-    let groups = shared
-        .stage
-        .groups
-        .iter()
-        .map(|group| GroupTally::new(window_of(group), origin, is_open(group)))
+    let groups = (shared.stage.groups.iter().enumerate())
+        .map(|(index, group)| {
+            let is_run = members.iter().any(|&member| streams[member].group == index);
+            GroupTally::new(window_of(group), origin, is_open(group), is_run)
+        })
         .collect();
     let backend = backend(doors.opened, depth)?;
     Thread::new(backend, placed, size_max, Tally::new(groups, &names), &shared.orders)

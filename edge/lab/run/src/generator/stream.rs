@@ -353,7 +353,7 @@ impl Backlog {
             VerifyWhen::Backlog(every) => {
                 Some(Backlog { every: every.max(1) as usize, written: VecDeque::new(), is_reading: false })
             }
-            VerifyWhen::After | VerifyWhen::Only => None,
+            VerifyWhen::After | VerifyWhen::Later | VerifyWhen::Only => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::backend::{Backend, Call, Ended, Submission, Wait};
 use super::bytes::Filler;
-use super::ledger::{Ledger, Mismatch};
+use super::ledger::{Compare, Floors, Ledger, Mismatch};
 use super::memory::Slots;
 use super::places::Operation;
 use super::stream::{Io, Next, Stream};
@@ -39,8 +39,10 @@ pub struct Member {
     pub flush_data_only: bool,
     /// Whether its pauses keep the processor busy.
     pub spins: bool,
-    /// How what it writes and reads is verified: a record for each of the plan's targets; none: not at all.
+    /// Records of verified writes, one for each of the plan's targets that has some; what is written without checksums enters them too.
     pub ledgers: Vec<Option<Arc<Ledger>>>,
+    /// Whether its writes carry checksums, and which of its reads are compared.
+    pub verifies: Option<Compare>,
     /// Whether the first mismatch ends the stage.
     pub mismatch_ends: bool,
 }
@@ -67,7 +69,9 @@ struct Placed {
 #[derive(Clone, Copy)]
 struct Flight {
     member: u32,
+    /// None: a flush.
     io: Option<Io>,
+    target: usize,
     began: u64,
     intended: u64,
     arrival: Option<Arrival>,
@@ -77,24 +81,20 @@ struct Flight {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// A target refused or lost an I/O.
-    #[error("{operation} of {size} bytes at byte {offset} of target {target}: {reason}")]
+    #[error("{target}: {io} failed: {reason}")]
     Io {
-        /// What was tried.
-        operation: &'static str,
-        /// Where.
-        offset: u64,
-        /// How much.
-        size: u64,
-        /// Which of the plan's targets.
-        target: usize,
+        /// What was tried: `read of 4096 bytes at byte 8192`, `flush`.
+        io: String,
+        /// Which target.
+        target: String,
         /// The kernel's or the server's words.
         reason: String,
     },
     /// Data is not what was written.
-    #[error("target {target} holds wrong data: {mismatch}")]
+    #[error("{target} holds wrong data: {mismatch}")]
     Mismatch {
-        /// Which of the plan's targets.
-        target: usize,
+        /// Which target.
+        target: String,
         /// What was found.
         mismatch: Mismatch,
     },
@@ -165,7 +165,7 @@ pub struct Thread<'a, B> {
     slots: Slots,
     flights: Vec<Flight>,
     /// For each token, what a verified read must not miss.
-    floors: Vec<Vec<u64>>,
+    floors: Vec<Floors>,
     ready: VecDeque<u32>,
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     tally: Tally,
@@ -205,14 +205,14 @@ impl<'a, B: Backend> Thread<'a, B> {
             .collect();
         let most = members.iter().map(|placed| placed.member.batch.complete_max).max().unwrap_or(0);
         let most = if most == 0 { usize::MAX } else { most as usize };
-        let none = Flight { member: 0, io: None, began: 0, intended: 0, arrival: None };
+        let none = Flight { member: 0, io: None, target: 0, began: 0, intended: 0, arrival: None };
         Ok(Thread {
             backend,
             ready: (0..members.len() as u32).collect(),
             members,
             slots: Slots::new(next as usize, size_max)?,
             flights: vec![none; next as usize],
-            floors: vec![Vec::new(); next as usize],
+            floors: vec![Floors::default(); next as usize],
             timers: BinaryHeap::new(),
             tally,
             orders,
@@ -375,33 +375,37 @@ impl<'a, B: Backend> Thread<'a, B> {
         let token = placed.free.pop().expect("a stream begins no more than its depth");
         let ledger = placed.member.ledgers.get(io.target).and_then(Option::as_ref);
         let call = match io.operation {
-            Operation::Read => {
-                if let Some(ledger) = ledger {
-                    ledger.begin_read(io.offset, io.size, &mut self.floors[token as usize]);
-                }
-                Call::Read
-            }
+            Operation::Read => Call::Read,
             Operation::Trim => Call::Trim,
             Operation::Write => {
                 let buffer = self.slots.bytes(token as usize, io.size as usize);
                 placed.member.filler.fill(buffer, io.offset);
-                if let Some(ledger) = ledger
-                    && !ledger.begin_write(io.offset, buffer)
-                {
-                    placed.free.push(token);
-                    placed.member.stream.ended();
-                    return Ok(false);
-                }
                 Call::Write
             }
         };
+        let may_begin = ledger.is_none_or(|ledger| match (io.operation, placed.member.verifies) {
+            (Operation::Read, _) => {
+                ledger.begin_read(io.offset, io.size, &mut self.floors[token as usize]);
+                true
+            }
+            (Operation::Write, Some(_)) => {
+                ledger.begin_write(io.offset, self.slots.bytes(token as usize, io.size as usize))
+            }
+            (Operation::Write, None) | (Operation::Trim, _) => ledger.begin_undefined(io.offset, io.size),
+        });
+        if !may_begin {
+            placed.free.push(token);
+            placed.member.stream.ended();
+            return Ok(false);
+        }
         // Now, and not before the buffer was filled: that takes its time, which is not the target's.
         let began = clock::now() - self.start;
         self.now = began;
         let size = io.size as u32;
         let arrival = self.tally.arrive(began, io.target, io.operation, io.offset, size);
         let intended = io.intended.unwrap_or(began);
-        self.flights[token as usize] = Flight { member, io: Some(io), began, intended, arrival };
+        self.flights[token as usize] =
+            Flight { member, io: Some(io), target: io.target, began, intended, arrival };
         let submission = Submission {
             token,
             call,
@@ -417,7 +421,8 @@ impl<'a, B: Backend> Thread<'a, B> {
     fn begin_flush(&mut self, member: u32, target: usize, now: u64) -> io::Result<()> {
         let placed = &mut self.members[member as usize];
         let token = placed.free.pop().expect("a stream begins no more than its depth");
-        self.flights[token as usize] = Flight { member, io: None, began: now, intended: now, arrival: None };
+        self.flights[token as usize] =
+            Flight { member, io: None, target, began: now, intended: now, arrival: None };
         let submission = Submission {
             token,
             call: Call::Flush { data_only: placed.member.flush_data_only },
@@ -454,12 +459,11 @@ impl<'a, B: Backend> Thread<'a, B> {
                 true => group.record(io.operation, flight.intended, flight.began, now, io.size as u32),
                 false => {
                     group.failed(io.operation);
-                    self.fail(io, ended.result);
+                    self.fail(io.target, Some(io), ended.result);
                 }
             }
         } else if ended.result < 0 {
-            let io = Io { operation: Operation::Write, target: 0, offset: 0, size: 0, intended: None };
-            self.fail(io, ended.result);
+            self.fail(flight.target, None, ended.result);
         }
         self.make_ready(flight.member);
     }
@@ -471,17 +475,19 @@ impl<'a, B: Backend> Thread<'a, B> {
             return;
         };
         let tally = &mut self.tally.groups[placed.member.stream.group];
-        match io.operation {
-            Operation::Write => ledger.end_write(io.offset, io.size, ok),
-            Operation::Trim => {}
-            Operation::Read if !ok => {}
-            Operation::Read => {
+        match (io.operation, placed.member.verifies) {
+            (Operation::Write, Some(_)) => ledger.end_write(io.offset, io.size, ok),
+            (Operation::Write, None) | (Operation::Trim, _) => ledger.end_undefined(io.offset, io.size),
+            (Operation::Read, None) => {}
+            (Operation::Read, Some(_)) if !ok => {}
+            (Operation::Read, Some(compare)) => {
                 let bytes = self.slots.bytes(token as usize, io.size as usize);
-                let judgement = ledger.end_read(io.offset, bytes, &self.floors[token as usize]);
+                let judgement = ledger.end_read(io.offset, bytes, &self.floors[token as usize], compare);
                 tally.verified.compared += judgement.compared;
                 tally.verified.wrong += judgement.wrong;
                 if let Some(mismatch) = judgement.first {
-                    self.failure.get_or_insert(Failure::Mismatch { target: io.target, mismatch });
+                    let target = self.tally.disks[io.target].name.clone();
+                    self.failure.get_or_insert(Failure::Mismatch { target, mismatch });
                     if placed.member.mismatch_ends {
                         self.orders.stop.store(true, Ordering::Relaxed);
                     }
@@ -490,19 +496,21 @@ impl<'a, B: Backend> Thread<'a, B> {
         }
     }
 
-    fn fail(&mut self, io: Io, result: i32) {
-        let operation = match (io.operation, io.size) {
-            (Operation::Read, _) => "read",
-            (Operation::Write, 0) => "flush",
-            (Operation::Write, _) => "write",
-            (Operation::Trim, _) => "trim",
-        };
+    fn fail(&mut self, target: usize, io: Option<Io>, result: i32) {
+        let name = io.map(|io| match io.operation {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Trim => "trim",
+        });
+        let io = io.zip(name).map_or("flush".to_owned(), |(io, name)| {
+            format!("{name} of {} bytes at byte {}", io.size, io.offset)
+        });
         let reason = match result {
             ..0 => io::Error::from_raw_os_error(-result).to_string(),
             short => format!("only {short} bytes of it were done"),
         };
-        let (offset, size, target) = (io.offset, io.size, io.target);
-        self.failure.get_or_insert(Failure::Io { operation, offset, size, target, reason });
+        let target = self.tally.disks[target].name.clone();
+        self.failure.get_or_insert(Failure::Io { io, target, reason });
         if !self.orders.go_on {
             self.orders.stop.store(true, Ordering::Relaxed);
             self.stop_all();

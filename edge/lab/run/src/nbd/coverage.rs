@@ -13,7 +13,7 @@ const REP_META_CONTEXT: u32 = 4;
 const CONTEXT: &str = "base:allocation";
 const REQUEST_MAGIC: u32 = 0x2560_9513;
 const CHUNK_MAGIC: u32 = 0x668e_33ef;
-const COMMAND_DISCONNECT: u16 = 2;
+pub(super) const COMMAND_DISCONNECT: u16 = 2;
 const COMMAND_BLOCK_STATUS: u16 = 7;
 const CHUNK_DONE: u16 = 1;
 const CHUNK_BLOCK_STATUS: u16 = 5;
@@ -77,7 +77,8 @@ fn has_map(stream: &mut impl ReadWrite, address: &Address) -> Result<bool, Hands
     }
 }
 
-fn send(stream: &mut impl ReadWrite, command: u16, offset: u64, length: u32) -> io::Result<()> {
+/// Sends a request with cookie 0.
+pub(super) fn send(stream: &mut impl ReadWrite, command: u16, offset: u64, length: u32) -> io::Result<()> {
     let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
     bytes.extend_from_slice(&0u16.to_be_bytes());
     bytes.extend_from_slice(&command.to_be_bytes());

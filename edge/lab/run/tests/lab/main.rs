@@ -5,4 +5,5 @@ mod fixtures;
 mod measuring;
 mod refusals;
 mod rules;
+mod safety;
 mod verifying;
