@@ -1,7 +1,8 @@
 //! `lab`: the lab's commands, with what they need of this program: its output, its API for virtual disks, a place for results.
 
 use super::{Cli, Command, find_api, user_data_dir};
-use crate::api::types::{DiskView, HistogramsView};
+use crate::api::types::{CreateDisk, DiskView, HistogramsView};
+use crate::client::Client;
 use crate::failure::{Code, Failure};
 use iostats::Statistics;
 use lab::commands::{CommandError, ErrorKind, FoundDisk, LabCommand, VirtualDisks, World};
@@ -40,20 +41,21 @@ struct HostDisks {
 }
 
 impl HostDisks {
-    fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    /// Asks the host's API something, and waits for the answer.
+    fn ask<T>(&self, question: impl AsyncFnOnce(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
         let client = find_api(self.api.as_deref(), self.identity.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::failed("start a runtime", error))?;
-        runtime.block_on(client.get(path))
+        runtime.block_on(question(&client))
     }
 }
 
 impl VirtualDisks for HostDisks {
     fn find(&self, name: &str) -> Result<FoundDisk, CommandError> {
         let found = || {
-            let disk: DiskView = self.get(&super::disks_path(name))?;
+            let disk: DiskView = self.ask(async |client| client.get(&super::disks_path(name)).await)?;
             let address = address(&disk)?;
             Ok(FoundDisk { address, clients: disk.clients.len() as u64, about: about(&disk) })
         };
@@ -62,12 +64,30 @@ impl VirtualDisks for HostDisks {
 
     fn statistics(&self, name: &str) -> Result<Statistics, CommandError> {
         let found = || {
-            let view: HistogramsView = self.get(&format!("{}/histograms", super::disks_path(name)))?;
+            let path = format!("{}/histograms", super::disks_path(name));
+            let view: HistogramsView = self.ask(async |client| client.get(&path).await)?;
             let bytes = base::unhex(&view.encoded)
                 .ok_or_else(|| Failure::failed("read its histograms", "they are not hexadecimal"))?;
             Statistics::decode(&bytes).map_err(|error| Failure::failed("read its histograms", error))
         };
         told(name, found())
+    }
+
+    fn create(&self, name: &str, size: u64, policy: &str) -> Result<(), CommandError> {
+        let policy = Some(policy.to_owned()).filter(|policy| !policy.is_empty());
+        let request = CreateDisk { name: name.to_owned(), size, policy, read_only: false, share: false };
+        let made = self.ask(async |client| client.post::<DiskView>("/api/v1/disks", &request).await);
+        let made = made.map(|disk| {
+            disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        });
+        told(name, made)
+    }
+
+    fn delete(&self, name: &str) -> Result<(), CommandError> {
+        let path = super::disks_path(name);
+        let escaped = path.rsplit('/').next().unwrap_or_default();
+        let path = format!("{path}?confirm={escaped}");
+        told(name, self.ask(async |client| client.delete::<()>(&path).await))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The lab as a part of the program: a virtual disk as a target, by its name.
 
-use super::host::{Shape, Site};
-use super::tools::text;
+use super::devices::LoopDevice;
+use super::host::{PROGRAM, Shape, Site};
+use super::tools::{output, root_command, said, sparse_file, text, wait_for};
 
 const FIO: &str =
     "[j]\nioengine=io_uring\ndirect=1\nrw=randrw\nbs=4k\niodepth=8\nsize=32m\nruntime=2\ntime_based\n";
@@ -76,4 +77,43 @@ fn a_disk_that_is_not_there_and_one_that_is_in_use_are_refused() {
     let client = site.attach("web");
     refused("disk:web", 3, "--destroy-data disk:web");
     drop(client);
+}
+
+/// A device with a partition table was overwritten unasked, and could be mounted while a job wrote to it.
+#[test]
+fn a_block_device_is_held_while_it_is_written_and_data_on_it_is_asked_for() {
+    let site = Site::bare();
+    let file = site.path("device.img");
+    sparse_file(&file, 64 << 20);
+    let device = LoopDevice::attach(&file, &[]);
+    let job = site.path("job.fio");
+    std::fs::write(
+        &job,
+        "[j]\nioengine=psync\nrw=randwrite\nbs=4k\nsize=32m\nruntime=4\ntime_based\nrate_iops=500\n",
+    )
+    .expect("a job");
+    let run = || {
+        let mut lab = root_command(PROGRAM);
+        lab.args(["lab", "run", text(&job), "-t", text(&device.path), "--out", text(&site.path("run.json"))]);
+        lab
+    };
+    let mkfs = |options: &[&str]| output(root_command("mkfs.ext4").args(options).arg(&device.path));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| output(&mut run()));
+        wait_for("the job holds the device", 10, || {
+            // There is nothing to wipe; it asks for the device for itself alone, as `mkfs` and `mount` do.
+            let refused = output(root_command("wipefs").arg("--all").arg(&device.path));
+            said(&refused).contains("busy").then_some(())
+        });
+        let done = running.join().expect("no panic");
+        assert!(done.status.success(), "{}", said(&done));
+    });
+    let made = mkfs(&["-q", "-F", "-L", "accounts"]);
+    assert!(made.status.success(), "nobody holds it any more: {}", said(&made));
+    let refused = output(&mut run());
+    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+    let words = said(&refused);
+    assert!(words.contains("holds ext4 data \"accounts\"") && words.contains("--destroy-data"), "{words}");
+    let consented = output(run().args(["--destroy-data", text(&device.path)]));
+    assert!(consented.status.success(), "{}", said(&consented));
 }

@@ -27,6 +27,18 @@ pub trait VirtualDisks: Send + Sync {
     /// # Errors
     /// As [`VirtualDisks::find`].
     fn statistics(&self, name: &str) -> Result<Statistics, CommandError>;
+
+    /// Makes a disk of `size` bytes; `policy` is a policy's name, rules, or both, as `drystone disk create --policy` takes them.
+    ///
+    /// # Errors
+    /// When there is one of this name already, or its policy cannot be kept.
+    fn create(&self, name: &str, size: u64, policy: &str) -> Result<(), CommandError>;
+
+    /// Deletes a disk with all its data.
+    ///
+    /// # Errors
+    /// When there is none, or it is in use.
+    fn delete(&self, name: &str) -> Result<(), CommandError>;
 }
 
 /// Nobody: every disk is refused.
@@ -39,6 +51,14 @@ impl VirtualDisks for NoDisks {
     }
 
     fn statistics(&self, name: &str) -> Result<Statistics, CommandError> {
+        Err(refusal(name))
+    }
+
+    fn create(&self, name: &str, _size: u64, _policy: &str) -> Result<(), CommandError> {
+        Err(refusal(name))
+    }
+
+    fn delete(&self, name: &str) -> Result<(), CommandError> {
         Err(refusal(name))
     }
 }

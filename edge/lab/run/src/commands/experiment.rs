@@ -1,6 +1,7 @@
 //! `lab experiment`.
 
 use super::agent::AgentsOptions;
+use super::own_disks::{self, OwnDisks, Rules};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::{CommandError, ErrorKind, World, run};
@@ -28,15 +29,28 @@ pub struct ExperimentOptions {
     /// What a disk stands for: DISK=TARGET, or TARGET for all of them.
     #[arg(long = "target", short = 't', value_name = "TARGET")]
     pub targets: Vec<String>,
-    /// Overwrite this target although it is in use. What it holds is lost.
+    /// Create a virtual disk for every disk that has no target, with this policy, and delete it at the end: a policy's name, rules, or
+    /// both, as `drystone disk create --policy` takes them; DISK:POLICY for one of them.
+    #[arg(long = "create-disks", value_name = "[DISK:]POLICY", num_args = 0..=1, default_missing_value = "")]
+    pub create_disks: Vec<String>,
+    /// Leave created disks in place at the end.
+    #[arg(long, requires = "create_disks")]
+    pub keep_disks: bool,
+    /// Size of every disk, whatever the file says.
+    #[arg(long, value_name = "SIZE", value_parser = base::units::parse_bytes)]
+    pub size: Option<u64>,
+    /// Overwrite this target although it is in use or holds data, which is destroyed.
     #[arg(long = "destroy-data", value_name = "TARGET")]
     pub destroy: Vec<String>,
     /// Machines that run it, instead of this one; folders and targets are theirs.
     #[command(flatten)]
     pub agents: AgentsOptions,
-    /// Every run counts for so many seconds, whatever the file says.
+    /// Every run counts for so many seconds, whatever the file says; a schedule is shortened or stretched to end then.
     #[arg(long)]
     pub seconds: Option<f64>,
+    /// Seconds of every run before it counts, whatever the file says.
+    #[arg(long)]
+    pub ramp: Option<f64>,
     /// Runs of every cell, whatever the file says.
     #[arg(long)]
     pub repeat: Option<u32>,
@@ -62,27 +76,64 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
         CommandError::new(ErrorKind::Usage, format!("{}: {error}", options.file.display()))
     };
     let mut experiment = Experiment::parse(&source).map_err(usage)?;
-    experiment.seconds = options.seconds.unwrap_or(experiment.seconds);
-    experiment.repeat = options.repeat.unwrap_or(experiment.repeat);
+    change(&mut experiment, options);
     let plans = expand(&experiment).map_err(usage)?;
     tell(&experiment, &plans);
+    let wanted = match options.create_disks.is_empty() {
+        true => Vec::new(),
+        false => {
+            let rules = Rules::parse(&options.create_disks)?;
+            let is_named = |disk: &str| given(disk, options).is_some();
+            own_disks::wanted(&experiment.name, plans.iter().map(|of| &of.plan), &rules, &is_named)?
+        }
+    };
+    for disk in &wanted {
+        let (name, size) = (&disk.name, base::units::format_bytes(disk.size));
+        eprintln!(
+            "  disk {name} is created for {}: {size}, policy {}",
+            disk.target,
+            or_default(&disk.policy)
+        );
+    }
     if options.dry_run {
         return Ok(());
     }
+    let own = OwnDisks::create(world.disks.clone(), wanted, options.keep_disks)?;
     let invitations = options.agents.invitations()?;
     let interrupted = run::on_signals();
     let done = match invitations.is_empty() {
-        true => run_here(&experiment, &source, options, &interrupted, world),
-        false => run_there(&experiment, &source, options, &invitations, &interrupted, world),
+        true => run_here(&experiment, &source, (options, &own), &interrupted, world),
+        false => run_there(&experiment, &source, (options, &own), &invitations, &interrupted, world),
     };
     run::end_signals(&interrupted);
+    drop(own);
     show(&done?, options, world)
+}
+
+/// What the options say instead of the file.
+fn change(experiment: &mut Experiment, options: &ExperimentOptions) {
+    experiment.ramp = options.ramp.unwrap_or(experiment.ramp);
+    experiment.repeat = options.repeat.unwrap_or(experiment.repeat);
+    if let Some(seconds) = options.seconds {
+        experiment.seconds = seconds;
+        let end = experiment.schedule.iter().map(|part| part.stop).fold(0.0, f64::max);
+        for part in experiment.schedule.iter_mut().filter(|_| end > 0.0) {
+            (part.start, part.stop) = (part.start * seconds / end, part.stop * seconds / end);
+        }
+    }
+    if let Some(size) = options.size {
+        experiment.vms.iter_mut().for_each(|vm| vm.size = Some(size.to_string()));
+    }
+}
+
+fn or_default(policy: &str) -> &str {
+    if policy.is_empty() { "by default" } else { policy }
 }
 
 fn run_here(
     experiment: &Experiment,
     source: &str,
-    options: &ExperimentOptions,
+    (options, own): (&ExperimentOptions, &OwnDisks),
     interrupted: &Arc<AtomicBool>,
     world: &mut World,
 ) -> Result<ExperimentRun, CommandError> {
@@ -95,7 +146,8 @@ fn run_here(
     };
     let consent = Consent { destroy: options.destroy.clone() };
     let program = world.program.clone();
-    let mut find = |plan: &Plan| find(plan, options, &consent, world).map_err(|error| error.to_string());
+    let mut find =
+        |plan: &Plan| find(plan, (options, own), &consent, world).map_err(|error| error.to_string());
     let mut bench = Here { find: &mut find, settings, program: program.clone() };
     run_on(&mut bench, experiment, source, interrupted, program)
 }
@@ -103,14 +155,14 @@ fn run_here(
 fn run_there(
     experiment: &Experiment,
     source: &str,
-    options: &ExperimentOptions,
+    (options, own): (&ExperimentOptions, &OwnDisks),
     invitations: &[Invitation],
     interrupted: &Arc<AtomicBool>,
     world: &World,
 ) -> Result<ExperimentRun, CommandError> {
     let driver = Driver::connect(invitations)
         .map_err(|error| CommandError::new(ErrorKind::Failed, error.to_string()))?;
-    let mut name = |plan: &Plan| name_targets(plan, options).map_err(|error| error.to_string());
+    let mut name = |plan: &Plan| name_targets(plan, (options, own)).map_err(|error| error.to_string());
     let settings =
         DriveSettings { program: world.program.clone(), go_on: false, interrupted: interrupted.clone() };
     let mut bench = There {
@@ -175,33 +227,37 @@ fn tell(experiment: &Experiment, plans: &[crate::experiment::CellPlan]) {
 /// Targets of a plan: those that are given, and files of the folder for the others.
 fn find(
     plan: &Plan,
-    options: &ExperimentOptions,
+    naming: (&ExperimentOptions, &OwnDisks),
     consent: &Consent,
     world: &mut World,
 ) -> Result<Vec<Target>, CommandError> {
-    prepare::targets(&name_targets(plan, options)?, consent, world)
+    prepare::targets(&name_targets(plan, naming)?, consent, world)
 }
 
 /// The plan with targets in the place of its disks.
-fn name_targets(plan: &Plan, options: &ExperimentOptions) -> Result<Plan, CommandError> {
+fn name_targets(plan: &Plan, (options, own): (&ExperimentOptions, &OwnDisks)) -> Result<Plan, CommandError> {
     let mut named = plan.clone();
     let disks: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
     for target in &mut named.targets {
-        target.name = stands_for(&target.name, &disks, options)?;
+        target.name = match own.target_of(&target.name) {
+            Some(made) => made,
+            None => stands_for(&target.name, &disks, options)?,
+        };
     }
     Ok(named)
 }
 
-fn stands_for(disk: &str, disks: &[&str], options: &ExperimentOptions) -> Result<String, CommandError> {
-    let given =
-        options.targets.iter().find_map(|text| text.split_once('=').filter(|(name, _)| *name == disk));
-    if let Some((_, target)) = given {
-        return Ok(target.to_owned());
-    }
+/// The target that the options name for a disk, if they do.
+fn given(disk: &str, options: &ExperimentOptions) -> Option<String> {
+    let own = options.targets.iter().find_map(|text| text.split_once('=').filter(|(name, _)| *name == disk));
     // `vm1=TARGET` is of another disk; an address may have a `=` too.
     let is_for_all = |text: &&String| !text.split_once('=').is_some_and(|(name, _)| is_plain_name(name));
-    if let Some(target) = options.targets.iter().find(is_for_all) {
-        return Ok(target.clone());
+    own.map(|(_, target)| target.to_owned()).or_else(|| options.targets.iter().find(is_for_all).cloned())
+}
+
+fn stands_for(disk: &str, disks: &[&str], options: &ExperimentOptions) -> Result<String, CommandError> {
+    if let Some(target) = given(disk, options) {
+        return Ok(target);
     }
     let is_target = disk.contains('/') || disk.contains(':');
     match &options.dir {
@@ -216,7 +272,9 @@ fn stands_for(disk: &str, disks: &[&str], options: &ExperimentOptions) -> Result
             ErrorKind::Usage,
             format!("the disk `{disk}` stands for nothing (the disks are {})", disks.join(", ")),
         )
-        .hint(format!("add --dir FOLDER for files, or --target {disk}=TARGET"))),
+        .hint(format!(
+            "add --dir FOLDER for files, --create-disks POLICY for virtual disks, or --target {disk}=TARGET"
+        ))),
     }
 }
 
