@@ -12,6 +12,7 @@ mod job;
 mod kept;
 mod lens;
 mod ours;
+mod own_disks;
 mod prepare;
 mod progress;
 mod report;
