@@ -1,6 +1,7 @@
-//! Job files of fio, DiskSPD, Vdbench and Iometer: read into a plan, written from a plan.
+//! Job files of fio, DiskSPD, Vdbench and Iometer: read into a plan; a plan is written as a job file of fio.
 //!
-//! [`import`] reads the text of any of them; [`detect`] tells which it is; [`export`] writes a plan and says what was lost.
+//! [`import`] reads the text of any of them; [`detect`] tells which it is; [`export`] writes a plan for fio
+//! and says what was lost.
 //! Each dialect has its own reader, from the first character on: a blank ends a line in Vdbench, ends nothing in fio, and
 //! belongs to a name in Iometer. What a tool does silently becomes a note of the plan; what would make a run another one is
 //! an [`ImportError`] with the way out.

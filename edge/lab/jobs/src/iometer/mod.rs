@@ -1,4 +1,4 @@
-//! Iometer: `.icf` files, read into a plan and written from one.
+//! Iometer: `.icf` files, read into a plan.
 //!
 //! A line that begins with `'` is a key, and the next line that does not is its value; names end at the last comma, so they
 //! may have commas of their own (Iometer's source, `ManagerList.cpp` and `AccessSpecList.cpp`).
@@ -7,10 +7,8 @@ mod convert;
 mod file;
 mod keys;
 mod lex;
-mod write;
 
 pub(crate) use keys::KEYS;
-pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::Findings;

@@ -1,4 +1,4 @@
-//! Vdbench: parameter files for raw storage, read into a plan and written from one.
+//! Vdbench: parameter files for raw storage, read into a plan.
 //!
 //! A line ends at its first blank, and a line that ends in a comma goes on in the next; definitions come in a fixed order;
 //! run definitions are loops (Vdbench 5.04.06, as its own parser behaves).
@@ -10,10 +10,8 @@ mod keys;
 mod lex;
 mod settings;
 mod value;
-mod write;
 
 pub(crate) use keys::PARAMETERS;
-pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::Findings;

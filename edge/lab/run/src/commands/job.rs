@@ -119,7 +119,7 @@ fn dialect_of(options: &JobOptions) -> Result<Option<Dialect>, CommandError> {
 }
 
 /// The dialect of this name.
-pub fn dialect_named(name: &str) -> Result<Dialect, CommandError> {
+fn dialect_named(name: &str) -> Result<Dialect, CommandError> {
     Dialect::from_name(name).ok_or_else(|| {
         CommandError::new(ErrorKind::Usage, format!("`{name}` is no dialect of jobs"))
             .hint("fio, diskspd, diskspd-xml, vdbench and iometer are")
