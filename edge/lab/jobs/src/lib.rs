@@ -24,9 +24,10 @@ mod sameness;
 mod source;
 mod vdbench;
 
-pub use detect::detect;
+pub use detect::{detect, is_command_line};
 pub use error::{Fault, FaultKind, ImportError};
 pub use export::{ExportError, Exported, Loss, export};
+pub use fio::is_device;
 pub use keys::{Key, Treatment, key_table_markdown, keys};
 pub use sameness::{difference, same_work};
 pub use source::{Dialect, Imported, Options, Source};

@@ -95,6 +95,8 @@ pub(crate) struct Job {
     pub(crate) size: Option<Extent>,
     pub(crate) file_size: Option<u64>,
     pub(crate) io_size: Option<Extent>,
+    /// I/Os of one pass at most.
+    pub(crate) ios: Option<u32>,
     pub(crate) fill: bool,
     pub(crate) offset: Extent,
     pub(crate) offset_step: Extent,
@@ -167,6 +169,7 @@ impl Default for Job {
             size: None,
             file_size: None,
             io_size: None,
+            ios: None,
             fill: false,
             offset: Extent::Bytes(0),
             offset_step: Extent::Bytes(0),
@@ -235,31 +238,40 @@ impl Job {
     }
 
     /// Applies the options of a section in their order: the last of one key wins.
-    pub(crate) fn apply_all(&mut self, entries: &[Entry], options: &Options<'_>, findings: &mut Findings) {
-        // fio sorts kb_base before all other options of its section.
-        let base = entries.iter().rfind(|entry| entry.key == "kb_base");
-        self.kilo =
-            base.map_or(self.kilo, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
+    pub(crate) fn apply_all(
+        &mut self,
+        entries: &[Entry],
+        options: &Options<'_>,
+        unset: &mut Vec<String>,
+        findings: &mut Findings,
+    ) {
+        let base = |entry: &Entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 };
+        // fio sorts kb_base before all other options of a section; on a command line the order counts.
+        let sorted = entries.iter().rfind(|entry| entry.key == "kb_base" && !entry.is_argument);
+        self.kilo = sorted.map_or(self.kilo, base);
+        let mut given: Vec<&'static str> = Vec::new();
         for entry in entries {
             if findings.is_full() {
                 return;
             }
-            if let Err(fault) = self.apply_one(entry, options, findings) {
+            if entry.key == "kb_base" {
+                self.kilo = if entry.is_argument { base(entry) } else { self.kilo };
+            }
+            if let Some(key) = find(&entry.key) {
+                repeated(key, entry, &mut given, findings);
+            }
+            let result = replaced(entry, options, unset, findings)
+                .and_then(|text| text.map_or(Ok(()), |text| self.apply_one(entry, text, findings)));
+            if let Err(fault) = result {
                 findings.fault(fault);
             }
         }
     }
 
-    fn apply_one(
-        &mut self,
-        entry: &Entry,
-        options: &Options<'_>,
-        findings: &mut Findings,
-    ) -> Result<(), Fault> {
+    fn apply_one(&mut self, entry: &Entry, text: String, findings: &mut Findings) -> Result<(), Fault> {
         let Some(key) = find(&entry.key) else {
             return Err(unknown(entry));
         };
-        let text = replaced(entry.value.as_deref().unwrap_or_default(), options);
         let value = Value {
             key: entry.key.clone(),
             text,
@@ -276,10 +288,9 @@ impl Job {
             ));
         }
         if value.given && value.text.is_empty() && key.name != "bssplit" {
-            return Err(value.refused(
-                "fio fails to parse an option without a value (a variable that is not set is empty)",
-                "write a value behind the `=`",
-            ));
+            return Err(
+                value.refused("fio fails to parse an option without a value", "write a value behind the `=`")
+            );
         }
         match key.treatment {
             Treatment::Carried => self.apply(key, &value, findings),
@@ -340,15 +351,50 @@ fn unknown(entry: &Entry) -> Fault {
         .tool("fio says `Bad option` and drops the job, or the global with all its defaults")
 }
 
-/// `${NAME}` from the environment, `$pagesize`, `$mb_memory`, `$ncpus` by the machine, then what is left to calculate.
-fn replaced(text: &str, options: &Options<'_>) -> String {
+/// A note on a key that stands twice in one section. Names of files are added up, as fio does.
+fn repeated(key: &'static Key, entry: &Entry, given: &mut Vec<&'static str>, findings: &mut Findings) {
+    if !given.contains(&key.name) {
+        given.push(key.name);
+    } else if key.treatment == Treatment::Carried && key.name != "filename" {
+        let text = format!("{} stands twice in this section: fio takes the last", entry.key);
+        findings.note(NoteKind::Trap, &entry.place, key.name, text);
+    }
+}
+
+/// The value with `${NAME}` from the environment, `$pagesize`, `$mb_memory`, `$ncpus` by the machine, then what is left to
+/// calculate. None where a variable is missing that was told of before.
+fn replaced(
+    entry: &Entry,
+    options: &Options<'_>,
+    unset: &mut Vec<String>,
+    findings: &mut Findings,
+) -> Result<Option<String>, Fault> {
     let mut out = String::new();
-    let mut rest = text;
+    let mut rest = entry.value.as_deref().unwrap_or_default();
+    let mut is_whole = true;
     while let Some(start) = rest.find("${") {
         let Some(end) = rest[start..].find('}') else { break };
         out.push_str(&rest[..start]);
-        out.push_str(&(options.environment)(&rest[start + 2..start + end]).unwrap_or_default());
+        let name = &rest[start + 2..start + end];
+        match (options.environment)(name) {
+            Some(value) => out.push_str(&value),
+            None => {
+                is_whole = false;
+                if !unset.iter().any(|known| known == name) {
+                    unset.push(name.to_owned());
+                    let found = format!("`{}` uses ${{{name}}}, which is not set", entry.key);
+                    let remedy = format!("give it with the job: --define {name}=value");
+                    findings.fault(
+                        Fault::new(FaultKind::Refused, entry.place.clone(), found, remedy)
+                            .tool("fio puts nothing in its place"),
+                    );
+                }
+            }
+        }
         rest = &rest[start + end + 1..];
+    }
+    if !is_whole {
+        return Ok(None);
     }
     out.push_str(rest);
     let keywords = [
@@ -363,7 +409,7 @@ fn replaced(text: &str, options: &Options<'_>) -> String {
             out = out.replace(keyword, &value.to_string());
         }
     }
-    if keyword_met { calculated(&out).map_or(out, |value| value.to_string()) } else { out }
+    Ok(Some(if keyword_met { calculated(&out).map_or(out, |value| value.to_string()) } else { out }))
 }
 
 /// Whole numbers with + - * /, products first: what fio hands to `bc`.

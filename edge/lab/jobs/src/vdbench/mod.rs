@@ -22,8 +22,14 @@ use plan::Plan;
 pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
     let mut findings = Findings::default();
     let parameters = lex::parameters(source, options, &mut findings);
-    let job = definitions::read(source, parameters, options, &mut findings);
-    let plan = if findings.faults.is_empty() { expand::plan(&job, &mut findings) } else { Plan::default() };
+    // What a line lost by a fault of its text would be missing in all that names it.
+    let mut plan = Plan::default();
+    if findings.faults.is_empty() {
+        let job = definitions::read(source, parameters, options, &mut findings);
+        if findings.faults.is_empty() {
+            plan = expand::plan(&job, &mut findings);
+        }
+    }
     let (mut plan, notes) = findings.finish(plan)?;
     plan.notes = notes;
     Ok(plan)
