@@ -16,10 +16,14 @@ use crate::source::{Options, Source};
 use plan::Plan;
 
 /// Reads an `.icf` file of any version.
-pub(crate) fn read(source: &Source, _options: &Options<'_>) -> Result<Plan, ImportError> {
+pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
     let mut findings = Findings::default();
     let file = file::read(source, &mut findings);
-    let plan = if findings.faults.is_empty() { convert::plan(&file, &mut findings) } else { Plan::default() };
+    let plan = if findings.faults.is_empty() {
+        convert::plan(&file, options, &mut findings)
+    } else {
+        Plan::default()
+    };
     let (mut plan, notes) = findings.finish(plan)?;
     plan.notes = notes;
     Ok(plan)
