@@ -312,7 +312,7 @@ impl Job {
                 self.files.extend(listed(&value.text));
                 Ok(())
             }
-            "number_ios" => value.count(0).map(|count| self.ios = (count > 0).then_some(count)),
+            "number_ios" => value.count(0).map(|count| self.passes.ios = (count > 0).then_some(count)),
             "name" => {
                 self.name.clone_from(&value.text);
                 Ok(())
@@ -372,7 +372,7 @@ impl Job {
                 }
                 value.part(first).seconds().map(|time| self.delay = time)
             }
-            "loops" => value.count(0).map(|loops| self.loops = loops.max(1)),
+            "loops" => value.count(0).map(|loops| self.passes.count = loops.max(1)),
             "stonewall" => value.switch().map(|on| self.stonewall = on.then(|| value.place.clone())),
             "wait_for" => {
                 self.wait_for = Some((value.text.clone(), value.place.clone()));

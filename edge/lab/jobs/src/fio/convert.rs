@@ -158,7 +158,7 @@ impl Job {
         }
         let smallest = self.smallest_block();
         let one_size = self.directions().all(|direction| self.sizes(direction) == Sizes::One(smallest));
-        if self.ios.is_some() && (!one_size || self.time_based) {
+        if self.passes.ios.is_some() && (!one_size || self.time_based) {
             return Err(crate::findings::unsupported(
                 &self.place,
                 format!(
@@ -441,12 +441,12 @@ impl Job {
                     Some(Extent::Bytes(size)) => bytes.min(size),
                     _ => bytes,
                 };
-                Amount::Bytes(pass.saturating_mul(u64::from(self.loops)).max(bytes))
+                Amount::Bytes(pass.saturating_mul(u64::from(self.passes.count)).max(bytes))
             }
-            Some(Extent::Percent(percent)) => Amount::Passes(percent / 100.0 * f64::from(self.loops)),
-            None => Amount::Passes(f64::from(self.loops)),
+            Some(Extent::Percent(percent)) => Amount::Passes(percent / 100.0 * f64::from(self.passes.count)),
+            None => Amount::Passes(f64::from(self.passes.count)),
         };
-        let amount = self.ios.map_or(amount, |ios| self.counted(ios, amount));
+        let amount = self.passes.ios.map_or(amount, |ios| self.counted(ios, amount));
         let length = match (self.runtime.is_zero(), self.time_based) {
             (true, _) => Length::Amount(amount),
             (false, true) => Length::Time(self.runtime),
@@ -465,7 +465,7 @@ impl Job {
         };
         match shorter {
             Some(size) if size <= pass => amount,
-            _ => Amount::Bytes(pass.saturating_mul(u64::from(self.loops))),
+            _ => Amount::Bytes(pass.saturating_mul(u64::from(self.passes.count))),
         }
     }
 

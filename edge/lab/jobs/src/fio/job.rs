@@ -49,6 +49,13 @@ pub(crate) enum Sizes {
     Split(Vec<(u64, f64)>),
 }
 
+/// How often the span is done: `loops=`, and the I/Os that end a pass (`number_ios=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passes {
+    pub(crate) count: u32,
+    pub(crate) ios: Option<u32>,
+}
+
 /// How `verify=` is done.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Verification {
@@ -95,8 +102,6 @@ pub(crate) struct Job {
     pub(crate) size: Option<Extent>,
     pub(crate) file_size: Option<u64>,
     pub(crate) io_size: Option<Extent>,
-    /// I/Os of one pass at most.
-    pub(crate) ios: Option<u32>,
     pub(crate) fill: bool,
     pub(crate) offset: Extent,
     pub(crate) offset_step: Extent,
@@ -104,7 +109,7 @@ pub(crate) struct Job {
     pub(crate) time_based: bool,
     pub(crate) ramp: Duration,
     pub(crate) delay: Duration,
-    pub(crate) loops: u32,
+    pub(crate) passes: Passes,
     pub(crate) stonewall: Option<Place>,
     pub(crate) wait_for: Option<(String, Place)>,
     pub(crate) exit_all: bool,
@@ -169,7 +174,6 @@ impl Default for Job {
             size: None,
             file_size: None,
             io_size: None,
-            ios: None,
             fill: false,
             offset: Extent::Bytes(0),
             offset_step: Extent::Bytes(0),
@@ -177,7 +181,7 @@ impl Default for Job {
             time_based: false,
             ramp: Duration::ZERO,
             delay: Duration::ZERO,
-            loops: 1,
+            passes: Passes { count: 1, ios: None },
             stonewall: None,
             wait_for: None,
             exit_all: false,

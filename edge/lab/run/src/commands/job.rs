@@ -37,6 +37,9 @@ pub struct JobOptions {
     /// Verify what is written: reads while it runs, and everything at the end.
     #[arg(long)]
     pub verify: bool,
+    /// Show every stage, group and note of the plan [default: what fits on a screen].
+    #[arg(long, short = 'v')]
+    pub verbose: bool,
     /// A variable of the job, as `$NAME` of Vdbench or `${NAME}` of fio.
     #[arg(long = "define", short = 'D', value_name = "NAME=VALUE")]
     pub definitions: Vec<String>,
