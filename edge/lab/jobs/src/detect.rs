@@ -30,13 +30,11 @@ fn by_line(line: &str) -> Option<Dialect> {
     if line.starts_with('[') && line.ends_with(']') {
         return Some(Dialect::Fio);
     }
-    let mut words = line.split_whitespace();
-    let command = words.next().unwrap_or_default().trim_start_matches(['.', '&', '/', '\\']);
-    let command = command.rsplit(['/', '\\']).next().unwrap_or_default();
-    if command.trim_end_matches(".exe").starts_with("diskspd") || line.contains("diskspd.exe ") {
-        return Some(Dialect::DiskSpd);
+    if let Some(tool) = tool_called(line) {
+        return Some(tool);
     }
-    if command == "fio" || line.starts_with("--name=") || line.contains(" --name=") {
+    let line = &plain_dash(line).unwrap_or_else(|| line.to_owned());
+    if line.starts_with("--") || line.contains(" --name=") {
         return Some(Dialect::Fio);
     }
     let definitions = ["sd=", "wd=", "rd=", "hd=", "fsd=", "fwd=", "rg="];
@@ -48,6 +46,53 @@ fn by_line(line: &str) -> Option<Dialect> {
         return Some(Dialect::DiskSpd);
     }
     None
+}
+
+/// The tool that a line of a shell calls: its program behind `sudo`, `VAR=value`, a prompt and folders, before any option.
+fn tool_called(line: &str) -> Option<Dialect> {
+    if line.starts_with('[') {
+        return None;
+    }
+    // A folder of Windows may have blanks.
+    if line.contains("diskspd.exe") {
+        return Some(Dialect::DiskSpd);
+    }
+    let before_options = line.split_whitespace().take_while(|word| !is_option(word));
+    before_options.take(8).find_map(|word| match program_of(word).as_str() {
+        "fio" => Some(Dialect::Fio),
+        name if name.starts_with("diskspd") => Some(Dialect::DiskSpd),
+        _ => None,
+    })
+}
+
+fn is_option(word: &str) -> bool {
+    word.starts_with(['-', '\u{2013}', '\u{2014}', '\u{2212}'])
+}
+
+/// The name of a program without folders, quotes and `.exe`, in lower case.
+pub(crate) fn program_of(word: &str) -> String {
+    let name = word.trim_matches(['"', '\'', '&']).rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix(".exe").map_or(name.clone(), str::to_owned)
+}
+
+/// The word of a web page whose hyphens became dashes, as it was typed: `–b8K` is `-b8K`, and `—name` is `--name`.
+pub(crate) fn plain_dash(word: &str) -> Option<String> {
+    let hyphens = match word.chars().next()? {
+        '\u{2010}' | '\u{2011}' | '\u{2013}' | '\u{2212}' => "-",
+        '\u{2014}' => "--",
+        _ => return None,
+    };
+    let rest: String = word.chars().skip(1).collect();
+    // Two dashes are two hyphens.
+    Some(format!("{hyphens}{}", plain_dash(&rest).unwrap_or(rest)))
+}
+
+/// Whether a text is a command line of fio or DiskSPD rather than the name of a file: it calls one of them, or begins with an
+/// option.
+pub fn is_command_line(text: &str) -> bool {
+    let line = text.trim_start().lines().next().unwrap_or_default().to_ascii_lowercase();
+    line.contains(char::is_whitespace) && (tool_called(&line).is_some() || is_option(&line))
 }
 
 fn by_extension(name: &str) -> Option<Dialect> {
@@ -77,6 +122,11 @@ mod tests {
         check("x", "diskspd -b8K -d60 x.dat\n", Some(Dialect::DiskSpd));
         check("x", ".\\diskspd.exe -b8K -d60 x.dat\n", Some(Dialect::DiskSpd));
         check("x", "-b8K -d60 x.dat\n", Some(Dialect::DiskSpd));
+        check("x", "\u{2013}b8K \u{2013}d60 x.dat\n", Some(Dialect::DiskSpd));
+        check("x", "\"C:\\Program Files\\diskspd.exe\" -b8K -d60 x.dat\n", Some(Dialect::DiskSpd));
+        check("x", "PS C:\\> .\\DiskSpd.exe -b8K -d60 x.dat\n", Some(Dialect::DiskSpd));
+        check("x", "sudo /usr/bin/fio -name=a -rw=read\n", Some(Dialect::Fio));
+        check("x", "$ fio \u{2013}\u{2013}name=a --rw=read\n", Some(Dialect::Fio));
         check("x", "<Profile><TimeSpans/></Profile>", Some(Dialect::DiskSpdXml));
         check("x", "* comment\ncompratio=2\nsd=sd1,lun=/dev/sdb\n", Some(Dialect::Vdbench));
         check("x", "Version 1.1.0\n'TEST SETUP ====\n", Some(Dialect::Iometer));

@@ -16,7 +16,7 @@ pub struct Exported {
     pub losses: Vec<Loss>,
 }
 
-/// Something of a plan that a dialect cannot say.
+/// Something of a plan that fio cannot say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     /// What, as a sentence.
@@ -33,10 +33,8 @@ impl fmt::Display for Loss {
 
 /// Why a plan cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the plan cannot be written for {}: {reason}", dialect.name())]
+#[error("the plan cannot be written for fio: {reason}")]
 pub struct ExportError {
-    /// For which dialect.
-    pub dialect: Dialect,
     /// Why.
     pub reason: String,
 }
@@ -65,25 +63,19 @@ impl Losses {
     }
 }
 
-/// Writes a plan for a dialect's own tool.
+/// Writes a plan as a job file of fio.
 ///
 /// # Errors
 /// When the plan itself has problems.
-pub fn export(plan: &Plan, dialect: Dialect) -> Result<Exported, ExportError> {
+pub fn export(plan: &Plan) -> Result<Exported, ExportError> {
     if let Some(problem) = plan.problems().first() {
-        return Err(ExportError { dialect, reason: problem.to_string() });
+        return Err(ExportError { reason: problem.to_string() });
     }
     let mut losses = Losses { at: "plan".into(), all: Vec::new() };
-    let text = match dialect {
-        Dialect::Fio => crate::fio::write(plan, &mut losses),
-        Dialect::DiskSpd => crate::diskspd::write_commands(plan, &mut losses),
-        Dialect::DiskSpdXml => crate::diskspd::write_profile(plan, &mut losses),
-        Dialect::Vdbench => crate::vdbench::write(plan, &mut losses),
-        Dialect::Iometer => crate::iometer::write(plan, &mut losses),
-    };
+    let text = crate::fio::write(plan, &mut losses);
     losses.at = "plan".into();
     if losses.all.is_empty() {
-        match import_as(dialect, &Source::new("export", text.as_str()), &Options::default()) {
+        match import_as(Dialect::Fio, &Source::new("export", text.as_str()), &Options::default()) {
             Ok(read) => {
                 if let Some(found) = difference(plan, &read.plan) {
                     losses.add(format!("read again, the text is another plan: {found}"));

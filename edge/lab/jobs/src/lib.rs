@@ -1,6 +1,7 @@
-//! Job files of fio, DiskSPD, Vdbench and Iometer: read into a plan, written from a plan.
+//! Job files of fio, DiskSPD, Vdbench and Iometer: read into a plan; a plan is written as a job file of fio.
 //!
-//! [`import`] reads the text of any of them; [`detect`] tells which it is; [`export`] writes a plan and says what was lost.
+//! [`import`] reads the text of any of them; [`detect`] tells which it is; [`export`] writes a plan for fio
+//! and says what was lost.
 //! Each dialect has its own reader, from the first character on: a blank ends a line in Vdbench, ends nothing in fio, and
 //! belongs to a name in Iometer. What a tool does silently becomes a note of the plan; what would make a run another one is
 //! an [`ImportError`] with the way out.
@@ -23,9 +24,10 @@ mod sameness;
 mod source;
 mod vdbench;
 
-pub use detect::detect;
+pub use detect::{detect, is_command_line};
 pub use error::{Fault, FaultKind, ImportError};
 pub use export::{ExportError, Exported, Loss, export};
+pub use fio::is_device;
 pub use keys::{Key, Treatment, key_table_markdown, keys};
 pub use sameness::{difference, same_work};
 pub use source::{Dialect, Imported, Options, Source};

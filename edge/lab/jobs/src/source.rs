@@ -93,6 +93,10 @@ pub struct Options<'a> {
     pub additions: Vec<String>,
     /// Whether targets are named beside the job: then a job need not say how large its files are.
     pub has_targets: bool,
+    /// Seconds that every stage counts, as given beside the job: then a profile of DiskSPD may leave its duration empty.
+    pub duration: Option<u64>,
+    /// Whether a name stands for a device, which has a size of its own, and not for a file.
+    pub is_device: &'a dyn Fn(&str) -> bool,
     /// fio's `$pagesize`, in bytes.
     pub page_size: u64,
     /// fio's `$ncpus`, and the workers that Iometer starts by default.
@@ -112,6 +116,8 @@ impl Default for Options<'_> {
             interval: None,
             additions: Vec::new(),
             has_targets: false,
+            duration: None,
+            is_device: &crate::fio::is_device,
             page_size: 4096,
             cpu_count: 8,
             memory_bytes: 16 << 30,

@@ -171,6 +171,10 @@ fn bytes(plan: &Plan) -> u64 {
 const JOBS: &[&str] = &[
     "[j]\nsize=1m",
     "[j]\nsize=1m\nrw=write",
+    "[j]\nsize=1m\nrw=write\nnumber_ios=5",
+    "[j]\nsize=1m\nrw=write\nnumber_ios=5\nloops=3",
+    "[j]\nsize=1m\nrw=write\nnumber_ios=5000",
+    "[global]\nfilename=one\n[j]\nsize=1m\nrw=write\nfilename=two",
     "[j]\nsize=1m\nrw=randwrite\nloops=3",
     "[j]\nsize=1m\nrw=randrw\nrwmixread=75",
     "[j]\nsize=1m\nrw=rw\nbs=4k,16k",

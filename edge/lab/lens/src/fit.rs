@@ -51,7 +51,7 @@ pub fn fit(analyzed: &Analyzed, name: &str, seconds: u64) -> Fitted {
     let (mut targets, mut groups, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     for profile in analyzed.disks.iter().filter(|profile| profile.ios > 0) {
         let size = profile.working_set.span.and_then(|(_, to)| to.checked_next_multiple_of(1 << 20));
-        targets.push(Target { name: profile.name.clone(), size });
+        targets.push(Target { size, ..Target::named(&profile.name) });
         groups.push(group(profile, targets.len() - 1, seconds.max(1), &mut notes));
     }
     if analyzed.beyond > 0 {

@@ -9,12 +9,15 @@
 
 mod check;
 pub mod content;
+mod describe;
+mod label;
 mod note;
 mod outline;
 pub mod pace;
 pub mod pattern;
 pub mod profiles;
 mod structure;
+mod text;
 
 pub use check::Problem;
 pub use content::{Caching, Content, Data, FlushRule, Verify, VerifyWhen, WriteThrough};
@@ -28,6 +31,7 @@ pub use pattern::{
     AtEnd, Cursor, Distribution, Extent, HitArea, Line, Pattern, Reuse, Sequence, Size, Span, Zone,
 };
 pub use structure::{Batch, Depth, Engine, Group, Plan, Seed, Stage, StageEnd, Target, Workers};
+pub use text::fold_notes;
 
 /// Durations as seconds in JSON and TOML.
 pub mod seconds {

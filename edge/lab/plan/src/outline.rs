@@ -1,11 +1,12 @@
 //! What a plan would do, in words and numbers, before anything runs.
 
-use crate::pace::{Amount, Length, Pace, Rate, RatePer};
-use crate::pattern::{Distribution, Pattern, Size};
-use crate::structure::{Engine, Group, Plan, Stage};
+use crate::describe::{short, time};
+use crate::label::contradiction;
+use crate::pace::Length;
+use crate::pattern::Pattern;
+use crate::structure::{Group, Plan, Seed, Stage, StageEnd};
 use base::units::format_bytes;
 use serde::Serialize;
-use std::fmt;
 use std::time::Duration;
 
 /// A plan expanded against targets of known sizes.
@@ -19,6 +20,8 @@ pub struct Outline {
     pub targets: Vec<TargetOutline>,
     /// The longest that all stages can take together, in seconds; none if one of them ends by amount alone.
     pub seconds: Option<f64>,
+    /// What is so for all groups of all stages.
+    pub common: Vec<String>,
 }
 
 /// A stage expanded.
@@ -36,6 +39,20 @@ pub struct StageOutline {
     pub seconds: Option<f64>,
     /// A line for each group.
     pub groups: Vec<String>,
+    /// When groups run, where they do not all run together; how the stage ends; names that say something else.
+    pub remarks: Vec<String>,
+    /// The first stage, counted from 0, that does the same.
+    pub same_as: Option<usize>,
+    #[serde(skip)]
+    pub(crate) parts: Vec<GroupParts>,
+}
+
+/// What a group does, fact by fact.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GroupParts {
+    pub(crate) name: String,
+    pub(crate) targets: Vec<String>,
+    pub(crate) parts: Vec<String>,
 }
 
 /// What becomes of a target.
@@ -58,7 +75,11 @@ pub struct TargetOutline {
 impl Plan {
     /// What the plan would do on targets of these sizes (per target of the plan; none where it is not known).
     pub fn outline(&self, sizes: &[Option<u64>]) -> Outline {
-        let stages: Vec<StageOutline> = self.stages.iter().map(|stage| outline_stage(self, stage)).collect();
+        let mut stages: Vec<StageOutline> = Vec::new();
+        for (index, stage) in self.stages.iter().enumerate() {
+            let same_as = self.stages[..index].iter().position(|earlier| does_the_same(earlier, stage));
+            stages.push(outline_stage(self, stage, sizes, same_as));
+        }
         let used = |index: usize| {
             self.stages
                 .iter()
@@ -70,25 +91,165 @@ impl Plan {
             .map(|(index, target)| {
                 let size = sizes.get(index).copied().flatten();
                 let groups: Vec<&Group> = used(index).collect();
-                outline_target(&target.name, size, &groups)
+                outline_target(&target.label(), size, &groups)
             })
             .collect();
         let seconds = stages.iter().map(|stage| Some(stage.seconds? * f64::from(stage.repeats))).sum();
-        Outline { name: self.name.clone(), stages, targets, seconds }
+        let mut common = in_common(&stages);
+        let is_random =
+            self.stages.iter().flat_map(|stage| &stage.groups).any(|group| group.pattern.random() > 0.0);
+        if is_random {
+            common.push(match self.seed {
+                Seed::Fixed(seed) => format!("the same random I/Os in every run (seed {seed})"),
+                Seed::Fresh => "other random I/Os in every run".to_owned(),
+            });
+        }
+        Outline { name: self.name.clone(), stages, targets, seconds, common }
     }
 }
 
-fn outline_stage(plan: &Plan, stage: &Stage) -> StageOutline {
+/// Facts that all groups of a plan of several groups share. The pattern is told of each.
+fn in_common(stages: &[StageOutline]) -> Vec<String> {
+    let mut groups = stages.iter().flat_map(|stage| &stage.parts);
+    let Some(first) = groups.next() else { return Vec::new() };
+    let others: Vec<&GroupParts> = groups.collect();
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let is_shared = |part: &&String| others.iter().all(|group| group.parts.contains(part));
+    first.parts.iter().skip(1).filter(is_shared).cloned().collect()
+}
+
+/// Whether two stages differ in nothing but their names.
+fn does_the_same(one: &Stage, other: &Stage) -> bool {
+    let nameless = |stage: &Stage| {
+        let mut stage = Stage { name: String::new(), ..stage.clone() };
+        stage.groups.iter_mut().for_each(|group| group.name.clear());
+        stage
+    };
+    one.groups.len() == other.groups.len() && nameless(one) == nameless(other)
+}
+
+fn outline_stage(plan: &Plan, stage: &Stage, sizes: &[Option<u64>], same_as: Option<usize>) -> StageOutline {
     let longest = stage.groups.iter().map(|group| group.timing.longest()).collect::<Option<Vec<Duration>>>();
     let seconds = longest.map(|all| (stage.pause + all.into_iter().max().unwrap_or_default()).as_secs_f64());
+    let parts: Vec<GroupParts> = (stage.groups.iter())
+        .map(|group| {
+            let target = |index: &usize| plan.targets.get(*index).map(crate::Target::label);
+            let size = group.targets.first().and_then(|index| sizes.get(*index).copied().flatten());
+            GroupParts {
+                name: group.name.clone(),
+                targets: group.targets.iter().filter_map(target).collect(),
+                parts: group.parts(size),
+            }
+        })
+        .collect();
     StageOutline {
         name: stage.name.clone(),
         repeats: stage.repeats,
         outstanding: stage.outstanding(),
         workers: stage.groups.iter().map(Group::worker_count).sum(),
         seconds,
-        groups: stage.groups.iter().map(|group| group.describe(plan)).collect(),
+        groups: parts.iter().map(|group| group.line(&[])).collect(),
+        remarks: remarks(stage),
+        same_as,
+        parts,
     }
+}
+
+/// How a stage ends, who runs when, where, and what names say otherwise.
+fn remarks(stage: &Stage) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if stage.ends == StageEnd::First && stage.groups.len() > 1 {
+        remarks.push("ends when the first group is done".to_owned());
+    }
+    remarks.extend(stage.bytes_max.map(|bytes| format!("ends after {} in all", format_bytes(bytes))));
+    remarks.extend(stage.steady.map(|steady| {
+        let of = match steady.of {
+            crate::SteadyOf::Iops => "IOPS",
+            crate::SteadyOf::Bandwidth => "bandwidth",
+            crate::SteadyOf::Latency => "latency",
+        };
+        let rule = if steady.slope { "slope" } else { "deviation" };
+        let window = format_seconds(steady.window.as_secs_f64());
+        format!("ends early when the {rule} of {of} is below {} % over {window}", steady.limit)
+    }));
+    remarks.extend(stage.search.map(|search| {
+        format!(
+            "searches the largest depth at which {} % of the I/Os take at most {}, in steps of {}",
+            short(search.percentile),
+            time(search.latency),
+            format_seconds(search.window.as_secs_f64())
+        )
+    }));
+    if !stage.pause.is_zero() {
+        remarks.push(format!("begins after a pause of {}", format_seconds(stage.pause.as_secs_f64())));
+    }
+    remarks.extend(hosts(stage));
+    remarks.extend(phases(stage));
+    for group in &stage.groups {
+        let labels = [group.name.as_str(), stage.name.as_str()];
+        let labels = &labels[..if stage.groups.len() == 1 && stage.name != group.name { 2 } else { 1 }];
+        remarks.extend(labels.iter().filter_map(|label| contradiction(label, group)).take(1));
+    }
+    remarks
+}
+
+/// What is outstanding on each machine, where there are several.
+fn hosts(stage: &Stage) -> Option<String> {
+    let mut hosts: Vec<(&str, u64)> = Vec::new();
+    for group in &stage.groups {
+        let name = group.vm.as_deref()?;
+        match hosts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += group.outstanding(),
+            None => hosts.push((name, group.outstanding())),
+        }
+    }
+    let told: Vec<String> = hosts.iter().take(8).map(|(name, count)| format!("{count} on {name}")).collect();
+    let more = if hosts.len() > 8 { format!(", {} more hosts", hosts.len() - 8) } else { String::new() };
+    (hosts.len() > 1).then(|| format!("outstanding: {}{more}", told.join(", ")))
+}
+
+/// Which groups run together when, where they begin or end at different times.
+fn phases(stage: &Stage) -> Option<String> {
+    let times: Vec<(Duration, Option<Duration>)> = (stage.groups.iter())
+        .map(|group| match group.timing.length {
+            Length::Time(_) => (group.timing.delay, group.timing.longest()),
+            Length::Amount(_) | Length::First { .. } | Length::UntilStopped => (group.timing.delay, None),
+        })
+        .collect();
+    let mut edges: Vec<Duration> =
+        times.iter().flat_map(|(start, end)| [Some(*start), *end]).flatten().collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let is_plain = times.windows(2).all(|pair| pair[0] == pair[1]);
+    let all_timed = times.iter().all(|(_, end)| end.is_some());
+    if is_plain || edges.len() > 9 {
+        return None;
+    }
+    if !all_timed {
+        let late: Vec<String> = (stage.groups.iter())
+            .filter(|group| !group.timing.delay.is_zero())
+            .map(|group| format!("{} from {}", group.name, format_seconds(group.timing.delay.as_secs_f64())))
+            .take(8)
+            .collect();
+        return (!late.is_empty()).then(|| format!("start late: {}", late.join(", ")));
+    }
+    let told: Vec<String> = (edges.windows(2))
+        .map(|pair| {
+            let here = |index: &usize| times[*index].0 <= pair[0] && times[*index].1 >= Some(pair[1]);
+            let members: Vec<usize> = (0..times.len()).filter(here).collect();
+            let names: Vec<&str> =
+                members.iter().take(4).map(|&index| stage.groups[index].name.as_str()).collect();
+            let more =
+                if members.len() > 4 { format!(" and {} more", members.len() - 4) } else { String::new() };
+            let outstanding: u64 = members.iter().map(|&index| stage.groups[index].outstanding()).sum();
+            let (from, to) = (format_seconds(pair[0].as_secs_f64()), format_seconds(pair[1].as_secs_f64()));
+            let names = if names.is_empty() { "nothing".to_owned() } else { names.join(" ") + &more };
+            format!("{from} to {to}: {names} ({outstanding} outstanding)")
+        })
+        .collect();
+    Some(format!("not all at once: {}", told.join("; ")))
 }
 
 fn outline_target(name: &str, size: Option<u64>, groups: &[&Group]) -> TargetOutline {
@@ -138,120 +299,6 @@ fn union(spans: &mut [(u64, u64)]) -> u64 {
     covered
 }
 
-impl Group {
-    /// One line that tells what the group does.
-    pub fn describe(&self, plan: &Plan) -> String {
-        let targets: Vec<&str> = (self.targets.iter())
-            .take(3)
-            .filter_map(|&index| plan.targets.get(index).map(|target| target.name.as_str()))
-            .collect();
-        let more = match self.targets.len() {
-            0..=3 => String::new(),
-            count => format!(" and {} more", count - 3),
-        };
-        let rates: Vec<String> = self.rates.iter().map(|rate| format!(", {}", describe_rate(rate))).collect();
-        let verify = if self.verify.is_some() { ", verified" } else { "" };
-        format!(
-            "{}: {} on {}{more}, {}, {} outstanding{}{}{verify}",
-            self.name,
-            self.pattern.describe(),
-            targets.join(" "),
-            count_of(self.worker_count(), "worker"),
-            self.outstanding(),
-            rates.concat(),
-            describe_length(self),
-        ) + match self.engine {
-            Engine::IoUring => "",
-            Engine::LinuxAio => ", by Linux AIO",
-            Engine::Blocking => ", by blocking calls",
-        }
-    }
-}
-
-fn count_of(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-fn describe_length(group: &Group) -> String {
-    let ramp = match group.timing.ramp {
-        Duration::ZERO => String::new(),
-        ramp => format!(" after {} of ramp", format_seconds(ramp.as_secs_f64())),
-    };
-    let amount = |amount: Amount| match amount {
-        Amount::Bytes(bytes) => format!("{} a worker", format_bytes(bytes)),
-        Amount::Passes(1.0) => "one pass".to_owned(),
-        Amount::Passes(passes) => format!("{passes} passes"),
-    };
-    match group.timing.length {
-        Length::Time(time) => format!(", for {}{ramp}", format_seconds(time.as_secs_f64())),
-        Length::Amount(of) => format!(", {}{ramp}", amount(of)),
-        Length::First { time, amount: of } => {
-            format!(", {} or {}{ramp}, whichever is first", amount(of), format_seconds(time.as_secs_f64()))
-        }
-        Length::UntilStopped => format!(", until stopped{ramp}"),
-    }
-}
-
-fn describe_rate(rate: &Rate) -> String {
-    let pace = match rate.pace {
-        Pace::Iops(iops) => format!("{iops} IOPS"),
-        Pace::Bytes(bytes) => format!("{}/s", format_bytes(bytes as u64)),
-        Pace::PercentOf { stage, percent } => format!("{percent} % of stage {}", stage + 1),
-    };
-    let per = match rate.per {
-        RatePer::WorkerAndTarget => " a worker and target",
-        RatePer::Worker => " a worker",
-        RatePer::Group => "",
-    };
-    let arrivals = match rate.arrivals {
-        crate::Arrivals::Even => "",
-        crate::Arrivals::Poisson => " (Poisson)",
-    };
-    let clock = match rate.clock {
-        crate::Loop::Closed => "",
-        crate::Loop::Open => ", open loop",
-    };
-    format!("{pace}{per}{arrivals}{clock}")
-}
-
-impl Pattern {
-    /// A few words: `4 KiB, 70 % reads, 100 % random`.
-    pub fn describe(&self) -> String {
-        let mut sizes: Vec<String> = (self.lines.iter())
-            .map(|line| match line.size {
-                Size::Fixed(size) => format_bytes(size),
-                Size::Range { min, max, .. } => format!("{} to {}", format_bytes(min), format_bytes(max)),
-            })
-            .collect();
-        sizes.dedup();
-        let sizes = match sizes.len() {
-            0..=3 => sizes.join("/"),
-            count => format!("{count} sizes, mean {}", format_bytes(self.size_mean() as u64)),
-        };
-        let trims = match self.trims() {
-            0.0 => String::new(),
-            trims => format!(", {} % trims", short(trims)),
-        };
-        let distribution = match &self.distribution {
-            Distribution::Uniform => String::new(),
-            Distribution::Zipf { theta, .. } => format!(" (zipf {theta})"),
-            Distribution::Pareto { h, .. } => format!(" (pareto {h})"),
-            Distribution::Normal { deviation, .. } => format!(" (normal, deviation {deviation} %)"),
-            Distribution::Zoned(zones) => format!(" ({} zones)", zones.len()),
-        };
-        format!(
-            "{sizes}, {} % reads{trims}, {} % random{distribution}",
-            short(self.reads()),
-            short(self.random())
-        )
-    }
-}
-
-fn short(value: f64) -> String {
-    let rounded = (value * 10.0).round() / 10.0;
-    format!("{rounded}")
-}
-
 /// Seconds for people: `45 s`, `2 min 30 s`, `1 h 5 min`.
 pub fn format_seconds(seconds: f64) -> String {
     if seconds < 60.0 {
@@ -267,60 +314,10 @@ pub fn format_seconds(seconds: f64) -> String {
     }
 }
 
-impl fmt::Display for Outline {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.seconds.map_or("as long as its amounts take".to_owned(), format_seconds);
-        writeln!(formatter, "{}: {}, {time}", self.name, count_of(self.stages.len() as u64, "stage"))?;
-        for (index, stage) in self.stages.iter().enumerate() {
-            let repeats =
-                if stage.repeats == 1 { String::new() } else { format!(", {} times", stage.repeats) };
-            let time = stage.seconds.map_or("by amount".to_owned(), format_seconds);
-            writeln!(
-                formatter,
-                "  {}. {}: {time}{repeats}, {} outstanding, {}",
-                index + 1,
-                stage.name,
-                stage.outstanding,
-                count_of(stage.workers, "worker")
-            )?;
-            for group in &stage.groups {
-                writeln!(formatter, "     {group}")?;
-            }
-        }
-        for target in &self.targets {
-            writeln!(formatter, "  {target}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for TargetOutline {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self.size.map_or("of unknown size".to_owned(), format_bytes);
-        write!(formatter, "target {} ({size}): ", self.name)?;
-        match (self.written, self.touched, self.destroyed) {
-            (false, Some(touched), _) => {
-                write!(formatter, "{} are read, nothing is written", format_bytes(touched))?
-            }
-            (false, None, _) => write!(formatter, "nothing is written")?,
-            (true, _, Some(destroyed)) => {
-                write!(formatter, "{} are overwritten: what is there is lost", format_bytes(destroyed))?
-            }
-            (true, _, None) => write!(formatter, "overwritten: what is there is lost")?,
-        }
-        match self.missing {
-            Some(missing) => {
-                write!(formatter, "; the job asks for {} more than it has", format_bytes(missing))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Depth, Extent, Span, Target, Timing, Workers};
+    use crate::{Depth, Engine, Extent, Span, Target, Timing, Workers};
 
     fn group(name: &str, reads: f64, span: Span) -> Group {
         let mut group = Group::new(name, 0, 16, Pattern::simple(4096, reads, 100.0), Timing::seconds(60));
@@ -347,7 +344,10 @@ mod tests {
         let target = &outline.targets[0];
         assert_eq!((target.touched, target.destroyed), (Some(1 << 29), Some(1 << 28)));
         assert_eq!(outline.seconds, Some(60.0));
-        assert!(outline.to_string().contains("256 MiB are overwritten: what is there is lost"), "{outline}");
+        assert!(
+            outline.to_string().contains("256 MiB will be overwritten; the data there is destroyed"),
+            "{outline}"
+        );
     }
 
     #[test]

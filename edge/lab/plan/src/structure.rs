@@ -44,12 +44,23 @@ pub struct Target {
     /// How large the job says it is, in bytes. A file is made so large if it is smaller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// The machine that it is on, where a job names several: the same path on two of them is two devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 impl Target {
     /// A target of this name, as large as it is found to be.
     pub fn named(name: impl Into<String>) -> Target {
-        Target { name: name.into(), size: None }
+        Target { name: name.into(), ..Target::default() }
+    }
+
+    /// Its name, with its machine where it has one: `h1:/dev/sdb`.
+    pub fn label(&self) -> String {
+        match &self.host {
+            Some(host) => format!("{host}:{}", self.name),
+            None => self.name.clone(),
+        }
     }
 }
 
@@ -288,7 +299,7 @@ mod tests {
         });
         let plan = Plan {
             name: "p".into(),
-            targets: vec![Target { name: "/dev/x".into(), size: Some(1 << 30) }],
+            targets: vec![Target { size: Some(1 << 30), ..Target::named("/dev/x") }],
             stages: vec![Stage::new("s", vec![group])],
             seed: Seed::Fixed(7),
             notes: Vec::new(),

@@ -52,7 +52,7 @@ pub enum LabCommand {
     Report(report::ReportOptions),
     /// Show what disks did: from captures, traces and results, or live (disk:NAME, --live DEVICE).
     Lens(LensOptions),
-    /// Write a job in another dialect, and say what was lost.
+    /// Write a job as a job file of fio, and say what was lost.
     Convert(convert::ConvertOptions),
 }
 

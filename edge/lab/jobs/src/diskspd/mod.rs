@@ -1,4 +1,4 @@
-//! DiskSPD: command lines and XML profiles, read into a plan and written from one.
+//! DiskSPD: command lines and XML profiles, read into a plan.
 //!
 //! Both become the same [`settings::Span`]s: what runs together, with its targets (DiskSPD's source,
 //! `CmdLineParser.cpp`, `XmlProfileParser.cpp` and `Profile.cpp`).
@@ -10,11 +10,9 @@ mod keys;
 mod settings;
 mod size;
 mod words;
-mod write;
 mod xml;
 
 pub(crate) use keys::{ELEMENTS, FLAGS};
-pub(crate) use write::{write_commands, write_profile};
 
 use crate::error::ImportError;
 use crate::findings::{Findings, malformed};

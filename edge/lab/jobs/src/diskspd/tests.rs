@@ -76,3 +76,35 @@ fn a_template_of_a_profile_is_refused_as_one() {
     assert_eq!(error.faults.len(), 2, "{error}");
     assert!(error.to_string().contains("template"), "{error}");
 }
+
+#[test]
+fn commands_are_read_as_people_paste_them() {
+    let read = |text: &str| {
+        import(&Source::new("x", text), &Options::default())
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+            .plan
+    };
+    let expected = read("diskspd -b8K -d60 -o4 -t2 -r -Sh x.dat");
+    for text in [
+        ".\\diskspd.exe -b8K -d60 -o4 -t2 -r -Sh x.dat",
+        "C:\\Tools\\diskspd.exe -b8K -d60 -o4 -t2 -r -Sh x.dat > out.txt",
+        "\"C:\\Program Files\\DiskSpd.exe\" -b8K -d60 -o4 -t2 -r -Sh x.dat",
+        "PS C:\\> & .\\DiskSpd.exe -b8K -d60 -o4 -t2 -r -Sh x.dat",
+        "diskspd \u{2013}b8K \u{2013}d60 \u{2013}o4 \u{2013}t2 \u{2013}r \u{2013}Sh x.dat",
+        "-b8K -d60 -o4 -t2 -r -Sh x.dat",
+    ] {
+        let found = read(text);
+        assert_eq!((&found.stages, &found.targets), (&expected.stages, &expected.targets), "{text}");
+    }
+}
+
+#[test]
+fn an_empty_duration_is_filled_by_the_one_beside_the_profile() {
+    let text = "<Profile><TimeSpans><TimeSpan><Duration></Duration><Targets><Target><Path>/dev/sdx</Path></Target></Targets></TimeSpan></TimeSpans></Profile>";
+    let source = Source::new("x.xml", text);
+    let error = import(&source, &Options::default()).expect_err("nobody says how long");
+    assert!(error.to_string().contains("--duration"), "{error}");
+    let plan =
+        import(&source, &Options { duration: Some(60), ..Options::default() }).expect("it is said").plan;
+    assert_eq!(plan.stages[0].groups[0].timing.length, plan::Length::Time(Duration::from_secs(60)));
+}

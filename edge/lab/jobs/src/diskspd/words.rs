@@ -1,5 +1,6 @@
 //! Command lines in a text: a script, a list of lines, or options alone.
 
+use crate::detect::{plain_dash, program_of};
 use crate::findings::{Findings, malformed};
 use crate::source::Source;
 use plan::Place;
@@ -36,7 +37,8 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
             Some(body) => (body, true),
             None => (trimmed, false),
         };
-        let offset = line.chars().take_while(|letter| letter.is_whitespace()).count();
+        let (prompt, body) = without_prompt(body);
+        let offset = line.chars().take_while(|letter| letter.is_whitespace()).count() + prompt;
         let mut words = words(body, &source.name, number, offset, findings);
         let command = match open.take() {
             Some(mut command) => {
@@ -60,13 +62,24 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
     commands
 }
 
+/// A line behind the prompt of a shell of Windows (`PS C:\\> `), with how many letters that is.
+fn without_prompt(line: &str) -> (usize, &str) {
+    match line.split_once('>') {
+        Some((prompt, rest))
+            if prompt.contains(":\\") && !prompt.to_ascii_lowercase().contains("diskspd.exe") =>
+        {
+            (prompt.chars().count() + 1, rest)
+        }
+        _ => (0, line),
+    }
+}
+
 /// The command that these words begin: behind `diskspd`, or all of them where the first is an option.
 fn begun(mut words: Vec<Word>) -> Option<Command> {
     let place = words.first()?.place.clone();
-    let program = words.iter().position(|word| {
-        let name = word.text.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
-        matches!(name.as_str(), "diskspd" | "diskspd.exe" | "diskspd64.exe" | "diskspd32.exe")
-    });
+    let program = words
+        .iter()
+        .position(|word| matches!(program_of(&word.text).as_str(), "diskspd" | "diskspd64" | "diskspd32"));
     match program {
         Some(index) => words.drain(..=index).for_each(drop),
         None if words[0].text.starts_with('-') => {}
@@ -88,8 +101,8 @@ fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Find
     for (column, letter) in line.chars().enumerate() {
         match (letter, quote) {
             (letter, Some(open)) if letter == open => quote = None,
-            ('"' | '\'', None) => {
-                quote = Some(letter);
+            ('"' | '\'' | '\u{201c}' | '\u{201d}', None) => {
+                quote = Some(if letter == '\u{201c}' { '\u{201d}' } else { letter });
                 word.get_or_insert_with(|| Word { text: String::new(), place: place(column) });
             }
             ('|' | '>', None) => break,
@@ -103,6 +116,13 @@ fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Find
     words.extend(word.take());
     if quote.is_some() {
         findings.fault(malformed(&place(0), "a quote is not closed", "close it"));
+    }
+    for word in &mut words {
+        if let Some(typed) = plain_dash(&word.text) {
+            let text = format!("`{}` has a typographic dash, as of a web page: read as `{typed}`", word.text);
+            findings.note(plan::NoteKind::Trap, &word.place, "-", text);
+            word.text = typed;
+        }
     }
     words
 }

@@ -22,7 +22,7 @@ pub(crate) struct Overrides {
 
 /// The time spans of a profile.
 pub(crate) fn read(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Span> {
-    let overrides = Overrides { duration: options.elapsed, ..Overrides::default() };
+    let overrides = Overrides { duration: options.duration, ..Overrides::default() };
     read_with(source, options, &overrides, findings)
 }
 
@@ -110,7 +110,8 @@ fn number(element: &Element, least: u64, most: u64) -> Result<u64, Fault> {
             format!("<{}> is empty", element.name),
             "DiskSPD's schema refuses it: the profile is a template",
             format!(
-                "write a number into <{}>, or make the profile with the script that fills it (New-FleetProfile)",
+                "write a number into <{0}>, give --duration in place of an empty <Duration>, or make the profile with the \
+                 script that fills it (New-FleetProfile)",
                 element.name
             ),
         ));

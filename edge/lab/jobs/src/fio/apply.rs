@@ -221,7 +221,13 @@ impl Job {
                 }
                 self.batch.complete = count.max(1);
             }),
-            "numjobs" => value.count(1).map(|count| self.count = count),
+            "numjobs" => value.count(0).and_then(|count| match count {
+                0 => Err(value.refused("fio says `maximum number of jobs reached`", "write numjobs=1")),
+                count => {
+                    self.count = count;
+                    Ok(())
+                }
+            }),
             "direct" => value.boolean().map(|on| self.direct = Some(on)),
             "buffered" => value.boolean().map(|on| self.direct = Some(!on)),
             "sync" => value
@@ -296,9 +302,17 @@ impl Job {
             "offset" => value.extent().map(|offset| self.offset = offset),
             "offset_increment" => value.extent().map(|step| self.offset_step = step),
             "filename" => {
-                self.files = listed(&value.text);
+                if !self.files.is_empty() {
+                    let text = format!(
+                        "fio adds the files of every filename= (of [global] too): the job goes to {} as well; take one of them out",
+                        self.files.join(" and ")
+                    );
+                    findings.note(NoteKind::Trap, &value.place, "filename", text);
+                }
+                self.files.extend(listed(&value.text));
                 Ok(())
             }
+            "number_ios" => value.count(0).map(|count| self.passes.ios = (count > 0).then_some(count)),
             "name" => {
                 self.name.clone_from(&value.text);
                 Ok(())
@@ -358,7 +372,7 @@ impl Job {
                 }
                 value.part(first).seconds().map(|time| self.delay = time)
             }
-            "loops" => value.count(0).map(|loops| self.loops = loops.max(1)),
+            "loops" => value.count(0).map(|loops| self.passes.count = loops.max(1)),
             "stonewall" => value.switch().map(|on| self.stonewall = on.then(|| value.place.clone())),
             "wait_for" => {
                 self.wait_for = Some((value.text.clone(), value.place.clone()));

@@ -1,6 +1,7 @@
 //! fio's command line as a text: `fio --name=a --rw=read …`, one or several, in shell quotes.
 
 use super::lex::{Entry, Section, SectionKind, entry};
+use crate::detect::{plain_dash, program_of};
 use crate::findings::{Findings, malformed, refused};
 use crate::source::{Options, Source};
 use plan::{NoteKind, Place};
@@ -44,24 +45,38 @@ const REPORTING: &[&str] = &[
 /// Whether the text is words of a command line: it begins with `fio` or with an option, and not with a section.
 pub(crate) fn is_command_line(text: &str) -> bool {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', ';']));
-    first.is_some_and(|line| {
-        let word = line.split_whitespace().next().unwrap_or_default();
-        word.starts_with("--") || word.rsplit('/').next() == Some("fio")
-    })
+    first.is_some_and(|line| crate::detect::is_command_line(line) || line.starts_with("--"))
 }
 
-/// The jobs of a command line: `--name=` begins one; options before the first are global.
+/// What a shell does with the rest of a line; a redirection may be joined with the name of its file.
+fn ends_command(word: &str) -> bool {
+    matches!(word, "|" | "||" | "&&" | "&" | ";" | "2>&1")
+        || word.trim_start_matches(['1', '2', '&']).starts_with('>')
+}
+
+/// The jobs of a command line: `--name=` begins one; options before the first are global. A command that calls fio again comes
+/// after the one before.
 pub(crate) fn sections(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Section> {
     let words = words(source, findings);
     let mut sections = Vec::new();
     let mut index = 0;
+    let mut is_shell = words.iter().any(|(word, _)| program_of(word) == "fio");
     while index < words.len() {
         let (word, place) = &words[index];
         index += 1;
-        if word == "fio" || word.ends_with("/fio") || word == "sudo" {
+        if program_of(word) == "fio" {
+            let kind = SectionKind::Command;
+            sections.push(Section { kind, name: String::new(), place: place.clone(), entries: Vec::new() });
+            is_shell = false;
             continue;
         }
-        let Some(option) = word.strip_prefix("--") else {
+        // `sudo`, variables and prompts before fio, and what comes behind a pipe.
+        is_shell |= ends_command(word);
+        if is_shell {
+            continue;
+        }
+        // fio takes one hyphen as well as two.
+        let Some(option) = word.strip_prefix('-').map(|word| word.strip_prefix('-').unwrap_or(word)) else {
             file(word, place, options, findings, &mut sections);
             continue;
         };
@@ -70,7 +85,7 @@ pub(crate) fn sections(source: &Source, options: &Options<'_>, findings: &mut Fi
         if entry.value.is_none()
             && words
                 .get(index)
-                .is_some_and(|(next, _)| !next.starts_with("--") && !super::job::is_switch(&entry.key))
+                .is_some_and(|(next, _)| !next.starts_with('-') && !super::job::is_switch(&entry.key))
         {
             entry.value = Some(words[index].0.clone());
             index += 1;
@@ -104,27 +119,28 @@ fn file(
             let earlier = sections.iter().any(|section| section.kind == SectionKind::Job);
             if let Some(first) = read.iter_mut().find(|section| section.kind == SectionKind::Job && earlier) {
                 let place = first.place.clone();
-                first.entries.push(Entry { key: "stonewall".into(), value: None, spaced: false, place });
+                first.entries.push(Entry::switch("stonewall", place));
             }
             sections.extend(read);
         }
         Err(reason) => findings.fault(refused(
             place,
             format!("`{word}` is neither an option nor a job file that can be read: {reason}"),
-            "fio takes every word without -- for a job file",
+            "fio takes every word without a hyphen for a job file",
             "write --option=value without a blank between them",
         )),
     }
 }
 
-fn add(entry: Entry, sections: &mut Vec<Section>) {
+fn add(mut entry: Entry, sections: &mut Vec<Section>) {
+    entry.is_argument = true;
     if entry.key == "name" {
         let name = entry.value.clone().unwrap_or_default();
         let kind = if name.starts_with("global") { SectionKind::Global } else { SectionKind::Job };
         sections.push(Section { kind, name, place: entry.place, entries: Vec::new() });
         return;
     }
-    if sections.is_empty() {
+    if sections.last().is_none_or(|section| section.kind == SectionKind::Command) {
         sections.push(Section {
             kind: SectionKind::Global,
             name: "global".into(),
@@ -145,6 +161,8 @@ fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
     let mut quote: Option<char> = None;
     let mut here = Place { file: source.name.clone(), line: 1, column: 0 };
     let mut letters = source.text.chars().peekable();
+    // Windows has `\` in paths, and goes on behind `^` and a backtick.
+    let windows = source.text.to_ascii_lowercase().contains("fio.exe");
     let mut line_start = true;
     while let Some(letter) = letters.next() {
         here.column += 1;
@@ -157,7 +175,9 @@ fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
             continue;
         }
         match (letter, quote) {
-            ('\\', None) if matches!(letters.peek(), Some('\n' | '\r')) => {
+            ('\\' | '^' | '`', None)
+                if matches!(letters.peek(), Some('\n' | '\r')) && (windows || letter == '\\') =>
+            {
                 while letters.peek().is_some_and(|next| matches!(next, '\r')) {
                     letters.next();
                 }
@@ -165,7 +185,7 @@ fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
                 here.line += 1;
                 here.column = 0;
             }
-            ('\\', None) => {
+            ('\\', None) if !windows || letters.peek() == Some(&':') => {
                 if let Some(next) = letters.next() {
                     here.column += 1;
                     // fio's own escape of `:` in a file name is left to fio's rules.
@@ -173,8 +193,12 @@ fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
                     word.get_or_insert_with(|| (String::new(), here.clone())).0.push_str(&kept);
                 }
             }
-            ('"' | '\'', None) => {
-                quote = Some(letter);
+            ('"' | '\'' | '\u{201c}' | '\u{201d}' | '\u{2018}' | '\u{2019}', None) => {
+                quote = Some(match letter {
+                    '\u{201c}' => '\u{201d}',
+                    '\u{2018}' => '\u{2019}',
+                    letter => letter,
+                });
                 word.get_or_insert_with(|| (String::new(), here.clone()));
             }
             (letter, Some(open)) if letter == open => quote = None,
@@ -189,6 +213,13 @@ fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
     words.extend(word.take());
     if quote.is_some() {
         findings.fault(malformed(&here, "a quote is not closed", "close it"));
+    }
+    for (word, place) in &mut words {
+        if let Some(typed) = plain_dash(word) {
+            let text = format!("`{word}` has a typographic dash, as of a web page: read as `{typed}`");
+            findings.note(NoteKind::Trap, place, "-", text);
+            *word = typed;
+        }
     }
     words
 }

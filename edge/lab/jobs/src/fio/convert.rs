@@ -4,6 +4,7 @@ use super::job::{Job, Jump, READ, Sizes, TRIM, WRITE};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
+use crate::source::Options;
 use plan::{
     Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Distribution, Engine, Extent, FlushRule,
     Group, Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size,
@@ -13,19 +14,25 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Targets of a plan by their names, each once.
-#[derive(Debug, Default)]
-pub(crate) struct Targets {
+pub(crate) struct Targets<'a> {
     indices: HashMap<String, usize>,
     /// Targets of all groups together.
     assigned: usize,
     /// Whether others stand in their place, which have a size of their own.
     are_named: bool,
+    is_device: &'a dyn Fn(&str) -> bool,
 }
 
-impl Targets {
+impl<'a> Targets<'a> {
     /// None yet.
-    pub(crate) fn new(are_named: bool) -> Targets {
-        Targets { are_named, ..Targets::default() }
+    pub(crate) fn new(options: &Options<'a>) -> Targets<'a> {
+        let are_named = options.has_targets;
+        Targets { indices: HashMap::new(), assigned: 0, are_named, is_device: options.is_device }
+    }
+
+    /// Whether a name stands for a device, which is as large as it is.
+    fn is_device(&self, name: &str) -> bool {
+        (self.is_device)(name)
     }
 
     /// Whether groups have more of them together than a plan may have.
@@ -56,7 +63,7 @@ impl Job {
     pub(crate) fn groups(
         &self,
         plan: &mut Plan,
-        targets: &mut Targets,
+        targets: &mut Targets<'_>,
         findings: &mut Findings,
     ) -> Result<Vec<Group>, Fault> {
         self.check()?;
@@ -77,6 +84,16 @@ impl Job {
             self.lay_out(&mut pattern.span, each, findings);
         }
         let size = self.file_length(&pattern.span, each);
+        if self.fill && self.size.is_none() && self.file_size.is_none() && !targets.are_named {
+            let named = files.names.iter().flatten().all(|name| targets.is_device(name));
+            if !named {
+                return Err(crate::findings::unsupported(
+                    &self.place,
+                    format!("the job {} writes until the file system is full (fill_device=1)", self.name),
+                    "add size=, or name a device with --target",
+                ));
+            }
+        }
         if files.generated && size.is_none() && self.uri.is_none() && !targets.are_named {
             return Err(refused(
                 &self.place,
@@ -89,7 +106,7 @@ impl Job {
         for names in &files.names {
             let mut group = Vec::new();
             for name in names {
-                let size = size.filter(|_| !is_device(name) && self.uri.is_none());
+                let size = size.filter(|_| !targets.is_device(name) && self.uri.is_none());
                 group.push(targets.index(plan, name, size));
                 if plan.targets.len() > limits::TARGETS_MAX {
                     let found =
@@ -149,6 +166,17 @@ impl Job {
         }
         self.check_verification()?;
         let smallest = self.smallest_block();
+        let one_size = self.directions().all(|direction| self.sizes(direction) == Sizes::One(smallest));
+        if self.passes.ios.is_some() && (!one_size || self.time_based) {
+            return Err(crate::findings::unsupported(
+                &self.place,
+                format!(
+                    "the job {} ends passes after a number of I/Os (number_ios) of several sizes or for a time",
+                    self.name
+                ),
+                "write io_size= for an amount of bytes, or one bs= and no time_based",
+            ));
+        }
         for size in [self.size, self.file_size.map(Extent::Bytes)].into_iter().flatten() {
             if let Extent::Bytes(size) = size
                 && size < smallest
@@ -248,7 +276,7 @@ impl Job {
                 return Err(refused(
                     &self.place,
                     format!("the job {} uses nbd without uri=", self.name),
-                    "fio says that a URI is needed",
+                    "fio says `uri parameter was not specified`",
                     "add uri=nbd://host/export",
                 ));
             };
@@ -442,17 +470,32 @@ impl Job {
                     Some(Extent::Bytes(size)) => bytes.min(size),
                     _ => bytes,
                 };
-                Amount::Bytes(pass.saturating_mul(u64::from(self.loops)).max(bytes))
+                Amount::Bytes(pass.saturating_mul(u64::from(self.passes.count)).max(bytes))
             }
-            Some(Extent::Percent(percent)) => Amount::Passes(percent / 100.0 * f64::from(self.loops)),
-            None => Amount::Passes(f64::from(self.loops)),
+            Some(Extent::Percent(percent)) => Amount::Passes(percent / 100.0 * f64::from(self.passes.count)),
+            None => Amount::Passes(f64::from(self.passes.count)),
         };
+        let amount = self.passes.ios.map_or(amount, |ios| self.counted(ios, amount));
         let length = match (self.runtime.is_zero(), self.time_based) {
             (true, _) => Length::Amount(amount),
             (false, true) => Length::Time(self.runtime),
             (false, false) => Length::First { time: self.runtime, amount },
         };
         Timing { delay: self.delay, ramp: self.ramp, length, cooldown: Duration::ZERO }
+    }
+
+    /// What `number_ios=` leaves of an amount: each pass ends after so many I/Os of one size, or before.
+    fn counted(&self, ios: u32, amount: Amount) -> Amount {
+        let pass = u64::from(ios).saturating_mul(self.smallest_block());
+        let shorter = match (self.size, self.io_size) {
+            (Some(Extent::Bytes(size)), None) => Some(size),
+            (_, Some(Extent::Bytes(size))) => Some(size),
+            _ => None,
+        };
+        match shorter {
+            Some(size) if size <= pass => amount,
+            _ => Amount::Bytes(pass.saturating_mul(u64::from(self.passes.count))),
+        }
     }
 
     fn rates(&self) -> Vec<Rate> {
@@ -553,9 +596,11 @@ fn scale_singles(lines: &mut [Line], job: &Job) {
     }
 }
 
-/// A block device by its name: it is as large as it is.
-pub(crate) fn is_device(name: &str) -> bool {
-    name.starts_with("/dev/")
+/// Whether a name is most likely that of a block device or an export, which is as large as it is.
+pub fn is_device(name: &str) -> bool {
+    // Below /dev there are files too.
+    (name.starts_with("/dev/")
+        && !["/dev/shm/", "/dev/hugepages/", "/dev/mqueue/"].iter().any(|folder| name.starts_with(folder)))
         || name.starts_with("\\\\.\\")
         || name.starts_with("nbd:")
         || name.starts_with("nbd+")

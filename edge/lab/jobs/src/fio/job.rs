@@ -49,6 +49,13 @@ pub(crate) enum Sizes {
     Split(Vec<(u64, f64)>),
 }
 
+/// How often the span is done: `loops=`, and the I/Os that end a pass (`number_ios=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passes {
+    pub(crate) count: u32,
+    pub(crate) ios: Option<u32>,
+}
+
 /// How `verify=` is done.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Verification {
@@ -104,7 +111,7 @@ pub(crate) struct Job {
     pub(crate) time_based: bool,
     pub(crate) ramp: Duration,
     pub(crate) delay: Duration,
-    pub(crate) loops: u32,
+    pub(crate) passes: Passes,
     pub(crate) stonewall: Option<Place>,
     pub(crate) wait_for: Option<(String, Place)>,
     pub(crate) exit_all: bool,
@@ -176,7 +183,7 @@ impl Default for Job {
             time_based: false,
             ramp: Duration::ZERO,
             delay: Duration::ZERO,
-            loops: 1,
+            passes: Passes { count: 1, ios: None },
             stonewall: None,
             wait_for: None,
             exit_all: false,
@@ -237,31 +244,40 @@ impl Job {
     }
 
     /// Applies the options of a section in their order: the last of one key wins.
-    pub(crate) fn apply_all(&mut self, entries: &[Entry], options: &Options<'_>, findings: &mut Findings) {
-        // fio sorts kb_base before all other options of its section.
-        let base = entries.iter().rfind(|entry| entry.key == "kb_base");
-        self.kilo =
-            base.map_or(self.kilo, |entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 });
+    pub(crate) fn apply_all(
+        &mut self,
+        entries: &[Entry],
+        options: &Options<'_>,
+        unset: &mut Vec<String>,
+        findings: &mut Findings,
+    ) {
+        let base = |entry: &Entry| if entry.value.as_deref() == Some("1000") { 1000 } else { 1024 };
+        // fio sorts kb_base before all other options of a section; on a command line the order counts.
+        let sorted = entries.iter().rfind(|entry| entry.key == "kb_base" && !entry.is_argument);
+        self.kilo = sorted.map_or(self.kilo, base);
+        let mut given: Vec<&'static str> = Vec::new();
         for entry in entries {
             if findings.is_full() {
                 return;
             }
-            if let Err(fault) = self.apply_one(entry, options, findings) {
+            if entry.key == "kb_base" {
+                self.kilo = if entry.is_argument { base(entry) } else { self.kilo };
+            }
+            if let Some(key) = find(&entry.key) {
+                repeated(key, entry, &mut given, findings);
+            }
+            let result = replaced(entry, options, unset, findings)
+                .and_then(|text| text.map_or(Ok(()), |text| self.apply_one(entry, text, findings)));
+            if let Err(fault) = result {
                 findings.fault(fault);
             }
         }
     }
 
-    fn apply_one(
-        &mut self,
-        entry: &Entry,
-        options: &Options<'_>,
-        findings: &mut Findings,
-    ) -> Result<(), Fault> {
+    fn apply_one(&mut self, entry: &Entry, text: String, findings: &mut Findings) -> Result<(), Fault> {
         let Some(key) = find(&entry.key) else {
             return Err(unknown(entry));
         };
-        let text = replaced(entry.value.as_deref().unwrap_or_default(), options);
         let value = Value {
             key: entry.key.clone(),
             text,
@@ -278,10 +294,9 @@ impl Job {
             ));
         }
         if value.given && value.text.is_empty() && key.name != "bssplit" {
-            return Err(value.refused(
-                "fio fails to parse an option without a value (a variable that is not set is empty)",
-                "write a value behind the `=`",
-            ));
+            return Err(
+                value.refused("fio fails to parse an option without a value", "write a value behind the `=`")
+            );
         }
         match key.treatment {
             Treatment::Carried => self.apply(key, &value, findings),
@@ -342,15 +357,50 @@ fn unknown(entry: &Entry) -> Fault {
         .tool("fio says `Bad option` and drops the job, or the global with all its defaults")
 }
 
-/// `${NAME}` from the environment, `$pagesize`, `$mb_memory`, `$ncpus` by the machine, then what is left to calculate.
-fn replaced(text: &str, options: &Options<'_>) -> String {
+/// A note on a key that stands twice in one section. Names of files are added up, as fio does.
+fn repeated(key: &'static Key, entry: &Entry, given: &mut Vec<&'static str>, findings: &mut Findings) {
+    if !given.contains(&key.name) {
+        given.push(key.name);
+    } else if key.treatment == Treatment::Carried && key.name != "filename" {
+        let text = format!("{} stands twice in this section: fio takes the last", entry.key);
+        findings.note(NoteKind::Trap, &entry.place, key.name, text);
+    }
+}
+
+/// The value with `${NAME}` from the environment, `$pagesize`, `$mb_memory`, `$ncpus` by the machine, then what is left to
+/// calculate. None where a variable is missing that was told of before.
+fn replaced(
+    entry: &Entry,
+    options: &Options<'_>,
+    unset: &mut Vec<String>,
+    findings: &mut Findings,
+) -> Result<Option<String>, Fault> {
     let mut out = String::new();
-    let mut rest = text;
+    let mut rest = entry.value.as_deref().unwrap_or_default();
+    let mut is_whole = true;
     while let Some(start) = rest.find("${") {
         let Some(end) = rest[start..].find('}') else { break };
         out.push_str(&rest[..start]);
-        out.push_str(&(options.environment)(&rest[start + 2..start + end]).unwrap_or_default());
+        let name = &rest[start + 2..start + end];
+        match (options.environment)(name) {
+            Some(value) => out.push_str(&value),
+            None => {
+                is_whole = false;
+                if !unset.iter().any(|known| known == name) {
+                    unset.push(name.to_owned());
+                    let found = format!("`{}` uses ${{{name}}}, which is not set", entry.key);
+                    let remedy = format!("give it with the job: --define {name}=value");
+                    findings.fault(
+                        Fault::new(FaultKind::Refused, entry.place.clone(), found, remedy)
+                            .tool("fio puts nothing in its place"),
+                    );
+                }
+            }
+        }
         rest = &rest[start + end + 1..];
+    }
+    if !is_whole {
+        return Ok(None);
     }
     out.push_str(rest);
     let keywords = [
@@ -365,7 +415,7 @@ fn replaced(text: &str, options: &Options<'_>) -> String {
             out = out.replace(keyword, &value.to_string());
         }
     }
-    if keyword_met { calculated(&out).map_or(out, |value| value.to_string()) } else { out }
+    Ok(Some(if keyword_met { calculated(&out).map_or(out, |value| value.to_string()) } else { out }))
 }
 
 /// Whole numbers with + - * /, products first: what fio hands to `bc`.

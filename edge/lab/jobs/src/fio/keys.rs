@@ -83,8 +83,8 @@ pub(crate) const KEYS: &[Key] = &[
     Key::carried("offset", "Where the span begins, in bytes or percent.").or(&["fileoffset"]),
     Key::carried("offset_increment", "Each clone begins so much further."),
     Key::noted("offset_align", "Offsets in percent are aligned to it; the lab aligns to I/Os."),
-    Key::noted("number_ios", "The job ends after so many I/Os; use io_size for an amount."),
-    Key::noted("file_append", "The span begins behind the end of an existing file."),
+    Key::carried("number_ios", "A pass ends after so many I/Os, where all have one size."),
+    Key::refused("file_append", "Writes behind the end of an existing file; write offset= and size=."),
     Key::carried("filename", "Files or devices, parted by `:`."),
     Key::carried("name", "The name of the job."),
     Key::carried("filename_format", "The names of files: `$jobname`, `$jobnum`, `$filenum`."),
@@ -126,8 +126,14 @@ pub(crate) const KEYS: &[Key] = &[
         "Whether issued or completed I/Os are counted; the lab counts completed ones.",
     ),
     Key::carried("thinktime_spin", "How much of a pause keeps the processor busy."),
-    Key::noted("thinkcycles", "Cycles of the processor between I/Os."),
-    Key::noted("thinktime_iotime", "Pauses after a time instead of a number of I/Os."),
+    Key::refused(
+        "thinkcycles",
+        "Cycles of the processor between I/Os; write thinktime= and thinktime_spin=.",
+    ),
+    Key::refused(
+        "thinktime_iotime",
+        "Pauses after a time instead of a number of I/Os; write thinktime_blocks=.",
+    ),
     Key::noted("max_latency", "A job ends where one I/O took longer; the lab reports the longest."),
     Key::carried(
         "latency_target",
@@ -186,10 +192,19 @@ pub(crate) const KEYS: &[Key] = &[
     Key::noted("verify_state_load", "What was written is remembered in a file; the lab remembers it itself."),
     Key::noted("verify_state_save", "What was written is remembered in a file; the lab remembers it itself."),
     Key::noted("experimental_verify", "Verification by generating I/Os again."),
-    Key::noted("trim_percentage", "Trims of verified blocks; use rw=randtrim for a load of trims."),
-    Key::noted("trim_verify_zero", "Trims of verified blocks; use rw=randtrim for a load of trims."),
-    Key::noted("trim_backlog", "Trims of verified blocks; use rw=randtrim for a load of trims."),
-    Key::noted("trim_backlog_batch", "Trims of verified blocks; use rw=randtrim for a load of trims."),
+    Key::refused(
+        "trim_percentage",
+        "Trims of verified blocks; leave it out, and write a job of rw=randtrim.",
+    ),
+    Key::refused(
+        "trim_verify_zero",
+        "Trims of verified blocks; leave it out, and write a job of rw=randtrim.",
+    ),
+    Key::refused("trim_backlog", "Trims of verified blocks; leave it out, and write a job of rw=randtrim."),
+    Key::refused(
+        "trim_backlog_batch",
+        "Trims of verified blocks; leave it out, and write a job of rw=randtrim.",
+    ),
     Key::refused(
         "zonemode",
         "Zoned devices and strided spans cannot be said in a plan; use offset, size and random_distribution=zoned.",

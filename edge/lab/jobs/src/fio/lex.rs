@@ -14,9 +14,16 @@ pub(crate) struct Entry {
     /// Whether white space follows the `=`, which makes fio lose the unit of a number.
     pub(crate) spaced: bool,
     pub(crate) place: Place,
+    /// Whether it is of a command line, where nothing is sorted.
+    pub(crate) is_argument: bool,
 }
 
 impl Entry {
+    /// A key that stands alone.
+    pub(crate) fn switch(key: &str, place: Place) -> Entry {
+        Entry { key: key.to_owned(), value: None, spaced: false, place, is_argument: false }
+    }
+
     /// How long it is.
     pub(crate) fn bytes(&self) -> usize {
         self.key.len() + self.value.as_ref().map_or(0, String::len)
@@ -28,6 +35,8 @@ impl Entry {
 pub(crate) enum SectionKind {
     Global,
     Job,
+    /// fio is called: what was global before is not any more, and the jobs that follow wait for those before.
+    Command,
 }
 
 /// A section with its options in order.
@@ -157,8 +166,9 @@ pub(crate) fn entry(text: &str, place: Place) -> Entry {
             spaced: value.starts_with(char::is_whitespace),
             value: Some(value.trim().to_owned()),
             place,
+            is_argument: false,
         },
-        None => Entry { key: text.to_owned(), value: None, spaced: false, place },
+        None => Entry::switch(text, place),
     }
 }
 

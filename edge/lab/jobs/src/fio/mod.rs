@@ -13,7 +13,7 @@ mod stages;
 mod value;
 mod write;
 
-pub(crate) use convert::is_device;
+pub use convert::is_device;
 pub(crate) use keys::KEYS;
 pub(crate) use write::write;
 
@@ -43,7 +43,11 @@ pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, Impor
             "add a section such as [job] with rw=, bs= and size= or filename=; [global] alone runs nothing",
         ));
     }
-    let plan = stages::plan(&jobs, options.has_targets, &mut findings);
+    // What a faulty option would have said is missing in its job.
+    let plan = match findings.faults.is_empty() {
+        true => stages::plan(&jobs, options, &mut findings),
+        false => Plan::default(),
+    };
     let (mut plan, notes) = findings.finish(plan)?;
     plan.notes = notes;
     Ok(plan)
@@ -54,15 +58,21 @@ fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings)
     let mut defaults = Job::default();
     let mut jobs = Vec::new();
     let (mut global_bytes, mut held_bytes) = (0, 0);
+    let mut unset = Vec::new();
+    let mut waits: Option<Place> = None;
     for section in sections {
         if findings.is_full() {
             break;
         }
         let bytes: usize = section.entries.iter().map(Entry::bytes).sum();
         match section.kind {
+            SectionKind::Command => {
+                defaults = Job::default();
+                waits = Some(section.place.clone()).filter(|_| !jobs.is_empty());
+            }
             SectionKind::Global => {
                 global_bytes += bytes;
-                defaults.apply_all(&section.entries, options, findings);
+                defaults.apply_all(&section.entries, options, &mut unset, findings);
             }
             SectionKind::Job => {
                 held_bytes += global_bytes + bytes;
@@ -84,7 +94,8 @@ fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings)
                     place: section.place.clone(),
                     ..defaults.clone()
                 };
-                job.apply_all(&section.entries, options, findings);
+                job.apply_all(&section.entries, options, &mut unset, findings);
+                job.stonewall = job.stonewall.or(waits.take());
                 jobs.push(job);
             }
         }

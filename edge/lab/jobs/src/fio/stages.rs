@@ -4,13 +4,14 @@ use super::convert::Targets;
 use super::job::{DEFAULT_SEED, Job};
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
+use crate::source::Options;
 use plan::{Group, Length, NoteKind, Plan, Seed, Stage, StageEnd};
 use std::time::Duration;
 
 /// The plan of these jobs, in their order.
-pub(crate) fn plan(jobs: &[Job], has_targets: bool, findings: &mut Findings) -> Plan {
+pub(crate) fn plan(jobs: &[Job], options: &Options<'_>, findings: &mut Findings) -> Plan {
     let mut plan = Plan { seed: seed(jobs, findings), ..Plan::default() };
-    let mut targets = Targets::new(has_targets);
+    let mut targets = Targets::new(options);
     let mut members: Vec<&Job> = Vec::new();
     let mut earlier: Vec<&str> = Vec::new();
     let mut flows: Vec<u32> = Vec::new();
@@ -98,7 +99,7 @@ fn begins_stage(job: &Job, members: &[&Job], earlier: &[&str], findings: &mut Fi
             findings.fault(refused(
                 place,
                 format!("the job {} waits for {name}, which is no job before it", job.name),
-                "fio says that it has never been run or is unknown",
+                format!("fio says `waitee job {name} unknown`"),
                 "name a job above, as its section does",
             ));
         }

@@ -79,7 +79,7 @@ fn what_fio_reads_otherwise_than_it_was_meant_is_an_error() {
     check("runitme=3", Refused, "did you mean runtime?");
     check("direct=yes", Refused, "direct=1");
     check("rwmixread=120", Refused, "0 to 100");
-    check("bs=${FOO}", Refused, "empty");
+    check("bs=${FOO}", Refused, "${FOO}, which is not set");
     check("rate=1m\nrate_iops=10", Refused, "mutually exclusive");
     check("rw=randread\nrandom_distribution=zipf:1.0", Refused, "0.99");
     check("size=2k\nbs=4k", Refused, "size too small");
@@ -146,4 +146,98 @@ fn a_job_for_another_store_or_without_a_size_runs_on_the_target_that_is_named() 
     assert!(plan.notes.iter().any(|note| note.text.contains("what rbd reaches")), "{:?}", plan.notes);
     let error = crate::import(&source, &crate::Options::default()).expect_err("nobody says how large it is");
     assert!(error.to_string().contains("--target"), "{error}");
+}
+
+fn plan_with(text: &str, options: &Options<'_>) -> plan::Plan {
+    import(&Source::new("test.fio", text), options).unwrap_or_else(|error| panic!("{text}: {error}")).plan
+}
+
+/// fio 3.33 writes half of size= to each of them; the lab took the last.
+#[test]
+fn names_of_files_add_up_over_globals_and_lines_as_in_fio() {
+    let found = plan("[global]\nfilename=/data/a\nsize=1m\nrw=write\n[j]\nfilename=/data/b\n");
+    let names: Vec<&str> = found.targets.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!((names, found.targets[0].size), (vec!["/data/a", "/data/b"], Some(512 << 10)));
+    assert!(found.notes.iter().any(|note| note.text.contains("fio adds the files")), "{:?}", found.notes);
+}
+
+#[test]
+fn a_key_that_stands_twice_in_a_section_is_told_of() {
+    let found = plan("[j]\nfilename=/dev/sdx\nrw=read\nrw=write\n");
+    assert_eq!(found.stages[0].groups[0].pattern.reads(), 0.0);
+    assert!(found.notes.iter().any(|note| note.text.contains("rw stands twice")), "{:?}", found.notes);
+    let found = plan("[global]\nrw=read\n[j]\nfilename=/dev/sdx\nrw=write\n");
+    assert!(!found.notes.iter().any(|note| note.text.contains("twice")), "{:?}", found.notes);
+}
+
+#[test]
+fn a_number_of_ios_ends_a_pass() {
+    let amount = |options: &str| {
+        let plan = plan(&format!("[j]\nrw=write\nsize=1m\n{options}\n"));
+        plan.stages[0].groups[0].timing.length
+    };
+    assert_eq!(amount("number_ios=5"), Length::Amount(Amount::Bytes(20_480)));
+    assert_eq!(amount("number_ios=5\nloops=3"), Length::Amount(Amount::Bytes(61_440)));
+    assert_eq!(amount("number_ios=5000"), Length::Amount(Amount::Passes(1.0)));
+    assert!(faults("number_ios=5\nbsrange=4k-8k")[0].to_string().contains("io_size="));
+    assert!(faults("number_ios=5\nruntime=5\ntime_based")[0].to_string().contains("time_based"));
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_told_of_once_by_its_name() {
+    let text = "[a]\nfilename=/dev/${DISK}\nsize=${SIZE}\n[b]\nfilename=/dev/${DISK}\nsize=${SIZE}\n";
+    let error = import(&Source::new("test.fio", text), &Options::default()).expect_err("nothing is set");
+    assert_eq!(error.faults.len(), 2, "{error}");
+    assert!(error.to_string().contains("--define DISK=value"), "{error}");
+    let environment = |name: &str| (name == "DISK").then(|| "sdx".to_owned());
+    let found = plan_with(
+        "[a]\nfilename=/dev/${DISK}\n",
+        &Options { environment: &environment, ..Options::default() },
+    );
+    assert_eq!(found.targets[0].name, "/dev/sdx");
+}
+
+#[test]
+fn commands_are_read_as_people_paste_them() {
+    let expected =
+        plan("fio --name=x --rw=randread --bs=8k --filename=/dev/sdx --ioengine=libaio --iodepth=4");
+    for text in [
+        "fio -name=x -rw=randread -bs=8k -filename=/dev/sdx -ioengine=libaio -iodepth=4",
+        "$ sudo /usr/bin/fio --name x --rw randread --bs 8k --filename /dev/sdx --ioengine libaio --iodepth 4",
+        "LC_ALL=C fio \u{2013}name=x \u{2014}rw=randread \u{2013}\u{2013}bs=8k \u{2013}filename=/dev/sdx -ioengine=libaio -iodepth=4",
+        "fio --name=x --rw=randread --bs=8k --filename=\u{201c}/dev/sdx\u{201d} --ioengine=libaio --iodepth=4 > out.txt 2>&1",
+        "sudo fio --name=x --rw=randread --bs=8k --filename=/dev/sdx --ioengine=libaio --iodepth=4 | tee log.txt",
+        "C:\\fio\\fio.exe --name=x --rw=randread --bs=8k --filename=/dev/sdx ^\r\n --ioengine=libaio --iodepth=4",
+    ] {
+        let found = plan(text);
+        assert_eq!((&found.stages, &found.targets), (&expected.stages, &expected.targets), "{text}");
+    }
+    let found = plan(
+        "fio --bs=8k --name=a --rw=read --filename=/dev/sdx && fio --name=b --rw=read --filename=/dev/sdx\n",
+    );
+    let sizes: Vec<u64> = found.stages.iter().map(|stage| stage.groups[0].pattern.size_max()).collect();
+    assert_eq!(sizes, [8192, 4096], "two commands run one after another, each with its own options");
+}
+
+/// fio 3.33: `--bs=4k --kb_base=1000` is 4096, the other order and a job file 4000.
+#[test]
+fn the_base_of_units_counts_from_where_it_stands_on_a_command_line() {
+    let size = |text: &str| plan(text).stages[0].groups[0].pattern.size_max();
+    assert_eq!(size("fio --name=x --filename=/dev/sdx --bs=512k --kb_base=1000"), 524_288);
+    assert_eq!(size("fio --name=x --filename=/dev/sdx --kb_base=1000 --bs=512k"), 512_000);
+    assert_eq!(size("[x]\nfilename=/dev/sdx\nbs=512k\nkb_base=1000\n"), 512_000);
+}
+
+#[test]
+fn a_file_below_dev_is_no_device() {
+    let size = |name: &str| plan(&format!("[j]\nfilename={name}\nsize=1m\n")).targets[0].size;
+    assert_eq!((size("/dev/shm/x"), size("/dev/sdx")), (Some(1 << 20), None));
+    let is_device = |name: &str| name == "/data/disk";
+    let options = Options { is_device: &is_device, ..Options::default() };
+    assert_eq!(plan_with("[j]\nfilename=/data/disk\nsize=1m\n", &options).targets[0].size, None);
+    assert!(faults("size=1m\nfile_append=1")[0].to_string().contains("offset="));
+    let text = "[j]\nfill_device=1\nrw=write\nfilename=/data/file\n";
+    let error =
+        import(&Source::new("test.fio", text), &Options::default()).expect_err("it fills a file system");
+    assert!(error.to_string().contains("until the file system is full"), "{error}");
 }

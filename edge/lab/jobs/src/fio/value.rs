@@ -62,14 +62,8 @@ impl Value {
 
     fn quantity(&self) -> Result<Quantity, Fault> {
         let text = self.text.as_str();
-        let bad = || {
-            let tool = if text.is_empty() {
-                "fio fails to parse an empty number (a variable that is not set is empty)"
-            } else {
-                "fio fails to parse it"
-            };
-            self.refused(tool, "write a number, with a unit if need be: 4k, 1m, 10g")
-        };
+        let bad =
+            || self.refused("fio fails to parse it", "write a number, with a unit if need be: 4k, 1m, 10g");
         if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_digit())) {
             return Err(self.trap("fio takes a number below 0 for a huge one", "write a number from 0 on"));
         }
@@ -175,8 +169,9 @@ impl Value {
     pub(crate) fn whole(&self, least: u64, most: u64) -> Result<u64, Fault> {
         let value = self.bytes()?;
         if value < least || value > most {
+            let (which, limit) = if value < least { ("min", least) } else { ("max", most) };
             return Err(self.refused(
-                format!("fio says `value out of range` outside of {least} to {most}"),
+                format!("fio says `{which} value out of range: {value} ({limit} {which})`"),
                 format!("write {least} to {most}"),
             ));
         }
@@ -189,7 +184,7 @@ impl Value {
         let kept = value & u64::from(u32::MAX);
         if kept < least {
             return Err(self.refused(
-                format!("fio says `min value out of range` below {least}"),
+                format!("fio says `min value out of range: {kept} ({least} min)`"),
                 format!("write {least} or more"),
             ));
         }

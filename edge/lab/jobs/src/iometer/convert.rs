@@ -1,8 +1,9 @@
 //! An `.icf` file as a plan: each assigned pattern is a stage, each step of a cycle another.
 
-use super::file::{AccessLine, File, Spec, TestType, Worker};
+use super::file::{AccessLine, File, Manager, Spec, TestType, Worker};
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
+use crate::source::Options;
 use plan::{
     Caching, Content, Data, Depth, Engine, Extent, Group, Length, Line, NoteKind, Pattern, Plan, Seed, Size,
     Span, Stage, Target, Think, Timing, Workers,
@@ -22,7 +23,7 @@ struct Step {
 }
 
 /// The plan of a file.
-pub(crate) fn plan(file: &File, findings: &mut Findings) -> Plan {
+pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) -> Plan {
     let mut plan = Plan { name: file.description.clone(), ..Plan::default() };
     if file.specs.is_empty() {
         findings.fault(refused(
@@ -34,18 +35,21 @@ pub(crate) fn plan(file: &File, findings: &mut Findings) -> Plan {
         return plan;
     }
     if file.managers.iter().all(|manager| manager.workers.is_empty()) {
-        return library(file, plan, findings);
+        return library(file, options, plan, findings);
     }
     remark(file, findings);
     let mut targets = HashMap::new();
-    for worker in file.managers.iter().flat_map(|manager| &manager.workers) {
-        for name in &worker.targets {
-            targets.entry(name.as_str()).or_insert_with(|| {
-                plan.targets.push(Target::named(name));
-                plan.targets.len() - 1
-            });
+    for manager in &file.managers {
+        for worker in &manager.workers {
+            for name in &worker.targets {
+                let host = host(file, manager);
+                targets.entry((host, name.as_str())).or_insert_with(|| {
+                    plan.targets.push(Target { host: host.map(str::to_owned), ..Target::named(name) });
+                    plan.targets.len() - 1
+                });
+            }
+            check_worker(worker, file, findings);
         }
-        check_worker(worker, file, findings);
     }
     if plan.targets.len() > limits::TARGETS_MAX {
         findings.fault(malformed(&file.place, "the file has too many targets", "split it"));
@@ -54,6 +58,14 @@ pub(crate) fn plan(file: &File, findings: &mut Findings) -> Plan {
         stages(file, &targets, &mut plan, findings);
     }
     plan
+}
+
+/// Targets by their machine, where there are several, and their names: the same name on two machines is two devices.
+type Targets<'a> = HashMap<(Option<&'a str>, &'a str), usize>;
+
+/// The machine of a manager, where there are several.
+fn host<'a>(file: &File, manager: &'a Manager) -> Option<&'a str> {
+    (file.managers.len() > 1).then_some(manager.name.as_str())
 }
 
 fn remark(file: &File, findings: &mut Findings) {
@@ -110,18 +122,41 @@ fn spec<'a>(file: &'a File, name: &str) -> Option<&'a Spec> {
     file.specs.iter().find(|spec| spec.name == name)
 }
 
-/// Patterns without workers: each is a stage of one worker, to be given targets.
-fn library(file: &File, mut plan: Plan, findings: &mut Findings) -> Plan {
-    let text = "the file has no worker: it is a library of patterns. Each becomes a stage of one worker with one I/O \
-                outstanding on a target named `disk`; give it targets and a depth";
-    findings.note(NoteKind::Changed, &file.place, "'MANAGER LIST", text);
+/// Patterns without workers are a library: they are listed, and one of them runs where it is named.
+fn library(file: &File, options: &Options<'_>, mut plan: Plan, findings: &mut Findings) -> Plan {
+    let variable = |name: &str| {
+        let found = options.variables.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let named = variable("pattern");
+    let Some(spec) = named.and_then(|name| spec(file, name)) else {
+        let listed: Vec<String> = (file.specs.iter())
+            .map(|spec| format!("\n    {}: {}", spec.name, pattern(spec, 0, 0).describe()))
+            .collect();
+        let first = file.specs.first().map_or("", |spec| spec.name.as_str());
+        let found = match named {
+            Some(name) => format!("there is no pattern `{name}` among the {} of the file", listed.len()),
+            None => {
+                format!("the file is a library of {} patterns, without a worker that runs them", listed.len())
+            }
+        };
+        findings.fault(refused(
+            &file.place,
+            found,
+            "Iometer says `You must assign at least one access specification`",
+            format!(
+                "name one and its outstanding I/Os, --define 'pattern={first}' --define depth=16; they are{}",
+                listed.concat()
+            ),
+        ));
+        return plan;
+    };
+    let depth =
+        variable("depth").and_then(|depth| depth.parse().ok()).filter(|depth| *depth > 0).unwrap_or(1);
     plan.targets.push(Target::named("disk"));
-    for spec in &file.specs {
-        let timing = timing(file);
-        let mut group = Group::new("worker", 0, 1, pattern(spec, 0, 0), timing);
-        group.caching = Caching { direct: true, ..Caching::default() };
-        plan.stages.push(Stage::new(&spec.name, vec![group]));
-    }
+    let mut group = Group::new("worker", 0, depth, pattern(spec, 0, 0), timing(file));
+    group.caching = Caching { direct: true, ..Caching::default() };
+    plan.stages.push(Stage::new(&spec.name, vec![group]));
     plan
 }
 
@@ -130,7 +165,7 @@ fn timing(file: &File) -> Timing {
     Timing { delay: Duration::ZERO, ramp: file.ramp, length, cooldown: Duration::ZERO }
 }
 
-fn stages(file: &File, targets: &HashMap<&str, usize>, plan: &mut Plan, findings: &mut Findings) {
+fn stages(file: &File, targets: &Targets<'_>, plan: &mut Plan, findings: &mut Findings) {
     let workers = || file.managers.iter().flat_map(|manager| &manager.workers);
     let rounds = match file.old {
         true => file.specs.len(),
@@ -238,8 +273,7 @@ fn pairs<A: Copy, B: Copy>(outer: &[A], inner: &[B]) -> impl Iterator<Item = (A,
 }
 
 /// The groups of a stage: workers that do the same beside each other are one group.
-fn groups(file: &File, round: usize, step: &Step, targets: &HashMap<&str, usize>) -> Vec<Group> {
-    let several = file.managers.len() > 1;
+fn groups(file: &File, round: usize, step: &Step, targets: &Targets<'_>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut used_everywhere = 0;
     for manager in &file.managers {
@@ -258,8 +292,10 @@ fn groups(file: &File, round: usize, step: &Step, targets: &HashMap<&str, usize>
                 false => worker.specs.get(round).and_then(|(name, _)| spec(file, name)),
             };
             let (Some(spec), true) = (spec, count > 0) else { continue };
-            let vm = several.then(|| manager.name.clone());
-            let indices = worker.targets.iter().take(count).map(|name| targets[name.as_str()]).collect();
+            let host = host(file, manager);
+            let vm = host.map(str::to_owned);
+            let indices =
+                worker.targets.iter().take(count).map(|name| targets[&(host, name.as_str())]).collect();
             let group = group(file, worker, spec, step.depth, vm, indices);
             match groups.last_mut() {
                 Some(last) if same_but_name(last, &group) => {

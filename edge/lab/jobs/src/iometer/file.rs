@@ -136,6 +136,10 @@ pub(crate) fn read(source: &Source, findings: &mut Findings) -> File {
         Some(line) => file.old = version(&line, findings),
         None => findings.fault(malformed(&place, "the file is empty", "begin it with `Version 1.1.0`")),
     }
+    // Without a version the first line was another one, and all that it begins would be told of.
+    if !findings.faults.is_empty() {
+        return file;
+    }
     while let Some(line) = lines.take() {
         let Some(found) = line.key() else {
             let text = line.text.trim();
@@ -565,8 +569,11 @@ fn set_worker(worker: &mut Worker, line: &Line<'_>, found: &str, value: &Line<'_
         Some("number of outstanding ios") => {
             worker.depth = number(0).clamp(1, 1 << 20);
             if text(1) == "ENABLED" {
-                let sentence = "opening and closing targets after some I/Os";
-                findings.note(NoteKind::NotCarried, &value.place, "test connection rate", sentence);
+                findings.fault(unsupported(
+                    &value.place,
+                    "the worker opens and closes its targets after some I/Os (test connection rate)",
+                    "write DISABLED in its place",
+                ));
             }
             if text(3) == "ENABLED" {
                 worker.seed = Some(number(4));

@@ -1,4 +1,4 @@
-//! Iometer: `.icf` files, read into a plan and written from one.
+//! Iometer: `.icf` files, read into a plan.
 //!
 //! A line that begins with `'` is a key, and the next line that does not is its value; names end at the last comma, so they
 //! may have commas of their own (Iometer's source, `ManagerList.cpp` and `AccessSpecList.cpp`).
@@ -7,10 +7,8 @@ mod convert;
 mod file;
 mod keys;
 mod lex;
-mod write;
 
 pub(crate) use keys::KEYS;
-pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::Findings;
@@ -18,10 +16,14 @@ use crate::source::{Options, Source};
 use plan::Plan;
 
 /// Reads an `.icf` file of any version.
-pub(crate) fn read(source: &Source, _options: &Options<'_>) -> Result<Plan, ImportError> {
+pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
     let mut findings = Findings::default();
     let file = file::read(source, &mut findings);
-    let plan = if findings.faults.is_empty() { convert::plan(&file, &mut findings) } else { Plan::default() };
+    let plan = if findings.faults.is_empty() {
+        convert::plan(&file, options, &mut findings)
+    } else {
+        Plan::default()
+    };
     let (mut plan, notes) = findings.finish(plan)?;
     plan.notes = notes;
     Ok(plan)

@@ -18,3 +18,48 @@ fn a_simple_file_is_a_stage_for_each_assigned_pattern() {
     );
     assert_eq!(group.timing.longest(), Some(Duration::from_secs(100)));
 }
+
+const HEAD: &str = "Version 1.1.0\n'TEST SETUP ====\n'Run Time\n\t0 1 0\n'END test setup\n'ACCESS SPECIFICATIONS ====\n'Access specification name,default assignment\n\t4K,NONE\n'size,% of size,% reads,% random,delay,burst,align,reply\n\t4096,100,70,100,0,1,0,0\n'END access specifications\n'MANAGER LIST ====\n";
+const END: &str = "'END manager list\nVersion 1.1.0\n";
+
+fn manager(name: &str) -> String {
+    format!(
+        "'Manager ID, manager name\n\t1,{name}\n'Worker\n\tW\n'Default target settings for worker\n'Number of outstanding IOs,test connection rate,transactions per connection\n\t8,DISABLED,1\n'End default target settings for worker\n'Assigned access specs\n\t4K\n'End assigned access specs\n'Target assignments\n'Target\n\tsdx\n'End target\n'End target assignments\n'End worker\n'End manager\n"
+    )
+}
+
+fn faults(text: &str, options: &Options<'_>) -> Vec<crate::Fault> {
+    import(&Source::new("x.icf", text), options).map(|_| ()).expect_err(text).faults
+}
+
+/// A library ran all its patterns, the writes among them, on whatever target was named.
+#[test]
+fn a_library_of_patterns_is_listed_and_not_run() {
+    let text = format!("{HEAD}{END}");
+    let found = faults(&text, &Options { has_targets: true, ..Options::default() });
+    assert_eq!(found.len(), 1, "{found:?}");
+    let told = found[0].to_string();
+    assert!(told.contains("a library of 1 patterns") && told.contains("4K: 4 KiB, 70 % reads"), "{told}");
+    let variables = vec![("pattern".into(), "4K".into()), ("depth".into(), "16".into())];
+    let plan = import(&Source::new("x.icf", text.as_str()), &Options { variables, ..Options::default() })
+        .expect("one of them is named")
+        .plan;
+    assert_eq!((plan.stages.len(), plan.stages[0].outstanding()), (1, 16));
+    let variables = vec![("pattern".into(), "8K".into())];
+    assert!(faults(&text, &Options { variables, ..Options::default() })[0].found.contains("no pattern `8K`"));
+}
+
+#[test]
+fn the_same_disk_of_two_managers_is_two_disks() {
+    let text = format!("{HEAD}{}{}{END}", manager("HOST1"), manager("HOST2"));
+    let plan = import(&Source::new("x.icf", text), &Options::default()).expect("it is a job").plan;
+    let labels: Vec<String> = plan.targets.iter().map(plan::Target::label).collect();
+    assert_eq!((labels, plan.stages[0].outstanding()), (vec!["HOST1:sdx".into(), "HOST2:sdx".into()], 16));
+}
+
+#[test]
+fn a_file_without_a_version_is_one_fault() {
+    let text = format!("{HEAD}{}{END}", manager("HOST1"));
+    let found = faults(text.trim_start_matches("Version 1.1.0\n"), &Options::default());
+    assert!(found.len() == 1 && found[0].to_string().contains("Version 1.1.0"), "{found:?}");
+}

@@ -15,26 +15,37 @@ use std::time::Duration;
 /// Targets of the plan by the names of their storage definitions.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
-    indices: HashMap<String, usize>,
+    /// By host and lun: the same path on two hosts is two devices.
+    indices: HashMap<(Option<String>, String), usize>,
     groups: usize,
 }
 
 impl Targets {
-    fn index(&mut self, plan: &mut Plan, sd: &Sd) -> usize {
-        let lun = sd.lun.clone().unwrap_or_default();
-        let index = *self.indices.entry(lun.clone()).or_insert_with(|| {
-            plan.targets.push(Target::named(lun));
+    fn index(&mut self, plan: &mut Plan, device: &Device<'_>) -> usize {
+        let key = (device.host.map(str::to_owned), device.lun.to_owned());
+        let index = *self.indices.entry(key).or_insert_with_key(|(host, lun)| {
+            plan.targets.push(Target { host: host.clone(), ..Target::named(lun) });
             plan.targets.len() - 1
         });
-        let size = sd.size.map(|size| size.saturating_add(sd.offset));
+        let size = device.sd.size.map(|size| size.saturating_add(device.sd.offset));
         plan.targets[index].size = plan.targets[index].size.max(size);
         index
     }
 }
 
+/// A storage definition on one of its hosts; none where there is one host.
+#[derive(Clone, Copy)]
+struct Device<'a> {
+    sd: &'a Sd,
+    host: Option<&'a str>,
+    lun: &'a str,
+    /// Its part of the definition's threads: Vdbench divides them among the hosts.
+    threads: u32,
+}
+
 /// Devices of the same settings that the same workloads use.
 struct Share<'a> {
-    sds: Vec<&'a Sd>,
+    devices: Vec<Device<'a>>,
     wds: Vec<usize>,
 }
 
@@ -47,12 +58,13 @@ pub(crate) fn stage(
 ) -> Option<Stage> {
     let skews = skews(&run.wds);
     let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
-    let shares = shares(run);
+    let devices = devices(run);
+    let shares = shares(run, &devices);
     let mut groups = Vec::new();
     for share in &shares {
         let part = |&wd: &usize| {
-            let devices = run.wds[wd].sds.as_ref().map_or(1, Vec::len).max(1);
-            skews[wd] * share.sds.len() as f64 / devices as f64
+            let all = devices.iter().filter(|device| uses(&run.wds[wd], device)).count().max(1);
+            skews[wd] * share.devices.len() as f64 / all as f64
         };
         let alike = share.wds.windows(2).all(|pair| same_area(&run.wds[pair[0]], &run.wds[pair[1]]));
         if alike {
@@ -65,7 +77,7 @@ pub(crate) fn stage(
             findings.note(NoteKind::Changed, &run.rd.place, "threads", text);
             for &wd in &share.wds {
                 let percent = part(&wd);
-                let threads = share.sds[0].threads;
+                let threads = share.devices[0].threads;
                 let own = (f64::from(threads) * percent / whole).round().max(1.0) as u32;
                 groups.push((group(run, share, &[wd], &[1.0], Some(own), plan, targets), percent));
             }
@@ -90,7 +102,7 @@ pub(crate) fn stage(
         .collect();
     let mut stage = Stage::new(&run.label, groups);
     stage.pause = Duration::from_secs(run.rd.pause);
-    stage.bytes_max = run.rd.bytes_max;
+    stage.bytes_max = bytes_max(run, &devices, findings);
     if run.wds.iter().any(|wd| wd.flags.is_some() && run.rd.flags.is_some()) {
         findings.fault(unsupported(
             &run.rd.place,
@@ -108,25 +120,73 @@ fn skews(wds: &[Wd]) -> Vec<f64> {
     wds.iter().map(|wd| wd.skew.unwrap_or((100.0 - given).max(0.0) / open)).collect()
 }
 
-/// Devices in parts: those of one part have the same settings and the same workloads.
-fn shares<'a>(run: &'a Run<'_>) -> Vec<Share<'a>> {
-    let mut shares: Vec<Share<'a>> = Vec::new();
+/// The devices of a run, on every host that has them and does a workload on them.
+fn devices<'a>(run: &'a Run<'_>) -> Vec<Device<'a>> {
+    let mut devices = Vec::new();
     for sd in &run.sds {
-        let wds: Vec<usize> = (run.wds.iter().enumerate())
-            .filter(|(_, wd)| wd.sds.as_ref().is_some_and(|names| names.contains(&sd.name)))
-            .map(|(index, _)| index)
-            .collect();
-        match shares.iter_mut().find(|share| share.wds == wds && same_settings(share.sds[0], sd)) {
-            Some(share) => share.sds.push(sd),
-            None => shares.push(Share { sds: vec![sd], wds }),
+        let first = devices.len();
+        for (lun, hosts) in sd.places() {
+            let device = |host: Option<&'a str>| Device { sd, host, lun, threads: sd.threads };
+            if run.hosts.len() < 2 {
+                devices.push(device(None));
+                continue;
+            }
+            let named = run.hosts.iter().filter(|host| hosts.is_empty() || hosts.contains(host));
+            devices.extend(
+                named
+                    .map(|host| device(Some(host)))
+                    .filter(|device| run.wds.iter().any(|wd| uses(wd, device))),
+            );
+        }
+        let parts = u32::try_from(devices.len() - first).unwrap_or(u32::MAX).max(1);
+        devices[first..].iter_mut().for_each(|device| device.threads = sd.threads.div_ceil(parts));
+    }
+    devices
+}
+
+/// Whether a workload goes to a device.
+fn uses(wd: &Wd, device: &Device<'_>) -> bool {
+    let here = match (&wd.hosts, device.host) {
+        (Some(hosts), Some(host)) => hosts.iter().any(|name| name == host),
+        _ => true,
+    };
+    here && wd.sds.as_ref().is_some_and(|names| names.contains(&device.sd.name))
+}
+
+/// `maxdata=`: below 100 it counts the size of all devices.
+fn bytes_max(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> Option<u64> {
+    let limit = run.rd.bytes_max?;
+    if limit >= 100 {
+        return Some(limit);
+    }
+    let sizes = devices.iter().map(|device| device.sd.size).collect::<Option<Vec<u64>>>();
+    if sizes.is_none() {
+        findings.fault(unsupported(
+            &run.rd.place,
+            format!("maxdata={limit} stands for {limit} times the size of all devices, which the file does not say"),
+            "add size= to every sd=, or write maxdata= in bytes",
+        ));
+    }
+    sizes.map(|sizes| sizes.into_iter().fold(0, u64::saturating_add).saturating_mul(limit))
+}
+
+/// Devices in parts: those of one part have the same settings and the same workloads.
+fn shares<'a>(run: &'a Run<'_>, devices: &[Device<'a>]) -> Vec<Share<'a>> {
+    let mut shares: Vec<Share<'a>> = Vec::new();
+    for device in devices {
+        let wds: Vec<usize> =
+            (run.wds.iter().enumerate()).filter(|(_, wd)| uses(wd, device)).map(|(index, _)| index).collect();
+        match shares.iter_mut().find(|share| share.wds == wds && same_settings(&share.devices[0], device)) {
+            Some(share) => share.devices.push(*device),
+            None => shares.push(Share { devices: vec![*device], wds }),
         }
     }
     shares
 }
 
-fn same_settings(one: &Sd, other: &Sd) -> bool {
-    let settings = |sd: &Sd| (sd.size, sd.flags, sd.threads, sd.part, sd.hit_area, sd.offset, sd.align);
-    settings(one) == settings(other)
+fn same_settings(one: &Device<'_>, other: &Device<'_>) -> bool {
+    let settings = |sd: &Sd| (sd.size, sd.flags, sd.part, sd.hit_area, sd.offset, sd.align);
+    (one.host, one.threads) == (other.host, other.threads) && settings(one.sd) == settings(other.sd)
 }
 
 /// Whether two workloads may be lines of one mix.
@@ -147,7 +207,7 @@ fn group(
     plan: &mut Plan,
     targets: &mut Targets,
 ) -> Group {
-    let sd = share.sds[0];
+    let sd = share.devices[0].sd;
     let first = &run.wds[wds[0]];
     let names: Vec<&str> = wds.iter().map(|&wd| run.wds[wd].name.as_str()).collect();
     let mut lines = Vec::new();
@@ -169,9 +229,10 @@ fn group(
         writes: first.write_hits,
     });
     let mut group = Group::new(names.join("+"), 0, 1, pattern, timing(run, first.seek.stops));
-    group.targets = share.sds.iter().map(|sd| targets.index(plan, sd)).collect();
+    group.vm = share.devices[0].host.map(str::to_owned);
+    group.targets = share.devices.iter().map(|device| targets.index(plan, device)).collect();
     group.workers = Workers::PerTarget(1);
-    group.depth = Depth::PerTarget(threads.unwrap_or(sd.threads));
+    group.depth = Depth::PerTarget(threads.unwrap_or(share.devices[0].threads));
     group.data = data(run);
     group.caching = caching(run.rd.flags.or(first.flags).unwrap_or(sd.flags));
     group.engine = Engine::IoUring;

@@ -27,6 +27,10 @@ struct Reader<'a> {
     wd: Wd,
     rd: Rd,
     in_default: bool,
+    /// Keys of the definition so far.
+    given: Vec<&'static str>,
+    /// Whether the rest of the line belongs to a definition that cannot stand here.
+    is_skipping: bool,
     options: &'a Options<'a>,
 }
 
@@ -39,6 +43,14 @@ pub(crate) fn read(
 ) -> Job {
     let place = Place { file: source.name.clone(), line: 1, column: 1 };
     let mut reader = Reader::new(place, options);
+    // A file of file systems is one fault, not one for each of its parameters.
+    let others = ["fsd", "fwd", "rg"];
+    if let Some(parameter) = parameters.iter().find(|one| one.first && others.contains(&one.key.as_str())) {
+        let key = PARAMETERS.iter().find(|key| key.scope == "Others" && key.is(&parameter.key));
+        let sentence = key.map_or("", |key| key.sentence);
+        findings.fault(unsupported(&parameter.place, format!("`{}`", parameter.shown()), sentence));
+        return reader.job;
+    }
     for parameter in &parameters {
         if let Err(fault) = reader.parameter(parameter, findings) {
             findings.fault(fault);
@@ -46,14 +58,31 @@ pub(crate) fn read(
     }
     reader.finish_sd(findings);
     reader.additions(findings);
+    reader.job.wd_default = reader.wd;
     reader.job
 }
 
 impl<'a> Reader<'a> {
     fn new(place: Place, options: &'a Options<'a>) -> Reader<'a> {
+        let wd = Wd {
+            name: "default".into(),
+            place: place.clone(),
+            sds: None,
+            hosts: None,
+            transfer: Transfer::Mix(vec![(4096, 100.0)]),
+            reads: 100.0,
+            seek: Seek { random: 100.0, stops: false },
+            read_hits: 0.0,
+            write_hits: 0.0,
+            skew: None,
+            part: None,
+            flags: None,
+        };
         Reader {
             job: Job {
                 place: place.clone(),
+                hosts: Vec::new(),
+                wd_default: wd.clone(),
                 general: General { compression: 1.0, deduplication: 1.0, unit: 128 << 10 },
                 sds: Vec::new(),
                 wds: Vec::new(),
@@ -63,7 +92,8 @@ impl<'a> Reader<'a> {
             sd: Sd {
                 name: String::new(),
                 place: place.clone(),
-                lun: None,
+                luns: Vec::new(),
+                hosts: Vec::new(),
                 size: None,
                 flags: Flags::default(),
                 threads: 8,
@@ -73,19 +103,7 @@ impl<'a> Reader<'a> {
                 align: None,
                 count: None,
             },
-            wd: Wd {
-                name: String::new(),
-                place: place.clone(),
-                sds: None,
-                transfer: Transfer::Mix(vec![(4096, 100.0)]),
-                reads: 100.0,
-                seek: Seek { random: 100.0, stops: false },
-                read_hits: 0.0,
-                write_hits: 0.0,
-                skew: None,
-                part: None,
-                flags: None,
-            },
+            wd,
             rd: Rd {
                 name: String::new(),
                 place,
@@ -103,31 +121,18 @@ impl<'a> Reader<'a> {
                 loops: Vec::new(),
             },
             in_default: false,
+            given: Vec::new(),
+            is_skipping: false,
             options,
         }
     }
 
     fn parameter(&mut self, parameter: &Parameter, findings: &mut Findings) -> Result<(), Fault> {
-        let begun = match parameter.key.as_str() {
-            _ if !parameter.first => None,
-            "hd" => Some(Section::Hosts),
-            "sd" => Some(Section::Storage),
-            "wd" => Some(Section::Workloads),
-            "rd" => Some(Section::Runs),
-            "fsd" | "fwd" | "rg" => {
-                let key = PARAMETERS.iter().find(|key| key.scope == "Others" && key.is(&parameter.key));
-                let sentence = key.map_or("", |key| key.sentence);
-                return Err(unsupported(&parameter.place, format!("`{}`", parameter.shown()), sentence));
-            }
-            _ => None,
-        };
-        if let Some(section) = begun {
-            if section < self.section {
-                return Err(parameter.refused(
-                    "Vdbench wants the order general, hd, sd, wd, rd, and complains about another key",
-                    "move the line up",
-                ));
-            }
+        self.is_skipping &= !parameter.first;
+        if self.is_skipping {
+            return Ok(());
+        }
+        if let Some(section) = self.begun(parameter)? {
             if self.section == Section::Storage {
                 self.finish_sd(findings);
             }
@@ -142,6 +147,9 @@ impl<'a> Reader<'a> {
             Section::Runs => RD,
         };
         let key = known(scope, parameter)?;
+        if key.treatment == Treatment::Carried {
+            self.given_once(key, parameter, findings)?;
+        }
         match key.treatment {
             Treatment::Carried => {}
             Treatment::Noted => {
@@ -162,7 +170,62 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The section of the definition that a parameter begins. Vdbench goes by the key alone, wherever it stands in a line: a
+    /// comma before a definition changes nothing, and `sd=` below `wd=` is a key of that workload.
+    fn begun(&mut self, parameter: &Parameter) -> Result<Option<Section>, Fault> {
+        let (section, names): (_, Vec<&str>) = match parameter.key.as_str() {
+            "hd" => (Section::Hosts, self.job.hosts.iter().map(String::as_str).collect()),
+            "sd" => (Section::Storage, self.job.sds.iter().map(|sd| sd.name.as_str()).collect()),
+            "wd" => (Section::Workloads, self.job.wds.iter().map(|wd| wd.name.as_str()).collect()),
+            "rd" => (Section::Runs, Vec::new()),
+            _ => return Ok(None),
+        };
+        if section >= self.section {
+            return Ok(Some(section));
+        }
+        // A definition that comes too late: Vdbench takes it for a key, and complains about the next key.
+        let is_new =
+            parameter.values.iter().all(|name| !name.contains(['*', '-']) && !names.contains(&name.as_str()));
+        if parameter.first && is_new {
+            self.is_skipping = true;
+            return Err(parameter.refused(
+                "Vdbench wants the order general, hd, sd, wd, rd, and complains about another key",
+                "move the line up",
+            ));
+        }
+        Ok(None)
+    }
+
+    /// What Vdbench makes of a key that a definition has twice.
+    fn given_once(
+        &mut self,
+        key: &'static Key,
+        parameter: &Parameter,
+        findings: &mut Findings,
+    ) -> Result<(), Fault> {
+        let pairs = self.section == Section::Storage && matches!(key.name, "lun" | "host");
+        if pairs || !self.given.contains(&key.name) {
+            self.given.push(key.name);
+            return Ok(());
+        }
+        if self.section == Section::Runs && key.name == "wd" {
+            return Err(parameter
+                .refused("Vdbench takes wd= once in a run", "write all of them in one list: wd=(wd1,wd2)"));
+        }
+        if self.section == Section::Runs && key.name.starts_with("for") {
+            return Err(unsupported(
+                &parameter.place,
+                format!("`{}` is a second loop over the same setting", parameter.shown()),
+                "write all values in one list",
+            ));
+        }
+        let text = format!("{}= stands twice in this definition: Vdbench takes the last", key.name);
+        findings.note(NoteKind::Trap, &parameter.place, key.name, text);
+        Ok(())
+    }
+
     fn begin(&mut self, parameter: &Parameter) -> Result<(), Fault> {
+        self.given.clear();
         let name = parameter.one()?.to_owned();
         self.in_default = name.eq_ignore_ascii_case("default");
         let twice = |exists: bool| match exists {
@@ -180,7 +243,14 @@ impl<'a> Reader<'a> {
             false => Ok(()),
         };
         match self.section {
-            Section::General | Section::Hosts => {}
+            Section::General => {}
+            Section::Hosts => {
+                twice(self.job.hosts.contains(&name))?;
+                if !self.in_default {
+                    full(self.job.hosts.len())?;
+                    self.job.hosts.push(name);
+                }
+            }
             Section::Storage => {
                 if !self.in_default {
                     let place = parameter.place.clone();
@@ -197,6 +267,7 @@ impl<'a> Reader<'a> {
                 }
             }
             Section::Runs => {
+                twice(self.job.rds.iter().any(|rd| rd.name == name))?;
                 if !self.in_default {
                     let place = parameter.place.clone();
                     full(self.job.rds.len())?;
@@ -221,15 +292,27 @@ impl<'a> Reader<'a> {
     }
 
     fn storage(&mut self, key: &Key, parameter: &Parameter, findings: &mut Findings) -> Result<(), Fault> {
+        let hosts = self.job.host_names();
         let sd = match self.in_default {
             true => &mut self.sd,
             false => self.job.sds.last_mut().unwrap_or(&mut self.sd),
         };
         match key.name {
-            "lun" => sd.lun = Some(parameter.one()?.to_owned()),
-            "size" => sd.size = Some(parameter.bytes_of(parameter.one()?)?),
+            "lun" if self.in_default => {
+                return Err(parameter.refused("Vdbench takes no lun= in sd=default", "write it in each sd="));
+            }
+            "lun" => sd.luns.push(parameter.one()?.to_owned()),
+            "host" => sd.hosts.push(parameter.names(&hosts)?),
+            // A second number divides the first.
+            "size" => {
+                let [size, parts] = parameter.divided()?;
+                sd.size = Some(size / parts);
+            }
             "openflags" => sd.flags = flags(parameter, findings)?,
-            "threads" => sd.threads = parameter.count_of(parameter.one()?)?,
+            "threads" => {
+                let [threads, parts] = parameter.divided()?;
+                sd.threads = parameter.count_of(&(threads / parts).to_string())?;
+            }
             "range" => sd.part = Some(part(parameter)?),
             "hitarea" => sd.hit_area = parameter.bytes_of(parameter.one()?)?,
             "offset" => sd.offset = parameter.bytes_of(parameter.one()?)?,
@@ -251,15 +334,23 @@ impl<'a> Reader<'a> {
             return;
         }
         let Some(sd) = self.job.sds.pop() else { return };
-        let Some(lun) = sd.lun.clone() else {
-            findings.fault(refused(
-                &sd.place,
-                format!("sd={} has no lun=", sd.name),
+        let lacking = match (sd.luns.len(), sd.hosts.len()) {
+            (0, _) => Some((
+                "has no lun=",
                 "Vdbench says `No lun name specified`",
                 "add lun=; a blank before it makes it a comment",
-            ));
-            return;
+            )),
+            (1, 0 | 1) => None,
+            (luns, hosts) if luns == hosts => None,
+            _ => Some((
+                "has another number of lun= than of host=",
+                "Vdbench says that they must be defined in pairs",
+                "write host= behind each lun=",
+            )),
         };
+        if let Some((found, tool, remedy)) = lacking {
+            findings.fault(refused(&sd.place, format!("sd={} {found}", sd.name), tool, remedy));
+        }
         let first = self.job.sds.len();
         match sd.count {
             None => self.job.sds.push(sd),
@@ -275,8 +366,8 @@ impl<'a> Reader<'a> {
                 };
                 for number in start..start.saturating_add(count) {
                     let name = numbered(&sd.name, number);
-                    let lun = Some(numbered(&lun, number));
-                    self.job.sds.push(Sd { name, lun, ..sd.clone() });
+                    let luns = sd.luns.iter().map(|lun| numbered(lun, number)).collect();
+                    self.job.sds.push(Sd { name, luns, ..sd.clone() });
                 }
             }
         }
@@ -294,6 +385,7 @@ impl<'a> Reader<'a> {
     fn workload(&mut self, key: &Key, parameter: &Parameter, findings: &mut Findings) -> Result<(), Fault> {
         let sds = &self.job.sds;
         let known = || sds.iter().map(|sd| sd.name.clone()).collect::<Vec<String>>();
+        let hosts = self.job.host_names();
         let wd = match self.in_default {
             true => &mut self.wd,
             false => self.job.wds.last_mut().unwrap_or(&mut self.wd),
@@ -301,6 +393,8 @@ impl<'a> Reader<'a> {
         match key.name {
             "sd" => wd.sds = Some(parameter.names(&known())?),
             "xfersize" => wd.transfer = transfer(parameter)?,
+            "host" => wd.hosts = Some(parameter.names(&hosts)?),
+            "wrpct" => wd.reads = 100.0 - parameter.percent_of(parameter.one()?)?,
             "rdpct" => wd.reads = parameter.percent_of(parameter.one()?)?,
             "seekpct" => wd.seek = seek(parameter, parameter.one()?, findings)?,
             "rhpct" => wd.read_hits = parameter.percent_of(parameter.one()?)?,
@@ -369,6 +463,7 @@ impl<'a> Reader<'a> {
         let parameters = super::lex::parameters(&source, self.options, findings);
         self.section = Section::Runs;
         self.in_default = false;
+        self.given.clear();
         let runs = std::mem::take(&mut self.job.rds);
         let mut done = Vec::new();
         for rd in runs {
@@ -388,8 +483,12 @@ impl<'a> Reader<'a> {
 fn known(scope: &str, parameter: &Parameter) -> Result<&'static Key, Fault> {
     match find(scope, &parameter.key) {
         Found::One(key) => Ok(key),
-        Found::Several(names) => Err(parameter.refused(
-            "Vdbench says that the abbreviation is not unique",
+        Found::Several(names) => Err(unsupported(
+            &parameter.place,
+            format!(
+                "`{}` stands for several keys, and Vdbench takes the one that it looks at first",
+                parameter.shown()
+            ),
             format!("write one of: {}", names.join(", ")),
         )),
         Found::None => {
@@ -474,7 +573,7 @@ fn transfer(parameter: &Parameter) -> Result<Transfer, Fault> {
         [min, max, step] => {
             let (min, max) = (parameter.block_of(min)?, parameter.block_of(max)?);
             let step = parameter.block_of(step)?;
-            if min > max || min < step {
+            if min >= max || step % 512 != 0 {
                 return Err(
                     parameter.refused("Vdbench expects (smallest,largest,alignment)", "write (4k,64k,4k)")
                 );
@@ -487,7 +586,7 @@ fn transfer(parameter: &Parameter) -> Result<Transfer, Fault> {
                 mix.push((parameter.block_of(&pair[0])?, parameter.percent_of(&pair[1])?));
             }
             let sum: f64 = mix.iter().map(|(_, percent)| percent).sum();
-            if (sum - 100.0).abs() > 0.01 {
+            if sum.round() != 100.0 {
                 return Err(parameter.refused(
                     format!("Vdbench wants percentages of 100 together, and these are {sum}"),
                     "change them",

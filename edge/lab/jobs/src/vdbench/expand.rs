@@ -9,6 +9,7 @@ use plan::{NoteKind, Pace, Plan, Seed};
 /// One run, with everything that its loops have set.
 pub(crate) struct Run<'a> {
     pub(crate) rd: &'a Rd,
+    pub(crate) hosts: &'a [String],
     pub(crate) label: String,
     pub(crate) general: General,
     pub(crate) sds: Vec<Sd>,
@@ -43,7 +44,7 @@ pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
         ));
     }
     for rd in &job.rds {
-        check(rd, job, findings);
+        check(rd, findings);
     }
     if !findings.faults.is_empty() {
         return plan;
@@ -66,7 +67,7 @@ fn count(rd: &Rd) -> u128 {
 }
 
 /// What Vdbench refuses of a run definition.
-fn check(rd: &Rd, job: &Job, findings: &mut Findings) {
+fn check(rd: &Rd, findings: &mut Findings) {
     let mut refuse = |found: String, tool: &str, remedy: &str| {
         findings.fault(refused(&rd.place, format!("rd={}: {found}", rd.name), tool, remedy));
     };
@@ -82,11 +83,11 @@ fn check(rd: &Rd, job: &Job, findings: &mut Findings) {
     } else if rd.warmup.is_some_and(|warmup| !warmup.is_multiple_of(rd.interval)) {
         refuse("warmup= is no multiple of interval=".into(), "Vdbench refuses it", "change one of them");
     }
-    if rd.wds.is_empty() && rd.sds.is_none() && job.wds.is_empty() {
+    if rd.wds.is_empty() && rd.sds.is_none() {
         refuse(
-            "there is no workload".into(),
-            "Vdbench wants wd=",
-            "add wd=, and a workload definition above",
+            "there is no wd=".into(),
+            "Vdbench says `No 'wd=' parameter specified`",
+            "add wd=* for all workloads above, or sd= for the workload of wd=default",
         );
     }
     if rd.warmup.is_none() {
@@ -106,6 +107,7 @@ fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, f
     loop {
         let mut run = Run {
             rd,
+            hosts: &job.hosts,
             label: String::new(),
             general: job.general,
             sds: sds.clone(),
@@ -173,7 +175,13 @@ fn rates(
 /// The workloads and devices of a run.
 fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<Sd>)> {
     let mut wds: Vec<Wd> = match rd.wds.as_slice() {
-        [] => job.wds.clone(),
+        // With sd= alone Vdbench runs the latest wd=default, whatever other workloads there are.
+        [] => {
+            let text = "without wd= Vdbench runs the latest wd=default on the devices of sd=: 4 KiB random reads unless it says \
+                        otherwise";
+            findings.note(NoteKind::Default, &rd.place, "wd", text);
+            vec![Wd { name: format!("rd={}", rd.name), ..job.wd_default.clone() }]
+        }
         names => job.wds.iter().filter(|wd| names.contains(&wd.name)).cloned().collect(),
     };
     for wd in &mut wds {

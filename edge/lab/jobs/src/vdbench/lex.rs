@@ -30,7 +30,14 @@ impl Parameter {
 
 /// All parameters of a file and of what it includes.
 pub(crate) fn parameters(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Parameter> {
-    let mut lexer = Lexer { options, findings, out: Vec::new(), includes: Includes::default(), open: None };
+    let mut lexer = Lexer {
+        options,
+        findings,
+        out: Vec::new(),
+        includes: Includes::default(),
+        open: None,
+        unset: Vec::new(),
+    };
     lexer.file(&source.name, &source.text, 0);
     lexer.close();
     lexer.out
@@ -51,6 +58,8 @@ struct Lexer<'a, 'b> {
     includes: Includes,
     /// A logical line that ended in a comma so far.
     open: Option<Logical>,
+    /// Variables without a value.
+    unset: Vec<String>,
 }
 
 impl Lexer<'_, '_> {
@@ -163,12 +172,16 @@ impl Lexer<'_, '_> {
                 return None;
             }
             let Some((_, value)) = self.options.variables.iter().find(|(known, _)| *known == name) else {
-                self.findings.fault(refused(
-                    place,
-                    format!("`{letter}{name}` has no value"),
-                    "Vdbench wants it on its command line",
-                    format!("give {name}=value with the job"),
-                ));
+                // A name is told of once, wherever it first stands.
+                if !self.unset.contains(&name) {
+                    self.findings.fault(refused(
+                        place,
+                        format!("`{letter}{name}` has no value"),
+                        "Vdbench wants it on its command line",
+                        format!("give it with the job: --define {name}=value"),
+                    ));
+                    self.unset.push(name);
+                }
                 return None;
             };
             out.push_str(value);

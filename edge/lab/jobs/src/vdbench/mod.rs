@@ -1,4 +1,4 @@
-//! Vdbench: parameter files for raw storage, read into a plan and written from one.
+//! Vdbench: parameter files for raw storage, read into a plan.
 //!
 //! A line ends at its first blank, and a line that ends in a comma goes on in the next; definitions come in a fixed order;
 //! run definitions are loops (Vdbench 5.04.06, as its own parser behaves).
@@ -10,10 +10,8 @@ mod keys;
 mod lex;
 mod settings;
 mod value;
-mod write;
 
 pub(crate) use keys::PARAMETERS;
-pub(crate) use write::write;
 
 use crate::error::ImportError;
 use crate::findings::Findings;
@@ -24,8 +22,14 @@ use plan::Plan;
 pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
     let mut findings = Findings::default();
     let parameters = lex::parameters(source, options, &mut findings);
-    let job = definitions::read(source, parameters, options, &mut findings);
-    let plan = if findings.faults.is_empty() { expand::plan(&job, &mut findings) } else { Plan::default() };
+    // What a line lost by a fault of its text would be missing in all that names it.
+    let mut plan = Plan::default();
+    if findings.faults.is_empty() {
+        let job = definitions::read(source, parameters, options, &mut findings);
+        if findings.faults.is_empty() {
+            plan = expand::plan(&job, &mut findings);
+        }
+    }
     let (mut plan, notes) = findings.finish(plan)?;
     plan.notes = notes;
     Ok(plan)

@@ -22,7 +22,9 @@ pub(crate) enum Part {
 pub(crate) struct Sd {
     pub(crate) name: String,
     pub(crate) place: Place,
-    pub(crate) lun: Option<String>,
+    /// With the hosts that each was given for: none where no host= stands.
+    pub(crate) luns: Vec<String>,
+    pub(crate) hosts: Vec<Vec<String>>,
     pub(crate) size: Option<u64>,
     pub(crate) flags: Flags,
     pub(crate) threads: u32,
@@ -31,6 +33,16 @@ pub(crate) struct Sd {
     pub(crate) offset: u64,
     pub(crate) align: Option<u64>,
     pub(crate) count: Option<(u64, u64)>,
+}
+
+impl Sd {
+    /// Every lun with the hosts that have it, as Vdbench pairs `lun=` and `host=`; no hosts for all of them.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.luns.iter().enumerate().map(|(index, lun)| {
+            let hosts = self.hosts.get(index).map_or(&[][..], Vec::as_slice);
+            (lun.as_str(), hosts)
+        })
+    }
 }
 
 /// `xfersize=`.
@@ -53,6 +65,8 @@ pub(crate) struct Wd {
     pub(crate) name: String,
     pub(crate) place: Place,
     pub(crate) sds: Option<Vec<String>>,
+    /// None for all.
+    pub(crate) hosts: Option<Vec<String>>,
     pub(crate) transfer: Transfer,
     pub(crate) reads: f64,
     pub(crate) seek: Seek,
@@ -128,7 +142,17 @@ pub(crate) struct General {
 pub(crate) struct Job {
     pub(crate) place: Place,
     pub(crate) general: General,
+    pub(crate) hosts: Vec<String>,
+    /// `wd=default`, as it is at the end: the workload of a run that names devices alone.
+    pub(crate) wd_default: Wd,
     pub(crate) sds: Vec<Sd>,
     pub(crate) wds: Vec<Wd>,
     pub(crate) rds: Vec<Rd>,
+}
+
+impl Job {
+    /// The hosts that may be named: Vdbench has `localhost` where none is defined.
+    pub(crate) fn host_names(&self) -> Vec<String> {
+        if self.hosts.is_empty() { vec!["localhost".into()] } else { self.hosts.clone() }
+    }
 }

@@ -59,3 +59,113 @@ fn keys_may_be_cut_and_lines_go_on_behind_a_comma() {
     assert_eq!((group.outstanding(), group.pattern.reads(), group.pattern.random()), (4, 50.0, 0.0));
     assert_eq!(group.timing.longest(), Some(std::time::Duration::from_secs(60)));
 }
+
+#[test]
+fn a_comma_before_the_next_definition_ends_the_one_before_as_in_vdbench() {
+    let plan = plan(
+        "sd=default,openflags=o_direct,\nsd=sd1,lun=/dev/sdb,threads=4,\nsd=sd2,lun=/dev/sdc,threads=8,\n\
+         wd=wd1,sd=sd*,\nrd=rd1,wd=wd1,iorate=max,\nrd=rd2,wd=wd1,iorate=100\n",
+    );
+    let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!((names, plan.stages.len()), (vec!["/dev/sdb", "/dev/sdc"], 2));
+    assert_eq!(plan.stages[0].outstanding(), 12);
+    assert!(plan.stages[0].groups.iter().all(|group| group.caching.direct));
+}
+
+#[test]
+fn one_parameter_a_line_is_read_as_vdbench_reads_it() {
+    let plan = plan(
+        "sd=sd1\nlun=/dev/sdb\nthreads=4\nwd=wd1\nsd=sd1\nxfersize=8k\nrd=rd1\nwd=wd1\niorate=max\nelapsed=20\n",
+    );
+    let group = &plan.stages[0].groups[0];
+    assert_eq!((group.outstanding(), group.pattern.size_max()), (4, 8192));
+}
+
+#[test]
+fn a_key_given_twice_takes_the_last_value_with_a_note_or_is_refused_as_by_vdbench() {
+    let found = plan("sd=sd1,lun=/dev/x,threads=4,threads=2\nwd=w,sd=sd1\nrd=r,wd=w,iorate=max\n");
+    assert_eq!(found.stages[0].outstanding(), 2);
+    assert!(found.notes.iter().any(|note| note.text.contains("threads= stands twice")), "{:?}", found.notes);
+    let head = "sd=sd1,lun=/dev/x\nwd=w,sd=sd1\n";
+    refused(&format!("{head}rd=r,wd=w,wd=w,iorate=max\n"), "write all of them in one list");
+    refused(&format!("{head}rd=r,wd=w,iorate=max,forthreads=(1,2),forthreads=(4,8)\n"), "a second loop");
+    refused(&format!("{head}rd=r,wd=w,iorate=max\nrd=r,wd=w,iorate=max\n"), "stands twice");
+    refused("sd=sd1,lun=/dev/x,lun=/dev/y\nwd=w,sd=sd1\nrd=r,wd=w,iorate=max\n", "pairs");
+}
+
+/// A run of devices alone ran all workloads of the file, writes among them, where Vdbench reads.
+#[test]
+fn a_run_without_workloads_does_what_vdbench_does_and_never_writes() {
+    let head = "sd=sd1,lun=/dev/sdb\nwd=writes,sd=sd1,rdpct=0,xfersize=64k\n";
+    let found = plan(&format!("{head}rd=r,sd=sd1,iorate=max\n"));
+    let pattern = &found.stages[0].groups[0].pattern;
+    assert_eq!((pattern.reads(), pattern.random(), pattern.size_max()), (100.0, 100.0, 4096));
+    let found = plan("sd=sd1,lun=/dev/x\nwd=default,xfersize=8k\nrd=r,sd=sd1,iorate=max\n");
+    assert_eq!(found.stages[0].groups[0].pattern.size_max(), 8192);
+    refused(&format!("{head}rd=r,iorate=max\n"), "No 'wd=' parameter specified");
+}
+
+#[test]
+fn the_same_path_on_two_hosts_is_two_devices_and_the_threads_are_divided() {
+    let found = plan(
+        "hd=default,user=root\nhd=h1,system=10.0.0.1\nhd=h2,system=10.0.0.2\n\
+         sd=sd1,host=h1,lun=/dev/sdb,threads=8\nsd=sd2,host=h2,lun=/dev/sdb,threads=4\n\
+         wd=w,sd=sd*\nrd=r,wd=w,iorate=1000\n",
+    );
+    let labels: Vec<String> = found.targets.iter().map(plan::Target::label).collect();
+    assert_eq!(labels, ["h1:/dev/sdb", "h2:/dev/sdb"]);
+    let hosts: Vec<_> =
+        found.stages[0].groups.iter().map(|group| (group.vm.as_deref(), group.outstanding())).collect();
+    assert_eq!(hosts, [(Some("h1"), 8), (Some("h2"), 4)]);
+    // A device that all hosts have.
+    let found = plan("hd=h1\nhd=h2\nsd=sd1,lun=/dev/sdb,threads=8\nwd=w,sd=sd1\nrd=r,wd=w,iorate=max\n");
+    let hosts: Vec<_> =
+        found.stages[0].groups.iter().map(|group| (group.vm.as_deref(), group.outstanding())).collect();
+    assert_eq!(hosts, [(Some("h1"), 4), (Some("h2"), 4)]);
+    let found = plan(
+        "hd=h1\nhd=h2\nsd=sd1,host=h1,lun=/dev/sdb,lun=/dev/sdc,host=h2\nwd=w,sd=sd1,host=h2\nrd=r,wd=w,iorate=max\n",
+    );
+    assert_eq!(found.targets.iter().map(plan::Target::label).collect::<Vec<_>>(), ["h2:/dev/sdc"]);
+    refused("hd=h1\nsd=sd1,host=h9,lun=/dev/x\n", "finds no definition `h9`");
+}
+
+#[test]
+fn what_changes_a_run_and_cannot_be_carried_is_refused() {
+    let (sd, wd, rd) = ("sd=sd1,lun=/dev/x", "\nwd=w,sd=sd1", "\nrd=r,wd=w,iorate=max");
+    refused(&format!("{sd}{wd},iorate=100,priority=1{rd}\n"), "skew=");
+    refused(&format!("{sd}{wd},stride=(1m,2m){rd}\n"), "seekpct");
+    refused(&format!("{sd}{wd},streams=4{rd}\n"), "range=");
+    refused(&format!("{sd}{wd},hotband=(10,20){rd}\n"), "skew=");
+    refused(&format!("validate=yes\n{sd}{wd}{rd}\n"), "--verify");
+    refused(&format!("{sd}{wd}{rd},maxdata=2\n"), "2 times the size of all devices");
+    let found = plan(&format!("{sd},size=1g{wd}{rd},maxdata=2\n"));
+    assert_eq!(found.stages[0].bytes_max, Some(2 << 30));
+    let found = plan(&format!("{sd},size=(4g,4),threads=(8,2){wd},wrpct=30{rd}\n"));
+    assert_eq!((found.targets[0].size, found.stages[0].outstanding()), (Some(1 << 30), 4));
+    assert_eq!(found.stages[0].groups[0].pattern.reads(), 70.0);
+}
+
+#[test]
+fn one_fault_is_told_once() {
+    let count = |text: &str, expected: &str| {
+        let error = import(&Source::new("x.vdb", text), &Options::default()).map(|_| ()).expect_err(text);
+        assert_eq!(error.faults.len(), 1, "{text}: {error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    count(
+        "fsd=f,anchor=/x,depth=1,width=1,files=10,size=1m\nfwd=w,fsd=f,operation=read\nrd=r,fwd=w,fwdrate=max,format=yes\n",
+        "block storage",
+    );
+    count(
+        "sd=sd1,lun=$lun,size=$size\nsd=sd2,lun=$lun\nwd=w,sd=sd*\nrd=r,wd=w,iorate=max\n",
+        "--define lun=value",
+    );
+    count("sd=sd1 ,lun=/dev/x\nwd=w,sd=sd1\nrd=r,wd=w,iorate=max\n", "no lun=");
+    count("sd=sd1,lun=/x\nwd=w,sd=sd1\nsd=sd2,lun=/y,threads=4\nrd=r,wd=w,iorate=max\n", "move the line up");
+}
+
+fn refused(text: &str, expected: &str) {
+    let found = import(&Source::new("x.vdb", text), &Options::default());
+    let error = found.map(|_| ()).expect_err(text).to_string();
+    assert!(error.contains(expected), "{text}: {error}");
+}

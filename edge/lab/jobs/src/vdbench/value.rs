@@ -39,6 +39,14 @@ impl Parameter {
             .ok_or_else(|| self.refused("Vdbench expects a number", "write a whole number and k, m, g or t"))
     }
 
+    /// A number, and what Vdbench divides it by: `(number,parts)`.
+    pub(crate) fn divided(&self) -> Result<[u64; 2], Fault> {
+        match self.values.as_slice() {
+            [number, parts] => Ok([self.bytes_of(number)?, u64::from(self.count_of(parts)?)]),
+            _ => Ok([self.bytes_of(self.one()?)?, 1]),
+        }
+    }
+
     /// The size of an I/O: an error where most likely another one was meant.
     pub(crate) fn block_of(&self, text: &str) -> Result<u64, Fault> {
         let bytes = self.bytes_of(text)?;

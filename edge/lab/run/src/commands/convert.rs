@@ -10,17 +10,16 @@ pub struct ConvertOptions {
     /// What to convert.
     #[command(flatten)]
     pub job: JobOptions,
-    /// The dialect to write.
-    #[arg(long, value_name = "fio|diskspd|diskspd-xml|vdbench|iometer")]
+    /// Tool to write the job for.
+    #[arg(long, value_name = "fio", value_parser = ["fio"], default_value = "fio")]
     pub to: String,
 }
 
-/// Writes a job in another dialect; what was lost goes to the standard error output.
+/// Writes a job as a job file of fio; what was lost goes to the standard error output.
 pub fn convert(options: &ConvertOptions, world: &mut World) -> Result<(), CommandError> {
-    let dialect = job::dialect_named(&options.to)?;
     let plan = job::read(&options.job)?.plan;
-    let exported = jobs::export(&plan, dialect)
-        .map_err(|error| CommandError::new(ErrorKind::Refused, error.to_string()))?;
+    let exported =
+        jobs::export(&plan).map_err(|error| CommandError::new(ErrorKind::Refused, error.to_string()))?;
     if world.json {
         #[derive(serde::Serialize)]
         struct Answer {

@@ -13,6 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Args)]
 pub struct JobOptions {
     /// A job file of fio, DiskSPD, Vdbench or Iometer; `-` for the standard input; or a command line in quotes.
+    #[arg(allow_hyphen_values = true)]
     pub job: String,
     /// Which dialect it is [default: told from what it says].
     #[arg(long, value_name = "fio|diskspd|diskspd-xml|vdbench|iometer")]
@@ -36,6 +37,9 @@ pub struct JobOptions {
     /// Verify what is written: reads while it runs, and everything at the end.
     #[arg(long)]
     pub verify: bool,
+    /// Show every stage, group and note of the plan [default: what fits on a screen].
+    #[arg(long, short = 'v')]
+    pub verbose: bool,
     /// A variable of the job, as `$NAME` of Vdbench or `${NAME}` of fio.
     #[arg(long = "define", short = 'D', value_name = "NAME=VALUE")]
     pub definitions: Vec<String>,
@@ -97,6 +101,8 @@ pub fn read(options: &JobOptions) -> Result<Job, CommandError> {
         include: &include,
         variables: definitions.clone(),
         has_targets: !options.targets.is_empty(),
+        duration: options.duration.map(|duration| duration.as_secs().max(1)),
+        is_device: &is_device,
         page_size: 4096,
         cpu_count: machine.processors,
         memory_bytes: memory_bytes(),
@@ -119,7 +125,7 @@ fn dialect_of(options: &JobOptions) -> Result<Option<Dialect>, CommandError> {
 }
 
 /// The dialect of this name.
-pub fn dialect_named(name: &str) -> Result<Dialect, CommandError> {
+fn dialect_named(name: &str) -> Result<Dialect, CommandError> {
     Dialect::from_name(name).ok_or_else(|| {
         CommandError::new(ErrorKind::Usage, format!("`{name}` is no dialect of jobs"))
             .hint("fio, diskspd, diskspd-xml, vdbench and iometer are")
@@ -135,7 +141,7 @@ fn source_of(job: &str) -> Result<(Source, PathBuf), CommandError> {
         return Ok((Source::new("standard input", text), here));
     }
     let path = Path::new(job);
-    if !path.exists() && ["fio ", "diskspd ", "diskspd.exe "].iter().any(|tool| job.starts_with(tool)) {
+    if !path.exists() && jobs::is_command_line(job) {
         return Ok((Source::new("command line", job), here));
     }
     let bytes = std::fs::read(path).map_err(|error| {
@@ -163,6 +169,15 @@ pub(super) fn decode(bytes: &[u8]) -> String {
             Ok(text) => text.to_owned(),
             Err(_) => bytes.iter().map(|&byte| char::from(byte)).collect(),
         },
+    }
+}
+
+/// Whether a name stands for a device: what is there says so, else the name does.
+fn is_device(name: &str) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    match std::fs::metadata(name) {
+        Ok(found) => found.file_type().is_block_device() || found.file_type().is_char_device(),
+        Err(_) => jobs::is_device(name),
     }
 }
 
@@ -204,11 +219,15 @@ fn change(plan: &mut Plan, options: &JobOptions) {
 /// Puts the targets that a person named in the place of the job's.
 fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
     let (named, plain): (Vec<&String>, Vec<&String>) = targets.iter().partition(|text| {
-        text.split_once('=').is_some_and(|(name, _)| plan.targets.iter().any(|of| of.name == name))
+        text.split_once('=')
+            .is_some_and(|(name, _)| plan.targets.iter().any(|of| of.name == name || of.label() == name))
     });
     for text in named {
         let (name, target) = text.split_once('=').unwrap_or_default();
-        plan.targets.iter_mut().filter(|of| of.name == name).for_each(|of| target.clone_into(&mut of.name));
+        plan.targets
+            .iter_mut()
+            .filter(|of| of.name == name || of.label() == name)
+            .for_each(|of| target.clone_into(&mut of.name));
     }
     match plain.as_slice() {
         [] => {}
@@ -217,7 +236,7 @@ fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
             plan.targets.iter_mut().zip(several).for_each(|(of, name)| (*name).clone_into(&mut of.name));
         }
         several => {
-            let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+            let names: Vec<String> = plan.targets.iter().map(Target::label).collect();
             return Err(CommandError::new(
                 ErrorKind::Usage,
                 format!(
@@ -236,7 +255,7 @@ fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
 /// All of the job's targets become this one.
 fn one_for_all(plan: &mut Plan, name: &str) {
     let size = plan.targets.iter().filter_map(|target| target.size).max();
-    plan.targets = vec![Target { name: name.to_owned(), size }];
+    plan.targets = vec![Target { size, ..Target::named(name) }];
     for group in plan.stages.iter_mut().flat_map(|stage| &mut stage.groups) {
         // A group keeps as many I/Os outstanding as on the targets that it had.
         group.targets.iter_mut().for_each(|target| *target = 0);

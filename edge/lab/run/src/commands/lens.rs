@@ -1,7 +1,7 @@
 //! `lens`: what disks did, from captures, traces, results, and live.
 
 use super::watch::watch;
-use super::{CommandError, ErrorKind, World, job, kept, run};
+use super::{CommandError, ErrorKind, World, kept, run};
 use crate::tracing::Tracing;
 use clap::Args;
 use lens::analysis::{Analysis, Analyzed, Options};
@@ -43,8 +43,8 @@ pub struct LensOptions {
     /// Write one HTML file with surfaces and heat maps.
     #[arg(long, value_name = "FILE", conflicts_with = "to_job")]
     pub html: Option<PathBuf>,
-    /// Write a job that does what the trace did, in this dialect.
-    #[arg(long, value_name = "fio|diskspd|vdbench|iometer")]
+    /// Write a job that does what the trace did, for this tool.
+    #[arg(long, value_name = "fio", value_parser = ["fio"])]
     pub to_job: Option<String>,
 }
 
@@ -67,8 +67,8 @@ pub fn lens(options: &LensOptions, world: &mut World) -> Result<(), CommandError
             }
         },
     };
-    if let Some(dialect) = &options.to_job {
-        return write_job(&found, dialect, options, world);
+    if options.to_job.is_some() {
+        return write_job(&found, options, world);
     }
     for line in found.told.iter().chain(&found.capture.notes) {
         eprintln!("lens: {line}");
@@ -133,13 +133,7 @@ fn write_html(found: &Found, path: &Path, world: &World) -> Result<(), CommandEr
     Ok(())
 }
 
-fn write_job(
-    found: &Found,
-    dialect: &str,
-    options: &LensOptions,
-    world: &mut World,
-) -> Result<(), CommandError> {
-    let dialect = job::dialect_named(dialect)?;
+fn write_job(found: &Found, options: &LensOptions, world: &mut World) -> Result<(), CommandError> {
     let Some(analyzed) = &found.analyzed else {
         return Err(CommandError::new(
             ErrorKind::Refused,
@@ -150,7 +144,7 @@ fn write_job(
     for note in &fitted.notes {
         eprintln!("lens: {note}");
     }
-    let exported = jobs::export(&fitted.plan, dialect)
+    let exported = jobs::export(&fitted.plan)
         .map_err(|error| CommandError::new(ErrorKind::Refused, error.to_string()))?;
     for loss in &exported.losses {
         eprintln!("lost: {loss}");

@@ -66,7 +66,7 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
         true => {
             let consent = Consent { destroy: options.destroy.clone() };
             let targets = prepare::targets(&plan, &consent, world)?;
-            tell_plan(&plan, &targets);
+            tell_plan(&plan, &targets, options.job.verbose);
             execute(&plan, &targets, options, world)?
         }
         false => drive(&plan, &invitations, options, world)?,
@@ -131,7 +131,7 @@ fn drive(
     options: &RunOptions,
     world: &World,
 ) -> Result<Run, CommandError> {
-    tell_plan(plan, &[]);
+    tell_plan(plan, &[], options.job.verbose);
     let interrupted = on_signals();
     let conditions = Conditions {
         program: world.program.clone(),
@@ -182,12 +182,18 @@ pub(super) fn end_signals(interrupted: &AtomicBool) {
 }
 
 /// What will happen, before it does.
-fn tell_plan(plan: &Plan, targets: &[Target]) {
+fn tell_plan(plan: &Plan, targets: &[Target], is_full: bool) {
     let sizes: Vec<Option<u64>> = targets.iter().map(|target| Some(target.size)).collect();
-    eprint!("{}", plan.outline(&sizes));
-    for note in &plan.notes {
-        eprintln!("  note {note}");
+    eprint!("{}", plan_text(plan, &plan.outline(&sizes), is_full));
+}
+
+/// A plan and its notes, folded to a screen or in full.
+fn plan_text(plan: &Plan, outline: &plan::Outline, is_full: bool) -> String {
+    let mut text = if is_full { format!("{outline:#}") } else { outline.to_string() };
+    for note in plan::fold_notes(&plan.notes, is_full) {
+        text.push_str(&format!("  {note}\n"));
     }
+    text
 }
 
 fn keep(run: &Run, out: Option<&Path>, world: &World) -> Result<Option<String>, CommandError> {
@@ -258,11 +264,7 @@ pub fn plan(options: &PlanOptions, world: &mut World) -> Result<(), CommandError
         }
         return world.say_json(&Answer { outline: &outline, plan: &plan });
     }
-    let mut text = outline.to_string();
-    for note in &plan.notes {
-        text.push_str(&format!("  note {note}\n"));
-    }
-    world.say(&text)
+    world.say(&plan_text(&plan, &outline, options.job.verbose))
 }
 
 /// The size of a file or device that is there; nothing is opened for writing.

@@ -63,7 +63,7 @@ pub(super) fn machines(experiment: &Experiment) -> Result<Vec<(String, Vec<Targe
             let disks = (0..vm.disks as usize).map(|disk| {
                 let given = vm.targets.get(index * vm.disks as usize + disk).cloned();
                 let made = if vm.disks == 1 { name.clone() } else { format!("{name}-disk{}", disk + 1) };
-                Target { name: given.unwrap_or(made), size }
+                Target { size, ..Target::named(given.unwrap_or(made)) }
             });
             let disks = disks.collect();
             all.push((name, disks));
