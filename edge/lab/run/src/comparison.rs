@@ -76,9 +76,8 @@ fn short_names(sides: &[&str]) -> Vec<String> {
 
 /// Among many rows some would seem different by chance alone: what does not hold for all of them together is not claimed.
 fn control_chance(rows: &mut [Row], names: &[String]) {
-    const FALSE_DISCOVERIES: f64 = 0.05;
     let mut comparisons: Vec<Comparison> = rows.iter().map(|row| row.comparison.clone()).collect();
-    compare::control_chance(&mut comparisons, FALSE_DISCOVERIES);
+    compare::control_chance(&mut comparisons, compare::FALSE_DISCOVERIES);
     for (row, comparison) in rows.iter_mut().zip(comparisons) {
         row.verdict = comparison.verdict.sentence(&names[0], &names[row.side]);
         row.comparison = comparison;
