@@ -307,7 +307,15 @@ fn figures(
         }
     }
     let latency_s = mean(&total).or(mean(&completion));
-    Ok(Some(Figures { ios, bytes, iops: number(&part["iops"]), bytes_per_s, latency_s, latencies }))
+    Ok(Some(Figures {
+        ios,
+        bytes,
+        iops: number(&part["iops"]),
+        bytes_per_s,
+        latency_s,
+        latencies,
+        ..Figures::default()
+    }))
 }
 
 /// A latency object and how many nanoseconds its unit has: fio before 3.0 wrote microseconds, under names without unit.

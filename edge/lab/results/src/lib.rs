@@ -22,7 +22,7 @@ mod tests;
 
 pub use audit::{Audit, Claims, Code, Finding, RowName, Severity, audit};
 pub use error::{Kind, ReadError};
-pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Tool};
+pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Steps, Tool};
 
 /// Characters of a file that is nothing known, as far as its error shows them.
 const BEGINNING_MAX: usize = 60;

@@ -119,6 +119,15 @@ pub struct Job {
     pub depth: Option<u32>,
     /// Outstanding I/Os in total, over all threads and VMs.
     pub outstanding: Option<f64>,
+    /// I/Os per second that were asked for, where the rate was limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// What it ran on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What else tells it from other jobs, as "engine libaio".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
 }
 
 /// What was read or written.
@@ -150,6 +159,18 @@ pub struct Figures {
     pub latency_s: Option<f64>,
     /// The latencies' distribution.
     pub latencies: Latencies,
+    /// How far the figures were rounded.
+    #[serde(default)]
+    pub steps: Steps,
+}
+
+/// The steps that figures were printed in: 0.01 where two digits stand after the point. 0 where they were not rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Steps {
+    /// Of the I/Os per second.
+    pub iops: f64,
+    /// Of the mean latency, in seconds.
+    pub latency_s: f64,
 }
 
 /// What is known of a distribution.
@@ -244,6 +265,10 @@ impl Figures {
             iops: sum(active.clone().map(|part| part.iops), |one, other| Some(one + other)),
             bytes_per_s: sum(active.clone().map(|part| part.bytes_per_s), |one, other| Some(one + other)),
             latency_s: latency_s.filter(|(_, weights)| *weights > 0.0).map(|(sum, weights)| sum / weights),
+            steps: active.clone().fold(Steps::default(), |of, part| Steps {
+                iops: of.iops.max(part.steps.iops),
+                latency_s: of.latency_s.max(part.steps.latency_s),
+            }),
             latencies: Latencies::together(active.map(|part| &part.latencies)),
         }
     }
