@@ -253,7 +253,7 @@ pub(crate) fn read_histograms(file: &str, text: &str) -> Result<ResultSet, ReadE
                 .filter(|seconds| *seconds > 0.0)
                 .map(|seconds| histogram.count() as f64 / seconds),
             latency_s: histogram.mean_ns().map(|ns| ns / 1e9),
-            latencies: Latencies::Exact(histogram),
+            latencies: Latencies::of_fio(histogram),
             ..Figures::default()
         };
         run.directions.insert(direction, figures);

@@ -182,6 +182,8 @@ pub enum Latencies {
     None,
     /// Every latency, to fio's buckets: can be added to others.
     Exact(Histogram),
+    /// Latencies to fio's buckets, some of them in its last one, which holds all from 17.2 s on: of those no more is known.
+    Open(Histogram),
     /// Counts in few buckets: can be added to the like; percentiles are bounds.
     Bounded(BoundedHistogram),
     /// (share, seconds) only: cannot be added to anything.
@@ -281,38 +283,84 @@ fn sum<T>(mut parts: impl Iterator<Item = Option<T>>, add: impl Fn(T, T) -> Opti
 }
 
 impl Latencies {
+    /// A histogram that fio wrote.
+    pub(crate) fn of_fio(histogram: Histogram) -> Latencies {
+        let counts = histogram.counts();
+        if counts[FIO_LAST..].iter().any(|&count| count > 0) {
+            Latencies::Open(histogram)
+        } else {
+            Latencies::Exact(histogram)
+        }
+    }
+
     /// Several distributions as one, if they can be added.
     fn together<'a>(parts: impl Iterator<Item = &'a Latencies>) -> Latencies {
         let mut all: Option<Latencies> = None;
         for part in parts {
-            match (&mut all, part) {
-                (None, part) => all = Some(part.clone()),
-                (Some(Latencies::Exact(all)), Latencies::Exact(part)) => all.merge(part),
-                (Some(Latencies::Bounded(all)), Latencies::Bounded(part)) => {
+            all = Some(match (all, part) {
+                (None, part) => part.clone(),
+                (Some(Latencies::Exact(mut all)), Latencies::Exact(part)) => {
+                    all.merge(part);
+                    Latencies::Exact(all)
+                }
+                (
+                    Some(Latencies::Exact(mut all) | Latencies::Open(mut all)),
+                    Latencies::Exact(part) | Latencies::Open(part),
+                ) => {
+                    all.merge(part);
+                    Latencies::Open(all)
+                }
+                (Some(Latencies::Bounded(mut all)), Latencies::Bounded(part)) => {
                     if all.merge(part).is_err() {
                         return Latencies::None;
                     }
+                    Latencies::Bounded(all)
                 }
                 _ => return Latencies::None,
-            }
+            });
         }
         all.unwrap_or_default()
     }
 
-    /// The percentile in words: "1.23 ms", or "between 5 and 10 ms". Of a list, only a percentile that stands in it.
-    pub fn percentile(&self, share: f64) -> Option<String> {
+    /// The percentile in seconds, where it is known to the bucket.
+    pub fn percentile_s(&self, share: f64) -> Option<f64> {
+        let seconds = |histogram: &Histogram| histogram.percentile(share).map(|ns| ns as f64 / 1e9);
         match self {
-            Latencies::None => None,
-            Latencies::Exact(histogram) => {
-                histogram.percentile(share).map(|ns| statistics::words::milliseconds(ns as f64 / 1e9))
-            }
-            Latencies::Bounded(histogram) => histogram.percentile(share).map(|bound| bound.to_string()),
-            Latencies::Percentiles(list) => list
-                .iter()
-                .find(|(of, _)| (of - share).abs() < 1e-9)
-                .map(|(_, seconds)| statistics::words::milliseconds(*seconds)),
+            Latencies::Exact(histogram) => seconds(histogram),
+            Latencies::Open(histogram) => seconds(histogram).filter(|_| !is_beyond(histogram, share)),
+            Latencies::None | Latencies::Bounded(_) | Latencies::Percentiles(_) => None,
         }
     }
+
+    /// The percentile in words: "1.23 ms", "between 5 and 10 ms", or "> 17.2 s". Of a list, only a percentile that stands in it.
+    pub fn percentile(&self, share: f64) -> Option<String> {
+        let milliseconds = statistics::words::milliseconds;
+        match self {
+            Latencies::None => None,
+            Latencies::Exact(_) => self.percentile_s(share).map(milliseconds),
+            Latencies::Open(histogram) if is_beyond(histogram, share) => Some(BEYOND.to_owned()),
+            Latencies::Open(_) => self.percentile_s(share).map(milliseconds),
+            Latencies::Bounded(histogram) => histogram.percentile(share).map(|bound| bound.to_string()),
+            Latencies::Percentiles(list) => {
+                let (_, seconds) = list.iter().find(|(of, _)| (of - share).abs() < 1e-9)?;
+                let is_last = (seconds / FIO_LAST_S - 1.0).abs() < 1e-9;
+                Some(if is_last { BEYOND.to_owned() } else { milliseconds(*seconds) })
+            }
+        }
+    }
+}
+
+/// fio's last bucket: its 29 groups of 64 end at 2^34 ns, and it holds all that is slower, too (`plat_val_to_idx` of its stat.c).
+const FIO_LAST: usize = 29 * 64 - 1;
+/// The middle of that bucket in seconds, by which fio prints it.
+pub(crate) const FIO_LAST_S: f64 = 17.112_760_32;
+/// What is said of a value in it.
+const BEYOND: &str = "> 17.2 s";
+
+/// True when the percentile lies in fio's last bucket.
+fn is_beyond(histogram: &Histogram, share: f64) -> bool {
+    let below: u64 = histogram.counts()[..FIO_LAST].iter().sum();
+    share * histogram.count() as f64 > below as f64
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use results::{ResultSet, Run, Steps};
 use serde::Serialize;
 use statistics::compare::{self, Better, Comparison, Question};
-use statistics::{Histogram, words};
+use statistics::words;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -118,7 +118,7 @@ fn rows_of(key: &Key, side: usize, a: &[&Run], b: &[&Run], effect: f64) -> Vec<R
     let rows = [
         row("IOPS", Better::Higher, |of| of.iops, &|run| run.total().iops),
         row("mean latency", Better::Lower, |of| of.latency_s, &|run| run.total().latency_s),
-        row("p99 latency", Better::Lower, |_| 0.0, &|run| percentile(run, 0.99)),
+        row("p99 latency", Better::Lower, |_| 0.0, &|run| run.total().latencies.percentile_s(0.99)),
     ];
     rows.into_iter().flatten().collect()
 }
@@ -126,18 +126,6 @@ fn rows_of(key: &Key, side: usize, a: &[&Run], b: &[&Run], effect: f64) -> Vec<R
 /// One figure for each run; none if a run has it not.
 fn figures(runs: &[&Run], figure: &dyn Fn(&Run) -> Option<f64>) -> Option<Vec<f64>> {
     runs.iter().map(|run| figure(run)).collect()
-}
-
-/// A percentile in seconds, of exact histograms only: others give bounds, which have no ratio.
-fn percentile(run: &Run, p: f64) -> Option<f64> {
-    let mut merged = Histogram::default();
-    for figures in run.directions.values() {
-        match &figures.latencies {
-            results::Latencies::Exact(histogram) => merged.merge(histogram),
-            _ => return None,
-        }
-    }
-    merged.percentile(p).map(|ns| ns as f64 / 1e9)
 }
 
 impl fmt::Display for Comparisons {
