@@ -2,6 +2,8 @@
 
 use crate::Run;
 use serde::{Deserialize, Serialize};
+use statistics::compare::{Better, Comparison};
+use statistics::{Histogram, words};
 use std::collections::BTreeMap;
 
 /// The version of [`ExperimentRun`] as JSON.
@@ -63,6 +65,13 @@ impl Cell {
         label
     }
 
+    /// The latencies of all its runs, merged: percentiles of several runs are those of all their I/Os, never an average.
+    pub fn latency(&self) -> Histogram {
+        let stages = self.runs.iter().filter_map(|run| run.stages.first());
+        let groups = stages.flat_map(|stage| &stage.groups);
+        Histogram::merged(groups.flat_map(|group| &group.operations).map(|of| &of.latency))
+    }
+
     /// A figure of each run.
     pub fn figures(&self, figure: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
         self.runs.iter().filter_map(figure).collect()
@@ -70,12 +79,74 @@ impl Cell {
 }
 
 /// A sentence that follows from cells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Conclusion {
     /// What it is about.
     pub about: String,
     /// The sentence.
     pub text: String,
+    /// The comparison that the sentence is about. Conclusions of other kinds have none, and neither have those of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Box<Compared>>,
+}
+
+impl Conclusion {
+    /// A conclusion that compares nothing.
+    pub fn new(about: impl Into<String>, text: impl Into<String>) -> Conclusion {
+        Conclusion { about: about.into(), text: text.into(), compared: None }
+    }
+}
+
+/// One figure of side B against that of side A.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// Which figure.
+    pub figure: ComparedFigure,
+    /// The runs of both sides (IOPS, or milliseconds) and the verdict, which knows of all other comparisons of the experiment.
+    pub comparison: Comparison,
+}
+
+/// A figure that sides are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedFigure {
+    /// I/Os per second.
+    Iops,
+    /// The mean latency in ms.
+    MeanLatency,
+    /// The 99th percentile of the latency in ms.
+    P99Latency,
+}
+
+impl ComparedFigure {
+    /// All of them.
+    pub const ALL: [ComparedFigure; 3] =
+        [ComparedFigure::Iops, ComparedFigure::MeanLatency, ComparedFigure::P99Latency];
+
+    /// `IOPS`, `mean latency`, `p99 latency`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ComparedFigure::Iops => "IOPS",
+            ComparedFigure::MeanLatency => "mean latency",
+            ComparedFigure::P99Latency => "p99 latency",
+        }
+    }
+
+    /// Which way is better.
+    pub fn better(self) -> Better {
+        match self {
+            ComparedFigure::Iops => Better::Higher,
+            ComparedFigure::MeanLatency | ComparedFigure::P99Latency => Better::Lower,
+        }
+    }
+
+    /// A value with its unit.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            ComparedFigure::Iops => words::rate(value),
+            ComparedFigure::MeanLatency | ComparedFigure::P99Latency => words::milliseconds(value / 1e3),
+        }
+    }
 }
 
 /// An expectation, and what came of it.

@@ -10,7 +10,9 @@ mod kept;
 mod series;
 
 pub use compact::Compact;
-pub use experiment::{Cell, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun};
+pub use experiment::{
+    Cell, Compared, ComparedFigure, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun,
+};
 pub use findings::{Finding, FindingKind};
 pub use kept::{Kept, KeptError, SETS_MAX, is_kept, read, read_experiment, read_run};
 pub use series::{DiskSeries, Sample};

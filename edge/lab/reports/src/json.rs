@@ -3,10 +3,10 @@
 //! The form is stable: fields may be added, none changes its meaning without a higher `report_version`. Times are seconds unless
 //! the name says ns or us, rates are per second, what was not measured is `null`.
 
-use crate::chart::experiment::{Compared, comparisons};
+use crate::chart::experiment::comparisons;
 use crate::figures::per_second;
 use crate::report::{NamedExperiment, Report, Section, stage_name};
-use measured::{GroupRun, Measured, Run, StageRun};
+use measured::{Compared, Conclusion, GroupRun, Measured, Run, StageRun};
 use serde::Serialize;
 
 /// The version of [`json`]'s form.
@@ -108,7 +108,7 @@ struct ExperimentDocument<'a> {
     program: &'a str,
     started_unix_ms: u64,
     cells: Vec<CellDocument<'a>>,
-    comparisons: Vec<ComparedDocument>,
+    comparisons: Vec<ComparedDocument<'a>>,
     conclusions: &'a [measured::Conclusion],
     expectations: &'a [measured::Expected],
     notes: &'a [String],
@@ -125,11 +125,11 @@ struct CellDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct ComparedDocument {
-    about: String,
+struct ComparedDocument<'a> {
+    about: &'a str,
     figure: &'static str,
     verdict: String,
-    comparison: statistics::compare::Comparison,
+    comparison: &'a statistics::compare::Comparison,
 }
 
 fn document<'a>(report: &'a Report<'a>) -> Document<'a> {
@@ -234,11 +234,11 @@ fn experiment_document<'a>(named: &NamedExperiment<'a>, next: &mut usize) -> Exp
             runs: (first..*next).collect(),
         }
     });
-    let compared = |of: Compared| ComparedDocument {
-        verdict: of.verdict(),
-        about: of.about,
-        figure: of.figure,
-        comparison: of.comparison,
+    let compared = |(conclusion, of): (&'a Conclusion, &'a Compared)| ComparedDocument {
+        verdict: of.comparison.verdict.sentence("A", "B"),
+        about: &conclusion.about,
+        figure: of.figure.name(),
+        comparison: &of.comparison,
     };
     ExperimentDocument {
         name: named.name,

@@ -11,7 +11,7 @@ use reports::{
 use std::io::Read;
 
 fn written() -> Vec<u8> {
-    let (run, experiment) = (common::run("mix", &[("vm1", 8, 200)], 3), common::experiment());
+    let (run, experiment) = (common::run("mix", &[("vm1", 8, 200)], 3), common::sweep());
     let capture = lens::Capture { source: "esx".into(), disks: Vec::new(), notes: vec!["reset".into()] };
     let report = Report {
         title: "kept".into(),
@@ -52,7 +52,7 @@ fn what_goes_in_comes_out_and_renders_the_same() {
     let read: Bundle = read_bundle(&archive[..]).expect("the fixture is as it is");
     assert_eq!(read.problems, []);
     assert_eq!(read.runs, [("a/../b".to_owned(), common::run("mix", &[("vm1", 8, 200)], 3))]);
-    assert_eq!(read.experiments[0].1, common::experiment());
+    assert_eq!(read.experiments[0].1, common::sweep());
     let names: Vec<&str> = read.texts.iter().map(|text| text.name.as_str()).collect();
     assert_eq!(names, ["sweep.toml", "run.fio", "job.fio"]);
     assert_eq!(read.captures[0].notes, ["reset"]);

@@ -5,6 +5,7 @@ mod common;
 
 use measured::Conclusion;
 use reports::{NamedExperiment, NamedRun, Report, Section, html};
+use statistics::compare::Verdict;
 
 fn full(run: &measured::Run, experiment: &measured::ExperimentRun) -> String {
     html(&Report {
@@ -76,11 +77,10 @@ fn every_chart_has_its_data_as_a_table() {
 #[test]
 fn a_verdict_is_the_experiments_own_and_its_cells_are_folded() {
     let mut experiment = common::experiment();
-    let about = "4k random read, outstanding 8".to_owned();
-    let own = "IOPS (A 80 k, B 100 k): cannot tell whether B differs from A: needs 6 more runs of each";
-    experiment.conclusions.push(Conclusion { about, text: own.to_owned() });
+    let verdict = Verdict::CannotTell { more_runs: 6 };
+    experiment.conclusions.push(common::compared(&experiment, 8, verdict));
     for cell in &experiment.cells {
-        experiment.conclusions.push(Conclusion { about: cell.label(), text: "of one cell alone".to_owned() });
+        experiment.conclusions.push(Conclusion::new(cell.label(), "of one cell alone"));
     }
     let page = html(&Report::of_experiment(&experiment));
     // By its figures alone B would be faster: the experiment knows of other comparisons.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Steps, Tool};
 use crate::pattern;
 use crate::text;
 
@@ -15,6 +15,8 @@ pub(crate) mod xml;
 #[cfg(test)]
 pub(crate) mod tests;
 
+/// DiskSPD's text has two digits of I/Os per second and three of milliseconds.
+const STEPS: Steps = Steps { iops: 0.01, latency_s: 1e-6 };
 const MIB: f64 = 1_048_576.0;
 /// What stands in place of tables when a run was ended during its warm-up.
 const INTERRUPTED: &str = "interrupted before the measurements began";
@@ -144,6 +146,7 @@ pub(super) fn together(targets: &[Job]) -> Job {
         threads,
         depth: first.depth.filter(|one| targets.iter().all(|job| job.depth == Some(*one))),
         outstanding,
+        ..Job::default()
     }
 }
 
@@ -227,6 +230,7 @@ fn table(
                 bytes_per_s: of(&["MiB/s", "MB/s"]).map(|mib| mib * MIB),
                 latency_s: of(&["AvgLat"]).map(|ms| ms / 1e3),
                 latencies: Latencies::None,
+                steps: STEPS,
             };
             return Ok((figures, workers.into_values().collect()));
         }

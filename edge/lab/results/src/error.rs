@@ -8,6 +8,10 @@ use serde::Serialize;
 pub enum Kind {
     /// fio's JSON and JSON+.
     FioJson,
+    /// fio's normal output.
+    FioText,
+    /// fio's terse output.
+    FioTerse,
     /// fio's logs of latency, bandwidth and IOPS.
     FioLog,
     /// fio's log of histograms.
@@ -36,6 +40,8 @@ impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Kind::FioJson => "fio JSON",
+            Kind::FioText => "fio's normal output",
+            Kind::FioTerse => "fio's terse output",
             Kind::FioLog => "fio log",
             Kind::FioHistogramLog => "fio histogram log",
             Kind::DiskspdText => "DiskSPD text",

@@ -16,9 +16,31 @@ pub(crate) mod tests;
 /// Documents of one text: 5-second intervals of a day.
 const DOCUMENTS_MAX: usize = 20_000;
 /// Engines that wait for each I/O: depth does not count for them.
-const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "cpuio"];
+const SYNCHRONOUS: &[&str] = &[
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "mmap",
+    "splice",
+    "cpuio",
+    "libpmem",
+    "dev-dax",
+    "ftruncate",
+    "falloc",
+    "e4defrag",
+    "filecreate",
+    "filestat",
+    "filedelete",
+];
 const DIRECTIONS: [(&str, Direction); 3] =
     [("read", Direction::Read), ("write", Direction::Write), ("trim", Direction::Trim)];
+
+/// True for an engine that waits for each I/O, whatever the depth.
+pub(crate) fn is_synchronous(engine: &str) -> bool {
+    SYNCHRONOUS.contains(&engine)
+}
 
 /// True for a text with a line that opens a document of fio.
 pub(crate) fn is_fio_json(text: &str) -> bool {
@@ -40,6 +62,54 @@ fn begin(text: &str) -> Option<usize> {
 
 /// Reads all documents of a text.
 pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
+    read_valid(file, text).or_else(|error| {
+        let repaired = repaired(text);
+        let is_same = repaired == text;
+        let read = if is_same { None } else { read_valid(file, &repaired).ok() };
+        read.ok_or(error)
+    })
+}
+
+/// JSON of what older programs wrote: backslashes of Windows paths as they are, and "nan" and "inf" for numbers. Lines stay where
+/// they were.
+fn repaired(text: &str) -> String {
+    let mut repaired = String::with_capacity(text.len());
+    let (mut is_quoted, mut rest) = (false, text);
+    while let Some(at) = rest.find(['"', '\\', ':']) {
+        let (before, from) = rest.split_at(at);
+        repaired.push_str(before);
+        let next = from[1..].chars().next();
+        let length = match from.as_bytes()[0] {
+            b'\\' if matches!(next, Some('"' | '\\')) => {
+                repaired.push_str(&from[..2]);
+                2
+            }
+            b'\\' => {
+                repaired.push_str("\\\\");
+                1
+            }
+            b'"' => {
+                is_quoted = !is_quoted;
+                repaired.push('"');
+                1
+            }
+            _ => {
+                repaired.push(':');
+                let value = from[1..].trim_start_matches(' ');
+                let odd = ["-nan", "nan", "-inf", "inf"].into_iter().find(|odd| value.starts_with(odd));
+                let blanks = from.len() - 1 - value.len();
+                odd.filter(|_| !is_quoted).map_or(1, |odd| {
+                    repaired.push_str(" null");
+                    1 + blanks + odd.len()
+                })
+            }
+        };
+        rest = &from[length..];
+    }
+    repaired + rest
+}
+
+fn read_valid(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::FioJson };
     let mut set =
         ResultSet { source: file.to_owned(), tool: Tool::Fio, version: None, runs: vec![], notes: vec![] };
@@ -195,7 +265,7 @@ fn read_series(origin: &Origin<'_>, series: &[Value], set: &mut ResultSet) -> Re
 }
 
 /// The clones of one job as one run, as group_reporting would have it.
-fn clones_together(mut parts: Vec<Run>) -> Run {
+pub(crate) fn clones_together(mut parts: Vec<Run>) -> Run {
     let first = &parts[0];
     let mut run = Run { label: first.label.clone(), job: first.job.clone(), ..Run::default() };
     run.job.threads = parts.iter().try_fold(0u32, |sum, part| sum.checked_add(part.job.threads?));
@@ -240,6 +310,10 @@ fn read_entry(origin: &Origin<'_>, document: &Value, entry: &Value) -> Result<Ru
 /// What the options say, those of the job before the global ones.
 fn job(document: &Value, entry: &Value, run: &mut Run) {
     let places = [&entry["job options"], &document["global options"]];
+    // Before 2.13 fio did not write its options down, and others leave them out: then nothing is assumed.
+    if !places.iter().any(|place| place.is_object()) {
+        return;
+    }
     let option = |names: &[&str]| {
         places.iter().find_map(|place| names.iter().find_map(|name| place[*name].as_str())).map(str::to_owned)
     };
@@ -268,9 +342,25 @@ fn job(document: &Value, entry: &Value, run: &mut Run) {
     let clones = entries(document).into_iter().filter(|other| are_clones(other, entry)).count();
     let here = if clones > 1 { 1 } else { jobs };
     let engine = option(&["ioengine"]).unwrap_or_else(|| "psync".to_owned());
-    let depth = if SYNCHRONOUS.contains(&engine.as_str()) { 1 } else { number(&["iodepth"]).unwrap_or(1) };
+    let depth = if is_synchronous(&engine) { 1 } else { number(&["iodepth"]).unwrap_or(1) };
     (job.threads, job.depth) = (Some(here), Some(depth));
-    job.outstanding = Some(f64::from(here) * f64::from(depth));
+    // What is limited or paused holds as much outstanding as its latency needs.
+    let limits = [
+        "rate_iops",
+        "rate",
+        "thinktime",
+        "latency_target",
+        "rate_process",
+        "flow",
+        "max_latency",
+        "thinktime_iotime",
+    ];
+    let is_free = !limits.iter().any(|name| option(&[name]).is_some_and(|value| value != "0"));
+    job.outstanding = Some(f64::from(here) * f64::from(depth)).filter(|_| is_free);
+    job.rate = option(&["rate_iops"])
+        .and_then(|rate| rate.split(',').next()?.parse().ok())
+        .filter(|rate| *rate > 0.0);
+    job.target = option(&["filename"]);
     run.workers = Some(here);
 }
 
@@ -286,7 +376,11 @@ fn figures(
         return Ok(None);
     }
     let (total, completion) = (latency(part, "lat"), latency(part, "clat"));
-    let bytes = unsigned(&part["io_bytes"]).or_else(|| unsigned(&part["io_kbytes"])?.checked_mul(1024));
+    // Before 3.0, "io_bytes" was in KiB, and there was neither "io_kbytes" nor "bw_bytes".
+    let is_old = part["io_kbytes"].is_null() && part["bw_bytes"].is_null();
+    let bytes =
+        unsigned(&part["io_bytes"]).and_then(|bytes| bytes.checked_mul(if is_old { 1024 } else { 1 }));
+    let bytes = bytes.or_else(|| unsigned(&part["io_kbytes"])?.checked_mul(1024));
     let bytes_per_s = number(&part["bw_bytes"]).or_else(|| number(&part["bw"]).map(|kib| kib * 1024.0));
     // Before anything is counted, fio prints zero for a mean.
     let mean = |of: &Option<(&Value, f64)>| {
@@ -307,7 +401,15 @@ fn figures(
         }
     }
     let latency_s = mean(&total).or(mean(&completion));
-    Ok(Some(Figures { ios, bytes, iops: number(&part["iops"]), bytes_per_s, latency_s, latencies }))
+    Ok(Some(Figures {
+        ios,
+        bytes,
+        iops: number(&part["iops"]),
+        bytes_per_s,
+        latency_s,
+        latencies,
+        ..Figures::default()
+    }))
 }
 
 /// A latency object and how many nanoseconds its unit has: fio before 3.0 wrote microseconds, under names without unit.
@@ -346,7 +448,7 @@ fn distribution(
         if let Some(((min, max), mean)) = exact {
             histogram.set_extremes(min, max, mean);
         }
-        return Ok(Latencies::Exact(histogram));
+        return Ok(Latencies::of_fio(histogram));
     }
     let Some(list) = object["percentile"].as_object() else { return Ok(Latencies::None) };
     let mut percentiles: Vec<(f64, f64)> = list

@@ -101,11 +101,12 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
         })?;
         lines.push((fields[0], fields[1], direction(&origin, number, fields[2])?, fields[3]));
     }
-    // Averages over log_avg_msec have no size.
+    // Averages over log_avg_msec have no size. Without it every line is an I/O, also in logs of bandwidth and IOPS (fio's stat.c,
+    // `add_bw_sample` and `add_iops_sample`): the value there is that I/O's own rate, or 1.
     let averaged = lines.iter().all(|(.., size)| *size == 0);
     let mut run = Run { label: file.to_owned(), ..Run::default() };
-    if value == Value::Latency && !averaged {
-        each_io(&lines, &mut run);
+    if !averaged {
+        each_io(&lines, value, &mut run);
     } else {
         averages(&lines, value, &mut run);
         if value == Value::Latency {
@@ -122,8 +123,9 @@ fn set(file: &str, run: Run) -> ResultSet {
     ResultSet { source: file.to_owned(), tool: Tool::Fio, version: None, runs: vec![run], notes: vec![] }
 }
 
-/// One line per I/O: every latency is known.
-fn each_io(lines: &[(u64, u64, Direction, u64)], run: &mut Run) {
+/// One line per I/O: every latency is known if the log is of latencies; and of all logs, how many I/Os and bytes there were.
+fn each_io(lines: &[(u64, u64, Direction, u64)], value: Value, run: &mut Run) {
+    let is_latency = value == Value::Latency;
     let mut histograms: BTreeMap<Direction, (Histogram, u64)> = BTreeMap::new();
     let mut bins: BTreeMap<(u64, Direction), Bin> = BTreeMap::new();
     for &(ms, ns, direction, size) in lines {
@@ -138,7 +140,7 @@ fn each_io(lines: &[(u64, u64, Direction, u64)], run: &mut Run) {
     let seconds = lines.iter().map(|(ms, ..)| *ms).max().unwrap_or(0) as f64 / 1e3;
     for (direction, (histogram, bytes)) in histograms {
         let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
-        if histogram.percentile(0.5).is_some_and(|median| median < 1_000) {
+        if is_latency && histogram.percentile(0.5).is_some_and(|median| median < 1_000) {
             let note = "half of the latencies are below 1,000: fio before 3.0 wrote microseconds, and these are taken as ns";
             run.notes.push(Note::new(note));
         }
@@ -147,8 +149,9 @@ fn each_io(lines: &[(u64, u64, Direction, u64)], run: &mut Run) {
             bytes: Some(bytes),
             iops: rate(histogram.count()),
             bytes_per_s: rate(bytes),
-            latency_s: histogram.mean_ns().map(|ns| ns / 1e9),
-            latencies: Latencies::Exact(histogram),
+            latency_s: histogram.mean_ns().filter(|_| is_latency).map(|ns| ns / 1e9),
+            latencies: if is_latency { Latencies::Exact(histogram) } else { Latencies::None },
+            ..Figures::default()
         };
         run.directions.insert(direction, figures);
     }
@@ -160,7 +163,7 @@ fn each_io(lines: &[(u64, u64, Direction, u64)], run: &mut Run) {
             direction,
             iops: Some(bin.samples as f64),
             bytes_per_s: Some(bin.bytes as f64),
-            latency_s: Some(bin.sum / bin.samples as f64 / 1e9),
+            latency_s: is_latency.then(|| bin.sum / bin.samples as f64 / 1e9),
             histogram: None,
         })
         .collect();
@@ -250,7 +253,7 @@ pub(crate) fn read_histograms(file: &str, text: &str) -> Result<ResultSet, ReadE
                 .filter(|seconds| *seconds > 0.0)
                 .map(|seconds| histogram.count() as f64 / seconds),
             latency_s: histogram.mean_ns().map(|ns| ns / 1e9),
-            latencies: Latencies::Exact(histogram),
+            latencies: Latencies::of_fio(histogram),
             ..Figures::default()
         };
         run.directions.insert(direction, figures);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use statistics::words;
 
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Latencies, Note, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Note, ResultSet, Run, Tool};
 use crate::text;
 
 #[cfg(test)]
@@ -264,10 +264,8 @@ fn differences(all: &Run, summary: &Summary) -> Vec<Note> {
     compare("read latency (ms)", summary.read_ms, ms(all.directions.get(&Direction::Read)), unweighted);
     compare("write latency (ms)", summary.write_ms, ms(all.directions.get(&Direction::Write)), unweighted);
     for ((direction, _), printed) in PERCENTILES.iter().zip(summary.percentile_95) {
-        let computed = match all.directions.get(direction).map(|of| &of.latencies) {
-            Some(Latencies::Exact(histogram)) => histogram.percentile(0.95).map(|ns| ns as f64 / 1e6),
-            _ => None,
-        };
+        let computed = all.directions.get(direction).and_then(|of| of.latencies.percentile_s(0.95));
+        let computed = computed.map(|seconds| seconds * 1e3);
         compare(
             "a 95th percentile (ms) of",
             printed,

@@ -166,7 +166,7 @@ fn all(
             iops: row.number(&format!("{name} IOps")),
             bytes_per_s: rate(&format!("{name} ")),
             latency_s: milliseconds(&format!("Average {name} Response Time")),
-            latencies: Latencies::None,
+            ..Figures::default()
         };
         if !figures.is_idle() {
             run.directions.insert(direction, figures);
@@ -178,7 +178,15 @@ fn all(
         .map(|(reads, writes)| reads.saturating_add(writes));
     let latencies = histogram(&row).map_or(Latencies::None, Latencies::Bounded);
     let latency_s = milliseconds("Average Response Time");
-    let total = Figures { ios, bytes: None, iops: Some(iops), bytes_per_s: rate(""), latency_s, latencies };
+    let total = Figures {
+        ios,
+        bytes: None,
+        iops: Some(iops),
+        bytes_per_s: rate(""),
+        latency_s,
+        latencies,
+        ..Figures::default()
+    };
     run.directions.insert(Direction::Total, total);
     if row.number("Errors").is_some_and(|errors| errors > 0.0) {
         run.notes.push(Note::at(number, "Iometer counted errors in this run"));

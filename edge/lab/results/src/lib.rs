@@ -9,6 +9,7 @@ mod diskspd;
 mod error;
 mod fio_json;
 mod fio_log;
+mod fio_text;
 mod hcibench;
 mod iometer;
 mod model;
@@ -22,7 +23,7 @@ mod tests;
 
 pub use audit::{Audit, Claims, Code, Finding, RowName, Severity, audit};
 pub use error::{Kind, ReadError};
-pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Tool};
+pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Steps, Tool};
 
 /// Characters of a file that is nothing known, as far as its error shows them.
 const BEGINNING_MAX: usize = 60;
@@ -40,6 +41,8 @@ const RECOGNISERS: &[(Kind, Recogniser)] = &[
     (Kind::VdbenchHistogram, vdbench::is_histogram),
     (Kind::VdbenchSummary, vdbench::is_summary),
     (Kind::Hcibench, hcibench::is_summary),
+    (Kind::FioText, fio_text::is_text),
+    (Kind::FioTerse, fio_text::is_terse),
     (Kind::FioHistogramLog, fio_log::is_fio_histogram_log),
     (Kind::FioLog, fio_log::is_fio_log),
     (Kind::Table, table::is_table),
@@ -56,6 +59,8 @@ pub fn kind_of(text: &str) -> Option<Kind> {
 pub fn read(file: &str, text: &str, caption: Option<&str>) -> Result<ResultSet, ReadError> {
     let found = match kind_of(text) {
         Some(Kind::FioJson) => fio_json::read(file, text),
+        Some(Kind::FioText) => fio_text::read(file, text),
+        Some(Kind::FioTerse) => fio_text::read_terse(file, text),
         Some(Kind::FioLog) => fio_log::read(file, text),
         Some(Kind::FioHistogramLog) => fio_log::read_histograms(file, text),
         Some(Kind::DiskspdText) => diskspd::read(file, text),
@@ -85,7 +90,7 @@ fn beginning(line: &str) -> String {
 
 fn unknown(file: &str, text: &str) -> ReadError {
     let origin = error::Origin { file, kind: Kind::Unknown };
-    let way_out = "what is read: fio JSON, JSON+ and logs, DiskSPD text and XML, Vdbench summary, flatfile and histogram, Iometer \
+    let way_out = "what is read: fio JSON, JSON+, normal and terse text and logs, DiskSPD text and XML, Vdbench summary, flatfile and histogram, Iometer \
                    results, HCIBench -res.txt and folders, and CSV tables with a column iops";
     // A document that is cut off before it names its tool still tells by its beginning what it wanted to be.
     let begin = text.trim_start_matches('\u{feff}').trim_start();

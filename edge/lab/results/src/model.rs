@@ -119,6 +119,15 @@ pub struct Job {
     pub depth: Option<u32>,
     /// Outstanding I/Os in total, over all threads and VMs.
     pub outstanding: Option<f64>,
+    /// I/Os per second that were asked for, where the rate was limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// What it ran on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What else tells it from other jobs, as "engine libaio".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
 }
 
 /// What was read or written.
@@ -150,6 +159,18 @@ pub struct Figures {
     pub latency_s: Option<f64>,
     /// The latencies' distribution.
     pub latencies: Latencies,
+    /// How far the figures were rounded.
+    #[serde(default)]
+    pub steps: Steps,
+}
+
+/// The steps that figures were printed in: 0.01 where two digits stand after the point. 0 where they were not rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Steps {
+    /// Of the I/Os per second.
+    pub iops: f64,
+    /// Of the mean latency, in seconds.
+    pub latency_s: f64,
 }
 
 /// What is known of a distribution.
@@ -161,6 +182,8 @@ pub enum Latencies {
     None,
     /// Every latency, to fio's buckets: can be added to others.
     Exact(Histogram),
+    /// Latencies to fio's buckets, some of them in its last one, which holds all from 17.2 s on: of those no more is known.
+    Open(Histogram),
     /// Counts in few buckets: can be added to the like; percentiles are bounds.
     Bounded(BoundedHistogram),
     /// (share, seconds) only: cannot be added to anything.
@@ -244,6 +267,10 @@ impl Figures {
             iops: sum(active.clone().map(|part| part.iops), |one, other| Some(one + other)),
             bytes_per_s: sum(active.clone().map(|part| part.bytes_per_s), |one, other| Some(one + other)),
             latency_s: latency_s.filter(|(_, weights)| *weights > 0.0).map(|(sum, weights)| sum / weights),
+            steps: active.clone().fold(Steps::default(), |of, part| Steps {
+                iops: of.iops.max(part.steps.iops),
+                latency_s: of.latency_s.max(part.steps.latency_s),
+            }),
             latencies: Latencies::together(active.map(|part| &part.latencies)),
         }
     }
@@ -256,38 +283,84 @@ fn sum<T>(mut parts: impl Iterator<Item = Option<T>>, add: impl Fn(T, T) -> Opti
 }
 
 impl Latencies {
+    /// A histogram that fio wrote.
+    pub(crate) fn of_fio(histogram: Histogram) -> Latencies {
+        let counts = histogram.counts();
+        if counts[FIO_LAST..].iter().any(|&count| count > 0) {
+            Latencies::Open(histogram)
+        } else {
+            Latencies::Exact(histogram)
+        }
+    }
+
     /// Several distributions as one, if they can be added.
     fn together<'a>(parts: impl Iterator<Item = &'a Latencies>) -> Latencies {
         let mut all: Option<Latencies> = None;
         for part in parts {
-            match (&mut all, part) {
-                (None, part) => all = Some(part.clone()),
-                (Some(Latencies::Exact(all)), Latencies::Exact(part)) => all.merge(part),
-                (Some(Latencies::Bounded(all)), Latencies::Bounded(part)) => {
+            all = Some(match (all, part) {
+                (None, part) => part.clone(),
+                (Some(Latencies::Exact(mut all)), Latencies::Exact(part)) => {
+                    all.merge(part);
+                    Latencies::Exact(all)
+                }
+                (
+                    Some(Latencies::Exact(mut all) | Latencies::Open(mut all)),
+                    Latencies::Exact(part) | Latencies::Open(part),
+                ) => {
+                    all.merge(part);
+                    Latencies::Open(all)
+                }
+                (Some(Latencies::Bounded(mut all)), Latencies::Bounded(part)) => {
                     if all.merge(part).is_err() {
                         return Latencies::None;
                     }
+                    Latencies::Bounded(all)
                 }
                 _ => return Latencies::None,
-            }
+            });
         }
         all.unwrap_or_default()
     }
 
-    /// The percentile in words: "1.23 ms", or "between 5 and 10 ms". Of a list, only a percentile that stands in it.
-    pub fn percentile(&self, share: f64) -> Option<String> {
+    /// The percentile in seconds, where it is known to the bucket.
+    pub fn percentile_s(&self, share: f64) -> Option<f64> {
+        let seconds = |histogram: &Histogram| histogram.percentile(share).map(|ns| ns as f64 / 1e9);
         match self {
-            Latencies::None => None,
-            Latencies::Exact(histogram) => {
-                histogram.percentile(share).map(|ns| statistics::words::milliseconds(ns as f64 / 1e9))
-            }
-            Latencies::Bounded(histogram) => histogram.percentile(share).map(|bound| bound.to_string()),
-            Latencies::Percentiles(list) => list
-                .iter()
-                .find(|(of, _)| (of - share).abs() < 1e-9)
-                .map(|(_, seconds)| statistics::words::milliseconds(*seconds)),
+            Latencies::Exact(histogram) => seconds(histogram),
+            Latencies::Open(histogram) => seconds(histogram).filter(|_| !is_beyond(histogram, share)),
+            Latencies::None | Latencies::Bounded(_) | Latencies::Percentiles(_) => None,
         }
     }
+
+    /// The percentile in words: "1.23 ms", "between 5 and 10 ms", or "> 17.2 s". Of a list, only a percentile that stands in it.
+    pub fn percentile(&self, share: f64) -> Option<String> {
+        let milliseconds = statistics::words::milliseconds;
+        match self {
+            Latencies::None => None,
+            Latencies::Exact(_) => self.percentile_s(share).map(milliseconds),
+            Latencies::Open(histogram) if is_beyond(histogram, share) => Some(BEYOND.to_owned()),
+            Latencies::Open(_) => self.percentile_s(share).map(milliseconds),
+            Latencies::Bounded(histogram) => histogram.percentile(share).map(|bound| bound.to_string()),
+            Latencies::Percentiles(list) => {
+                let (_, seconds) = list.iter().find(|(of, _)| (of - share).abs() < 1e-9)?;
+                let is_last = (seconds / FIO_LAST_S - 1.0).abs() < 1e-9;
+                Some(if is_last { BEYOND.to_owned() } else { milliseconds(*seconds) })
+            }
+        }
+    }
+}
+
+/// fio's last bucket: its 29 groups of 64 end at 2^34 ns, and it holds all that is slower, too (`plat_val_to_idx` of its stat.c).
+const FIO_LAST: usize = 29 * 64 - 1;
+/// The middle of that bucket in seconds, by which fio prints it.
+pub(crate) const FIO_LAST_S: f64 = 17.112_760_32;
+/// What is said of a value in it.
+const BEYOND: &str = "> 17.2 s";
+
+/// True when the percentile lies in fio's last bucket.
+fn is_beyond(histogram: &Histogram, share: f64) -> bool {
+    let below: u64 = histogram.counts()[..FIO_LAST].iter().sum();
+    share * histogram.count() as f64 > below as f64
 }
 
 #[cfg(test)]

@@ -1,64 +1,18 @@
 //! Tables of figures (CSV) as people publish them: columns are known by their names, one row is one run.
 
+mod columns;
+
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Note, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Latencies, Note, ResultSet, Run, Steps, Tool};
 use crate::pattern;
 use crate::text;
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Vms,
-    Pattern,
-    Tool,
-    Threads,
-    Depth,
-    Outstanding,
-    Block,
-    ReadPercent,
-    RandomPercent,
-    Iops,
-    Megabytes,
-    Milliseconds,
-    Microseconds,
-    Label,
-}
-
-/// The names that a column goes by, in lower case and without anything but letters and digits.
-const NAMES: &[(&[&str], Column)] = &[
-    (&["vms", "vm", "vmcount", "numbervm", "clients", "hosts", "nodes"], Column::Vms),
-    (&["pattern", "workload", "test", "profile", "accesspattern"], Column::Pattern),
-    (&["tool", "generator", "benchmark"], Column::Tool),
-    (&["threads", "thread", "workers", "numjobs", "jobs"], Column::Threads),
-    (&["queuedepth", "depth", "qd", "iodepth", "outstandingperthread", "oioperthread"], Column::Depth),
-    (&["outstanding", "outstandingio", "outstandingios", "oio", "totaloutstanding"], Column::Outstanding),
-    (&["blocksize", "bs", "block", "iosize", "xfersize"], Column::Block),
-    (&["readpct", "readpercent", "read", "rdpct", "rwmixread"], Column::ReadPercent),
-    (&["randompct", "randompercent", "random", "seekpct"], Column::RandomPercent),
-    (&["iops", "ios", "iopersecond", "iosec"], Column::Iops),
-    (&["mbs", "mbps", "mibs", "mibps", "throughputmbs", "bandwidthmbs", "mbsec"], Column::Megabytes),
-    (
-        &[
-            "latencyms",
-            "latms",
-            "avglatms",
-            "avglatencyms",
-            "meanlatencyms",
-            "responsems",
-            "respms",
-            "latency",
-        ],
-        Column::Milliseconds,
-    ),
-    (&["latencyus", "latus", "avglatus", "avglatencyus", "meanlatencyus"], Column::Microseconds),
-    (&["label", "name", "run", "case", "date"], Column::Label),
-];
+use columns::Column;
 
 /// True for a text whose first line that is no comment names a throughput and something else that is known.
 pub(crate) fn is_table(text: &str) -> bool {
     text::numbered(text).find(|(_, line)| !is_comment(line)).is_some_and(|(_, line)| {
         let columns: Vec<Column> = header(line).into_iter().flatten().collect();
-        columns.contains(&Column::Iops) && columns.len() >= 2
+        columns.iter().any(|column| matches!(column, Column::Iops(_))) && columns.len() >= 2
     })
 }
 
@@ -71,15 +25,7 @@ fn separator(line: &str) -> char {
 }
 
 fn header(line: &str) -> Vec<Option<Column>> {
-    let plain = |name: &str| {
-        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
-    };
-    text::fields(line, separator(line))
-        .iter()
-        .map(|name| {
-            NAMES.iter().find(|(names, _)| names.contains(&plain(name).as_str())).map(|(_, column)| *column)
-        })
-        .collect()
+    text::fields(line, separator(line)).iter().map(|name| columns::column(name)).collect()
 }
 
 /// Reads a table. Claims of threads and outstanding are taken from columns, else from `caption`, else from comments ("#") of
@@ -105,7 +51,11 @@ pub(crate) fn read(file: &str, text: &str, caption: Option<&str>) -> Result<Resu
     };
     for (name, column) in text::fields(first, separator(first)).iter().zip(&columns) {
         if column.is_none() {
-            set.notes.push(Note::new(format!("column \"{}\" is not understood and left out", name.trim())));
+            let text = format!(
+                "column \"{}\" is unknown: words in it tell cells apart, figures are left out",
+                name.trim()
+            );
+            set.notes.push(Note::new(text));
         }
     }
     if caption.is_none() && !comments.is_empty() {
@@ -120,11 +70,14 @@ pub(crate) fn read(file: &str, text: &str, caption: Option<&str>) -> Result<Resu
                 "every row needs a field per column; is the file cut off, or a comma inside an unquoted field?",
             ));
         }
-        set.runs.push(row(&origin, number, &columns, &fields, said)?);
+        let mut run = row(&origin, number, &columns, &fields, said)?;
+        run.job.others = others(&text::fields(first, separator(first)), &columns, &fields);
+        set.runs.push(run);
     }
     if set.runs.is_empty() {
         return Err(origin.whole("a header without rows", "was the file cut off?"));
     }
+    alike_steps(&mut set.runs);
     Ok(set)
 }
 
@@ -135,6 +88,25 @@ fn tool_of(file: &str) -> Tool {
     words.find(|tool| *tool != Tool::Unknown).unwrap_or(Tool::Unknown)
 }
 
+/// A column is printed with one number of digits, of which spreadsheets leave out zeroes at the end: its finest step is that of all.
+fn alike_steps(runs: &mut [Run]) {
+    let finest = |of: fn(&Figures) -> f64| {
+        let steps = runs.iter().flat_map(|run| run.directions.values()).map(of).filter(|step| *step > 0.0);
+        steps.reduce(f64::min).unwrap_or(0.0)
+    };
+    let steps = Steps { iops: finest(|of| of.steps.iops), latency_s: finest(|of| of.steps.latency_s) };
+    for figures in runs.iter_mut().flat_map(|run| run.directions.values_mut()) {
+        figures.steps = steps;
+    }
+}
+
+/// Words in columns that are not known, with the columns' names.
+fn others(names: &[String], columns: &[Option<Column>], fields: &[String]) -> Vec<String> {
+    let unknown = names.iter().zip(columns).zip(fields).filter(|((_, column), _)| column.is_none());
+    let worded = unknown.filter(|(_, field)| field.trim().starts_with(char::is_alphabetic));
+    worded.map(|((name, _), field)| format!("{} {}", name.trim(), field.trim())).collect()
+}
+
 fn row(
     origin: &Origin<'_>,
     number: usize,
@@ -143,7 +115,6 @@ fn row(
     said: &str,
 ) -> Result<Run, ReadError> {
     let mut run = Run { line: Some(number), ..Run::default() };
-    let mut figures = Figures::default();
     let of = |wanted: Column| {
         let found = columns.iter().zip(fields).find(|(column, _)| **column == Some(wanted));
         found.map(|(_, field)| field.trim()).filter(|field| !field.is_empty())
@@ -175,6 +146,9 @@ fn row(
     run.job.block_bytes = of(Column::Block).and_then(pattern::size).or(run.job.block_bytes);
     run.job.read_share = share(numeric(Column::ReadPercent)?).or(run.job.read_share);
     run.job.random_share = share(numeric(Column::RandomPercent)?).or(run.job.random_share);
+    run.job.target = of(Column::Target).map(str::to_owned);
+    // "max" is no rate.
+    run.job.rate = of(Column::Rate).and_then(text::number).filter(|rate| *rate > 0.0);
     let caption = pattern::caption(said);
     run.job.threads = whole(Column::Threads)?.or(caption.threads);
     run.job.depth = whole(Column::Depth)?.or(caption.depth);
@@ -182,12 +156,48 @@ fn row(
     let by_threads = run.job.threads.zip(run.job.depth).map(|(t, d)| f64::from(t) * f64::from(d) * vms);
     run.job.outstanding = numeric(Column::Outstanding)?.filter(|n| *n > 0.0).or(by_threads);
     run.workers = run.job.threads.map(|threads| threads.saturating_mul(run.vms.unwrap_or(1)));
-    figures.iops = numeric(Column::Iops)?;
-    run.megabytes_printed = numeric(Column::Megabytes)?;
-    figures.bytes_per_s = figures.iops.zip(run.job.block_bytes).map(|(iops, bytes)| iops * bytes as f64);
-    let ms = numeric(Column::Milliseconds)?;
-    figures.latency_s = ms.map(|ms| ms / 1e3).or(numeric(Column::Microseconds)?.map(|us| us / 1e6));
-    run.directions.insert(Direction::Total, figures);
+    let mut percentiles = Vec::new();
+    for column in columns.iter().flatten() {
+        let figures =
+            |direction: &Direction, run: &mut Run| run.directions.entry(*direction).or_default().clone();
+        match column {
+            Column::Iops(direction) => {
+                let mut of_direction = figures(direction, &mut run);
+                of_direction.iops = numeric(*column)?;
+                of_direction.steps.iops = of(*column).map_or(0.0, text::step);
+                run.directions.insert(*direction, of_direction);
+            }
+            Column::Latency(direction, units) => {
+                let mut of_direction = figures(direction, &mut run);
+                of_direction.latency_s = numeric(*column)?.map(|value| value / units);
+                of_direction.steps.latency_s = of(*column).map_or(0.0, text::step) / units;
+                run.directions.insert(*direction, of_direction);
+            }
+            Column::Throughput(None) => run.megabytes_printed = numeric(*column)?,
+            Column::Percentile(share, units) => {
+                percentiles.extend(numeric(*column)?.map(|value| (*share, value / units)));
+            }
+            _ => {}
+        }
+    }
+    // Without a column for all, the total is that of reads and writes.
+    let has_total = run.directions.get(&Direction::Total).is_some_and(|total| total.iops.is_some());
+    if !has_total {
+        run.directions.remove(&Direction::Total);
+    }
+    let mut total = run.total();
+    let printed = columns.iter().flatten().find_map(|column| match column {
+        Column::Throughput(Some(bytes)) => Some((*column, *bytes)),
+        _ => None,
+    });
+    total.bytes_per_s = match printed {
+        Some((column, bytes)) => numeric(column)?.map(|value| value * bytes),
+        None => total.iops.zip(run.job.block_bytes).map(|(iops, bytes)| iops * bytes as f64),
+    };
+    if !percentiles.is_empty() {
+        total.latencies = Latencies::Percentiles(percentiles);
+    }
+    run.directions.insert(Direction::Total, total);
     run.label = of(Column::Label).map_or_else(|| label(&run), str::to_owned);
     Ok(run)
 }
@@ -201,6 +211,7 @@ fn label(run: &Run) -> String {
         parts.extend(run.job.threads.zip(run.job.depth).map(|(t, d)| format!("threads {t} x {d}")));
     }
     parts.extend(run.tool.map(|tool| tool.to_string()));
+    parts.extend(run.job.target.clone());
     parts.join(", ")
 }
 
@@ -234,6 +245,19 @@ mod tests {
         let error = read("a.csv", "threads,iops\n4\n", None).unwrap_err();
         assert_eq!(error.line, Some(2));
         assert!(read("a.csv", "threads,iops\n", None).is_err());
+    }
+
+    /// The columns went unread, and the table was none.
+    #[test]
+    fn totals_and_sides_are_read_with_their_units_and_digits() {
+        let text = "RIOPS;WIOPS;RLAT (us);WLAT (us);BW (KiB/s);p99 (ms)\n30;10;500.0;900.0;160;2.5\n";
+        let run = &read("a.csv", text, None).unwrap().runs[0];
+        let total = run.total();
+        assert_eq!((total.iops, total.bytes_per_s), (Some(40.0), Some(160.0 * 1_024.0)));
+        assert!((total.latency_s.unwrap() - 0.0006).abs() < 1e-12, "{total:?}");
+        assert_eq!(total.steps.iops, 1.0);
+        assert!((total.steps.latency_s - 1e-7).abs() < 1e-15, "{total:?}");
+        assert_eq!(total.latencies, Latencies::Percentiles(vec![(0.99, 0.0025)]));
     }
 
     #[test]

@@ -44,6 +44,14 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     plain.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
+/// The step in which a number was printed: 0.01 for "1.20", 1 for "7". An exponent moves the point.
+pub(crate) fn step(text: &str) -> f64 {
+    let text = text.trim();
+    let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let after = digits.split_once('.').map_or(0, |(_, after)| after.len());
+    exponent.parse::<i32>().map_or(0.0, |exponent| 10f64.powi(exponent.saturating_sub(after as i32)))
+}
+
 /// A line without what stands in angle brackets: Vdbench writes its tables as HTML.
 pub(crate) fn without_tags(line: &str) -> String {
     let (mut plain, mut rest) = (String::new(), line);
@@ -83,6 +91,15 @@ mod tests {
         assert_eq!(number("inf"), None);
         assert_eq!(number("1e400"), None);
         assert_eq!(number(""), None);
+    }
+
+    #[test]
+    fn a_step_is_the_last_digit_that_was_printed() {
+        for (text, expected) in
+            [("1.20", 0.01), (" 7 ", 1.0), ("0.5", 0.1), ("1.5e-3", 1e-4), ("1,234.5", 0.1)]
+        {
+            assert!((step(text) / expected - 1.0).abs() < 1e-9, "{text}");
+        }
     }
 
     #[test]

@@ -6,14 +6,16 @@
 use statistics::{BoundedHistogram, words};
 
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Interval, Latencies, Note, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Interval, Latencies, Note, ResultSet, Run, Steps, Tool};
 use crate::text;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 const MIB: f64 = 1_048_576.0;
-/// An average may differ from the weighted mean of its intervals by so much: they are printed with three digits.
+/// The flatfile writes codes for "max" and curves where a rate would stand: from 999,977 in older versions.
+const UNCONTROLLED_MIN: f64 = 999_900.0;
+/// An average may differ from the weighted mean of its intervals by so much.
 const AVERAGE_TOLERANCE: f64 = 0.02;
 
 /// One row, of an interval or an average.
@@ -27,6 +29,10 @@ struct Row {
     block: Option<f64>,
     read_percent: Option<f64>,
     resp: Option<f64>,
+    /// The step that `resp` was printed in.
+    resp_step: f64,
+    /// I/Os per second that were asked for; none for `max` and curves.
+    asked: Option<f64>,
     read_resp: Option<f64>,
     write_resp: Option<f64>,
 }
@@ -66,12 +72,13 @@ pub(crate) fn read_summary(file: &str, text: &str) -> Result<ResultSet, ReadErro
     let plain: Vec<(usize, String)> =
         text::numbered(text).map(|(number, line)| (number, text::without_tags(line))).collect();
     let (mut columns, mut runs, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut label, mut threads) = ("run".to_owned(), None);
+    let (mut label, mut threads, mut asked) = ("run".to_owned(), None, None);
     for (at, (number, line)) in plain.iter().enumerate() {
         if let Some(begin) = line.find("Starting RD=") {
             finish(&label, threads, std::mem::take(&mut rows), &mut runs);
             let said = &line[begin + "Starting RD=".len()..];
             label = said.split(';').next().unwrap_or_default().trim().to_owned();
+            asked = rate_asked(said);
             threads = said.split("threads=").nth(1).and_then(|rest| {
                 rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse::<u32>().ok())
             });
@@ -85,7 +92,7 @@ pub(crate) fn read_summary(file: &str, text: &str) -> Result<ResultSet, ReadErro
                 )
             })?;
         } else if let Some(row) = summary_row(&origin, *number, line, &columns)? {
-            rows.push(row);
+            rows.push(Row { asked, ..row });
         }
     }
     finish(&label, threads, rows, &mut runs);
@@ -96,6 +103,16 @@ pub(crate) fn read_summary(file: &str, text: &str) -> Result<ResultSet, ReadErro
         ));
     }
     Ok(set(file, runs))
+}
+
+/// "run1_(50%); I/O rate: 5000; elapsed=60": the rate, if it is one. "For loops: iorate=…" is the true one where a loop varies it.
+fn rate_asked(said: &str) -> Option<f64> {
+    let after = |name: &str| {
+        let rest = said.split(name).nth(1)?.trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(rest.len());
+        text::number(rest[..end].trim_end_matches(',')).filter(|rate| *rate >= 1.0)
+    };
+    after("iorate=").or_else(|| after("I/O rate:"))
 }
 
 /// The header's two lines are read as one: "i/o rate", "read resp".
@@ -130,6 +147,9 @@ fn summary_row(
         let at = columns.iter().position(|column| column == name)?;
         text::number(values[at]).filter(|value| *value >= 0.0)
     };
+    let step = |name: &str| {
+        columns.iter().position(|column| column == name).map_or(0.0, |at| text::step(values[at]))
+    };
     let Some(rate) = of("i/o rate") else {
         return Err(origin.at(
             number,
@@ -145,6 +165,8 @@ fn summary_row(
         block: of("bytes i/o"),
         read_percent: of("read pct"),
         resp: of("resp time"),
+        resp_step: step("resp time"),
+        asked: None,
         read_resp: of("read resp"),
         write_resp: of("write resp"),
     }))
@@ -187,6 +209,8 @@ pub(crate) fn read_flatfile(file: &str, text: &str) -> Result<ResultSet, ReadErr
             block: of("bytes/io"),
             read_percent: of("read%"),
             resp: of("resp"),
+            resp_step: text_of("resp").map_or(0.0, text::step),
+            asked: of("reqrate").filter(|rate| (1.0..UNCONTROLLED_MIN).contains(rate)),
             read_resp: of("read_resp"),
             write_resp: of("write_resp"),
         });
@@ -240,6 +264,8 @@ fn weighted(rows: &[Row]) -> Row {
         block: by_rate(&|row| row.block),
         read_percent: by_rate(&|row| row.read_percent),
         resp: by_rate(&|row| row.resp),
+        resp_step: rows.iter().map(|row| row.resp_step).fold(0.0, f64::max),
+        asked: rows.iter().find_map(|row| row.asked),
         read_resp: None,
         write_resp: None,
     }
@@ -251,12 +277,14 @@ fn averaged(label: &str, threads: Option<u32>, row: &Row, intervals: &[Row]) -> 
     job.block_bytes = row.block.filter(|bytes| *bytes >= 1.0).map(|bytes| bytes.round() as u64);
     job.read_share = row.read_percent.map(|percent| (percent / 100.0).min(1.0));
     (job.threads, job.outstanding) = (threads, threads.map(f64::from));
+    job.rate = row.asked;
     run.megabytes_printed = row.mib;
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let total = Figures {
         iops: Some(row.rate),
         bytes_per_s: row.mib.map(|mib| mib * MIB),
         latency_s: seconds(row.resp),
+        steps: Steps { iops: 0.0, latency_s: row.resp_step / 1e3 },
         ..Figures::default()
     };
     run.directions.insert(Direction::Total, total);
@@ -300,7 +328,13 @@ fn check_average(row: &Row, intervals: &[Row]) -> Option<Note> {
         return None;
     }
     let (expected, printed) = (weighted(&counted).resp?, row.resp?);
-    if printed <= 0.0 || (expected / printed - 1.0).abs() <= AVERAGE_TOLERANCE {
+    let off = (expected - printed).abs();
+    // Both are of figures that were rounded, each by up to half a step.
+    if printed <= 0.0 || off <= AVERAGE_TOLERANCE * printed || off <= row.resp_step {
+        return None;
+    }
+    // What is the same when it is printed is no difference.
+    if words::number(printed) == words::number(expected) {
         return None;
     }
     Some(Note::at(

@@ -1,7 +1,9 @@
 //! Is B really faster than A? The answer in words, with its interval, or why there is none.
 //!
 //! Figures are compared as ratios: on the logarithm, by Welch's t (the runs of A and B may differ in spread). A permutation
-//! test stands beside it, and the smallest difference that so many runs could have shown.
+//! test stands beside it, and the smallest difference that so many runs could have shown. A figure that was rounded to steps of q has
+//! an uncertainty of its own, with a variance of q²/12 (a rectangular distribution: GUM, JCGM 100:2008, 4.3.7). All runs share it as
+//! long as they differ by less than a step, so it does not become smaller with more runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +16,14 @@ mod tests;
 
 /// How sure a test shall be to find the effect that is asked for, if it is there.
 const POWER: f64 = 0.80;
+/// Of so many differences that are claimed among many comparisons, this share at most may be none.
+pub const FALSE_DISCOVERIES: f64 = 0.05;
 /// No verdict asks for more runs of each than this; it then says "more than".
 const RUNS_MAX: usize = 1_000;
 /// How a verdict begins that is none.
 const CANNOT_TELL: &str = "cannot tell";
-/// How it begins where there are too few runs for any.
-const ONE_RUN: &str = "a single run supports no claim";
+/// Where there are too few runs for any.
+const ONE_RUN: &str = "one run per side is inconclusive: repeat it at least 3 times";
 
 /// Which way is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,12 +44,15 @@ pub struct Question {
     pub confidence: f64,
     /// The smallest difference that matters to who asks: 0.02 for 2 %.
     pub effect: f64,
+    /// The steps in which the figures of A and of B were printed: 0.1 where 0.5 stands for all from 0.45 to 0.55. 0 for figures that
+    /// were not rounded.
+    pub steps: [f64; 2],
 }
 
 impl Question {
     /// With 95 % confidence, whether there is a difference of 2 % or more.
     pub fn new(better: Better) -> Question {
-        Question { better, confidence: 0.95, effect: 0.02 }
+        Question { better, confidence: 0.95, effect: 0.02, steps: [0.0; 2] }
     }
 }
 
@@ -112,6 +119,11 @@ pub enum Verdict {
         /// Runs of each that are missing, by the spread seen so far; 1,000 stands for more.
         more_runs: usize,
     },
+    /// The figures were printed in steps of this share: that hides the effect asked for, whatever the number of runs.
+    Rounded {
+        /// The larger of the two sides' steps, of its figure.
+        step: f64,
+    },
     /// A side has a single run, and nobody knows how far runs differ.
     OneRun,
 }
@@ -140,7 +152,14 @@ impl std::fmt::Display for Verdict {
             Verdict::CannotTell { more_runs } => {
                 write!(f, "{CANNOT_TELL}: needs {more_runs} more runs of each")
             }
-            Verdict::OneRun => write!(f, "{ONE_RUN}: repeat both"),
+            Verdict::Rounded { step } => {
+                let step = words::percent(*step);
+                write!(
+                    f,
+                    "{CANNOT_TELL}: the figures were rounded to steps of {step}; take figures with more digits"
+                )
+            }
+            Verdict::OneRun => write!(f, "{ONE_RUN}"),
         }
     }
 }
@@ -151,7 +170,7 @@ impl Verdict {
         match self {
             Verdict::Faster { .. } | Verdict::Slower { .. } => format!("{b} is {self}"),
             Verdict::NoDifference { .. } => format!("{a} and {b}: {self}"),
-            Verdict::CannotTell { .. } => {
+            Verdict::CannotTell { .. } | Verdict::Rounded { .. } => {
                 let rest = self.to_string();
                 let needs = rest.strip_prefix(CANNOT_TELL).expect("its own words begin so");
                 format!("{CANNOT_TELL} whether {b} differs from {a}{needs}")
@@ -166,7 +185,7 @@ impl Verdict {
             Verdict::Faster { .. } => Outcome::Faster,
             Verdict::Slower { .. } => Outcome::Slower,
             Verdict::NoDifference { .. } => Outcome::NoDifference,
-            Verdict::CannotTell { .. } | Verdict::OneRun => Outcome::CannotTell,
+            Verdict::CannotTell { .. } | Verdict::Rounded { .. } | Verdict::OneRun => Outcome::CannotTell,
         }
     }
 }
@@ -194,18 +213,6 @@ impl Outcome {
             Outcome::CannotTell => CANNOT_TELL,
         }
     }
-
-    /// What a sentence of [`Verdict::sentence`] says, as kept results have it; nothing for other sentences.
-    pub fn of_sentence(sentence: &str) -> Option<Outcome> {
-        let found = |begin: &str| sentence.contains(begin);
-        match () {
-            () if found("is faster by ") => Some(Outcome::Faster),
-            () if found("is slower by ") => Some(Outcome::Slower),
-            () if found("no difference larger than ") => Some(Outcome::NoDifference),
-            () if found(CANNOT_TELL) || found(ONE_RUN) => Some(Outcome::CannotTell),
-            () => None,
-        }
-    }
 }
 
 /// A against B.
@@ -224,18 +231,22 @@ pub struct Comparison {
     pub p_permutation: Option<f64>,
     /// The smallest difference that so many runs would find in four of five cases (share of A).
     pub smallest_seen: Option<f64>,
-    /// Runs of each that the effect asked for would need beyond those there are.
+    /// Runs of each that the effect asked for would need beyond those there are; missing when a side has one run, and where rounding
+    /// hides the effect from any number of runs.
     pub more_runs: Option<usize>,
     /// True when the runs of a side differ by more than 5 % among themselves.
     pub noisy: bool,
     /// The answer.
     pub verdict: Verdict,
+    /// What an answer at another level of confidence is reckoned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    welch: Option<Welch>,
 }
 
 /// Compares one figure per run of A with those of B. Runs should have been made in turns (ABBA), or drift counts as a
 /// difference.
 pub fn compare(a: &[f64], b: &[f64], question: &Question) -> Result<Comparison, CompareError> {
-    let Question { better, confidence, effect } = *question;
+    let Question { better, confidence, effect, steps } = *question;
     let asked = confidence > 0.0 && confidence < 1.0 && effect > 0.0 && effect.is_finite();
     if !asked {
         return Err(CompareError::Question { confidence, effect });
@@ -256,27 +267,28 @@ pub fn compare(a: &[f64], b: &[f64], question: &Question) -> Result<Comparison, 
         more_runs: None,
         noisy,
         verdict: Verdict::OneRun,
+        welch: None,
     };
     if a.len() < 2 || b.len() < 2 {
         return Ok(comparison);
     }
     let logs = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-    let welch = Welch::new(&logs(a), &logs(b));
+    let welch = Welch::new(&logs(a), &logs(b), steps, effect);
     let (low, high) = welch.interval(confidence);
     let change = Change { estimate: welch.difference.exp_m1(), low: low.exp_m1(), high: high.exp_m1() };
-    let more_runs = welch.runs_missing(confidence, effect);
     comparison.change = Some(change);
     comparison.p_welch = Some(welch.p_value());
     comparison.p_permutation = Some(permutation::p_value(&logs(a), &logs(b)));
     comparison.smallest_seen = Some(welch.smallest_seen(confidence).exp_m1());
-    comparison.more_runs = Some(more_runs);
-    comparison.verdict = verdict(&change, better, effect, more_runs);
+    comparison.more_runs = welch.runs_missing(confidence);
+    comparison.verdict = verdict(&change, better, &welch, confidence);
+    comparison.welch = Some(welch);
     Ok(comparison)
 }
 
-fn verdict(change: &Change, better: Better, effect: f64, more_runs: usize) -> Verdict {
+fn verdict(change: &Change, better: Better, welch: &Welch, confidence: f64) -> Verdict {
     let larger_than = change.low.abs().max(change.high.abs());
-    if larger_than <= effect {
+    if larger_than <= welch.effect {
         return Verdict::NoDifference { larger_than };
     }
     let faster = |rises: bool| rises == (better == Better::Higher);
@@ -285,10 +297,11 @@ fn verdict(change: &Change, better: Better, effect: f64, more_runs: usize) -> Ve
         let rises = change.low > 0.0;
         return if faster(rises) { Verdict::Faster { low, high } } else { Verdict::Slower { low, high } };
     }
-    Verdict::CannotTell { more_runs: more_runs.max(1) }
+    welch.unknown(confidence)
 }
 
 /// The difference of two means whose spreads may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Welch {
     /// Mean of B less mean of A.
     difference: f64,
@@ -297,15 +310,23 @@ struct Welch {
     freedom: f64,
     /// Standard deviation of a single run, of both sides together.
     deviation: f64,
+    /// The variance of the difference that comes from rounding alone.
+    rounding: f64,
+    /// The larger of the two sides' steps, of its figure.
+    step: f64,
     /// Runs of the side that has fewer.
     runs: usize,
+    /// The smallest difference that matters.
+    effect: f64,
 }
 
 impl Welch {
-    /// Each side has at least two.
-    fn new(a: &[f64], b: &[f64]) -> Welch {
+    /// Of logarithms; each side has at least two. `steps` are those of the figures themselves.
+    fn new(a: &[f64], b: &[f64], steps: [f64; 2], effect: f64) -> Welch {
         let (n, m) = (a.len() as f64, b.len() as f64);
-        let (of_a, of_b) = (samples::variance(a) / n, samples::variance(b) / m);
+        let [step_a, step_b] = [steps[0] / samples::mean(a).exp(), steps[1] / samples::mean(b).exp()];
+        let [rounding_a, rounding_b] = [step_a, step_b].map(|step| step.powi(2) / 12.0);
+        let (of_a, of_b) = (samples::variance(a) / n + rounding_a, samples::variance(b) / m + rounding_b);
         let error = (of_a + of_b).sqrt();
         let spread = of_a.powi(2) / (n - 1.0) + of_b.powi(2) / (m - 1.0);
         // Runs that are all equal have no spread to judge by: all of them count.
@@ -315,7 +336,10 @@ impl Welch {
             error,
             freedom: freedom.max(1.0),
             deviation: ((samples::variance(a) + samples::variance(b)) / 2.0).sqrt(),
+            rounding: rounding_a + rounding_b,
+            step: step_a.max(step_b),
             runs: a.len().min(b.len()),
+            effect,
         }
     }
 
@@ -335,13 +359,27 @@ impl Welch {
         reach_of_test(confidence, self.freedom) * self.error
     }
 
-    /// Runs of each that are missing to see `effect`.
-    fn runs_missing(&self, confidence: f64, effect: f64) -> usize {
+    /// Runs of each that are missing to see the effect; nothing when rounding hides it from any number of them.
+    fn runs_missing(&self, confidence: f64) -> Option<usize> {
         let enough = |runs: usize| {
             let n = runs as f64;
-            reach_of_test(confidence, 2.0 * (n - 1.0)) * self.deviation * (2.0 / n).sqrt() <= effect.ln_1p()
+            let error = (self.deviation.powi(2) * 2.0 / n + self.rounding).sqrt();
+            reach_of_test(confidence, 2.0 * (n - 1.0)) * error <= self.effect.ln_1p()
         };
-        (self.runs..self.runs + RUNS_MAX).find(|&runs| enough(runs)).map_or(RUNS_MAX, |runs| runs - self.runs)
+        let normal = quantile::normal(0.5 + confidence / 2.0) + quantile::normal(POWER);
+        if normal * self.rounding.sqrt() > self.effect.ln_1p() {
+            return None;
+        }
+        let most = self.runs + RUNS_MAX;
+        Some((self.runs..most).find(|&runs| enough(runs)).map_or(RUNS_MAX, |runs| runs - self.runs))
+    }
+
+    /// That there is no answer at this confidence, and what would bring one.
+    fn unknown(&self, confidence: f64) -> Verdict {
+        match self.runs_missing(confidence) {
+            Some(more_runs) => Verdict::CannotTell { more_runs: more_runs.max(1) },
+            None => Verdict::Rounded { step: self.step },
+        }
     }
 }
 
@@ -367,17 +405,26 @@ pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
 
 /// Takes back those "faster" and "slower" among many comparisons that may well be there by chance alone: whose adjusted
 /// p-value exceeds `rate` (0.05). They become "cannot tell". Returns how many were taken back.
+///
+/// The more comparisons there are, the surer each must be, so the runs that are missing are those for the level that one more finding
+/// would have to reach: `rate` (found + 1) / all.
 pub fn control_chance(comparisons: &mut [Comparison], rate: f64) -> usize {
     let tested: Vec<usize> =
         (0..comparisons.len()).filter(|&index| comparisons[index].p_welch.is_some()).collect();
     let p_values: Vec<f64> = tested.iter().filter_map(|&index| comparisons[index].p_welch).collect();
+    let adjusted = adjusted(&p_values);
+    let found = adjusted.iter().filter(|p_value| **p_value <= rate).count();
+    let level = rate * ((found + 1) as f64 / tested.len().max(1) as f64).min(1.0);
     let mut taken_back = 0;
-    for (index, p_value) in tested.into_iter().zip(adjusted(&p_values)) {
+    for (index, p_value) in tested.into_iter().zip(adjusted) {
         let comparison = &mut comparisons[index];
         let claims = matches!(comparison.verdict, Verdict::Faster { .. } | Verdict::Slower { .. });
-        if claims && p_value > rate {
-            comparison.verdict = Verdict::CannotTell { more_runs: comparison.more_runs.unwrap_or(1).max(1) };
-            taken_back += 1;
+        let is_taken_back = claims && p_value > rate;
+        taken_back += usize::from(is_taken_back);
+        let Some(welch) = comparison.welch.filter(|_| p_value > rate) else { continue };
+        comparison.more_runs = welch.runs_missing(1.0 - level);
+        if is_taken_back || matches!(comparison.verdict, Verdict::CannotTell { .. }) {
+            comparison.verdict = welch.unknown(1.0 - level);
         }
     }
     taken_back

@@ -7,6 +7,7 @@
 pub mod compare;
 pub mod fairness;
 pub mod knee;
+pub mod limit;
 pub mod little;
 pub mod samples;
 pub mod scaling;

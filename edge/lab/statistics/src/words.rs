@@ -13,13 +13,15 @@ pub fn percent(share: f64) -> String {
     format!("{} %", if text == "-0" { "0" } else { text })
 }
 
-/// A number with as many digits as it needs to be told from its neighbours: "64", "2.5", "0.312".
+/// A number with as many digits as it needs to be told from its neighbours: "64", "2.5", "0.312", "0.000417".
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
-        _ => 3,
+        size if size >= 0.01 || size == 0.0 => 3,
+        size if size >= 0.001 => 5,
+        _ => 6,
     };
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
@@ -37,12 +39,13 @@ pub fn milliseconds(seconds: f64) -> String {
     format!("{value:.digits$} ms")
 }
 
-/// I/Os per second: "850", "67.8 k", "2.02 M".
+/// I/Os per second: "0.13", "12.5", "850", "67.8 k", "2.02 M".
 pub fn rate(per_second: f64) -> String {
     match per_second.abs() {
         size if size >= 1e6 => format!("{:.2} M", per_second / 1e6),
         size if size >= 1e4 => format!("{:.1} k", per_second / 1e3),
-        _ => format!("{per_second:.0}"),
+        size if size >= 99.95 => format!("{per_second:.0}"),
+        _ => number(per_second),
     }
 }
 
@@ -68,5 +71,10 @@ mod tests {
         check(milliseconds(0.000_004_12), "0.0041 ms");
         check(milliseconds(0.0), "0.00 ms");
         check(rate(67_848.0), "67.8 k");
+        check(rate(850.4), "850");
+        check(rate(99.97), "100");
+        check(rate(12.54), "12.5");
+        check(rate(0.13), "0.13");
+        check(rate(0.000_417), "0.000417");
     }
 }

@@ -3,19 +3,14 @@
 use super::{
     Axis, Chart, Lines, Mark, Numbers, Scale, Series, Shape, Style, busiest, distribution, left_out,
 };
-use measured::{Cell, ExperimentRun, Run};
-use statistics::compare::{self, Better, Comparison, Outcome, Question};
+use measured::{Cell, Compared, Conclusion, ExperimentRun, Run};
+use statistics::Histogram;
 use statistics::knee::{self, Sweep, SweepPoint};
 use statistics::scaling::{self, ScalePoint};
-use statistics::{Histogram, words};
 use std::collections::BTreeMap;
 
-/// The name of the figure that is no time.
-pub const IOPS: &str = "IOPS";
 /// Parameters that make up what is outstanding.
 const LOADS: [&str; 3] = ["outstanding", "depth", "workers"];
-/// Of so many differences that are claimed, some are none: by what share, at most.
-const FALSE_DISCOVERIES: f64 = 0.05;
 /// Cells that the overview of runs shows.
 const CELLS_MAX: usize = 80;
 
@@ -26,7 +21,7 @@ pub fn charts(experiment: &ExperimentRun) -> Vec<Chart> {
     charts.extend(changes(&comparisons(experiment)));
     charts.extend(every_run(&experiment.cells));
     let merged: Vec<(String, Histogram)> = (experiment.cells.iter().zip(own_labels(&experiment.cells)))
-        .map(|(cell, label)| (label, cell_latency(cell)))
+        .map(|(cell, label)| (label, cell.latency()))
         .filter(|(_, histogram)| !histogram.is_empty())
         .collect();
     // A lone cell's is among the charts of its run.
@@ -53,24 +48,35 @@ pub fn iops(run: &Run) -> Option<f64> {
     run.stages.first().map(measured::StageRun::iops)
 }
 
-/// Mean latency in seconds.
-pub fn mean_s(run: &Run) -> Option<f64> {
-    run.stages.first()?.total().latency.mean_ns().map(|ns| ns / 1e9)
+/// A figure of a run, or of all runs of a cell together: I/Os per second are averaged over runs, latencies are merged.
+#[derive(Debug, Clone, Copy)]
+enum Figure {
+    Iops,
+    MeanNs,
+    P99Ns,
 }
 
-/// A percentile in seconds.
-pub fn percentile_s(run: &Run, share: f64) -> Option<f64> {
-    run.stages.first()?.total().latency.percentile(share).map(|ns| ns as f64 / 1e9)
-}
-
-/// The latencies of all runs of a cell.
-fn cell_latency(cell: &Cell) -> Histogram {
-    let mut all = Histogram::default();
-    let stages = cell.runs.iter().filter_map(|run| run.stages.first());
-    for measured in stages.flat_map(|stage| &stage.groups).flat_map(|group| &group.operations) {
-        all.merge(&measured.latency);
+impl Figure {
+    fn of_latencies(self, latency: &Histogram) -> Option<f64> {
+        match self {
+            Figure::P99Ns => latency.percentile(0.99).map(|ns| ns as f64),
+            Figure::Iops | Figure::MeanNs => latency.mean_ns(),
+        }
     }
-    all
+
+    fn of_run(self, run: &Run) -> Option<f64> {
+        match self {
+            Figure::Iops => iops(run),
+            Figure::MeanNs | Figure::P99Ns => self.of_latencies(&run.stages.first()?.total().latency),
+        }
+    }
+
+    fn of_cell(self, cell: &Cell) -> Option<f64> {
+        match self {
+            Figure::Iops => mean(&cell.figures(iops)),
+            Figure::MeanNs | Figure::P99Ns => self.of_latencies(&cell.latency()),
+        }
+    }
 }
 
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
@@ -101,14 +107,14 @@ fn without_runs(cell: &Cell) -> Cell {
 }
 
 /// The mean of a figure by cell, with the smallest and the largest run where there are several.
-fn points(name: &str, cells: &[(f64, &Cell)], figure: impl Fn(&Run) -> Option<f64>) -> Series {
+fn points(name: &str, cells: &[(f64, &Cell)], figure: Figure) -> Series {
     let mut line = Series { name: name.to_owned(), style: Style::Both, ..Series::default() };
     let several = cells.iter().any(|(_, cell)| cell.runs.len() > 1);
     for (x, cell) in cells {
-        let values = cell.figures(&figure);
-        let Some(mean) = mean(&values) else { continue };
+        let Some(of_all) = figure.of_cell(cell) else { continue };
+        let values = cell.figures(|run| figure.of_run(run));
         line.x.0.push(*x);
-        line.y.0.push(mean);
+        line.y.0.push(of_all);
         if several {
             line.low.0.push(values.iter().copied().fold(f64::INFINITY, f64::min));
             line.high.0.push(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
@@ -130,10 +136,9 @@ fn swept(cells: &[Cell]) -> Vec<Swept<'_>> {
             cells.into_iter().map(|cell| (cell.outstanding as f64, cell)).collect();
         cells.sort_by(|one, other| one.0.total_cmp(&other.0));
         let point = |(outstanding, cell): &(f64, &Cell)| {
-            let throughput = mean(&cell.figures(iops))?;
-            let latency_s = mean(&cell.figures(mean_s))?;
-            let percentile_s = mean(&cell.figures(|run| percentile_s(run, 0.99)));
-            Some(SweepPoint { outstanding: *outstanding, throughput, latency_s, percentile_s })
+            let throughput = Figure::Iops.of_cell(cell)?;
+            let latency_s = Figure::MeanNs.of_cell(cell)? / 1e9;
+            Some(SweepPoint { outstanding: *outstanding, throughput, latency_s, percentile_s: None })
         };
         let points: Vec<SweepPoint> = cells.iter().filter_map(point).collect();
         Swept { name, sweep: knee::sweep(&points, None).ok(), cells }
@@ -155,7 +160,7 @@ fn sweeps(cells: &[Cell]) -> Vec<Chart> {
             Some(Mark { x: spot.outstanding, text: name })
         })
         .collect();
-    let lines = |figure: &dyn Fn(&Run) -> Option<f64>| -> Vec<Series> {
+    let lines = |figure: Figure| -> Vec<Series> {
         busiest(swept.iter().map(|of| (0.0, points(&of.name, &of.cells, figure))).collect()).0
     };
     let chart = |title: &str, caption: &str, y: Axis, series: Vec<Series>| Chart {
@@ -168,26 +173,20 @@ fn sweeps(cells: &[Cell]) -> Vec<Chart> {
             marks: marks.clone(),
         }),
     };
-    let bars = "The mean of each cell's runs; bars reach from the lowest run to the highest.";
-    let mut throughput = lines(&iops);
+    let bars = "All runs of each cell together; bars reach from the lowest run to the highest.";
+    let mut throughput = lines(Figure::Iops);
     if let [only] = &swept[..] {
         throughput.extend(bounds(only));
     }
-    let ns = |of: Option<f64>| of.map(|seconds| seconds * 1e9);
     vec![
         chart("Throughput by load", bars, Axis::linear("I/Os per second"), throughput),
         chart(
             "Mean latency by load",
             bars,
             Axis::scaled("mean latency", Scale::LogTime),
-            lines(&|run| ns(mean_s(run))),
+            lines(Figure::MeanNs),
         ),
-        chart(
-            "p99 latency by load",
-            bars,
-            Axis::scaled("p99 latency", Scale::LogTime),
-            lines(&|run| ns(percentile_s(run, 0.99))),
-        ),
+        chart("p99 latency by load", bars, Axis::scaled("p99 latency", Scale::LogTime), lines(Figure::P99Ns)),
         cost_of_throughput(&swept),
     ]
 }
@@ -216,9 +215,10 @@ fn bounds(of: &Swept) -> Option<Series> {
 
 fn cost_of_throughput(swept: &[Swept]) -> Chart {
     let lines = swept.iter().map(|of| {
-        let cells = of.cells.iter().filter_map(|(_, cell)| {
-            Some((mean(&cell.figures(iops))?, mean(&cell.figures(|run| percentile_s(run, 0.99)))? * 1e9))
-        });
+        let cells = of
+            .cells
+            .iter()
+            .filter_map(|(_, cell)| Some((Figure::Iops.of_cell(cell)?, Figure::P99Ns.of_cell(cell)?)));
         let (x, y): (Vec<f64>, Vec<f64>) = cells.unzip();
         let series = Series {
             name: of.name.clone(),
@@ -254,7 +254,7 @@ fn scale_out(cells: &[Cell]) -> Option<Chart> {
     for (name, cells) in &all {
         let mut cells: Vec<(f64, &Cell)> = cells.iter().map(|cell| (cell.vms as f64, *cell)).collect();
         cells.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let line = points(name, &cells, iops);
+        let line = points(name, &cells, Figure::Iops);
         let measured: Vec<ScalePoint> = (line.x.0.iter().zip(&line.y.0))
             .map(|(&members, &throughput)| ScalePoint { members, throughput })
             .collect();
@@ -294,59 +294,20 @@ fn scale_out(cells: &[Cell]) -> Option<Chart> {
     })
 }
 
-/// One figure of a pair of cells that differ in their side alone.
-pub struct Compared {
-    /// What the two have in common.
-    pub about: String,
-    /// `IOPS`, `mean latency`, `p99 latency`.
-    pub figure: &'static str,
-    /// The runs of each side in figures; latencies in ms.
-    pub comparison: Comparison,
-    /// The experiment's own sentence about it; it knows which effect was asked for.
-    pub sentence: Option<String>,
+/// What the experiment concluded of its two sides: what each comparison is about, and the comparison.
+pub fn comparisons(experiment: &ExperimentRun) -> Vec<(&Conclusion, &Compared)> {
+    let all = experiment.conclusions.iter();
+    all.filter_map(|conclusion| Some((conclusion, conclusion.compared.as_deref()?))).collect()
 }
 
-/// Every pair of cells with sides `a` and `b`.
-pub fn comparisons(experiment: &ExperimentRun) -> Vec<Compared> {
-    let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
-    for cell in experiment.cells.iter().filter(|cell| cell.side.is_some()) {
-        let common = Cell { side: None, ..without_runs(cell) };
-        let place = usize::from(cell.side.as_deref() == Some("b"));
-        pairs.entry(common.label()).or_default()[place] = Some(cell);
-    }
-    let mut found = Vec::new();
-    for (about, pair) in pairs {
-        let [Some(a), Some(b)] = pair else { continue };
-        type Figure = fn(&Run) -> Option<f64>;
-        let figures: [(&'static str, Figure, Better); 3] = [
-            (IOPS, iops, Better::Higher),
-            ("mean latency", |run| mean_s(run).map(|s| s * 1e3), Better::Lower),
-            ("p99 latency", |run| percentile_s(run, 0.99).map(|s| s * 1e3), Better::Lower),
-        ];
-        for (figure, of, better) in figures {
-            let Ok(comparison) = compare::compare(&a.figures(of), &b.figures(of), &Question::new(better))
-            else {
-                continue;
-            };
-            let is_about = |of: &&measured::Conclusion| of.about == about && of.text.starts_with(figure);
-            let sentence = experiment.conclusions.iter().find(is_about).map(|of| of.text.clone());
-            found.push(Compared { about: about.clone(), figure, comparison, sentence });
-        }
-    }
-    let mut all: Vec<Comparison> = found.iter().map(|of| of.comparison.clone()).collect();
-    compare::control_chance(&mut all, FALSE_DISCOVERIES);
-    found.iter_mut().zip(all).for_each(|(of, comparison)| of.comparison = comparison);
-    found
-}
-
-fn changes(compared: &[Compared]) -> Option<Chart> {
+fn changes(compared: &[(&Conclusion, &Compared)]) -> Option<Chart> {
     let with_interval: Vec<_> =
-        compared.iter().filter_map(|of| Some((of, of.comparison.change?))).take(CELLS_MAX).collect();
+        compared.iter().filter_map(|of| Some((of, of.1.comparison.change?))).take(CELLS_MAX).collect();
     if with_interval.is_empty() {
         return None;
     }
     let names: Vec<String> =
-        with_interval.iter().map(|(of, _)| format!("{}: {}", of.about, of.figure)).collect();
+        with_interval.iter().map(|((of, by), _)| format!("{}: {}", of.about, by.figure.name())).collect();
     let ratio = |share: f64| 1.0 + share;
     let series = Series {
         name: "change from A to B".to_owned(),
@@ -402,30 +363,4 @@ fn every_run(cells: &[Cell]) -> Option<Chart> {
             marks: Vec::new(),
         }),
     })
-}
-
-impl Compared {
-    /// The experiment's own sentence where it has one: what follows the figures, which end with "): ".
-    fn own_words(&self) -> Option<&str> {
-        self.sentence.as_deref().and_then(|text| text.split_once("): ")).map(|(_, words)| words)
-    }
-
-    /// What can be said, in a sentence.
-    pub fn verdict(&self) -> String {
-        match self.own_words() {
-            Some(words) => words.to_owned(),
-            None => {
-                let words = self.comparison.verdict.sentence("A", "B");
-                format!(
-                    "{words} (for differences of {})",
-                    words::percent(Question::new(Better::Higher).effect)
-                )
-            }
-        }
-    }
-
-    /// The same without numbers.
-    pub fn outcome(&self) -> Outcome {
-        self.own_words().and_then(Outcome::of_sentence).unwrap_or(self.comparison.verdict.outcome())
-    }
 }

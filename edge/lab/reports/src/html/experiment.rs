@@ -4,9 +4,10 @@ use super::figures::figure_cells;
 use super::page::Page;
 use super::write::{Cell, Severity, table};
 use crate::FIGURE_ROWS_MAX;
-use crate::chart::experiment::{Compared, IOPS, charts, comparisons, own_labels};
-use crate::figures::{PERCENTILES, Row, duration, group_total, total};
+use crate::chart::experiment::{charts, comparisons, own_labels};
+use crate::figures::{PERCENTILES, Row, group_total, total};
 use crate::report::NamedExperiment;
+use measured::{Compared, Conclusion};
 use statistics::compare::Outcome;
 use statistics::words;
 
@@ -21,12 +22,13 @@ pub fn write(page: &mut Page, named: &NamedExperiment) {
     cells(page, named);
 }
 
-fn compared(page: &mut Page, all: &[Compared]) {
+fn compared(page: &mut Page, all: &[(&Conclusion, &Compared)]) {
     if all.is_empty() {
         return;
     }
     page.heading("B against A");
-    let rows: Vec<Vec<Cell>> = all.iter().take(FIGURE_ROWS_MAX).map(compared_row).collect();
+    let rows: Vec<Vec<Cell>> =
+        all.iter().take(FIGURE_ROWS_MAX).map(|(about, of)| compared_row(&about.about, of)).collect();
     let head = ["Workload", "figure", "A", "B", "change", "from", "to (95 %)", "B is"];
     page.raw(&table(&head, &rows));
     page.paragraph(
@@ -35,22 +37,19 @@ fn compared(page: &mut Page, all: &[Compared]) {
     );
 }
 
-fn compared_row(of: &Compared) -> Vec<Cell> {
+fn compared_row(about: &str, of: &Compared) -> Vec<Cell> {
     let change = of.comparison.change;
     let percent = |share: Option<f64>| Cell::Figure(share.map_or("–".to_owned(), words::percent));
-    let show = |value: f64| match of.figure {
-        IOPS => Cell::Figure(words::rate(value)),
-        _ => Cell::Figure(duration(value * 1e6)),
-    };
-    let outcome = of.outcome();
+    let show = |value: f64| Cell::Figure(of.figure.show(value));
+    let outcome = of.comparison.verdict.outcome();
     let severity = match outcome {
         Outcome::Faster | Outcome::NoDifference => Severity::Good,
         Outcome::Slower => Severity::Serious,
         Outcome::CannotTell => Severity::Note,
     };
     vec![
-        Cell::Words(of.about.clone()),
-        Cell::Words(of.figure.to_owned()),
+        Cell::Words(about.to_owned()),
+        Cell::Words(of.figure.name().to_owned()),
         show(of.comparison.a.mean),
         show(of.comparison.b.mean),
         percent(change.map(|change| change.estimate)),

@@ -4,12 +4,13 @@
 use base::Instant;
 use iostats::{Operation, Recorder};
 use measured::{
-    Cell, Compact, Conclusion, DiskSeries, Ended, Expected, ExperimentRun, GroupRun, Interval, Machine,
-    Measured, Run, Sample, StageRun, Stall, TargetFacts,
+    Cell, Compact, Compared, ComparedFigure, Conclusion, DiskSeries, Ended, Expected, ExperimentRun,
+    GroupRun, Interval, Machine, Measured, Run, Sample, StageRun, Stall, TargetFacts,
 };
 use plan::pattern::Pattern;
 use plan::{Group, Plan, Stage, Target, Timing};
 use statistics::Histogram;
+use statistics::compare::{Better, Question, Verdict, compare};
 use std::collections::BTreeMap;
 
 /// A run of one stage with these groups (name, outstanding, mean latency in us) over so many seconds.
@@ -133,8 +134,30 @@ fn disk(name: &str, outstanding: u64, mean_us: u64, seconds: u64) -> DiskSeries 
     DiskSeries { name: name.into(), samples: samples.collect() }
 }
 
-/// A sweep with a knee at 8, three runs a cell, on two sides, with expectations.
+/// The experiment's own comparison of what its sides do with so much outstanding, by IOPS, with this verdict.
+pub fn compared(experiment: &ExperimentRun, outstanding: u64, verdict: Verdict) -> Conclusion {
+    let of = |side: &str| {
+        let mut cells = experiment.cells.iter();
+        let cell = cells.find(|cell| cell.outstanding == outstanding && cell.side.as_deref() == Some(side));
+        cell.expect("the fixture is as it is").figures(|run| Some(run.stages[0].iops()))
+    };
+    let mut comparison =
+        compare(&of("a"), &of("b"), &Question::new(Better::Higher)).expect("rates above zero");
+    comparison.verdict = verdict;
+    let text = format!("IOPS: {}", verdict.sentence("A", "B"));
+    let compared = Some(Box::new(Compared { figure: ComparedFigure::Iops, comparison }));
+    Conclusion { about: format!("4k random read, outstanding {outstanding}"), text, compared }
+}
+
+/// [`sweep`] with a comparison of its sides.
 pub fn experiment() -> ExperimentRun {
+    let mut experiment = sweep();
+    experiment.conclusions.push(compared(&experiment, 16, Verdict::Faster { low: 0.2, high: 0.3 }));
+    experiment
+}
+
+/// A sweep with a knee at 8, three runs a cell, on two sides, with expectations.
+pub fn sweep() -> ExperimentRun {
     let mut cells = Vec::new();
     for (side, factor) in [("a", 100), ("b", 80)] {
         for outstanding in [1u64, 2, 4, 8, 16, 32] {
@@ -160,7 +183,7 @@ pub fn experiment() -> ExperimentRun {
         program: "a test".into(),
         started_unix_ms: 1_795_311_706_000,
         cells,
-        conclusions: vec![Conclusion { about: "4k random read".into(), text: "sweet spot N = 8".into() }],
+        conclusions: vec![Conclusion::new("4k random read", "sweet spot N = 8")],
         expectations: vec![
             Expected { text: "IOPS at least 1".into(), measured: Some(5.0), holds: true },
             Expected { text: "p99 at most 1 us".into(), measured: Some(9.0), holds: false },

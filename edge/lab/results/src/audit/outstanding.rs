@@ -6,7 +6,7 @@
 use statistics::little::{RATIO_MAX, RATIO_MIN, whole_multiple};
 use statistics::{fairness, words};
 
-use super::rows::{Row, distinct, grouped, rounding_s};
+use super::rows::{Row, distinct, grouped};
 use super::{Code, Finding, RowName, Severity};
 use crate::model::Tool;
 
@@ -25,18 +25,23 @@ struct Base {
 }
 
 pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
-    let rounding_s = rounding_s(rows);
     let mut bases = Vec::new();
     for (tool, rows) in grouped(rows, |row| row.tool) {
-        let rows: Vec<&Row<'_>> = rows.into_iter().filter(|row| row.latency_s.is_some()).collect();
+        // A limited rate holds as much outstanding as its latency needs, whatever its depth.
+        let is_usable = |row: &&Row<'_>| row.latency_s.is_some() && row.run.job.rate.is_none();
+        let rows: Vec<&Row<'_>> = rows.into_iter().filter(is_usable).collect();
+        // Rows of which nobody says what was outstanding may each have had a depth of their own. Those of several VMs tell it.
+        if rows.iter().all(|row| row.claimed.is_none() && row.vms == 1) {
+            continue;
+        }
         let sweeps = distinct(rows.iter().filter_map(|row| row.claimed_per_vm())) > 1;
         if sweeps {
-            each_by_its_claim(tool, &rows, rounding_s, findings);
+            each_by_its_claim(tool, &rows, findings);
             continue;
         }
         let Some(base) = base(tool, &rows) else { continue };
         against_claim(&base, &rows, findings);
-        by_base(&base, &rows, rounding_s, findings);
+        by_base(&base, &rows, findings);
         bases.push(base);
     }
     for (index, one) in bases.iter().enumerate() {
@@ -104,7 +109,7 @@ fn against_claim(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
 }
 
 /// Rows against what each VM holds.
-fn by_base(base: &Base, rows: &[&Row<'_>], rounding_s: f64, findings: &mut Vec<Finding>) {
+fn by_base(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
     let (mut unequal, mut overstated, mut short) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         let possible = f64::from(row.vms) * base.each;
@@ -113,7 +118,7 @@ fn by_base(base: &Base, rows: &[&Row<'_>], rounding_s: f64, findings: &mut Vec<F
             continue;
         };
         // What rounding alone may do to it.
-        let slack = row.iops * rounding_s / possible;
+        let slack = row.iops * row.rounding_s / possible;
         if ratio - slack > RATIO_MAX {
             if row.vms > 1 { unequal.push((ratio, *row)) } else { overstated.push((ratio, *row)) }
         } else if ratio + slack < RATIO_MIN {
@@ -166,13 +171,13 @@ fn finding(code: Code, severity: Severity, sentence: String, rows: &[(f64, &Row<
 }
 
 /// A sweep: every row has a claim of its own.
-fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], rounding_s: f64, findings: &mut Vec<Finding>) {
+fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
     let mut off = Vec::new();
     let mut checked = 0;
     for row in rows {
         let (Some(implied), Some(claimed)) = (row.implied(), row.claimed) else { continue };
         checked += 1;
-        let (ratio, slack) = (implied / claimed, row.iops * rounding_s / claimed);
+        let (ratio, slack) = (implied / claimed, row.iops * row.rounding_s / claimed);
         if ratio - slack > RATIO_MAX || ratio + slack < RATIO_MIN {
             off.push((ratio, *row));
         }

@@ -8,6 +8,8 @@ use super::rows::{Row, grouped};
 use super::{Code, Finding, Severity};
 use crate::model::{Direction, Tool};
 
+/// Tools whose results bear the names of their jobs.
+const NAMING: [Tool; 3] = [Tool::Fio, Tool::Vdbench, Tool::Iometer];
 /// A slowest worker below this share of the median is told.
 const SMALLEST_MIN: f64 = 0.90;
 /// Fewer samples within a run say nothing of its noise.
@@ -18,10 +20,15 @@ const DRIFT_MIN: f64 = 0.05;
 pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     let cells = grouped(rows, |row| {
         let job = &row.run.job;
-        // Two jobs of one file that differ in name alone are told apart by it where nothing else tells; and jobs of fio, which
-        // ran beside each other, always.
-        let unnamed = job.pattern.is_none() && (job.block_bytes.is_none() || row.tool == Tool::Fio);
-        let label = if unnamed { row.run.label.clone() } else { String::new() };
+        // Jobs that have names are told apart by them, and others where nothing else tells. The rows of a table are named by their run.
+        let unnamed = job.pattern.is_none() && job.block_bytes.is_none();
+        let label = if (row.run.tool.is_none() && NAMING.contains(&row.tool) && row.run.job.pattern.is_none())
+            || unnamed
+        {
+            row.run.label.clone()
+        } else {
+            String::new()
+        };
         let outstanding = row.claimed.map(f64::to_bits);
         (row.tool, row.pattern(), row.vms, job.threads, job.depth, outstanding, label)
     });

@@ -2,6 +2,8 @@
 
 use super::{Claims, RowName};
 use crate::model::{ResultSet, Run, Tool};
+use crate::pattern;
+use statistics::words;
 use std::collections::BTreeMap;
 
 /// A run with what every check needs of it.
@@ -16,6 +18,8 @@ pub(super) struct Row<'a> {
     pub(super) iops: f64,
     /// Above zero, in seconds.
     pub(super) latency_s: Option<f64>,
+    /// Half of the last digit that the latency was printed with, in seconds: 0.26 ms may be 0.255.
+    pub(super) rounding_s: f64,
     /// Outstanding I/Os in total, by claim or job.
     pub(super) claimed: Option<f64>,
 }
@@ -39,16 +43,22 @@ impl Row<'_> {
         Some(self.claimed? / f64::from(self.vms))
     }
 
-    /// What was done, in words that are equal for equal work.
+    /// What was done, in words that are equal for equal work: all that the job says but its depth and its VMs.
     pub(super) fn pattern(&self) -> String {
         let job = &self.run.job;
-        if let Some(pattern) = &job.pattern {
-            return pattern.clone();
-        }
-        let part = |value: Option<f64>, of: &str| value.map(|share| format!("{:.0} % {of}", share * 100.0));
-        let mut parts: Vec<String> = job.block_bytes.map(|bytes| format!("{bytes} B")).into_iter().collect();
-        parts.extend(part(job.read_share, "read"));
-        parts.extend(part(job.random_share, "random"));
+        // What the words say already is not said again; what contradicts them is.
+        let worded = job.pattern.as_deref().map(pattern::job).unwrap_or_default();
+        let part = |value: Option<f64>, said: Option<f64>, of: &str| {
+            value.filter(|_| value != said).map(|share| format!("{} {of}", words::percent(share)))
+        };
+        let mut parts: Vec<String> = job.pattern.iter().cloned().collect();
+        let bytes = job.block_bytes.filter(|_| job.block_bytes != worded.block_bytes);
+        parts.extend(bytes.map(|bytes| format!("{bytes} B")));
+        parts.extend(part(job.read_share, worded.read_share, "read"));
+        parts.extend(part(job.random_share, worded.random_share, "random"));
+        parts.extend(job.rate.map(|rate| format!("at {} IOPS", words::number(rate))));
+        parts.extend(job.target.iter().map(|target| format!("on {target}")));
+        parts.extend(job.others.iter().cloned());
         parts.join(" ")
     }
 }
@@ -62,6 +72,8 @@ pub(super) fn rows<'a>(set: &'a ResultSet, claims: &Claims) -> Vec<Row<'a>> {
             let total = run.total();
             let vms = run.vms.unwrap_or(1).max(1);
             let claimed = claims.outstanding_per_vm.map(|each| each * f64::from(vms)).or(run.job.outstanding);
+            // A limited rate holds as much outstanding as its latency needs.
+            let claimed = claimed.filter(|_| run.job.rate.is_none());
             Some(Row {
                 set,
                 run,
@@ -69,6 +81,7 @@ pub(super) fn rows<'a>(set: &'a ResultSet, claims: &Claims) -> Vec<Row<'a>> {
                 vms,
                 iops: total.iops.filter(positive)?,
                 latency_s: total.latency_s.filter(positive),
+                rounding_s: total.steps.latency_s / 2.0,
                 claimed: claimed.filter(positive),
             })
         })
@@ -85,19 +98,6 @@ pub(super) fn grouped<'a, 'r, K: Ord>(
         groups.entry(key(row)).or_default().push(row);
     }
     groups
-}
-
-/// Half of the last digit that the set's latencies are printed with, in seconds: a latency of 0.26 ms may be 0.255.
-pub(super) fn rounding_s(rows: &[Row<'_>]) -> f64 {
-    const DIGITS_MAX: i32 = 6;
-    let printed_with = |digits: &i32| {
-        let scale = 10f64.powi(*digits);
-        rows.iter().filter_map(|row| row.latency_s).all(|latency| {
-            let value = latency * 1e3 * scale;
-            (value - value.round()).abs() < 1e-6 * value.max(1.0)
-        })
-    };
-    (0..DIGITS_MAX).find(printed_with).map_or(0.0, |digits| 0.5e-3 / 10f64.powi(digits))
 }
 
 /// How many different values there are.

@@ -6,7 +6,6 @@ use statistics::words;
 
 use super::rows::{Row, distinct, grouped};
 use super::{Code, Finding, Severity};
-use crate::model::Latencies;
 
 /// Fewer different numbers are no sweep.
 const POINTS_MIN: usize = 4;
@@ -16,15 +15,11 @@ pub(super) fn audit(rows: &[Row<'_>], objective: Option<Objective>, findings: &m
         let points: Vec<SweepPoint> = rows
             .iter()
             .filter_map(|row| {
-                let percentile_s = match row.run.total().latencies {
-                    Latencies::Exact(histogram) => histogram.percentile(0.99).map(|ns| ns as f64 / 1e9),
-                    Latencies::None | Latencies::Bounded(_) | Latencies::Percentiles(_) => None,
-                };
                 Some(SweepPoint {
                     outstanding: row.claimed?,
                     throughput: row.iops,
                     latency_s: row.latency_s?,
-                    percentile_s,
+                    percentile_s: row.run.total().latencies.percentile_s(0.99),
                 })
             })
             .collect();

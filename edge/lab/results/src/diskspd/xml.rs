@@ -163,13 +163,12 @@ fn job(timespan: &Element) -> Job {
         .into_iter()
         .flat_map(|targets| targets.all("Target"))
         .map(|target| Job {
-            pattern: None,
             block_bytes: target.whole("BlockSize").filter(|bytes| *bytes > 0),
             read_share: Some(1.0 - target.number("WriteRatio").unwrap_or(0.0).min(100.0) / 100.0),
             random_share: Some(random_share(target)),
             threads: target.whole("ThreadsPerFile").and_then(|threads| u32::try_from(threads).ok()),
             depth: target.whole("RequestCount").and_then(|depth| u32::try_from(depth).ok()),
-            outstanding: None,
+            ..Job::default()
         })
         .collect();
     super::together(&targets)
@@ -213,6 +212,7 @@ fn read_timespan(origin: &Origin<'_>, timespan: &Element) -> Result<Run, ReadErr
                 .and_then(|of| of.number(&format!("Average{name}Milliseconds")))
                 .map(|ms| ms / 1e3),
             latencies: percentiles(latency, &format!("{name}Milliseconds")),
+            ..Figures::default()
         };
         run.directions.insert(direction, figures);
     }
@@ -224,6 +224,7 @@ fn read_timespan(origin: &Origin<'_>, timespan: &Element) -> Result<Run, ReadErr
         bytes_per_s: Some(bytes as f64 / seconds),
         latency_s: latency.and_then(|of| of.number("AverageTotalMilliseconds")).map(|ms| ms / 1e3),
         latencies: percentiles(latency, "TotalMilliseconds"),
+        ..Figures::default()
     };
     run.directions.insert(Direction::Total, total);
     run.intervals = intervals(timespan);

@@ -140,3 +140,57 @@ fn an_old_fio_counted_microseconds() {
     assert_eq!(set.runs[0].total().latency_s, Some(3_250.0 / 1e6));
     assert_eq!(set.runs[0].total().latencies, Latencies::Percentiles(vec![(0.5, 0.001004)]));
 }
+
+/// Documents of fio before 2.13 have no options: a read of depth 1 was assumed, and contradicted by the figures.
+#[test]
+fn a_document_without_options_claims_nothing() {
+    let text = r#"{ "fio version" : "fio-2.1.10", "jobs" : [ { "jobname" : "j", "groupid" : 0, "error" : 0,
+        "read" : { "io_bytes" : 16324, "bw" : 272059, "iops" : 68014.0, "runtime" : 60001, "total_ios" : 4081,
+            "lat" : { "min" : 91, "max" : 18420, "mean" : 1879.61, "stddev" : 402.81 } } } ] }"#;
+    let set = read("a.json", text).unwrap();
+    let run = &set.runs[0];
+    assert_eq!((&run.job, run.workers), (&crate::model::Job::default(), None));
+    // In KiB then.
+    assert_eq!(run.total().bytes, Some(16_324 * 1_024));
+    let audit = crate::audit(&[set], &crate::Claims::default());
+    assert!(audit.of(crate::Code::OutstandingOther).next().is_none(), "{audit}");
+}
+
+/// A rate of 100 with a depth of 32 was "short of what was asked for".
+#[test]
+fn a_limited_rate_claims_no_depth() {
+    let text =
+        document("", 0, 4, 1_000, "\"1004\" : 4").replace("\"rw\" :", "\"rate_iops\" : \"100\", \"rw\" :");
+    let set = read("a.json", &text).unwrap();
+    assert_eq!((set.runs[0].job.outstanding, set.runs[0].job.rate), (None, Some(100.0)));
+    let audit = crate::audit(&[set], &crate::Claims::default());
+    assert!(audit.of(crate::Code::Short).next().is_none(), "{audit}");
+}
+
+/// fio on Windows wrote paths as they are, and older programs "nan".
+#[test]
+fn what_old_programs_wrote_against_the_rules_of_json_is_read() {
+    let text = document("", 0, 4, 1_000, "\"1004\" : 4")
+        .replace("\"bs\" : \"4k\"", "\"filename\" : \"C\\:\\data\\test.dat\", \"bs\" : \"4k\"")
+        .replace("\"mean\" : 0.0", "\"mean\" : -nan");
+    let run = &read("a.json", &text).unwrap().runs[0];
+    assert_eq!((run.total().ios, run.job.block_bytes), (Some(4), Some(4_096)));
+    assert_eq!(run.job.target.as_deref(), Some("C\\:\\data\\test.dat"));
+}
+
+/// 16 s and 60 s were both told by the middle of fio's last bucket, 17.11 s.
+#[test]
+fn what_lies_in_the_last_bucket_of_fio_is_told_as_beyond_it() {
+    let bins = "\"1004\" : 90, \"17112760320\" : 10";
+    let text = document("", 0, 100, 1_000, bins).replace("\"max\" : 10001", "\"max\" : 60000000000");
+    let total = read("a.json", &text).unwrap().runs[0].total();
+    assert_eq!(total.latencies.percentile(0.99).as_deref(), Some("> 17.2 s"));
+    assert_eq!(total.latencies.percentile(0.5).as_deref(), Some("0.0010 ms"));
+    assert_eq!(
+        (total.latencies.percentile_s(0.99), total.latencies.percentile_s(0.5)),
+        (None, Some(1.004e-6))
+    );
+    let list = text.replace(bins, "").replace("\"50.000000\" : 1004", "\"99.000000\" : 17112760320");
+    let total = read("a.json", &list).unwrap().runs[0].total();
+    assert_eq!(total.latencies.percentile(0.99).as_deref(), Some("> 17.2 s"));
+}

@@ -27,6 +27,17 @@ fn averages_are_a_series_and_no_distribution() {
     assert_eq!(set.runs[0].total().bytes_per_s, Some(102_400.0));
 }
 
+/// Written by fio 3.33 without log_avg_msec: every I/O of the IOPS log is "1", which was read as one IOPS.
+#[test]
+fn logs_of_rates_without_averaging_have_a_line_per_io() {
+    let text = "0, 1, 0, 4096, 0\n500, 1, 0, 4096, 0\n1500, 1, 1, 4096, 0\n2000, 1, 0, 4096, 0\n";
+    let total = read("x_iops.1.log", text).unwrap().runs[0].total();
+    assert_eq!((total.iops, total.bytes_per_s, total.latency_s), (Some(2.0), Some(8_192.0), None));
+    let text = "0, 18009, 0, 4096, 0\n1000, 78890, 0, 4096, 0\n2000, 120276, 0, 4096, 0\n";
+    let total = read("x_bw.1.log", text).unwrap().runs[0].total();
+    assert_eq!((total.ios, total.bytes_per_s), (Some(3), Some(6_144.0)));
+}
+
 #[test]
 fn a_log_without_its_name_or_with_an_odd_line_is_refused() {
     assert!(read("log.txt", "500, 100, 1, 0\n").unwrap_err().way_out.contains("_lat.1.log"));

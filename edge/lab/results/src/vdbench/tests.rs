@@ -58,6 +58,32 @@ fn an_average_that_is_not_that_of_its_intervals_is_noted() {
     );
 }
 
+/// "0.008 ms is not the mean of its intervals, 0.008 ms": three digits are printed, and the mean of 0.008 and 0.009 is within them.
+#[test]
+fn a_difference_that_disappears_when_printed_is_none() {
+    let small = SUMMARY
+        .replace("70.00    2.000", "70.00    0.008")
+        .replace("70.00   10.000", "70.00    0.009")
+        .replace("70.00    4.000", "70.00    0.008");
+    assert_eq!(read_summary("summary.html", &small).unwrap().runs[0].notes, []);
+}
+
+/// Runs of a curve were told to be noisy repeats of one cell.
+#[test]
+fn runs_of_different_rates_are_different_cells() {
+    let rated = SUMMARY.replace("Uncontrolled MAX", "1500");
+    let other =
+        SUMMARY.replace("Uncontrolled MAX", "3000").replace("    2000.00     7.81", "    3000.00     7.81");
+    let set = read_summary("summary.html", &format!("{rated}{other}")).unwrap();
+    assert_eq!(set.runs[0].job.rate, Some(1_500.0));
+    let audit = crate::audit(&[set], &crate::Claims::default());
+    assert_eq!(audit.of(crate::Code::NoisyRuns).count(), 0, "{audit}");
+    // What is asked for is less than the threads could do: no contradiction with eight threads.
+    assert_eq!(audit.of(crate::Code::Short).count(), 0, "{audit}");
+    let flat = FLATFILE.replace("9999988", "500");
+    assert_eq!(read_flatfile("flatfile.html", &flat).unwrap().runs[0].job.rate, Some(500.0));
+}
+
 #[test]
 fn a_summary_without_average_is_used_and_told() {
     let cut = &SUMMARY[..SUMMARY.find("10:57:02.110").unwrap()];

@@ -42,6 +42,7 @@ fn stage_run(run: &Measurement, stage: &StageRun) -> Run {
             threads: None,
             depth: None,
             outstanding: (!rated).then(|| stage.outstanding() as f64),
+            ..Job::default()
         },
         seconds: Some(stage.seconds),
         directions,
@@ -62,6 +63,7 @@ fn figures(of: &Measured, seconds: f64) -> Figures {
         bytes_per_s: per_second(of.bytes),
         latency_s: of.latency.mean_ns().map(|ns| ns / 1e9),
         latencies: Latencies::Exact(of.latency.clone()),
+        ..Figures::default()
     }
 }
 

@@ -9,7 +9,6 @@ use crate::runner::Event;
 use measured::{Cell, EXPERIMENT_VERSION, Ended, ExperimentRun, Run};
 use plan::{Amount, Content, Group, Length, Pattern, Plan, Stage, Timing};
 use statistics::steady::{SteadyState, steady_state};
-use statistics::words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -237,7 +236,6 @@ fn search(
             *(if meets { &mut good } else { &mut bad }) = Some(value);
             run.cells.push(Cell { runs: vec![one], ..plan.cell });
         }
-        run.notes.push(answer(of, &workload.name, good, bad));
     }
     Ok(())
 }
@@ -269,32 +267,10 @@ fn percentile_ms(run: &Run, percentile: f64) -> Option<f64> {
 }
 
 /// Whether a rate could not be kept.
-fn fell_behind(run: &Run) -> bool {
+pub(super) fn fell_behind(run: &Run) -> bool {
     run.stages
         .iter()
         .any(|stage| stage.findings().iter().any(|finding| finding.kind == measured::FindingKind::Backlog))
-}
-
-fn answer(of: &Search, workload: &str, good: Option<f64>, bad: Option<f64>) -> String {
-    let what = match of.over {
-        Over::Outstanding => "outstanding I/Os",
-        Over::Rate => "IOPS of each machine",
-    };
-    let within = format!("p{} within {} ms", words::number(of.percentile), words::number(of.latency_ms));
-    match (good, bad) {
-        (Some(good), Some(bad)) => {
-            format!(
-                "{workload}: the most that keeps {within} is {} {what} ({} no longer does)",
-                words::number(good),
-                words::number(bad)
-            )
-        }
-        (Some(good), None) => format!(
-            "{workload}: {within} still holds at {} {what}, the most that was to be tried",
-            words::number(good)
-        ),
-        (None, _) => format!("{workload}: {within} does not even hold at {} {what}", words::number(of.from)),
-    }
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ fn is_about(expect: &Expect, cell: &Cell) -> bool {
 }
 
 fn judge_cell(expect: &Expect, cell: &Cell) -> Expected {
-    let values: Vec<f64> = cell.figures(|run| figure(run, expect.figure));
-    let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let mean = cell_figure(cell, expect.figure);
     let slack = expect.tolerance / 100.0;
     let holds = mean.is_some_and(|mean| {
         expect.at_least.is_none_or(|least| mean >= least * (1.0 - slack))
@@ -56,6 +55,30 @@ fn in_words(expect: &Expect) -> String {
         parts.push(format!("{} (within {} %)", words::number(equals), words::number(expect.tolerance)));
     }
     format!("{} {}", expect.figure.name(), parts.join(" and "))
+}
+
+/// A figure of all runs of a cell together; nothing if no run has it. Rates are averaged. Latencies are those of all I/Os of all runs:
+/// their histograms are merged, for percentiles are not to be averaged.
+pub fn cell_figure(cell: &Cell, of: Figure) -> Option<f64> {
+    let latency = |share: Option<f64>| match share {
+        Some(share) => cell_percentile(cell, share).map(|seconds| seconds * 1e3),
+        None => cell.latency().mean_ns().map(|ns| ns / 1e6),
+    };
+    match of {
+        Figure::MeanMs => latency(None),
+        Figure::P50Ms => latency(Some(0.5)),
+        Figure::P99Ms => latency(Some(0.99)),
+        Figure::P999Ms => latency(Some(0.999)),
+        Figure::Iops | Figure::MibPerSecond | Figure::CpuUsPerIo | Figure::Errors | Figure::Fairness => {
+            let values = cell.figures(|run| figure(run, of));
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        }
+    }
+}
+
+/// The percentile (0..=1) of all runs of a cell together, in seconds.
+pub fn cell_percentile(cell: &Cell, share: f64) -> Option<f64> {
+    cell.latency().percentile(share).map(|ns| ns as f64 / 1e9)
 }
 
 /// A figure of a run, all its stages together; nothing if it has no such figure.

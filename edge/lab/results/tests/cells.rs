@@ -1,0 +1,34 @@
+//! Which rows are runs of one cell.
+#![allow(clippy::unwrap_used, reason = "in tests, what is missing shall stop them")]
+
+use results::{Claims, Code, audit, read};
+
+fn noisy(text: &str) -> usize {
+    audit(&[read("t.csv", text, None).unwrap()], &Claims::default()).of(Code::NoisyRuns).count()
+}
+
+/// A table of random and sequential rows was told to be "two runs of one cell that vary by 139 %".
+#[test]
+fn cells_differ_when_any_column_of_the_workload_differs() {
+    let check = |header: &str, rows: [&str; 2], expected: usize| {
+        let text = format!("{header},iops,latency_ms\n{},10000,1.0\n{},90000,1.0\n", rows[0], rows[1]);
+        assert_eq!(noisy(&text), expected, "{text}");
+    };
+    check("workload,seekpct", ["4k read,100", "4k read,0"], 0);
+    check("workload,xfersize", ["read,4k", "read,64k"], 0);
+    check("workload,rdpct", ["4k random,100", "4k random,70"], 0);
+    check("workload,threads", ["4k random read,1", "4k random read,8"], 0);
+    check("workload,lun", ["4k random read,/dev/sdb", "4k random read,/dev/sdc"], 0);
+    check("workload,iorate", ["4k random read,1000", "4k random read,2000"], 0);
+    check("workload,engine", ["4k random read,libaio", "4k random read,io_uring"], 0);
+    // The same again is a repeat, whatever the run is called, and whatever else was measured.
+    check("workload,run,cpu", ["4k random read,1,20", "4k random read,2,30"], 1);
+    check("workload,date", ["4k random read,2026-01-02", "4k random read,2026-01-03"], 1);
+}
+
+#[test]
+fn small_rates_are_printed_with_their_digits() {
+    let text = "workload,iops,latency_ms\n1M write,0.13,7700.0\n1M write,0.23,4300.0\n";
+    let audit = audit(&[read("t.csv", text, None).unwrap()], &Claims::default()).to_string();
+    assert!(audit.contains("0.13 IOPS") && audit.contains("0.23 IOPS"), "{audit}");
+}
