@@ -304,6 +304,7 @@ impl Group {
         parts.extend(self.verify.as_ref().map(|verify| match verify.when {
             VerifyWhen::After => "verified at the end".to_owned(),
             VerifyWhen::Backlog(writes) => format!("verified every {writes} writes"),
+            VerifyWhen::Later => "with checksums for a later verification".to_owned(),
             VerifyWhen::Only => "verified, nothing is written".to_owned(),
         }));
         parts

@@ -22,7 +22,7 @@ mod text;
 pub use check::Problem;
 pub use content::{Caching, Content, Data, FlushRule, Verify, VerifyWhen, WriteThrough};
 pub use note::{Note, NoteKind, Place};
-pub use outline::{Outline, StageOutline, TargetOutline, format_seconds};
+pub use outline::{Growth, Outline, StageOutline, TargetOutline, format_seconds};
 pub use pace::{
     Amount, Arrivals, LatencyTarget, Length, Loop, Pace, Rate, RateOf, RatePer, Steady, SteadyOf, Think,
     Timing,

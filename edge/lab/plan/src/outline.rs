@@ -70,6 +70,48 @@ pub struct TargetOutline {
     pub written: bool,
     /// A span that is asked for beyond the target's end: the bytes that are missing.
     pub missing: Option<u64>,
+    /// What happens to a file before the run.
+    pub growth: Option<Growth>,
+    #[serde(skip)]
+    index: usize,
+    #[serde(skip)]
+    read: bool,
+}
+
+/// What happens to a file before the run. What is read of it is filled with random data then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Growth {
+    /// It is created.
+    Created {
+        /// Whether it is filled.
+        filled: bool,
+    },
+    /// It is made larger.
+    Extended {
+        /// Its bytes before.
+        from: u64,
+        /// Whether what is added is filled.
+        filled: bool,
+    },
+}
+
+impl Outline {
+    /// With what happens to files before the run: for each of the plan's targets, the bytes that its file has now; none for what is no
+    /// file, 0 where there is none yet.
+    #[must_use]
+    pub fn with_files(mut self, files: &[Option<u64>]) -> Outline {
+        for target in &mut self.targets {
+            let Some(now) = files.get(target.index).copied().flatten() else { continue };
+            let filled = target.read;
+            target.growth = match now {
+                0 => Some(Growth::Created { filled }),
+                from if target.size > Some(from) => Some(Growth::Extended { from, filled }),
+                _ => None,
+            };
+        }
+        self
+    }
 }
 
 impl Plan {
@@ -91,7 +133,7 @@ impl Plan {
             .map(|(index, target)| {
                 let size = sizes.get(index).copied().flatten();
                 let groups: Vec<&Group> = used(index).collect();
-                outline_target(&target.label(), size, &groups)
+                outline_target(index, &target.label(), size, &groups)
             })
             .collect();
         let seconds = stages.iter().map(|stage| Some(stage.seconds? * f64::from(stage.repeats))).sum();
@@ -252,7 +294,7 @@ fn phases(stage: &Stage) -> Option<String> {
     Some(format!("not all at once: {}", told.join("; ")))
 }
 
-fn outline_target(name: &str, size: Option<u64>, groups: &[&Group]) -> TargetOutline {
+fn outline_target(index: usize, name: &str, size: Option<u64>, groups: &[&Group]) -> TargetOutline {
     let written = groups.iter().any(|group| group.pattern.writes());
     let spans = |writing_only: bool| {
         let size = size?;
@@ -273,6 +315,9 @@ fn outline_target(name: &str, size: Option<u64>, groups: &[&Group]) -> TargetOut
         destroyed: spans(true),
         written,
         missing,
+        growth: None,
+        index,
+        read: groups.iter().any(|group| group.pattern.reads() > 0.0),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::describe::count_of;
 use crate::note::{Note, NoteKind};
-use crate::outline::{GroupParts, Outline, StageOutline, TargetOutline, format_seconds};
+use crate::outline::{GroupParts, Growth, Outline, StageOutline, TargetOutline, format_seconds};
 use base::units::format_bytes;
 use std::fmt;
 
@@ -215,7 +215,21 @@ impl fmt::Display for TargetOutline {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.size.map_or("of unknown size".to_owned(), format_bytes);
         write!(formatter, "target {} ({size}): ", self.name)?;
+        let fill = |filled: bool| if filled { " and filled with random data" } else { "" };
+        match self.growth {
+            Some(Growth::Created { filled }) => write!(formatter, "the file is created{}; ", fill(filled))?,
+            Some(Growth::Extended { from, filled }) => {
+                write!(formatter, "the file is extended from {}{}; ", format_bytes(from), fill(filled))?;
+            }
+            None => {}
+        }
         match (self.written, self.touched, self.destroyed) {
+            (false, touched, _) if self.growth.is_some() => {
+                write!(formatter, "{} are read", touched.map_or("its bytes".to_owned(), format_bytes))?;
+            }
+            (true, _, destroyed) if matches!(self.growth, Some(Growth::Created { .. })) => {
+                write!(formatter, "{} are written", destroyed.map_or("its bytes".to_owned(), format_bytes))?;
+            }
             (false, Some(touched), _) => {
                 write!(formatter, "{} are read, nothing is written", format_bytes(touched))?
             }
@@ -289,6 +303,23 @@ mod tests {
                 "nothing is written",
             ],
         );
+    }
+
+    /// `nothing is written` stood beside a file that the run was about to create and fill.
+    #[test]
+    fn a_file_that_is_created_or_extended_is_told() {
+        let told = |reads: f64, file: Option<u64>| {
+            let stages = vec![Stage::new("s", vec![group("g", 4096, reads, 100.0)])];
+            let plan = Plan { targets: vec![Target::named("disk")], stages, ..Plan::default() };
+            plan.outline(&[Some(1 << 30)]).with_files(&[file]).to_string()
+        };
+        let made = told(100.0, Some(0));
+        says(&made, &["the file is created and filled with random data; 1 GiB are read"]);
+        assert!(!made.contains("nothing is written"));
+        says(&told(0.0, Some(0)), &["the file is created; 1 GiB are written"]);
+        says(&told(0.0, Some(1 << 20)), &["the file is extended from 1 MiB; 1 GiB will be overwritten"]);
+        says(&told(100.0, Some(1 << 30)), &["1 GiB are read, nothing is written"]);
+        says(&told(100.0, None), &["nothing is written"]);
     }
 
     #[test]

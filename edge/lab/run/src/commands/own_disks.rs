@@ -185,7 +185,8 @@ mod tests {
     use std::sync::Mutex;
 
     fn plan(targets: &[(&str, Option<u64>)]) -> Plan {
-        let target = |(name, size): &(&str, Option<u64>)| plan::Target { name: (*name).into(), size: *size };
+        let target =
+            |(name, size): &(&str, Option<u64>)| plan::Target { size: *size, ..plan::Target::named(*name) };
         Plan { targets: targets.iter().map(target).collect(), ..Plan::default() }
     }
 

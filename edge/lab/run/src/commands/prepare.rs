@@ -1,8 +1,11 @@
 //! Targets of a plan, found and judged before anything is written to them.
 
 use super::{CommandError, ErrorKind, World};
+use crate::nbd::Export;
 use crate::target::{self, Need, Target, TargetError, TargetName};
-use plan::Plan;
+use plan::{Outline, Plan};
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
 
 /// What a person said about data that may be destroyed.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +49,30 @@ pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<
     }
     fits(plan, &found)?;
     Ok(found)
+}
+
+/// What a plan would do to its targets as they are now. Nothing is created, and nothing is opened for writing.
+pub fn preview(plan: &Plan, world: &World) -> Outline {
+    let (sizes, files): (Vec<_>, Vec<_>) = (plan.targets.iter().enumerate())
+        .map(|(index, planned)| match resolve(&planned.name, world).map(|resolved| resolved.name) {
+            Ok(TargetName::Path(path)) => match std::fs::metadata(&path) {
+                Ok(data) if data.is_file() => {
+                    let grows = planned.size.filter(|_| need_of(plan, index).writes);
+                    (grows.max(Some(data.len())), Some(data.len()))
+                }
+                Err(_) => (planned.size, Some(0)),
+                Ok(_) => (size_of_device(&path), None),
+            },
+            Ok(TargetName::Null(size) | TargetName::Spindle(_, _, size)) => (Some(size), None),
+            Ok(TargetName::Nbd(address)) => (Export::look(&address).ok().map(|export| export.size), None),
+            Ok(TargetName::Disk(_)) | Err(_) => (planned.size, None),
+        })
+        .unzip();
+    plan.outline(&sizes).with_files(&files)
+}
+
+fn size_of_device(path: &Path) -> Option<u64> {
+    std::fs::File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
 }
 
 /// A target by the name that opens it, and what is known of the virtual disk that it is.

@@ -8,7 +8,7 @@ use super::{CommandError, ErrorKind, World, show};
 use crate::agents::Invitation;
 use crate::generator::stage::Settings;
 use crate::runner::{self, Event};
-use crate::target::{Target, TargetName};
+use crate::target::Target;
 use clap::Args;
 use measured::{Ended, Run};
 use plan::Plan;
@@ -65,8 +65,8 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
     let mut run = match invitations.is_empty() {
         true => {
             let consent = Consent { destroy: options.destroy.clone() };
+            eprint!("{}", plan_text(&plan, &prepare::preview(&plan, world), options.job.verbose));
             let targets = prepare::targets(&plan, &consent, world)?;
-            tell_plan(&plan, &targets, options.job.verbose);
             execute(&plan, &targets, options, world)?
         }
         false => drive(&plan, &invitations, options, world)?,
@@ -131,7 +131,7 @@ fn drive(
     options: &RunOptions,
     world: &World,
 ) -> Result<Run, CommandError> {
-    tell_plan(plan, &[], options.job.verbose);
+    eprint!("{}", plan_text(plan, &plan.outline(&[]), options.job.verbose));
     let interrupted = on_signals();
     let conditions = Conditions {
         program: world.program.clone(),
@@ -179,12 +179,6 @@ pub(super) fn on_signals() -> Arc<AtomicBool> {
 /// Nobody watches for signals any more.
 pub(super) fn end_signals(interrupted: &AtomicBool) {
     interrupted.store(true, Ordering::Relaxed);
-}
-
-/// What will happen, before it does.
-fn tell_plan(plan: &Plan, targets: &[Target], is_full: bool) {
-    let sizes: Vec<Option<u64>> = targets.iter().map(|target| Some(target.size)).collect();
-    eprint!("{}", plan_text(plan, &plan.outline(&sizes), is_full));
 }
 
 /// A plan and its notes, folded to a screen or in full.
@@ -253,9 +247,7 @@ pub(super) fn end_of(run: &Run) -> Result<(), CommandError> {
 /// Shows what a job would do.
 pub fn plan(options: &PlanOptions, world: &mut World) -> Result<(), CommandError> {
     let plan = job::read(&options.job)?.plan;
-    let sizes: Vec<Option<u64>> =
-        plan.targets.iter().map(|target| size_of(&target.name).or(target.size)).collect();
-    let outline = plan.outline(&sizes);
+    let outline = prepare::preview(&plan, world);
     if world.json {
         #[derive(serde::Serialize)]
         struct Answer<'a> {
@@ -265,14 +257,4 @@ pub fn plan(options: &PlanOptions, world: &mut World) -> Result<(), CommandError
         return world.say_json(&Answer { outline: &outline, plan: &plan });
     }
     world.say(&plan_text(&plan, &outline, options.job.verbose))
-}
-
-/// The size of a file or device that is there; nothing is opened for writing.
-fn size_of(name: &str) -> Option<u64> {
-    use std::io::Seek;
-    match TargetName::parse(name).ok()? {
-        TargetName::Path(path) => std::fs::File::open(path).ok()?.seek(std::io::SeekFrom::End(0)).ok(),
-        TargetName::Null(size) | TargetName::Spindle(_, _, size) => Some(size),
-        TargetName::Nbd(_) | TargetName::Disk(_) => None,
-    }
 }
