@@ -81,7 +81,11 @@ fn remark(file: &File, findings: &mut Findings) {
         let text = "the run time is 0: the first stage runs until it is stopped";
         findings.note(NoteKind::Trap, &file.place, "'Run Time", text);
     }
-    let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| worker.data == 0);
+    let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| {
+        let writes =
+            |name: &str| spec(file, name).is_some_and(|spec| spec.lines.iter().any(|line| line.reads < 100));
+        worker.data == 0 && (file.old || worker.specs.iter().any(|(name, _)| writes(name)))
+    });
     if let Some(worker) = data {
         let text = "writes repeat one byte, which compresses to nothing";
         findings.note(NoteKind::Default, &worker.place, "Data pattern", text);
