@@ -135,3 +135,11 @@ fn a_script_with_the_program_in_a_variable_is_its_calls() {
     let sizes: Vec<u64> = plan.stages.iter().map(|stage| stage.groups[0].pattern.size_max()).collect();
     assert_eq!(sizes, [8192, 65_536]);
 }
+
+#[test]
+fn an_element_that_stands_twice_is_an_error() {
+    let text = "<Profile><TimeSpans><TimeSpan><Duration>5</Duration><Duration>9</Duration><Targets><Target><Path>/dev/sdx</Path><BlockSize>4096</BlockSize><BlockSize>8192</BlockSize></Target></Targets></TimeSpan></TimeSpans></Profile>";
+    let error = import(&Source::new("x.xml", text), &Options::default()).expect_err("two values");
+    assert_eq!(error.faults.len(), 2, "{error}");
+    assert!(error.to_string().contains("<Duration> stands twice in <TimeSpan>"), "{error}");
+}
