@@ -89,11 +89,31 @@ impl From<Fault> for ImportError {
 
 impl fmt::Display for ImportError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let same = |one: &Fault, other: &Fault| {
+            let what =
+                |fault: &Fault| (fault.kind, fault.found.clone(), fault.tool.clone(), fault.remedy.clone());
+            one.place.file == other.place.file && what(one) == what(other)
+        };
         for (index, fault) in self.faults.iter().enumerate() {
+            // The same thing at several places is told once, with its lines.
+            if self.faults[..index].iter().any(|earlier| same(earlier, fault)) {
+                continue;
+            }
             if index > 0 {
                 writeln!(formatter)?;
             }
             write!(formatter, "{fault}")?;
+            let lines: Vec<String> = (self.faults[index + 1..].iter())
+                .filter(|later| same(fault, later))
+                .map(|later| later.place.line.to_string())
+                .collect();
+            match lines.len() {
+                0 => {}
+                1..=6 => write!(formatter, " (also in line {})", lines.join(", "))?,
+                count => {
+                    write!(formatter, " (also in {count} more lines, {} to {})", lines[0], lines[count - 1])?
+                }
+            }
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ pub mod limits;
 mod mix;
 mod sameness;
 mod source;
+mod targets;
 mod vdbench;
 
 pub use detect::{detect, is_command_line};

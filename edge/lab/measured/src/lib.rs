@@ -44,6 +44,9 @@ pub struct Run {
     /// What a reader must know: what was left out, what went wrong.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What it was expected to show, and whether it did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expected>,
     /// The job as it was written, and the files that it includes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceText>,

@@ -92,8 +92,8 @@ impl Pattern {
         }
         if self.random() < 100.0 {
             parts.extend(self.sequence.stride.map(|stride| {
-                let back = if stride < 0 { "back " } else { "" };
-                format!("sequential I/Os begin {back}{} apart", format_bytes(stride.unsigned_abs()))
+                let way = if stride < 0 { "backwards" } else { "forwards" };
+                format!("each sequential I/O {} {way} from the last", format_bytes(stride.unsigned_abs()))
             }));
             if self.sequence.cursor == Cursor::PerTarget {
                 parts.push("one shared sequential position".to_owned());
@@ -303,8 +303,8 @@ impl Group {
         }
         parts.extend(self.verify.as_ref().map(|verify| match verify.when {
             VerifyWhen::After => "verified at the end".to_owned(),
-            VerifyWhen::Backlog(writes) => format!("verified every {writes} writes"),
             VerifyWhen::Later => "with checksums for a later verification".to_owned(),
+            VerifyWhen::Backlog(writes) => format!("verified every {}", count_of(u64::from(writes), "write")),
             VerifyWhen::Only => "verified, nothing is written".to_owned(),
         }));
         parts

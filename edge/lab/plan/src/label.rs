@@ -17,6 +17,19 @@ pub(crate) fn contradiction(label: &str, group: &Group) -> Option<String> {
     if !share.is_empty() && share.iter().all(|said| (said - reads).abs() > 0.5) {
         return told(format!("{} % reads", short(share[0])), format!("{} % reads", short(reads)));
     }
+    let percentages = percentages(&lower);
+    for (percent, what) in &percentages {
+        let (does, kind) = match *what {
+            "read" | "reads" => (reads, "reads"),
+            "write" | "writes" => (100.0 - reads - group.pattern.trims(), "writes"),
+            "random" | "rand" => (random, "random"),
+            "sequential" | "seq" => (100.0 - random, "sequential"),
+            _ => continue,
+        };
+        if (percent - does).abs() > 0.5 {
+            return told(format!("{} % {kind}", short(*percent)), format!("{} % {kind}", short(does)));
+        }
+    }
     let sizes: Vec<u64> = words.iter().filter_map(|word| size(word)).collect();
     let fixed: Vec<u64> = (group.pattern.lines.iter())
         .map(|line| if let Size::Fixed(size) = line.size { Some(size) } else { None })
@@ -26,6 +39,9 @@ pub(crate) fn contradiction(label: &str, group: &Group) -> Option<String> {
         && !sizes.contains(size)
     {
         return told(format_bytes(*said), format_bytes(*size));
+    }
+    if !percentages.is_empty() {
+        return None;
     }
     let says = |stems: &[&str]| stems.iter().any(|stem| lower.contains(stem));
     let is_pure = group.pattern.trims() == 0.0;
@@ -47,6 +63,20 @@ pub(crate) fn contradiction(label: &str, group: &Group) -> Option<String> {
         return told("sequential".into(), "random I/O alone".into());
     }
     None
+}
+
+/// Every `70% read` and `0 % random` of a name: the number and the word behind it.
+fn percentages(label: &str) -> Vec<(f64, &str)> {
+    let mut found = Vec::new();
+    for (index, _) in label.match_indices('%') {
+        let digits = |letter: char| letter.is_ascii_digit();
+        let before = label[..index].trim_end();
+        let number = &before[before.trim_end_matches(digits).len()..];
+        let after = label[index + 1..].trim_start();
+        let word = &after[..after.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(after.len())];
+        found.extend(number.parse().ok().map(|percent| (percent, word)));
+    }
+    found
 }
 
 /// `80r`, `r80`, `80read`, `read80`, `rd80` for reads; `20w` and its like for writes.
@@ -97,6 +127,8 @@ mod tests {
         check("randread", 4096, 100.0, 0.0, "says random");
         check("sequential", 4096, 100.0, 100.0, "says sequential");
         check("threads-ready", 4096, 0.0, 100.0, "");
+        check("64 KiB; 100% Read; 0% random", 65_536, 100.0, 0.0, "");
+        check("4K; 70% reads, 100% random", 4096, 50.0, 100.0, "says 70 % reads");
         check("job1", 4096, 0.0, 100.0, "");
         check("iops-10k", 4096, 0.0, 100.0, "");
     }

@@ -41,6 +41,8 @@ pub struct StageOutline {
     pub groups: Vec<String>,
     /// When groups run, where they do not all run together; how the stage ends; names that say something else.
     pub remarks: Vec<String>,
+    /// Whether something else than time may end it before.
+    pub ends_early: bool,
     /// The first stage, counted from 0, that does the same.
     pub same_as: Option<usize>,
     #[serde(skip)]
@@ -180,7 +182,10 @@ fn outline_stage(plan: &Plan, stage: &Stage, sizes: &[Option<u64>], same_as: Opt
             let target = |index: &usize| plan.targets.get(*index).map(crate::Target::label);
             let size = group.targets.first().and_then(|index| sizes.get(*index).copied().flatten());
             GroupParts {
-                name: group.name.clone(),
+                name: match &group.vm {
+                    Some(vm) => format!("{} on {vm}", group.name),
+                    None => group.name.clone(),
+                },
                 targets: group.targets.iter().filter_map(target).collect(),
                 parts: group.parts(size),
             }
@@ -194,9 +199,17 @@ fn outline_stage(plan: &Plan, stage: &Stage, sizes: &[Option<u64>], same_as: Opt
         seconds,
         groups: parts.iter().map(|group| group.line(&[])).collect(),
         remarks: remarks(stage),
+        ends_early: ends_early(stage),
         same_as,
         parts,
     }
+}
+
+fn ends_early(stage: &Stage) -> bool {
+    stage.bytes_max.is_some()
+        || stage.steady.is_some()
+        || stage.ends == StageEnd::First
+        || stage.groups.iter().any(|group| matches!(group.timing.length, Length::First { .. }))
 }
 
 /// How a stage ends, who runs when, where, and what names say otherwise.

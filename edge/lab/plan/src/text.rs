@@ -40,7 +40,9 @@ fn listed(names: &[String]) -> String {
 impl fmt::Display for Outline {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_full = formatter.alternate();
-        let time = self.seconds.map_or("as long as its amounts take".to_owned(), format_seconds);
+        let at_most = if self.stages.iter().any(|stage| stage.ends_early) { "at most " } else { "" };
+        let time = |seconds| format!("{at_most}{}", format_seconds(seconds));
+        let time = self.seconds.map_or("as long as its amounts take".to_owned(), time);
         writeln!(formatter, "{}: {}, {time}", self.name, count_of(self.stages.len() as u64, "stage"))?;
         if !self.common.is_empty() {
             let what = if self.stages.iter().map(|stage| stage.parts.len()).sum::<usize>() > 1 {
@@ -105,7 +107,9 @@ impl Outline {
     /// The lines of a stage.
     fn block(&self, index: usize, stage: &StageOutline, is_full: bool) -> Vec<String> {
         let repeats = if stage.repeats == 1 { String::new() } else { format!(", {} times", stage.repeats) };
-        let time = stage.seconds.map_or("by amount".to_owned(), format_seconds);
+        let at_most = if stage.ends_early { "at most " } else { "" };
+        let time = |seconds| format!("{at_most}{}", format_seconds(seconds));
+        let time = stage.seconds.map_or("by amount".to_owned(), time);
         let head = format!("{}. {}: {time}{repeats}", index + 1, stage.name);
         if let Some(same) = stage.same_as.filter(|_| !is_full) {
             let mut lines = vec![format!("{head}, the same as stage {}", same + 1)];

@@ -5,6 +5,7 @@
 
 mod agent;
 mod audit;
+mod baseline;
 mod convert;
 mod disks;
 mod experiment;
@@ -18,6 +19,7 @@ mod progress;
 mod report;
 mod run;
 mod show;
+mod threshold;
 mod verify;
 mod watch;
 
@@ -48,6 +50,9 @@ pub enum LabCommand {
     Audit(audit::AuditOptions),
     /// Compare results: is B really faster than A?
     Compare(audit::CompareOptions),
+    /// Keep results under a name, for later results to be compared with.
+    #[command(subcommand)]
+    Baseline(baseline::BaselineCommand),
     /// Write a report of results.
     Report(report::ReportOptions),
     /// Show what disks did: from captures, traces and results, or live (disk:NAME, --live DEVICE).
@@ -130,6 +135,7 @@ pub fn perform(command: LabCommand, world: &mut World) -> Result<(), CommandErro
         LabCommand::Profiles => convert::profiles(world),
         LabCommand::Audit(options) => audit::audit(&options, world),
         LabCommand::Compare(options) => audit::compare(&options, world),
+        LabCommand::Baseline(command) => baseline::baseline(&command, world),
         LabCommand::Report(options) => report::report(&options, world),
         LabCommand::Lens(options) => lens(&options, world),
         LabCommand::Convert(options) => convert::convert(&options, world),

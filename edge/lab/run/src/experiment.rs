@@ -14,7 +14,7 @@ pub use bench::{Bench, Here, There};
 pub use conclude::conclude;
 pub use execute::{Conditions, execute};
 pub use expand::{CellPlan, expand};
-pub use expect::judge;
+pub use expect::judge_all;
 pub use model::{
     Compare, Expect, Experiment, ExperimentError, Figure, Fill, Over, Parameter, Precondition, Prepare,
     Schedule, Search, Sweep, Vm, Workload,

@@ -95,6 +95,7 @@ pub fn run(
         machines: vec![this_machine()],
         stages,
         notes,
+        expectations: Vec::new(),
         sources: Vec::new(),
     })
 }

@@ -3,12 +3,12 @@
 use super::settings::{Access, Buffer, Span, Target, Throughput};
 use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::limits;
+use crate::targets::Targets;
 use plan::{
     Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent, Group,
     Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Seed, Sequence, Size,
     Stage, Think, Timing, Workers, WriteThrough, Zone,
 };
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// What DiskSPD refuses of a time span as a whole.
@@ -72,7 +72,7 @@ pub(crate) fn closed(mut zones: Vec<Zone>) -> Result<Vec<Zone>, &'static str> {
 /// The plan of these time spans.
 pub(crate) fn plan(spans: &[Span], findings: &mut Findings) -> Plan {
     let mut plan = Plan::default();
-    let mut indices: HashMap<String, usize> = HashMap::new();
+    let mut targets = Targets::default();
     plan.seed = spans.first().and_then(|span| span.seed).map_or(Seed::Fresh, Seed::Fixed);
     let groups: usize = spans.iter().map(|span| span.targets.len()).sum();
     if let Some(span) =
@@ -88,11 +88,7 @@ pub(crate) fn plan(spans: &[Span], findings: &mut Findings) -> Plan {
         }
         let mut members: Vec<(&Target, Group)> = Vec::new();
         for target in &span.targets {
-            let index = *indices.entry(target.path.clone()).or_insert_with(|| {
-                plan.targets.push(plan::Target::named(&target.path));
-                plan.targets.len() - 1
-            });
-            plan.targets[index].size = plan.targets[index].size.max(target.create);
+            let index = targets.index(&mut plan, None, &target.path, target.create);
             let group = group(span, target, index, findings);
             match members.last_mut().filter(|(last, _)| alike(last, target)) {
                 Some((_, last)) => last.targets.push(index),

@@ -26,6 +26,20 @@ struct Reading {
     random: bool,
     random_percent: Option<u64>,
     profile: Option<String>,
+    cache: CacheSet,
+}
+
+/// What `-S` has set so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct CacheSet {
+    direct: Option<bool>,
+    write_through: bool,
+}
+
+impl CacheSet {
+    fn applied(self) -> Cache {
+        Cache { direct: self.direct.unwrap_or(false), write_through: self.write_through }
+    }
 }
 
 /// The time spans of a command line: one, or those of its profile.
@@ -38,6 +52,7 @@ pub(crate) fn read(command: &Command, options: &Options<'_>, findings: &mut Find
         random: false,
         random_percent: None,
         profile: None,
+        cache: CacheSet::default(),
     };
     // Sizes may be given in blocks, so the block comes first wherever it stands.
     for flag in flags.iter().filter(|flag| flag.key.name == "-b") {
@@ -182,11 +197,15 @@ impl Reading {
                 }
             }
             "-T" => target.thread_stride = flag.size(block)?,
-            "-S" => target.cache = cache(flag, findings)?,
+            "-S" => {
+                cache(flag, &mut self.cache, findings)?;
+                self.target.cache = self.cache.applied();
+            }
             "-h" => {
                 let text = "-h is an old spelling of -Sh";
                 findings.note(NoteKind::Default, &flag.word.place, "-h", text);
-                target.cache = Cache { direct: true, write_through: true };
+                cache(&Flag { key: flag.key, rest: "h", word: flag.word }, &mut self.cache, findings)?;
+                self.target.cache = self.cache.applied();
             }
             "-Zr" if flag.rest.is_empty() => target.buffer = Buffer::Random,
             "-Zr" => return Err(flag.refused("DiskSPD says that it is invalid", "write -Zr alone")),
@@ -307,21 +326,23 @@ fn looks_like_value(text: &str) -> bool {
         && matches!(&text[digits..], "" | "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T" | "KB" | "MB" | "GB")
 }
 
-fn cache(flag: &Flag<'_>, findings: &mut Findings) -> Result<Cache, Fault> {
-    let mut cache = Cache::default();
-    if flag.rest.is_empty() {
-        return Ok(Cache { direct: true, write_through: false });
-    }
-    let mut buffered = false;
-    for letter in flag.rest.chars() {
-        match letter {
-            'b' => buffered = true,
-            'h' => cache = Cache { direct: true, write_through: true },
-            'u' => cache.direct = true,
-            'w' => cache.write_through = true,
+/// `-S`: several of them add up, and each property is set once.
+fn cache(flag: &Flag<'_>, set: &mut CacheSet, findings: &mut Findings) -> Result<(), Fault> {
+    let letters = if flag.rest.is_empty() { "u" } else { flag.rest };
+    let conflict = |letter: char| {
+        let tool = format!("DiskSPD says `-S{letter} conflicts with earlier specification`");
+        flag.refused(&tool, "write -Sh, -Su, -Suw, -Sw or -Sb once")
+    };
+    for letter in letters.chars() {
+        let (mode, through) = match letter {
+            'b' => (Some(false), false),
+            'u' => (Some(true), false),
+            'w' => (None, true),
+            'h' => (Some(true), true),
             'r' => {
                 let text = "the cache of a remote file on this machine; Linux has no such switch";
                 findings.note(NoteKind::NotCarried, &flag.word.place, "-Sr", text);
+                (Some(false), false)
             }
             'm' => {
                 return Err(unsupported(
@@ -331,16 +352,19 @@ fn cache(flag: &Flag<'_>, findings: &mut Findings) -> Result<Cache, Fault> {
                 ));
             }
             _ => {
-                return Err(
-                    flag.refused("DiskSPD says that it is invalid", "write -Sh, -Su, -Suw, -Sw or -Sb")
-                );
+                return Err(flag.refused(
+                    "DiskSPD says that the option of -S is unrecognized; -Sd is of DiskSPD for Linux alone",
+                    "write -Sh, -Su, -Suw, -Sw or -Sb",
+                ));
             }
+        };
+        if (mode.is_some() && set.direct.is_some()) || (through && set.write_through) {
+            return Err(conflict(letter));
         }
+        set.direct = set.direct.or(mode);
+        set.write_through |= through;
     }
-    if buffered && cache.direct {
-        return Err(flag.refused("DiskSPD says that they exclude each other", "write -Sb or -Su"));
-    }
-    Ok(cache)
+    Ok(())
 }
 
 fn buffer(flag: &Flag<'_>, block: u64, findings: &mut Findings) -> Result<Buffer, Fault> {
@@ -384,7 +408,6 @@ fn zones(flag: &Flag<'_>, length: impl Fn(&str) -> Option<Extent>) -> Result<Vec
 /// Flags that exclude each other, or need each other.
 fn check_pairs(flags: &[Flag<'_>], reading: &Reading, findings: &mut Findings) {
     let find = |name: &str| flags.iter().find(|flag| flag.key.name == name);
-    let mut refuse = |flag: &Flag<'_>, tool: &str, remedy: &str| findings.fault(flag.refused(tool, remedy));
     for (index, flag) in flags.iter().enumerate() {
         let repeated = flags[..index].iter().find(|earlier| {
             // `-r` and `-rs` go together, and so do a size and hints of `-f`.
@@ -396,10 +419,18 @@ fn check_pairs(flags: &[Flag<'_>], reading: &Reading, findings: &mut Findings) {
             let hint = flag.key.name == "-f" && flag.rest.chars().all(|letter| letter.is_ascii_alphabetic());
             same && !hints && !hint && !matches!(flag.letter(), 'a' | 'e' | 'y' | 'v')
         });
-        if repeated.is_some() {
-            refuse(flag, "DiskSPD refuses an option that stands twice", "take one of them out");
+        if repeated.is_none() || flag.letter() == 'S' {
+            continue;
+        }
+        if matches!(flag.letter(), 'r' | 's' | 'X' | 'Z' | 'B' | 'f') {
+            let tool = "DiskSPD says that it is specified multiple times";
+            findings.fault(flag.refused(tool, "take one of them out"));
+        } else {
+            let text = format!("`{}` stands beside another one: DiskSPD takes the last", flag.word.text);
+            findings.note(NoteKind::Trap, &flag.word.place, flag.key.name, text);
         }
     }
+    let mut refuse = |flag: &Flag<'_>, tool: &str, remedy: &str| findings.fault(flag.refused(tool, remedy));
     let excluded = [
         ("-n", "-a"),
         ("-F", "-t"),

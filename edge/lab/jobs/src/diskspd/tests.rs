@@ -58,7 +58,8 @@ fn what_diskspd_rejects_is_rejected_with_the_way_out() {
         ("-w x", "-w<number>"),
         ("-w101 x", "0 to 100"),
         ("-B1M -f512K x", "larger -f"),
-        ("-b4K -b8K x", "twice"),
+        ("-B1M -B2M x", "multiple times"),
+        ("-Sb -h x", "conflicts with earlier"),
         ("-b4K", "no target"),
         ("-b4K *1", "profile"),
         ("-q x", "unknown"),
@@ -107,4 +108,38 @@ fn an_empty_duration_is_filled_by_the_one_beside_the_profile() {
     let plan =
         import(&source, &Options { duration: Some(60), ..Options::default() }).expect("it is said").plan;
     assert_eq!(plan.stages[0].groups[0].timing.length, plan::Length::Time(Duration::from_secs(60)));
+}
+
+#[test]
+fn options_of_caching_add_up_and_other_options_take_the_last_as_in_diskspd() {
+    let read = |text: &str| import(&Source::new("x", text), &Options::default());
+    let plan = read("diskspd -b8K -Sw -Su -t1 -t4 x.dat").unwrap_or_else(|error| panic!("{error}")).plan;
+    let group = &plan.stages[0].groups[0];
+    assert_eq!((group.caching.direct, group.caching.write_through), (true, WriteThrough::Data));
+    assert_eq!(group.worker_count(), 4);
+    assert!(plan.notes.iter().any(|note| note.text.contains("takes the last")), "{:?}", plan.notes);
+    for text in
+        ["diskspd -Sb -Su x", "diskspd -Sh -Sw x", "diskspd -Sd x", "diskspd -r -r x", "diskspd -s4K -s8K x"]
+    {
+        read(text).map(|_| ()).expect_err(text);
+    }
+}
+
+#[test]
+fn a_script_with_the_program_in_a_variable_is_its_calls() {
+    let text = "@echo off\nset diskSpd=D:\\Apps\\diskspd.exe\nREM diskspd.exe -b1K x\n%diskSpd% -b8K -d10 %drive%\\x.dat > y.txt\n\
+                timeout /T 3\n%diskSpd% -b64K -d10 %drive%\\x.dat\n";
+    let plan = import(&Source::new("x.bat", text), &Options::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+        .plan;
+    let sizes: Vec<u64> = plan.stages.iter().map(|stage| stage.groups[0].pattern.size_max()).collect();
+    assert_eq!(sizes, [8192, 65_536]);
+}
+
+#[test]
+fn an_element_that_stands_twice_is_an_error() {
+    let text = "<Profile><TimeSpans><TimeSpan><Duration>5</Duration><Duration>9</Duration><Targets><Target><Path>/dev/sdx</Path><BlockSize>4096</BlockSize><BlockSize>8192</BlockSize></Target></Targets></TimeSpan></TimeSpans></Profile>";
+    let error = import(&Source::new("x.xml", text), &Options::default()).expect_err("two values");
+    assert_eq!(error.faults.len(), 2, "{error}");
+    assert!(error.to_string().contains("<Duration> stands twice in <TimeSpan>"), "{error}");
 }

@@ -77,9 +77,13 @@ fn without_prompt(line: &str) -> (usize, &str) {
 /// The command that these words begin: behind `diskspd`, or all of them where the first is an option.
 fn begun(mut words: Vec<Word>) -> Option<Command> {
     let place = words.first()?.place.clone();
-    let program = words
-        .iter()
-        .position(|word| matches!(program_of(&word.text).as_str(), "diskspd" | "diskspd64" | "diskspd32"));
+    let program = words.iter().position(|word| {
+        // `set diskspd=…` is no call, and `%diskspd%` and `$diskspd` are.
+        let variable =
+            word.text.starts_with(['%', '$']) && word.text.to_ascii_lowercase().contains("diskspd");
+        !word.text.contains('=')
+            && (variable || matches!(program_of(&word.text).as_str(), "diskspd" | "diskspd64" | "diskspd32"))
+    });
     match program {
         Some(index) => words.drain(..=index).for_each(drop),
         None if words[0].text.starts_with('-') => {}

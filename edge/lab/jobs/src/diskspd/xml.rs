@@ -126,6 +126,20 @@ fn number(element: &Element, least: u64, most: u64) -> Result<u64, Fault> {
     })
 }
 
+/// An element that stands twice beside itself: the last would win in silence.
+fn unrepeated(element: &Element, findings: &mut Findings) {
+    for (index, child) in element.children.iter().enumerate() {
+        if element.children[..index].iter().any(|earlier| earlier.name == child.name) {
+            findings.fault(refused(
+                &child.place,
+                format!("<{}> stands twice in <{}>", child.name, element.name),
+                "DiskSPD's schema takes it once",
+                "take one of them out",
+            ));
+        }
+    }
+}
+
 fn boolean(element: &Element) -> Result<bool, Fault> {
     match element.text.as_str() {
         "true" | "1" => Ok(true),
@@ -146,6 +160,7 @@ const BYTES: u64 = i64::MAX as u64;
 fn span(element: &Element, options: &Options<'_>, overrides: &Overrides, findings: &mut Findings) -> Span {
     let mut span = Span::new(element.place.clone());
     let mut random_data = false;
+    unrepeated(element, findings);
     for child in &element.children {
         if !known(child, "TimeSpan", findings) {
             continue;
@@ -214,6 +229,7 @@ struct Draft {
 fn target(element: &Element, options: &Options<'_>, findings: &mut Findings) -> Target {
     let mut target = Target::new("", element.place.clone());
     let mut draft = Draft::default();
+    unrepeated(element, findings);
     for child in &element.children {
         if !known(child, "Target", findings) {
             continue;

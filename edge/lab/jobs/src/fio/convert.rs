@@ -8,14 +8,13 @@ use crate::source::Options;
 use plan::{
     Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Distribution, Engine, Extent, FlushRule,
     Group, Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size,
-    Span, Target, Think, Timing, Verify, VerifyWhen, Workers,
+    Span, Think, Timing, Verify, VerifyWhen, Workers,
 };
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// Targets of a plan by their names, each once.
 pub(crate) struct Targets<'a> {
-    indices: HashMap<String, usize>,
+    of_plan: crate::targets::Targets,
     /// Targets of all groups together.
     assigned: usize,
     /// Whether others stand in their place, which have a size of their own.
@@ -27,7 +26,12 @@ impl<'a> Targets<'a> {
     /// None yet.
     pub(crate) fn new(options: &Options<'a>) -> Targets<'a> {
         let are_named = options.has_targets;
-        Targets { indices: HashMap::new(), assigned: 0, are_named, is_device: options.is_device }
+        Targets {
+            of_plan: crate::targets::Targets::default(),
+            assigned: 0,
+            are_named,
+            is_device: options.is_device,
+        }
     }
 
     /// Whether a name stands for a device, which is as large as it is.
@@ -38,17 +42,6 @@ impl<'a> Targets<'a> {
     /// Whether groups have more of them together than a plan may have.
     pub(crate) fn are_too_many(&self) -> bool {
         self.assigned > limits::ASSIGNMENTS_MAX
-    }
-
-    /// The index of the target of this name; its size is the largest that any job asks for.
-    fn index(&mut self, plan: &mut Plan, name: &str, size: Option<u64>) -> usize {
-        let index = *self.indices.entry(name.to_owned()).or_insert_with(|| {
-            plan.targets.push(Target::named(name));
-            plan.targets.len() - 1
-        });
-        let target = &mut plan.targets[index];
-        target.size = target.size.max(size);
-        index
     }
 }
 
@@ -107,7 +100,7 @@ impl Job {
             let mut group = Vec::new();
             for name in names {
                 let size = size.filter(|_| !targets.is_device(name) && self.uri.is_none());
-                group.push(targets.index(plan, name, size));
+                group.push(targets.of_plan.index(plan, None, name, size));
                 if plan.targets.len() > limits::TARGETS_MAX {
                     let found =
                         format!("the job {} makes more than {} files", self.name, limits::TARGETS_MAX);

@@ -4,11 +4,11 @@ use super::file::{AccessLine, File, Manager, Spec, TestType, Worker};
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
 use crate::source::Options;
+use crate::targets::Targets;
 use plan::{
     Caching, Content, Data, Depth, Engine, Extent, Group, Length, Line, NoteKind, Pattern, Plan, Seed, Size,
     Span, Stage, Target, Think, Timing, Workers,
 };
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// One step of a cycle: how much of what there is takes part.
@@ -38,15 +38,12 @@ pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) 
         return library(file, options, plan, findings);
     }
     remark(file, findings);
-    let mut targets = HashMap::new();
+    let mut targets = Targets::default();
     for manager in &file.managers {
         for worker in &manager.workers {
             for name in &worker.targets {
                 let host = host(file, manager);
-                targets.entry((host, name.as_str())).or_insert_with(|| {
-                    plan.targets.push(Target { host: host.map(str::to_owned), ..Target::named(name) });
-                    plan.targets.len() - 1
-                });
+                targets.index(&mut plan, host, name, None);
             }
             check_worker(worker, file, findings);
         }
@@ -55,13 +52,10 @@ pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) 
         findings.fault(malformed(&file.place, "the file has too many targets", "split it"));
     }
     if findings.faults.is_empty() {
-        stages(file, &targets, &mut plan, findings);
+        stages(file, &mut targets, &mut plan, findings);
     }
     plan
 }
-
-/// Targets by their machine, where there are several, and their names: the same name on two machines is two devices.
-type Targets<'a> = HashMap<(Option<&'a str>, &'a str), usize>;
 
 /// The machine of a manager, where there are several.
 fn host<'a>(file: &File, manager: &'a Manager) -> Option<&'a str> {
@@ -81,7 +75,11 @@ fn remark(file: &File, findings: &mut Findings) {
         let text = "the run time is 0: the first stage runs until it is stopped";
         findings.note(NoteKind::Trap, &file.place, "'Run Time", text);
     }
-    let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| worker.data == 0);
+    let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| {
+        let writes =
+            |name: &str| spec(file, name).is_some_and(|spec| spec.lines.iter().any(|line| line.reads < 100));
+        worker.data == 0 && (file.old || worker.specs.iter().any(|(name, _)| writes(name)))
+    });
     if let Some(worker) = data {
         let text = "writes repeat one byte, which compresses to nothing";
         findings.note(NoteKind::Default, &worker.place, "Data pattern", text);
@@ -165,7 +163,7 @@ fn timing(file: &File) -> Timing {
     Timing { delay: Duration::ZERO, ramp: file.ramp, length, cooldown: Duration::ZERO }
 }
 
-fn stages(file: &File, targets: &Targets<'_>, plan: &mut Plan, findings: &mut Findings) {
+fn stages(file: &File, targets: &mut Targets, plan: &mut Plan, findings: &mut Findings) {
     let workers = || file.managers.iter().flat_map(|manager| &manager.workers);
     let rounds = match file.old {
         true => file.specs.len(),
@@ -194,7 +192,8 @@ fn stages(file: &File, targets: &Targets<'_>, plan: &mut Plan, findings: &mut Fi
     let mut idle = Duration::ZERO;
     for round in 0..rounds {
         for step in &steps {
-            let mut stage = Stage::new(stage_name(file, round, step), groups(file, round, step, targets));
+            let mut stage =
+                Stage::new(stage_name(file, round, step), groups(file, round, step, targets, plan));
             if stage.groups.is_empty() {
                 // All workers are idle: the stage is a pause before the next.
                 idle += file.ramp + file.run_time;
@@ -273,7 +272,7 @@ fn pairs<A: Copy, B: Copy>(outer: &[A], inner: &[B]) -> impl Iterator<Item = (A,
 }
 
 /// The groups of a stage: workers that do the same beside each other are one group.
-fn groups(file: &File, round: usize, step: &Step, targets: &Targets<'_>) -> Vec<Group> {
+fn groups(file: &File, round: usize, step: &Step, targets: &mut Targets, plan: &mut Plan) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut used_everywhere = 0;
     for manager in &file.managers {
@@ -295,7 +294,7 @@ fn groups(file: &File, round: usize, step: &Step, targets: &Targets<'_>) -> Vec<
             let host = host(file, manager);
             let vm = host.map(str::to_owned);
             let indices =
-                worker.targets.iter().take(count).map(|name| targets[&(host, name.as_str())]).collect();
+                worker.targets.iter().take(count).map(|name| targets.index(plan, host, name, None)).collect();
             let group = group(file, worker, spec, step.depth, vm, indices);
             match groups.last_mut() {
                 Some(last) if same_but_name(last, &group) => {

@@ -333,6 +333,15 @@ fn test_type(text: &str) -> Option<TestType> {
         "CYCLE_WORKERS_AND_TARGETS" => TestType::CycleWorkersAndTargets,
         "CYCLE_OUTSTANDING_IOS" => TestType::CycleDepth,
         "CYCLE_OUTSTANDING_IOS_AND_TARGETS" => TestType::CycleDepthAndTargets,
+        // Old files have the number.
+        "0" => TestType::Normal,
+        "1" => TestType::CycleTargets,
+        "2" => TestType::CycleWorkers,
+        "3" => TestType::IncrementParallel,
+        "4" => TestType::IncrementSerial,
+        "5" => TestType::CycleWorkersAndTargets,
+        "6" => TestType::CycleDepth,
+        "7" => TestType::CycleDepthAndTargets,
         _ => return None,
     })
 }

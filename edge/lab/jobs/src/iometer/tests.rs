@@ -63,3 +63,12 @@ fn a_file_without_a_version_is_one_fault() {
     let found = faults(text.trim_start_matches("Version 1.1.0\n"), &Options::default());
     assert!(found.len() == 1 && found[0].to_string().contains("Version 1.1.0"), "{found:?}");
 }
+
+#[test]
+fn the_number_of_an_old_test_type_is_read() {
+    let setup = "'Test Type\n\t6\n'Queue Depth Cycling\n\t1 4 2 EXPONENTIAL\n'END test setup";
+    let text = format!("{}{}{END}", HEAD.replacen("'END test setup", setup, 1), manager("HOST1"));
+    let plan = import(&Source::new("x.icf", text), &Options::default()).expect("it is a job").plan;
+    let depths: Vec<u64> = plan.stages.iter().map(plan::Stage::outstanding).collect();
+    assert_eq!(depths, [1, 2, 4]);
+}

@@ -7,30 +7,15 @@ use crate::limits;
 use plan::{
     Amount, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Engine, Extent, FlushRule, Group, HitArea,
     Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Sequence, Size, Span, Stage,
-    Target, Timing, Workers,
+    Timing, Workers,
 };
-use std::collections::HashMap;
 use std::time::Duration;
 
-/// Targets of the plan by the names of their storage definitions.
+/// Targets of the plan, and how many groups it has.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
-    /// By host and lun: the same path on two hosts is two devices.
-    indices: HashMap<(Option<String>, String), usize>,
+    of_plan: crate::targets::Targets,
     groups: usize,
-}
-
-impl Targets {
-    fn index(&mut self, plan: &mut Plan, device: &Device<'_>) -> usize {
-        let key = (device.host.map(str::to_owned), device.lun.to_owned());
-        let index = *self.indices.entry(key).or_insert_with_key(|(host, lun)| {
-            plan.targets.push(Target { host: host.clone(), ..Target::named(lun) });
-            plan.targets.len() - 1
-        });
-        let size = device.sd.size.map(|size| size.saturating_add(device.sd.offset));
-        plan.targets[index].size = plan.targets[index].size.max(size);
-        index
-    }
 }
 
 /// A storage definition on one of its hosts; none where there is one host.
@@ -91,6 +76,13 @@ pub(crate) fn stage(
             "split the file",
         ));
         return None;
+    }
+    for device in &devices {
+        let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
+        if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
+            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
+            findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
+        }
     }
     let several = groups.len() > 1;
     let groups = (groups.into_iter())
@@ -230,7 +222,12 @@ fn group(
     });
     let mut group = Group::new(names.join("+"), 0, 1, pattern, timing(run, first.seek.stops));
     group.vm = share.devices[0].host.map(str::to_owned);
-    group.targets = share.devices.iter().map(|device| targets.index(plan, device)).collect();
+    group.targets = (share.devices.iter())
+        .map(|device| {
+            let size = device.sd.size.map(|size| size.saturating_add(device.sd.offset));
+            targets.of_plan.index(plan, device.host, device.lun, size)
+        })
+        .collect();
     group.workers = Workers::PerTarget(1);
     group.depth = Depth::PerTarget(threads.unwrap_or(share.devices[0].threads));
     group.data = data(run);

@@ -43,14 +43,6 @@ pub(crate) fn read(
 ) -> Job {
     let place = Place { file: source.name.clone(), line: 1, column: 1 };
     let mut reader = Reader::new(place, options);
-    // A file of file systems is one fault, not one for each of its parameters.
-    let others = ["fsd", "fwd", "rg"];
-    if let Some(parameter) = parameters.iter().find(|one| one.first && others.contains(&one.key.as_str())) {
-        let key = PARAMETERS.iter().find(|key| key.scope == "Others" && key.is(&parameter.key));
-        let sentence = key.map_or("", |key| key.sentence);
-        findings.fault(unsupported(&parameter.place, format!("`{}`", parameter.shown()), sentence));
-        return reader.job;
-    }
     for parameter in &parameters {
         if let Err(fault) = reader.parameter(parameter, findings) {
             findings.fault(fault);

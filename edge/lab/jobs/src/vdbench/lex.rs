@@ -1,7 +1,10 @@
 //! Lines, comments, continuations, includes, variables: a stream of parameters.
 
+use super::keys::PARAMETERS;
+use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::includes::{Includes, NotIncluded};
+use crate::keys::Treatment;
 use crate::limits;
 use crate::source::{Options, Source};
 use plan::Place;
@@ -37,10 +40,16 @@ pub(crate) fn parameters(source: &Source, options: &Options<'_>, findings: &mut 
         includes: Includes::default(),
         open: None,
         unset: Vec::new(),
+        foreign: None,
     };
     lexer.file(&source.name, &source.text, 0);
     lexer.close();
-    lexer.out
+    let Lexer { out, foreign, .. } = lexer;
+    // A file of file systems is one fault, not one for each of its parameters.
+    if let Some(fault) = foreign {
+        findings.faults = vec![fault];
+    }
+    out
 }
 
 /// A logical line: several lines of the file where each but the last ends in a comma.
@@ -60,6 +69,8 @@ struct Lexer<'a, 'b> {
     open: Option<Logical>,
     /// Variables without a value.
     unset: Vec<String>,
+    /// A definition that is not of raw storage.
+    foreign: Option<Fault>,
 }
 
 impl Lexer<'_, '_> {
@@ -79,7 +90,16 @@ impl Lexer<'_, '_> {
             if first.eq_ignore_ascii_case("eof") {
                 break;
             }
-            if self.findings.is_full() {
+            if self.findings.is_full() || self.foreign.is_some() {
+                return;
+            }
+            let key = first.split('=').next().unwrap_or_default().to_ascii_lowercase();
+            if let Some(key) = PARAMETERS
+                .iter()
+                .find(|of| of.scope == "Others" && of.is(&key) && of.treatment == Treatment::Refused)
+            {
+                let shown: String = first.chars().take(60).collect();
+                self.foreign = Some(unsupported(&place, format!("`{shown}`"), key.sentence));
                 return;
             }
             if let Some(path) = strip_key(first, "include=") {

@@ -169,3 +169,28 @@ fn refused(text: &str, expected: &str) {
     let error = found.map(|_| ()).expect_err(text).to_string();
     assert!(error.contains(expected), "{text}: {error}");
 }
+
+#[test]
+fn the_same_fault_at_several_places_is_told_once_with_its_lines() {
+    let text = "sd=sd1,lun=/x	* one
+sd=sd2,lun=/y	* two
+sd=sd3,lun=/z	* three
+";
+    let error =
+        import(&Source::new("x.vdb", text), &Options::default()).map(|_| ()).expect_err(text).to_string();
+    assert!(error.lines().count() == 1 && error.contains("(also in line 2, 3)"), "{error}");
+}
+
+#[test]
+fn a_device_without_openflags_is_what_vdbench_refuses_on_linux() {
+    let note = |flags: &str| {
+        let found = plan(&format!(
+            "sd=sd1,lun=/dev/sdb{flags}
+wd=w,sd=sd1
+rd=r,wd=w,iorate=max
+"
+        ));
+        found.notes.iter().any(|note| note.text.contains("without openflags=o_direct"))
+    };
+    assert!(note("") && !note(",openflags=o_direct"));
+}

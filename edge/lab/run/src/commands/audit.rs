@@ -1,9 +1,11 @@
 //! `lab audit` and `lab compare`: what can be concluded from results, ours and others'.
 
+use super::baseline::BaselineFolder;
 use super::kept::{self, Found};
 use super::{CommandError, ErrorKind, World};
 use clap::Args;
 use results::{Claims, ResultSet};
+use statistics::compare::Verdict;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -131,8 +133,17 @@ fn files_of(folder: &Path) -> Result<Vec<(String, String)>, CommandError> {
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
     /// Results to compare: the first with each of the others. Several runs of one side: join them with commas (A1,A2 B1,B2).
-    #[arg(required = true, num_args = 2..)]
+    #[arg(required = true)]
     pub sides: Vec<String>,
+    /// Compare with this baseline, which comes first. The command fails if anything is slower.
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub folder: BaselineFolder,
+    /// Fail (exit code 3) if anything is slower, or also if nothing certain can be said [default: slower with --baseline].
+    #[arg(long, value_name = "VERDICT")]
+    pub fail_on: Option<FailOn>,
     /// The smallest difference that matters, in percent.
     #[arg(long, default_value_t = 2.0, value_name = "PERCENT")]
     pub effect: f64,
@@ -141,8 +152,30 @@ pub struct CompareOptions {
     pub html: Option<PathBuf>,
 }
 
+/// Which verdicts make a comparison fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Something is slower than on the first side.
+    Slower,
+    /// Something is slower, or it cannot be told whether it is.
+    Unclear,
+}
+
 /// Compares results.
 pub fn compare(options: &CompareOptions, world: &mut World) -> Result<(), CommandError> {
+    let mut options = options.clone();
+    if let Some(name) = &options.baseline {
+        let files = options.folder.files(name, world)?;
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        options.sides.insert(0, files.join(","));
+        options.fail_on.get_or_insert(FailOn::Slower);
+    }
+    let options = &options;
+    if options.sides.len() < 2 {
+        let text = "there is one side alone, and nothing to compare it with";
+        return Err(CommandError::new(ErrorKind::Usage, text)
+            .hint("name results of another side, or --baseline NAME"));
+    }
     let mut sides = Vec::new();
     for side in &options.sides {
         let mut sets = Vec::new();
@@ -161,7 +194,36 @@ pub fn compare(options: &CompareOptions, world: &mut World) -> Result<(), Comman
     match world.json {
         true => world.say_json(&comparison),
         false => world.say(&comparison.to_string()),
+    }?;
+    options.fail_on.map_or(Ok(()), |fail_on| verdict(&comparison, fail_on))
+}
+
+/// The verdict that a CI can use.
+fn verdict(comparison: &crate::comparison::Comparisons, fail_on: FailOn) -> Result<(), CommandError> {
+    let first = &comparison.sides[0];
+    if comparison.rows.is_empty() {
+        let text = format!("nothing was compared with {first}: no job and figure is on both sides");
+        return Err(CommandError::new(ErrorKind::Refused, text));
     }
+    let count = |is: &dyn Fn(&Verdict) -> bool| {
+        comparison.rows.iter().filter(|row| is(&row.comparison.verdict)).count()
+    };
+    let slower = count(&|verdict| matches!(verdict, Verdict::Slower { .. }));
+    let certain = |verdict: &Verdict| {
+        matches!(verdict, Verdict::Slower { .. } | Verdict::Faster { .. } | Verdict::NoDifference { .. })
+    };
+    let unclear = comparison.rows.len() - count(&certain);
+    let all = comparison.rows.len();
+    let text = match fail_on {
+        _ if slower > 0 => format!("{slower} of {all} figures are slower than those of {first}"),
+        FailOn::Unclear if unclear > 0 => {
+            format!(
+                "of {unclear} of {all} figures it cannot be told whether they are slower than those of {first}"
+            )
+        }
+        FailOn::Slower | FailOn::Unclear => return Ok(()),
+    };
+    Err(CommandError::new(ErrorKind::Refused, text))
 }
 
 /// A comparison as HTML: the verdicts on top, and all runs of this lab below.

@@ -333,10 +333,7 @@ fn show(done: &ExperimentRun, options: &ExperimentOptions, world: &mut World) ->
             eprintln!("lab: results with raw histograms are in {kept}");
         }
     }
-    match done.expectations.iter().filter(|of| !of.holds).count() {
-        0 => Ok(()),
-        count => Err(CommandError::new(ErrorKind::Refused, format!("{count} expectations do not hold"))),
-    }
+    run::broken(&done.expectations)
 }
 
 /// IOPS, mean and p99 latency (ms) of each run.
@@ -382,12 +379,6 @@ pub(super) fn text(done: &ExperimentRun) -> String {
     for note in &done.notes {
         text.push_str(&format!("- {note}\n"));
     }
-    for expected in &done.expectations {
-        text.push_str(&format!(
-            "{} {}\n",
-            if expected.holds { "holds:" } else { "DOES NOT HOLD:" },
-            expected.text
-        ));
-    }
+    text.push_str(&super::show::expectations(&done.expectations));
     text
 }

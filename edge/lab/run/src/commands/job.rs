@@ -9,38 +9,38 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a job is, and what is changed in it.
+/// The job, and what is changed in it.
 #[derive(Debug, Clone, Args)]
 pub struct JobOptions {
-    /// A job file of fio, DiskSPD, Vdbench or Iometer; `-` for the standard input; or a command line in quotes.
+    /// Job file of fio, DiskSPD, Vdbench or Iometer; `-` for the standard input; or a command line in quotes.
     #[arg(allow_hyphen_values = true)]
     pub job: String,
-    /// Which dialect it is [default: told from what it says].
+    /// Dialect of the job [default: detected].
     #[arg(long, value_name = "fio|diskspd|diskspd-xml|vdbench|iometer")]
     pub dialect: Option<String>,
-    /// What the job's targets stand for: a file, a block device, an NBD address or disk:NAME. Once for all of them, once for each in
-    /// order, or NAME=TARGET.
+    /// Target to use in place of the job's: a file, a block device, an NBD address or disk:NAME. Give one for all of them, one for
+    /// each in order, or NAME=TARGET (HOST:NAME=TARGET where hosts have the same path).
     #[arg(long = "target", short = 't', value_name = "TARGET")]
     pub targets: Vec<String>,
-    /// How large a target is made that is a file and does not exist.
+    /// Size of a target file to create, e.g. 10GiB.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<u64>,
-    /// Every stage counts for so long, whatever the job says.
+    /// Measured seconds of every stage, in place of the job's.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Every stage runs so long before it counts, whatever the job says.
+    /// Ramp-up seconds of every stage, in place of the job's.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub ramp: Option<Duration>,
-    /// Every stage is run so many times.
+    /// Number of times to run every stage.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
-    /// Verify what is written: reads while it runs, and everything at the end.
+    /// Verify written data: reads during the run, and everything at the end.
     #[arg(long)]
     pub verify: bool,
     /// Show every stage, group and note of the plan [default: what fits on a screen].
     #[arg(long, short = 'v')]
     pub verbose: bool,
-    /// A variable of the job, as `$NAME` of Vdbench or `${NAME}` of fio.
+    /// Variable of the job, as `$NAME` of Vdbench or `${NAME}` of fio.
     #[arg(long = "define", short = 'D', value_name = "NAME=VALUE")]
     pub definitions: Vec<String>,
 }

@@ -4,6 +4,7 @@ use super::agent::{AgentsOptions, Conditions, run_on_agents};
 use super::job::{self, Job, JobOptions};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
+use super::threshold::{self, Threshold};
 use super::{CommandError, ErrorKind, World, show};
 use crate::agents::Invitation;
 use crate::generator::stage::Settings;
@@ -35,6 +36,10 @@ pub struct RunOptions {
     /// Keep records of verified writes in this folder, so that `lab verify` can read them again after a crash.
     #[arg(long, value_name = "FOLDER")]
     pub record: Option<PathBuf>,
+    /// Expect a figure to keep a bound, of one stage or of all: p99<=5ms, iops>=10k, STAGE:errors<=0. The command fails (exit code 3)
+    /// if it does not. Figures: iops, mib_per_second, mean, p50, p99, p99.9, cpu_us_per_io, fairness, errors.
+    #[arg(long = "expect", value_name = "[STAGE:]FIGURE<=N", value_parser = threshold::parse)]
+    pub expect: Vec<Threshold>,
     /// Machines that run it, instead of this one.
     #[command(flatten)]
     pub agents: AgentsOptions,
@@ -72,6 +77,7 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
         false => drive(&plan, &invitations, options, world)?,
     };
     run.sources = sources;
+    run.expectations = threshold::judge(&options.expect, &plan, &run);
     let kept = keep(&run, options.out.as_deref(), world)?;
     match world.json {
         true => {
@@ -85,7 +91,17 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
             }
         }
     }
-    end_of(&run)
+    end_of(&run)?;
+    broken(&run.expectations)
+}
+
+/// Ends the command as failed where expectations do not hold.
+pub(super) fn broken(expectations: &[measured::Expected]) -> Result<(), CommandError> {
+    match expectations.iter().filter(|of| !of.holds).count() {
+        0 => Ok(()),
+        1 => Err(CommandError::new(ErrorKind::Refused, "1 expectation does not hold")),
+        count => Err(CommandError::new(ErrorKind::Refused, format!("{count} expectations do not hold"))),
+    }
 }
 
 fn execute(

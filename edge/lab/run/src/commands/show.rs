@@ -39,7 +39,16 @@ pub fn text(run: &Run) -> String {
     for note in &run.notes {
         text.push_str(&format!("- {note}\n"));
     }
+    text.push_str(&expectations(&run.expectations));
     text
+}
+
+/// A line for each expectation.
+pub fn expectations(all: &[measured::Expected]) -> String {
+    let line = |of: &measured::Expected| {
+        format!("{} {}\n", if of.holds { "holds:" } else { "DOES NOT HOLD:" }, of.text)
+    };
+    all.iter().map(line).collect()
 }
 
 fn last(values: &[f64], count: usize) -> Vec<f64> {
@@ -108,6 +117,8 @@ pub struct Summary<'a> {
     name: &'a str,
     stages: Vec<StageSummary<'a>>,
     notes: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    expectations: &'a [measured::Expected],
     /// The file with raw histograms.
     kept: Option<String>,
 }
@@ -220,5 +231,11 @@ pub fn summary(run: &Run, kept: Option<String>) -> Summary<'_> {
         stalls: &stage.stalls,
         findings: stage.findings(),
     });
-    Summary { name: &run.plan.name, stages: stages.collect(), notes: &run.notes, kept }
+    Summary {
+        name: &run.plan.name,
+        stages: stages.collect(),
+        notes: &run.notes,
+        expectations: &run.expectations,
+        kept,
+    }
 }

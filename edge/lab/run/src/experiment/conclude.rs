@@ -366,6 +366,7 @@ mod tests {
             machines: Vec::new(),
             stages: vec![stage],
             notes: Vec::new(),
+            expectations: Vec::new(),
             sources: Vec::new(),
         }
     }

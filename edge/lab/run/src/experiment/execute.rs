@@ -4,7 +4,7 @@ use super::bench::Bench;
 use super::expand::{CellPlan, Chosen, make};
 use super::expect::figure;
 use super::model::{Experiment, Figure, Fill, Over, Parameter, Search};
-use super::{conclude, expand, judge};
+use super::{conclude, expand, judge_all};
 use crate::runner::Event;
 use measured::{Cell, EXPERIMENT_VERSION, Ended, ExperimentRun, Run};
 use plan::{Amount, Content, Group, Length, Pattern, Plan, Stage, Timing};
@@ -62,7 +62,7 @@ pub fn execute(
         None => run_cells(experiment, &plans, conditions, &mut run)?,
     }
     run.conclusions = conclude(experiment, &run.cells);
-    run.expectations = judge(experiment, &run.cells);
+    run.expectations = judge_all(&experiment.expect, &run.cells);
     Ok(run)
 }
 

@@ -1,13 +1,13 @@
 //! Whether an experiment shows what it must.
 
-use super::model::{Expect, Experiment, Figure};
+use super::model::{Expect, Figure};
 use measured::{Cell, Expected, Run};
 use statistics::{fairness, words};
 
 /// Judges every expectation on every cell that it is about.
-pub fn judge(experiment: &Experiment, cells: &[Cell]) -> Vec<Expected> {
+pub fn judge_all(expectations: &[Expect], cells: &[Cell]) -> Vec<Expected> {
     let mut judged = Vec::new();
-    for expect in &experiment.expect {
+    for expect in expectations {
         let about: Vec<&Cell> = cells.iter().filter(|cell| is_about(expect, cell)).collect();
         if about.is_empty() {
             judged.push(Expected {

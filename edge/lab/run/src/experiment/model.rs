@@ -323,6 +323,21 @@ pub struct Expect {
     pub tolerance: f64,
 }
 
+impl Expect {
+    /// Of this figure, of every cell, without a bound.
+    pub fn of(figure: Figure) -> Expect {
+        Expect {
+            workload: None,
+            parameters: std::collections::BTreeMap::new(),
+            figure,
+            at_least: None,
+            at_most: None,
+            equals: None,
+            tolerance: 0.0,
+        }
+    }
+}
+
 /// A figure of a cell: the mean of its runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
