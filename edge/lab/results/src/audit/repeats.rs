@@ -5,7 +5,7 @@ use statistics::samples::{mean_of_runs, within_run};
 use statistics::{Direction as Trending, trend, words};
 
 use super::rows::{Row, grouped};
-use super::{Code, Finding, Severity};
+use super::{Code, Finding, RowName, Severity};
 use crate::model::{Direction, Tool};
 
 /// Tools whose results bear the names of their jobs.
@@ -47,7 +47,8 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
             "{which} no claim of a gain or a loss, as nobody knows how far two runs of the same cell differ; three runs of each are \
              the least, five are better"
         );
-        findings.push(Finding { code: Code::OneRun, severity, sentence, rows: vec![] });
+        let rows = rows.first().map(|row| RowName::of_source(&row.set.source)).into_iter().collect();
+        findings.push(Finding { code: Code::OneRun, severity, sentence, rows });
     }
     for runs in cells.values().filter(|runs| runs.len() > 1) {
         let figures: Vec<f64> = runs.iter().map(|row| row.iops).collect();
