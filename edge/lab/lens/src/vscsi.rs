@@ -34,9 +34,9 @@ pub fn write(statistics: &Statistics, world: u64, handle: u64, name: &str) -> St
     text
 }
 
-/// True for the beginning of a text that `vscsiStats -c` printed.
+/// True for the beginning of a text that `vscsiStats` printed, with or without `-c`.
 pub fn is_dump(head: &str) -> bool {
-    head.lines().any(|line| line.contains("Histogram: ") && line.contains(",virtual machine worldGroupID,"))
+    head.lines().any(|line| line.contains("Histogram: ") && line.contains("virtual machine worldGroupID"))
 }
 
 /// The kind and operations of a title, as `vscsiStats` prints it.

@@ -2,7 +2,7 @@
 
 use crate::{Ended, GroupRun, Interval, StageRun, Stall};
 use serde::{Deserialize, Serialize};
-use statistics::{Direction, Histogram, little, samples, trend, words};
+use statistics::{Histogram, little, samples, words};
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -148,7 +148,8 @@ impl StageRun {
             let figure = little::Figure { throughput: group.iops(), latency_s, claimed, members: 1 };
             let Some(audit) = little::audit(&figure) else { continue };
             let Some(ratio) = audit.ratio else { continue };
-            if ratio < little::RATIO_MIN {
+            let side = little::side_of(ratio, 0.0);
+            if side == little::Side::Short {
                 let text = format!(
                     "{}: {} of {} I/Os were outstanding on average: the rest of the time went to the generator, to pauses or \
                      to a limit, and a faster generator would get more",
@@ -157,7 +158,7 @@ impl StageRun {
                     group.outstanding
                 );
                 found.push(Finding { kind: FindingKind::Little, serious: false, text });
-            } else if ratio > little::RATIO_MAX {
+            } else if side == little::Side::Above {
                 let text = format!(
                     "{}: throughput times latency gives {} outstanding, and {} could be: these figures are not of one run",
                     group.name,
@@ -311,29 +312,23 @@ impl StageRun {
         if self.is_scheduled() {
             return;
         }
-        let seconds = self.ios_by_second();
-        if let Some(within) = samples::within_run(&seconds)
-            && within.noisy
-        {
+        let doubts = samples::doubts(&self.ios_by_second());
+        if let Some(noise) = doubts.noise {
             let text = format!(
-                "seconds differ by {} (standard deviation by mean): a longer run, or a quieter machine, is needed for small \
-                 differences",
-                words::percent(within.variation)
+                "IOPS vary by {} of their mean from second to second ({} is the limit): a longer run, or a quieter machine, is \
+                 needed for small differences",
+                words::percent(noise),
+                words::percent(samples::NOISE_WITHIN_MAX)
             );
             found.push(Finding { kind: FindingKind::Noise, serious: false, text });
         }
-        if let Some(trend) = trend(&seconds, 0.99)
-            && trend.direction != Direction::None
-        {
-            let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
-            let change = trend.slope * seconds.len() as f64 / mean.max(1.0);
-            if change.abs() > 0.1 {
-                let text = format!(
-                    "it was not steady: IOPS changed by {} from beginning to end; let it ramp longer, or precondition the target",
-                    words::percent(change)
-                );
-                found.push(Finding { kind: FindingKind::Trend, serious: false, text });
-            }
+        if let Some(drift) = doubts.drift {
+            let text = format!(
+                "not steady: IOPS {} by {} over the run; let it ramp up longer, or precondition the target",
+                if drift > 0.0 { "rise" } else { "fall" },
+                words::percent(drift.abs())
+            );
+            found.push(Finding { kind: FindingKind::Trend, serious: false, text });
         }
     }
 

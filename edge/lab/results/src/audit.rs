@@ -28,7 +28,7 @@ pub struct Claims {
 }
 
 /// What the audit found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Audit {
     /// The sources looked at.
     pub sources: Vec<String>,
@@ -62,6 +62,13 @@ pub struct RowName {
     pub label: String,
     /// The figure that the finding is about, in words, where each row has its own ("1.98 times").
     pub figure: Option<String>,
+}
+
+impl RowName {
+    /// A source as a whole.
+    fn of_source(source: &str) -> RowName {
+        RowName { source: source.to_owned(), line: None, label: String::new(), figure: None }
+    }
 }
 
 /// How grave a finding is.
@@ -185,6 +192,21 @@ fn reader_notes(set: &ResultSet, findings: &mut Vec<Finding>) {
 }
 
 impl Audit {
+    /// Takes what was found in other sources, so that a folder is audited without all of its results in memory. What is found of
+    /// several sources in the same words is told once, with all rows.
+    pub fn join(&mut self, other: Audit) {
+        self.sources.extend(other.sources);
+        self.rows += other.rows;
+        for finding in other.findings {
+            let same = |of: &&mut Finding| of.code == finding.code && of.sentence == finding.sentence;
+            match self.findings.iter_mut().find(same) {
+                Some(told) => told.rows.extend(finding.rows),
+                None => self.findings.push(finding),
+            }
+        }
+        self.findings.sort_by_key(|finding| finding.severity);
+    }
+
     /// The findings of a kind.
     pub fn of(&self, code: Code) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.code == code)
@@ -194,13 +216,16 @@ impl Audit {
 impl std::fmt::Display for Audit {
     /// Text for a terminal: a heading, then a paragraph per finding with up to twelve of its rows.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(
-            f,
-            "Audit of {} ({} rows): {} findings",
-            self.sources.join(", "),
-            self.rows,
-            self.findings.len()
-        )?;
+        const SOURCES_SHOWN: usize = 6;
+        let mut sources =
+            self.sources.iter().take(SOURCES_SHOWN).cloned().collect::<Vec<String>>().join(", ");
+        if let more @ 1.. = self.sources.len().saturating_sub(SOURCES_SHOWN) {
+            sources.push_str(&format!(" and {more} more"));
+        }
+        let plural =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (rows, findings) = (plural(self.rows, "row"), plural(self.findings.len(), "finding"));
+        writeln!(f, "Audit of {sources} ({rows}): {findings}")?;
         for finding in &self.findings {
             write!(f, "\n{finding}")?;
         }
@@ -220,7 +245,8 @@ impl std::fmt::Display for Finding {
         for row in self.rows.iter().take(ROWS_SHOWN) {
             let line = row.line.map_or(String::new(), |line| format!(":{line}"));
             let figure = row.figure.as_ref().map_or(String::new(), |figure| format!(": {figure}"));
-            writeln!(f, "    {}{line} {}{figure}", row.source, row.label)?;
+            let label = if row.label.is_empty() { String::new() } else { format!(" {}", row.label) };
+            writeln!(f, "    {}{line}{label}{figure}", row.source)?;
         }
         match self.rows.len().saturating_sub(ROWS_SHOWN) {
             0 => Ok(()),

@@ -16,6 +16,8 @@ pub enum Kind {
     FioLog,
     /// fio's log of histograms.
     FioHistogramLog,
+    /// esxtop's batch mode.
+    EsxtopCsv,
     /// DiskSPD's text.
     DiskspdText,
     /// DiskSPD's XML.
@@ -44,6 +46,7 @@ impl std::fmt::Display for Kind {
             Kind::FioTerse => "fio's terse output",
             Kind::FioLog => "fio log",
             Kind::FioHistogramLog => "fio histogram log",
+            Kind::EsxtopCsv => "esxtop batch CSV",
             Kind::DiskspdText => "DiskSPD text",
             Kind::DiskspdXml => "DiskSPD XML",
             Kind::VdbenchSummary => "Vdbench summary",

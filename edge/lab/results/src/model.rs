@@ -21,6 +21,8 @@ pub enum Tool {
     Iometer,
     /// VMware's HCIBench, which drives fio or Vdbench.
     Hcibench,
+    /// VMware's esxtop in batch mode.
+    Esxtop,
     /// Our own lab.
     Drystone,
     /// A table of figures that names no tool, or one that is not known.
@@ -36,6 +38,7 @@ impl Tool {
             "vdbench" => Tool::Vdbench,
             "iometer" => Tool::Iometer,
             "hcibench" => Tool::Hcibench,
+            "esxtop" => Tool::Esxtop,
             "drystone" => Tool::Drystone,
             _ => Tool::Unknown,
         }
@@ -50,6 +53,7 @@ impl std::fmt::Display for Tool {
             Tool::Vdbench => "Vdbench",
             Tool::Iometer => "Iometer",
             Tool::Hcibench => "HCIBench",
+            Tool::Esxtop => "esxtop",
             Tool::Drystone => "Drystone",
             Tool::Unknown => "unnamed tool",
         })

@@ -23,6 +23,7 @@ fn valid() -> Vec<(&'static str, Kind, String)> {
         ("x_clat_hist.1.log", Kind::FioHistogramLog, histogram_line(1_000) + &histogram_line(2_000)),
         ("n.txt", Kind::FioText, fio_text::tests::NORMAL.to_owned()),
         ("terse.txt", Kind::FioTerse, fio_text::tests::TERSE.to_owned()),
+        ("esxtop.csv", Kind::EsxtopCsv, esxtop::tests::TEXT.to_owned()),
         ("a.txt", Kind::DiskspdText, diskspd::tests::TEXT.to_owned()),
         ("a.xml", Kind::DiskspdXml, diskspd::tests::XML.to_owned()),
         ("summary.html", Kind::VdbenchSummary, vdbench::tests::SUMMARY.to_owned()),
@@ -168,6 +169,11 @@ fn no_damage_makes_the_reader_of_fio_json_panic() {
 fn no_damage_makes_the_readers_of_fios_texts_panic() {
     withstands(Kind::FioText);
     withstands(Kind::FioTerse);
+}
+
+#[test]
+fn no_damage_makes_the_reader_of_esxtop_panic() {
+    withstands(Kind::EsxtopCsv);
 }
 
 #[test]

@@ -28,6 +28,8 @@ struct Row {
     mib: Option<f64>,
     block: Option<f64>,
     read_percent: Option<f64>,
+    /// Percent of I/Os that seek.
+    seek_percent: Option<f64>,
     resp: Option<f64>,
     /// The step that `resp` was printed in.
     resp_step: f64,
@@ -47,9 +49,23 @@ fn is_header(line: &str) -> bool {
     words.windows(2).any(|pair| pair == ["interval", "i/o"])
 }
 
-/// True for the flatfile: a header that begins with "tod".
+/// True for the flatfile: a header that begins with "tod"; and for what parseflat makes of it.
 pub(crate) fn is_flatfile(text: &str) -> bool {
-    text::numbered(text).any(|(_, line)| is_flat_header(line))
+    text::numbered(text).any(|(_, line)| is_flat_header(line)) || is_parseflat(text)
+}
+
+/// True for a CSV of a flatfile's columns.
+fn is_parseflat(text: &str) -> bool {
+    text::numbered(text)
+        .find(|(_, line)| !line.trim().is_empty())
+        .is_some_and(|(_, line)| is_csv_header(line))
+}
+
+/// Names that no other table has beside a rate.
+fn is_csv_header(line: &str) -> bool {
+    let fields = flat_fields(line, true);
+    let has = |name: &str| fields.iter().any(|field| field.eq_ignore_ascii_case(name));
+    has("rate") && !has("iops") && ["resp", "reqrate", "mb/sec", "interval"].iter().any(|name| has(name))
 }
 
 fn is_flat_header(line: &str) -> bool {
@@ -60,6 +76,34 @@ fn is_flat_header(line: &str) -> bool {
 /// True for histograms.
 pub(crate) fn is_histogram(text: &str) -> bool {
     text.contains("min(ms)") && text.contains("max(ms)")
+}
+
+/// The files of a Vdbench output folder that hold its figures, the one with the most columns first. Others are of single disks,
+/// hosts and slaves, or of Vdbench itself.
+pub(crate) const FOLDER_FILES: [&str; 4] = ["flatfile.html", "summary.html", "totals.html", "logfile.html"];
+
+/// Reads an output folder: (name, text) of its files.
+pub(crate) fn read_folder(folder: &str, files: &[(&str, &str)]) -> Result<ResultSet, ReadError> {
+    let mut first_error = None;
+    for name in FOLDER_FILES {
+        let Some((path, text)) = files.iter().find(|(path, _)| path.rsplit(['/', '\\']).next() == Some(name))
+        else {
+            continue;
+        };
+        let read = if is_flatfile(text) { read_flatfile(path, text) } else { read_summary(path, text) };
+        match read {
+            Ok(mut set) => {
+                set.source = folder.to_owned();
+                set.notes.push(Note::new(format!("of this Vdbench folder, {name} was read")));
+                return Ok(set);
+            }
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    let origin = Origin { file: folder, kind: Kind::VdbenchSummary };
+    Err(first_error.unwrap_or_else(|| {
+        origin.whole("no flatfile.html and no summary.html", "give Vdbench's output folder")
+    }))
 }
 
 fn set(file: &str, runs: Vec<Run>) -> ResultSet {
@@ -164,6 +208,7 @@ fn summary_row(
         mib: of("MB/sec 1024**2"),
         block: of("bytes i/o"),
         read_percent: of("read pct"),
+        seek_percent: None,
         resp: of("resp time"),
         resp_step: step("resp time"),
         asked: None,
@@ -172,48 +217,48 @@ fn summary_row(
     }))
 }
 
-/// Reads the flatfile.
+/// A line of a flatfile, or of what `vdbench parseflat` made of one: fields by blanks, or by commas.
+fn flat_fields(line: &str, is_csv: bool) -> Vec<String> {
+    match is_csv {
+        true => text::fields(line, ',').iter().map(|field| field.trim().to_owned()).collect(),
+        false => line.split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+/// Reads the flatfile, or a CSV that parseflat made of its columns.
 pub(crate) fn read_flatfile(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::VdbenchFlatfile };
+    let is_csv = is_parseflat(text);
     let (mut columns, mut runs, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     let (mut label, mut threads) = (String::new(), None);
     for (number, line) in text::numbered(text) {
         let line = text::without_tags(line);
-        if is_flat_header(&line) {
-            columns = line.split_whitespace().map(str::to_owned).collect();
+        if is_flat_header(&line) || (is_csv && columns.is_empty() && is_csv_header(&line)) {
+            columns = flat_fields(&line, is_csv);
             continue;
         }
-        let values: Vec<&str> = line.split_whitespace().collect();
-        if columns.is_empty() || values.is_empty() || values[0].starts_with('*') || !values[0].contains(':') {
+        let values = flat_fields(&line, is_csv);
+        let is_row =
+            is_csv || values.first().is_some_and(|time| time.contains(':') && !time.starts_with('*'));
+        if columns.is_empty() || line.trim().is_empty() || !is_row {
             continue;
         }
         if values.len() != columns.len() {
             let found = format!("{} fields, and the header names {}", values.len(), columns.len());
             return Err(origin.at(number, found, "was the line cut off?"));
         }
-        let text_of = |name: &str| columns.iter().position(|column| column == name).map(|at| values[at]);
-        let of = |name: &str| text_of(name).and_then(text::number).filter(|value| *value >= 0.0);
-        let run = text_of("Run").unwrap_or("run");
-        if run != label || rows.last().is_some_and(|row: &Row| row.interval.starts_with("avg_")) {
+        let flat = Flat { columns: &columns, values: &values };
+        let run = flat.text("run").unwrap_or("run");
+        // What parseflat was asked to keep of averages alone has no column that says so.
+        let row = flat.row(number, flat.text("interval").unwrap_or("avg_"));
+        let row = row.ok_or_else(|| origin.at(number, "no rate", "the column \"rate\" must be a number"))?;
+        let is_done = rows.last().is_some_and(|row: &Row| row.interval.starts_with("avg_"));
+        if run != label || is_done || rows.last().is_some_and(|last: &Row| last.asked != row.asked) {
             finish(&label, threads, std::mem::take(&mut rows), &mut runs);
             label = run.to_owned();
         }
-        threads = of("threads").map(|threads| threads as u32).filter(|threads| *threads > 0);
-        let rate =
-            of("rate").ok_or_else(|| origin.at(number, "no rate", "the column \"rate\" must be a number"))?;
-        rows.push(Row {
-            line: number,
-            interval: text_of("Interval").unwrap_or_default().to_owned(),
-            rate,
-            mib: of("MB/sec"),
-            block: of("bytes/io"),
-            read_percent: of("read%"),
-            resp: of("resp"),
-            resp_step: text_of("resp").map_or(0.0, text::step),
-            asked: of("reqrate").filter(|rate| (1.0..UNCONTROLLED_MIN).contains(rate)),
-            read_resp: of("read_resp"),
-            write_resp: of("write_resp"),
-        });
+        threads = flat.number("threads").map(|threads| threads as u32).filter(|threads| *threads > 0);
+        rows.push(row);
     }
     finish(&label, threads, rows, &mut runs);
     if runs.is_empty() {
@@ -223,6 +268,40 @@ pub(crate) fn read_flatfile(file: &str, text: &str) -> Result<ResultSet, ReadErr
         ));
     }
     Ok(set(file, runs))
+}
+
+/// A row of a flatfile by the names of its columns, in any case: parseflat takes them as its user spells them.
+struct Flat<'a> {
+    columns: &'a [String],
+    values: &'a [String],
+}
+
+impl Flat<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        let at = self.columns.iter().position(|column| column.eq_ignore_ascii_case(name))?;
+        Some(self.values[at].as_str())
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        self.text(name).and_then(text::number).filter(|value| *value >= 0.0)
+    }
+
+    fn row(&self, line: usize, interval: &str) -> Option<Row> {
+        Some(Row {
+            line,
+            interval: interval.to_owned(),
+            rate: self.number("rate")?,
+            mib: self.number("MB/sec"),
+            block: self.number("bytes/io").or_else(|| self.number("xfersize")),
+            read_percent: self.number("read%").or_else(|| self.number("rdpct")),
+            seek_percent: self.number("seekpct").filter(|percent| *percent <= 100.0),
+            resp: self.number("resp"),
+            resp_step: self.text("resp").map_or(0.0, text::step),
+            asked: self.number("reqrate").filter(|rate| (1.0..UNCONTROLLED_MIN).contains(rate)),
+            read_resp: self.number("read_resp"),
+            write_resp: self.number("write_resp"),
+        })
+    }
 }
 
 /// The rows of one run definition become runs: one per average; without any, one of all intervals but the first.
@@ -263,6 +342,7 @@ fn weighted(rows: &[Row]) -> Row {
         mib: rows.iter().try_fold(0.0, |sum, row| Some(sum + row.mib?)).map(|sum| sum / n),
         block: by_rate(&|row| row.block),
         read_percent: by_rate(&|row| row.read_percent),
+        seek_percent: rows.first().and_then(|row| row.seek_percent),
         resp: by_rate(&|row| row.resp),
         resp_step: rows.iter().map(|row| row.resp_step).fold(0.0, f64::max),
         asked: rows.iter().find_map(|row| row.asked),
@@ -276,6 +356,7 @@ fn averaged(label: &str, threads: Option<u32>, row: &Row, intervals: &[Row]) -> 
     let job = &mut run.job;
     job.block_bytes = row.block.filter(|bytes| *bytes >= 1.0).map(|bytes| bytes.round() as u64);
     job.read_share = row.read_percent.map(|percent| (percent / 100.0).min(1.0));
+    job.random_share = row.seek_percent.map(|percent| percent / 100.0);
     (job.threads, job.outstanding) = (threads, threads.map(f64::from));
     job.rate = row.asked;
     run.megabytes_printed = row.mib;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::samples::median;
+use crate::words;
 
 /// How evenly the members of a group were served.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,28 @@ pub struct Fairness {
     pub smallest: f64,
     /// The largest by the median.
     pub largest: f64,
+}
+
+/// Members are unequal when the smallest has less than this of the median. Jain's index would hide one that starves among many.
+pub const SMALLEST_MIN: f64 = 0.90;
+
+impl Fairness {
+    /// True when a member got so much less than the others that a mean over all hides it.
+    pub fn is_unequal(&self) -> bool {
+        self.members > 1 && self.smallest < SMALLEST_MIN
+    }
+}
+
+impl std::fmt::Display for Fairness {
+    /// "the slowest reached 40 % of the median, the fastest 120 % (Jain's index 0.87)".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (smallest, largest) = (words::percent(self.smallest), words::percent(self.largest));
+        write!(
+            f,
+            "the slowest reached {smallest} of the median, the fastest {largest} (Jain's index {:.2})",
+            self.jain
+        )
+    }
 }
 
 /// The fairness of figures of one kind, one per member. Nothing when there is none, when a figure is negative or not finite,
@@ -54,6 +77,11 @@ mod tests {
         let uneven = fairness(&[1.0, 2.0, 3.0]).unwrap();
         assert!((uneven.jain - 36.0 / 42.0).abs() < 1e-12);
         assert_eq!((uneven.smallest, uneven.largest), (0.5, 1.5));
+        assert!(uneven.is_unequal() && !equal.is_unequal());
+        // Among 20, one that starves leaves Jain's index at 0.95.
+        let mut starved = [10.0; 20];
+        starved[7] = 0.5;
+        assert!(fairness(&starved).unwrap().is_unequal());
         assert_eq!(fairness(&[0.0, 0.0, 5.0]), None);
         assert_eq!(fairness(&[]), None);
     }

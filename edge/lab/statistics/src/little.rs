@@ -8,13 +8,36 @@ use serde::{Deserialize, Serialize};
 use crate::words;
 
 /// A ratio above this needs an explanation.
-pub const RATIO_MAX: f64 = 1.05;
+const RATIO_MAX: f64 = 1.05;
 /// A ratio below this needs one.
-pub const RATIO_MIN: f64 = 0.95;
+const RATIO_MIN: f64 = 0.95;
 /// How near a ratio must be to a whole multiple to be called one: this, and never so wide that neighbours nearly touch.
 const MULTIPLE_TOLERANCE: f64 = 0.07;
 /// Greater multiples are not told from a coincidence.
 const MULTIPLE_MAX: u32 = 64;
+
+/// On which side of what was asked for the outstanding I/Os of a figure lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// More than 5 % short of it.
+    Short,
+    /// Within 5 %.
+    Agrees,
+    /// More than 5 % above it.
+    Above,
+}
+
+/// Judges a ratio of implied to claimed, of which `slack` may come from rounding alone.
+pub fn side_of(ratio: f64, slack: f64) -> Side {
+    if ratio + slack < RATIO_MIN {
+        Side::Short
+    } else if ratio - slack > RATIO_MAX {
+        Side::Above
+    } else {
+        Side::Agrees
+    }
+}
 
 /// A figure to be audited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,7 +105,7 @@ pub fn audit(figure: &Figure) -> Option<LittleAudit> {
 }
 
 fn verdict_of(ratio: f64, members: u32) -> LittleVerdict {
-    if (RATIO_MIN..=RATIO_MAX).contains(&ratio) {
+    if side_of(ratio, 0.0) == Side::Agrees {
         return LittleVerdict::Agrees;
     }
     if let Some(times) = whole_multiple(ratio) {

@@ -1,7 +1,9 @@
-//! The text of `vscsiStats -c`, read block by block.
+//! The text of `vscsiStats`, read block by block: with `-c`, and as it is printed for people, line by line turned into the form of
+//! `-c` first.
 
 use iostats::{Kind, Operations};
 use serde::Serialize;
+use std::borrow::Cow;
 
 use crate::error::{ReadError, quoted};
 
@@ -90,6 +92,7 @@ pub fn read_dump(file: &str, text: &str) -> Result<Dump, ReadError> {
 /// When the text is not what `vscsiStats -c` prints: a block that is cut off, other bucket limits, or counts whose sum is not
 /// what the block says.
 pub fn read_dumps(file: &str, text: &str) -> Result<Vec<Dump>, ReadError> {
+    let text = as_table(text);
     let mut lines = text.lines().enumerate().map(|(index, line)| (index as u64 + 1, clean(line))).peekable();
     let mut dumps: Vec<Dump> = vec![Dump::default()];
     let mut any = false;
@@ -101,7 +104,9 @@ pub fn read_dumps(file: &str, text: &str) -> Result<Vec<Dump>, ReadError> {
         let heading = Heading::read(file, number, heading)?;
         let mut block = Vec::new();
         while let Some((number, line)) = lines.next_if(|(_, line)| !line.starts_with("Histogram:")) {
-            block.push((number, line));
+            if !line.is_empty() {
+                block.push((number, line));
+            }
         }
         let place = heading.disk_of(dumps.last().expect("there is one"));
         let Some((kind, operations)) = titled(heading.title) else {
@@ -143,10 +148,54 @@ pub fn read_dumps(file: &str, text: &str) -> Result<Vec<Dump>, ReadError> {
             file,
             1,
             "no block \"Histogram: …\"".to_owned(),
-            "give what vscsiStats -p all -c printed",
+            "give what vscsiStats -p all printed, with or without -c",
         ));
     }
     Ok(dumps)
+}
+
+/// A text that was printed without `-c`, line by line as `-c` prints it; any other as it is.
+fn as_table(text: &str) -> Cow<'_, str> {
+    if !text.lines().any(|line| line.contains("worldGroupID :")) {
+        return Cow::Borrowed(text);
+    }
+    let mut table = String::with_capacity(text.len());
+    let mut follows_count = false;
+    for line in text.lines() {
+        let line = clean(line);
+        let row = heading_as_row(line).or_else(|| figure_as_row(line)).or_else(|| bucket_as_row(line));
+        table += match (line, &row) {
+            ("{", _) if follows_count => "Frequency,Histogram Bucket Limit",
+            ("{" | "}", _) => "",
+            (_, Some(row)) => row,
+            (line, None) => line,
+        };
+        table.push('\n');
+        follows_count = row.is_some_and(|row| row.starts_with("count,"));
+    }
+    Cow::Owned(table)
+}
+
+/// `Histogram: <title> for virtual machine worldGroupID : 7, virtual disk handleID : 8194 (scsi0:1) {`.
+fn heading_as_row(line: &str) -> Option<String> {
+    let (title, rest) = line.split_once(" for virtual machine worldGroupID :")?;
+    let (world, rest) = rest.split_once(", virtual disk handleID :")?;
+    let disk = rest.trim_end_matches('{').trim();
+    Some(format!("{title},virtual machine worldGroupID,{},virtual disk handleID,{disk}", world.trim()))
+}
+
+/// `min : 512`.
+fn figure_as_row(line: &str) -> Option<String> {
+    let (name, value) = line.split_once(':')?;
+    let name = ["min", "max", "mean", "count"].into_iter().find(|known| *known == name.trim())?;
+    Some(format!("{name},{}", value.trim()))
+}
+
+/// `42 (<= 512)`, and `3 (> 524288)`.
+fn bucket_as_row(line: &str) -> Option<String> {
+    let (count, limit) = line.strip_suffix(')')?.split_once('(')?;
+    let limit = limit.trim_start_matches(['<', '=', '>']).trim();
+    Some(format!("{},{limit}", count.trim()))
 }
 
 /// Without what terminals and spreadsheets add.
@@ -161,7 +210,7 @@ fn at(file: &str, line: u64, found: String, way_out: &str) -> ReadError {
         file: file.to_owned(),
         line,
         column: 1,
-        what: "output of vscsiStats -c",
+        what: "output of vscsiStats",
         found,
         way_out: way_out.to_owned(),
     }

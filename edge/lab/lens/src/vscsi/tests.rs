@@ -32,6 +32,41 @@ fn error_of(text: &str) -> String {
     read_dump("dump.csv", text).unwrap_err().to_string()
 }
 
+/// Without `-c` it was "no block" at all.
+#[test]
+fn what_is_printed_for_people_is_read_like_the_table() {
+    let (_, table) = series(1, &[500]);
+    let mut printed = String::new();
+    let (mut limits, mut last) = (false, String::new());
+    for line in table.lines() {
+        if let Some(heading) = line.strip_prefix("Histogram: ") {
+            if limits {
+                printed += "   }\n}\n";
+            }
+            let heading = heading
+                .replace(",virtual machine worldGroupID,", " for virtual machine worldGroupID : ")
+                .replace(",virtual disk handleID,", ", virtual disk handleID : ");
+            printed += &format!("Histogram: {heading} {{\n");
+            limits = false;
+        } else if line.starts_with("Frequency") {
+            printed += "   {\n";
+            limits = true;
+        } else if limits {
+            let (count, limit) = line.split_once(',').unwrap();
+            let sign = if limit == last { ">" } else { "<=" };
+            printed += &format!("      {count:<16}({sign}{limit:>20})\n");
+            limit.clone_into(&mut last);
+        } else {
+            printed += &format!(" {}\n", line.replace(',', " : "));
+        }
+    }
+    printed += "   }\n}\n";
+    assert!(is_dump(&printed) && printed.contains("(<="), "{printed}");
+    assert_eq!(read_dump("p.txt", &printed).unwrap(), read_dump("t.csv", &table).unwrap());
+    let cut = &printed[..printed.len() / 2];
+    assert!(read_dump("p.txt", cut).unwrap_err().to_string().contains("p.txt"), "{cut}");
+}
+
 #[test]
 fn what_is_written_reads_back_histogram_by_histogram() {
     let (all, text) = series(1, &[500]);
@@ -156,7 +191,7 @@ fn damage_is_refused_where_it_is() {
             assert!(error.contains(part), "{error} lacks {part}");
         }
     };
-    check("", &["dump.csv:1:1", "vscsiStats -p all -c"]);
+    check("", &["dump.csv:1:1", "vscsiStats -p all"]);
     check(&text.replacen("count,10", "count,11", 1), &["dump.csv:1:1", "hold 10 values", "says 11"]);
     check(&text.replacen(",1024\n", ",1000\n", 1), &["dump.csv:8:1", "<count>,1024"]);
     check(&text.replacen("min,", "least,", 1), &["dump.csv:2:1", "min,<number>"]);

@@ -3,7 +3,7 @@
 //! What one VM of a tool holds (N0) is taken from its rows with a single VM, where nothing can be averaged wrongly. With it,
 //! rows of several VMs are judged, whatever the caption says.
 
-use statistics::little::{RATIO_MAX, RATIO_MIN, whole_multiple};
+use statistics::little::{Side, side_of, whole_multiple};
 use statistics::{fairness, words};
 
 use super::rows::{Row, distinct, grouped};
@@ -26,7 +26,9 @@ struct Base {
 
 pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     let mut bases = Vec::new();
-    for (tool, rows) in grouped(rows, |row| row.tool) {
+    // What was outstanding in runs of our own was measured, and is judged with them.
+    for (tool, rows) in grouped(rows, |row| row.tool).into_iter().filter(|(tool, _)| *tool != Tool::Drystone)
+    {
         // A limited rate holds as much outstanding as its latency needs, whatever its depth.
         let is_usable = |row: &&Row<'_>| row.latency_s.is_some() && row.run.job.rate.is_none();
         let rows: Vec<&Row<'_>> = rows.into_iter().filter(is_usable).collect();
@@ -81,7 +83,7 @@ fn against_claim(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
     let median = if base.from > 1 { format!(", median of {} rows", base.from) } else { String::new() };
     let of = format!("{tool} held {held} outstanding{per} (IOPS x latency{median})");
     let (code, severity, sentence) = match (whole_multiple(ratio), whole_multiple(1.0 / ratio)) {
-        _ if (RATIO_MIN..=RATIO_MAX).contains(&ratio) => {
+        _ if side_of(ratio, 0.0) == Side::Agrees => {
             (Code::OutstandingAgrees, Severity::Information, format!("{of}, and {claim} are claimed: agrees"))
         }
         (None, None) if ratio < 1.0 => (
@@ -119,10 +121,11 @@ fn by_base(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
         };
         // What rounding alone may do to it.
         let slack = row.iops * row.rounding_s / possible;
-        if ratio - slack > RATIO_MAX {
-            if row.vms > 1 { unequal.push((ratio, *row)) } else { overstated.push((ratio, *row)) }
-        } else if ratio + slack < RATIO_MIN {
-            short.push((ratio, *row));
+        match side_of(ratio, slack) {
+            Side::Above if row.vms > 1 => unequal.push((ratio, *row)),
+            Side::Above => overstated.push((ratio, *row)),
+            Side::Short => short.push((ratio, *row)),
+            Side::Agrees => {}
         }
     }
     let (tool, each) = (base.tool, words::number(base.each));
@@ -178,7 +181,7 @@ fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], findings: &mut Vec<Finding>)
         let (Some(implied), Some(claimed)) = (row.implied(), row.claimed) else { continue };
         checked += 1;
         let (ratio, slack) = (implied / claimed, row.iops * row.rounding_s / claimed);
-        if ratio - slack > RATIO_MAX || ratio + slack < RATIO_MIN {
+        if side_of(ratio, slack) != Side::Agrees {
             off.push((ratio, *row));
         }
     }
@@ -216,7 +219,7 @@ fn between_tools(one: &Base, other: &Base, rows: &[Row<'_>], findings: &mut Vec<
     let (few, many) = (words::number(less.each), words::number(more.each));
     let near = |pair: &&(&Row<'_>, &Row<'_>)| (pair.1.iops / pair.0.iops - 1.0).abs() <= SATURATED_WITHIN;
     let (alike, apart): (Vec<_>, Vec<_>) = pairs.iter().partition(near);
-    if ratio <= RATIO_MAX {
+    if side_of(ratio, 0.0) != Side::Above {
         let sentence = format!(
             "{} and {} held the same outstanding per VM ({few}): IOPS and latency of both may be put side by side",
             less.tool, more.tool

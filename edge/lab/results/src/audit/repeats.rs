@@ -1,21 +1,15 @@
 //! Whether there are repeats at all, how far they differ, and how steady each run was.
 
 use statistics::fairness::fairness as fairness_of;
-use statistics::samples::{mean_of_runs, within_run};
-use statistics::{Direction as Trending, trend, words};
+use statistics::samples::{NOISE_WITHIN_MAX, doubts, mean_of_runs};
+use statistics::words;
 
 use super::rows::{Row, grouped};
-use super::{Code, Finding, Severity};
+use super::{Code, Finding, RowName, Severity};
 use crate::model::{Direction, Tool};
 
 /// Tools whose results bear the names of their jobs.
 const NAMING: [Tool; 3] = [Tool::Fio, Tool::Vdbench, Tool::Iometer];
-/// A slowest worker below this share of the median is told.
-const SMALLEST_MIN: f64 = 0.90;
-/// Fewer samples within a run say nothing of its noise.
-const SAMPLES_MIN: usize = 10;
-/// A drift over the whole run of less than this is no matter.
-const DRIFT_MIN: f64 = 0.05;
 
 pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     let cells = grouped(rows, |row| {
@@ -47,7 +41,8 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
             "{which} no claim of a gain or a loss, as nobody knows how far two runs of the same cell differ; three runs of each are \
              the least, five are better"
         );
-        findings.push(Finding { code: Code::OneRun, severity, sentence, rows: vec![] });
+        let rows = rows.first().map(|row| RowName::of_source(&row.set.source)).into_iter().collect();
+        findings.push(Finding { code: Code::OneRun, severity, sentence, rows });
     }
     for runs in cells.values().filter(|runs| runs.len() > 1) {
         let figures: Vec<f64> = runs.iter().map(|row| row.iops).collect();
@@ -65,47 +60,31 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
 /// How evenly the VMs or workers of a run were served, where each one's figures are known.
 pub(super) fn fairness(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     for row in rows {
-        let Some(found) =
-            fairness_of(&row.run.workers_iops).filter(|of| of.members > 1 && of.smallest < SMALLEST_MIN)
-        else {
-            continue;
-        };
-        let sentence = format!(
-            "its {} workers or VMs were served unequally: the slowest did {} of the median, the fastest {} (Jain's index {:.2})",
-            found.members,
-            words::percent(found.smallest),
-            words::percent(found.largest),
-            found.jain
-        );
+        let Some(found) = fairness_of(&row.run.workers_iops).filter(|of| of.is_unequal()) else { continue };
+        let sentence = format!("its {} workers or VMs were served unequally: {found}", found.members);
         let rows = vec![row.name(None)];
         findings.push(Finding { code: Code::UnequalVms, severity: Severity::Warning, sentence, rows });
     }
 }
 
-/// The samples within each run.
+/// The samples within each run. Those of our own were judged with the run, which knows when its machines began and stopped by plan.
 pub(super) fn within(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
-    for row in rows {
-        let samples = samples(row);
-        if samples.len() < SAMPLES_MIN {
-            continue;
-        }
-        if let Some(within) = within_run(&samples).filter(|within| within.noisy) {
+    for row in rows.iter().filter(|row| row.tool != Tool::Drystone) {
+        let doubts = doubts(&samples(row));
+        if let Some(noise) = doubts.noise {
             let sentence = format!(
-                "IOPS vary by {} of their mean from sample to sample (10 % is the limit): the mean hides what happened",
-                words::percent(within.variation)
+                "IOPS vary by {} of their mean from sample to sample ({} is the limit): the mean hides what happened",
+                words::percent(noise),
+                words::percent(NOISE_WITHIN_MAX)
             );
             let rows = vec![row.name(None)];
             findings.push(Finding { code: Code::NoisyWithin, severity: Severity::Warning, sentence, rows });
         }
-        let trending = trend(&samples, 0.99).filter(|trend| trend.direction != Trending::None);
-        let Some(trend) = trending else { continue };
-        let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-        let over_run = trend.slope * (samples.len() as f64 - 1.0) / mean;
-        if over_run.abs() >= DRIFT_MIN {
+        if let Some(drift) = doubts.drift {
             let sentence = format!(
                 "IOPS {} by {} over the run: it was not steady, and its mean depends on how long it lasted",
-                if over_run > 0.0 { "rise" } else { "fall" },
-                words::percent(over_run.abs())
+                if drift > 0.0 { "rise" } else { "fall" },
+                words::percent(drift.abs())
             );
             let rows = vec![row.name(None)];
             findings.push(Finding { code: Code::Drift, severity: Severity::Warning, sentence, rows });

@@ -114,3 +114,40 @@ fn histograms_are_bounded() {
     let gap = HISTOGRAM.replace("         1.000 <", "         2.000 <");
     assert!(read_histograms("histogram.html", &gap).unwrap_err().found.contains("follow"));
 }
+
+#[test]
+fn what_parseflat_makes_of_a_flatfile_is_read() {
+    let text = "Run,xfersize,seekpct,threads,reqrate,rate,resp,MB/sec\nr1,4096,100,8,500,499.8,0.412,1.95\n\
+        r1,4096,100,8,1000,998.1,0.522,3.90\nr2,4096,0,8,9999988,5000.0,1.600,19.53\n";
+    assert!(is_flatfile(text));
+    let set = read_flatfile("out.csv", text).unwrap();
+    let found: Vec<_> = set
+        .runs
+        .iter()
+        .map(|run| (run.label.as_str(), run.job.random_share, run.job.rate, run.total().iops))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("r1", Some(1.0), Some(500.0), Some(499.8)),
+            ("r1", Some(1.0), Some(1_000.0), Some(998.1)),
+            ("r2", Some(0.0), None, Some(5_000.0)),
+        ]
+    );
+    let audit = crate::audit(&[set], &crate::Claims::default());
+    assert_eq!(audit.of(crate::Code::NoisyRuns).count(), 0, "{audit}");
+}
+
+#[test]
+fn an_output_folder_is_read_once_by_the_file_that_tells_most() {
+    let files = [
+        ("out/summary.html", SUMMARY),
+        ("out/flatfile.html", FLATFILE),
+        ("out/sd1.html", SUMMARY),
+        ("out/errorlog.html", "nothing"),
+    ];
+    let set = read_folder("out", &files).unwrap();
+    assert_eq!((set.source.as_str(), set.runs.len()), ("out", 2));
+    assert_eq!(read_folder("out", &files[..1]).unwrap().runs[0].label, "run1");
+    assert!(read_folder("out", &files[3..]).is_err());
+}

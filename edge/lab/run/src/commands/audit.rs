@@ -1,10 +1,12 @@
 //! `lab audit` and `lab compare`: what can be concluded from results, ours and others'.
 
+mod folder;
+
 use super::baseline::BaselineFolder;
 use super::kept::{self, Found};
 use super::{CommandError, ErrorKind, World};
 use clap::Args;
-use results::{Claims, ResultSet};
+use results::{Audit, Claims, ResultSet};
 use statistics::compare::Verdict;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -29,16 +31,16 @@ pub struct AuditOptions {
 
 /// Says what can be concluded.
 pub fn audit(options: &AuditOptions, world: &mut World) -> Result<(), CommandError> {
-    let mut sets = Vec::new();
-    for file in &options.files {
-        sets.extend(read(file, options.caption.as_deref())?);
-    }
     let claims = Claims {
         outstanding_per_vm: options.outstanding,
         objective: options.latency.map(|ms| statistics::knee::Objective::Mean(ms / 1e3)),
         ..Claims::default()
     };
-    let audit = results::audit(&sets, &claims);
+    let mut audit = Audit::default();
+    for file in &options.files {
+        // Set by set: a folder may hold more than memory does.
+        visit(file, options.caption.as_deref(), &mut |set| audit.join(results::audit(&[set], &claims)))?;
+    }
     match world.json {
         true => world.say_json(&audit),
         false => world.say(&audit.to_string()),
@@ -47,19 +49,28 @@ pub fn audit(options: &AuditOptions, world: &mut World) -> Result<(), CommandErr
 
 /// Reads a result, or a folder of them.
 pub fn read(path: &Path, caption: Option<&str>) -> Result<Vec<ResultSet>, CommandError> {
-    let name = path.display().to_string();
+    let mut sets = Vec::new();
+    visit(path, caption, &mut |set| sets.push(set))?;
+    Ok(sets)
+}
+
+/// Reads a result, or a folder of them, and gives every set to `each` as soon as it is read.
+fn visit(path: &Path, caption: Option<&str>, each: &mut dyn FnMut(ResultSet)) -> Result<(), CommandError> {
     if path.is_dir() {
-        let files = files_of(path)?;
-        let texts: Vec<(&str, &str)> =
-            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        return results::read_folder(&texts).map_err(|error| unreadable(&error));
+        return folder::visit(path, each);
     }
+    file_sets(path, &path.display().to_string(), caption)?.into_iter().for_each(each);
+    Ok(())
+}
+
+/// The results of one file, under this name.
+fn file_sets(path: &Path, name: &str, caption: Option<&str>) -> Result<Vec<ResultSet>, CommandError> {
     if let Some(found) = kept::read(path)? {
-        return Ok(sets_of(&name, &found));
+        return Ok(sets_of(name, &found));
     }
     let text = text_of(path)?;
     let beside = caption.map(str::to_owned).or_else(|| caption_beside(path));
-    results::read(&name, &text, beside.as_deref()).map(|set| vec![set]).map_err(|error| unreadable(&error))
+    results::read(name, &text, beside.as_deref()).map(|set| vec![set]).map_err(|error| unreadable(&error))
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> CommandError {
@@ -98,35 +109,6 @@ fn caption_beside(path: &Path) -> Option<String> {
     let readme = std::fs::read_to_string(path.parent()?.join("README.md")).ok()?;
     let lines: Vec<&str> = readme.lines().filter(|line| line.contains(name)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-/// All files below a folder that are text, with their paths in it.
-fn files_of(folder: &Path) -> Result<Vec<(String, String)>, CommandError> {
-    const FILES_MAX: usize = 10_000;
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        let entries = std::fs::read_dir(&next)
-            .map_err(|error| CommandError::failed(format!("read the folder {}", next.display()), error))?;
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Ok(text) = text_of(&path) {
-                let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-                files.push((name, text));
-            }
-            if files.len() > FILES_MAX {
-                let text = format!(
-                    "{} has more than {FILES_MAX} files: name a folder with results",
-                    folder.display()
-                );
-                return Err(CommandError::new(ErrorKind::Refused, text));
-            }
-        }
-    }
-    Ok(files)
 }
 
 /// Options of `lab compare`.

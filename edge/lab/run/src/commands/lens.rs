@@ -167,7 +167,7 @@ fn read(options: &LensOptions) -> Result<Found, CommandError> {
         let head = String::from_utf8_lossy(&head[..head.len().min(4096)]).into_owned();
         if is_kept && let Some(of) = kept::read(file)? {
             found = Some(ours(file, of)?);
-        } else if head.trim_start().starts_with("Histogram:") {
+        } else if vscsi::is_dump(&head) {
             let mut text = String::new();
             input
                 .read_to_string(&mut text)

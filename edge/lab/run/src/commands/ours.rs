@@ -47,11 +47,28 @@ fn stage_run(run: &Measurement, stage: &StageRun) -> Run {
         seconds: Some(stage.seconds),
         directions,
         megabytes_printed: None,
-        workers_iops: stage.groups.iter().map(GroupRun::iops).collect(),
+        workers_iops: if planned.is_some_and(are_alike) {
+            stage.groups.iter().map(GroupRun::iops).collect()
+        } else {
+            Vec::new()
+        },
         parts: Vec::new(),
         intervals: stage.groups.iter().flat_map(intervals).collect(),
         notes: stage.findings().into_iter().map(|finding| Note::new(finding.text)).collect(),
     }
+}
+
+/// Whether all groups do the same at the same time: only then each may expect as much as the others.
+fn are_alike(stage: &plan::Stage) -> bool {
+    let same = |pair: &[plan::Group]| {
+        let [one, other] = pair else { return true };
+        one.pattern == other.pattern
+            && one.depth == other.depth
+            && one.workers == other.workers
+            && one.timing == other.timing
+            && one.rates == other.rates
+    };
+    stage.groups.windows(2).all(same)
 }
 
 fn figures(of: &Measured, seconds: f64) -> Figures {

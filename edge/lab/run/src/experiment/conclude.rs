@@ -281,19 +281,11 @@ fn noisy_cells(cells: &[Cell]) -> usize {
 
 /// Machines that ran the same and got unequal shares.
 fn unfairness(cells: &[Cell], found: &mut Vec<Conclusion>) {
-    const JAIN_MIN: f64 = 0.95;
     for cell in cells.iter().filter(|cell| cell.vms > 1 && cell.workload != SCHEDULED) {
         let Some(stage) = cell.runs.first().and_then(|run| run.stages.first()) else { continue };
         let each: Vec<f64> = stage.groups.iter().map(measured::GroupRun::iops).collect();
-        if let Some(of) = fairness::fairness(&each)
-            && of.jain < JAIN_MIN
-        {
-            let text = format!(
-                "machines were served unequally: Jain's index {:.3}, the least served had {} of the median, the best served {}",
-                of.jain,
-                words::percent(of.smallest),
-                words::percent(of.largest)
-            );
+        if let Some(of) = fairness::fairness(&each).filter(fairness::Fairness::is_unequal) {
+            let text = format!("machines were served unequally: {of}");
             say(found, &cell.label(), text);
         }
     }

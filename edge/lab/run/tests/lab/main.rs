@@ -6,4 +6,5 @@ mod measuring;
 mod refusals;
 mod rules;
 mod safety;
+mod verdicts;
 mod verifying;
