@@ -455,6 +455,7 @@ mod tests {
             latency.record_many(ns, count);
             let none = || Compact::from(&Histogram::default());
             Interval {
+                errors: [0; 3],
                 at,
                 ios: [count, 0, 0],
                 latency: [Compact::from(&latency), none(), none()],
@@ -550,6 +551,7 @@ mod tests {
             latency.record(2_100_000_000);
             let none = || Compact::from(&Histogram::default());
             Interval {
+                errors: [0; 3],
                 at: 10.0,
                 ios: [1, 0, 0],
                 latency: [Compact::from(&latency), none(), none()],

@@ -237,6 +237,13 @@ pub struct Interval {
     pub latency: [Compact; 3],
     /// Bytes of each that completed.
     pub bytes: [u64; 3],
+    /// Reads, writes, trims that failed in it. Older programs did not tell when.
+    #[serde(skip_serializing_if = "is_none")]
+    pub errors: [u64; 3],
+}
+
+fn is_none(errors: &[u64; 3]) -> bool {
+    *errors == [0; 3]
 }
 
 /// An interval as it stands in files. Older programs took the number of latencies for the number of I/Os.
@@ -246,12 +253,15 @@ struct KeptInterval {
     ios: Option<[u64; 3]>,
     latency: [Compact; 3],
     bytes: [u64; 3],
+    #[serde(default)]
+    errors: [u64; 3],
 }
 
 impl From<KeptInterval> for Interval {
     fn from(kept: KeptInterval) -> Interval {
-        let KeptInterval { at, ios, latency, bytes } = kept;
-        Interval { at, ios: ios.unwrap_or_else(|| latency.each_ref().map(Compact::count)), latency, bytes }
+        let KeptInterval { at, ios, latency, bytes, errors } = kept;
+        let ios = ios.unwrap_or_else(|| latency.each_ref().map(Compact::count));
+        Interval { at, ios, latency, bytes, errors }
     }
 }
 

@@ -539,6 +539,77 @@
     if (open) { draw(open); setTimeout(next, 20); }
   })();
 
+  // A chart by keyboard: left and right go from point to point, up and down from line to line. What is met is shown and spoken.
+  function walk(place, chart) {
+    var at = { line: 0, point: -1 };
+    var spoken = place.parentNode.querySelector('.spoken');
+    place.addEventListener('keydown', function (event) {
+      var moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -Infinity], End: [0, Infinity] };
+      var move = moves[event.key];
+      if (!move || event.target !== place || chart.series.length === 0) return;
+      event.preventDefault();
+      at.line = Math.max(0, Math.min(chart.series.length - 1, at.line + move[0]));
+      var series = chart.series[at.line];
+      at.point = Math.max(0, Math.min(series.x.length - 1, at.point + move[1]));
+      var told = function (axis, value) {
+        if (value === null || value === undefined) return 'nothing';
+        if (axis.names) return axis.names[value];
+        return axis.scale === 'log_time' ? duration(value) : axis.scale === 'ratio' ? change(value) : Number(value.toPrecision(4)) + ' ' + axis.title;
+      };
+      spoken.textContent = series.name + ': ' + told(chart.x, series.x[at.point]) + ', ' + told(chart.y, series.y[at.point]);
+      var drawnIn = place.querySelector('.js-plotly-plot') || place;
+      if (drawnIn._fullLayout) Plotly.Fx.hover(drawnIn, [{ curveNumber: at.line, pointNumber: at.point }]);
+    });
+  }
+
+  places.forEach(function (place) {
+    var chart = charts[Number(place.dataset.chart)];
+    if (chart.shape === 'lines') walk(place, chart);
+  });
+
+  // All points of a chart as CSV: a name, where, what.
+  function csv(chart) {
+    var quoted = function (text) { return '"' + String(text).replace(/"/g, '""') + '"'; };
+    var rows = [];
+    if (chart.shape === 'lines') {
+      rows.push(['line', chart.x.title || 'position', chart.y.title || 'value']);
+      var named = function (axis, value) { return axis.names ? axis.names[value] : value; };
+      chart.series.forEach(function (series) {
+        series.x.forEach(function (x, index) { rows.push([series.name, named(chart.x, x), named(chart.y, series.y[index])]); });
+      });
+    } else if (chart.shape === 'heat') {
+      rows.push(['seconds', 'latency', 'I/Os per second']);
+      chart.x.forEach(function (x, column) {
+        chart.z[column].forEach(function (value, bucket) { if (value > 0) rows.push([x, chart.labels[bucket], value]); });
+      });
+    } else {
+      rows.push(['histogram', 'operations', 'disk', 'seconds', 'bucket', 'I/Os per second']);
+      chart.views.forEach(function (view) {
+        view.panels.forEach(function (panel, disk) {
+          panel.x.forEach(function (x, column) {
+            panel.z[column].forEach(function (value, bucket) {
+              if (value > 0) rows.push([view.kind, view.operations, chart.disks[disk], x, view.labels[bucket], value]);
+            });
+          });
+        });
+      });
+    }
+    return rows.map(function (row) {
+      return row.map(function (value) { return typeof value === 'number' ? value : quoted(value === null || value === undefined ? '' : value); }).join(',');
+    }).join('\r\n') + '\r\n';
+  }
+
+  document.querySelectorAll('[data-download]').forEach(function (button) {
+    button.addEventListener('click', function () {
+      var chart = charts[Number(button.dataset.download)];
+      var link = document.createElement('a');
+      link.href = URL.createObjectURL(new Blob([csv(chart)], { type: 'text/csv' }));
+      link.download = chart.title.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase() + '.csv';
+      link.click();
+      setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
+    });
+  });
+
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   window.addEventListener('beforeprint', function () { root.dataset.theme = 'light'; printing = true; places.forEach(function (place) { if (!isFolded(place)) draw(place); }); redraw(); });
   window.addEventListener('afterprint', function () { delete root.dataset.theme; printing = false; redraw(); });

@@ -13,6 +13,8 @@ pub struct Slot {
     pub seconds: f64,
     /// I/Os and bytes of each group and operation: index of the group times 3 plus that of the operation.
     pub counts: Vec<(u64, u64)>,
+    /// I/Os of all groups and operations that failed.
+    pub errors: u64,
     /// Latencies of all groups and operations.
     pub latency: Histogram,
 }
@@ -39,8 +41,10 @@ pub fn slots(stage: &StageRun, slots_max: usize) -> Slots {
                 at: *number as f64 * width,
                 seconds: 0.0,
                 counts: vec![(0, 0); stage.groups.len() * 3],
+                errors: 0,
                 latency: Histogram::default(),
             });
+            slot.errors += interval.errors.iter().sum::<u64>();
             for (operation, latency) in interval.latency.iter().enumerate() {
                 let counted = &mut slot.counts[index * 3 + operation];
                 counted.0 += interval.ios[operation];

@@ -63,12 +63,23 @@ const JUDGE: &str = "<script>
     colours.push(seen.size);
     } catch (error) { complaints.push('picture: ' + error); }
   }
+  // A chart by keyboard, and its points as a file.
+  const walked = places.find((place) => place.getAttribute('aria-label') === 'Throughput over time');
+  walked.focus();
+  ['ArrowRight', 'ArrowRight', 'ArrowDown'].forEach((key) => walked.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true })));
+  const spoken = walked.parentNode.querySelector('.spoken').textContent;
+  const focused = document.activeElement === walked;
+  let file = null;
+  const made = URL.createObjectURL;
+  URL.createObjectURL = (blob) => { file = blob; return made.call(URL, blob); };
+  walked.parentNode.querySelector('[data-download]').click();
+  const csv = file ? (await file.text()).split('\\r\\n').slice(0, 2) : [];
   const states = places.map((place) => place.dataset.state);
   const marks = [...document.querySelectorAll('.plot')].filter((place) => place.querySelector('.main-svg, canvas')).length;
   document.body.innerHTML = '';
   const verdict = document.createElement('pre');
   verdict.id = 'verdict';
-  verdict.textContent = JSON.stringify({ colours, states, marks, complaints, scenes, overlaps, wide });
+  verdict.textContent = JSON.stringify({ colours, states, marks, complaints, scenes, overlaps, wide, spoken, focused, csv });
   document.body.appendChild(verdict);
 })();
 </script>";
@@ -141,6 +152,12 @@ fn a_browser_draws_every_chart_without_complaint() {
     let stands = |top: &serde_json::Value| (range * 0.05..=range * 1.01).contains(&top.as_f64().unwrap());
     assert!(tops.len() == 2 && tops.iter().all(stands), "both disks stand on one scale: {scene}");
     assert!(scene["labels"].as_u64().unwrap() >= 6, "buckets of both disks are named: {scene}");
+    assert_eq!(found["focused"], true, "a chart takes the keyboard");
+    let spoken = found["spoken"].as_str().unwrap();
+    assert!(spoken.contains(": 1 seconds, ") && spoken.contains("I/Os per second"), "{spoken}");
+    assert_eq!(found["csv"][0], "\"line\",\"seconds\",\"I/Os per second\"");
+    assert!(found["csv"][1].as_str().unwrap().starts_with("\"all\",0,"), "{}", found["csv"]);
+    assert!(!page.contains("role=\"img\""), "what can be walked through is no picture");
     assert_eq!(found["overlaps"], 0, "pictures lie over what stands below them");
     assert_eq!(found["wide"], false, "the page is wider than the window");
     assert!(

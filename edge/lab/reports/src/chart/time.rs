@@ -2,7 +2,7 @@
 
 use super::{Axis, Chart, Heat, Lines, Mark, Numbers, Scale, Series, Shape, busiest, left_out};
 use crate::figures::{OPERATIONS, duration};
-use crate::seconds::{Slots, slots};
+use crate::seconds::{Slot, Slots, slots};
 use crate::{HEAT_COLUMNS_MAX, TIME_POINTS_MAX};
 use measured::StageRun;
 use statistics::Histogram;
@@ -21,8 +21,55 @@ pub fn charts(stage: &StageRun) -> Vec<Chart> {
         }),
         percentiles(stage, &seconds),
     ];
+    charts.extend(errors(stage, &seconds));
     charts.extend(heat_map(&heat));
     charts
+}
+
+/// The runs of one cell over time, a line for each; none if there is one run alone.
+pub fn repeats(stages: &[&StageRun]) -> Vec<Chart> {
+    let runs: Vec<Slots> = stages.iter().map(|stage| slots(stage, TIME_POINTS_MAX)).collect();
+    if runs.len() < 2 || runs.iter().all(|run| run.slots.is_empty()) {
+        return Vec::new();
+    }
+    let lines = |of: &dyn Fn(&Slot) -> f64| {
+        let line = |(index, run): (usize, &Slots)| {
+            let y: Numbers = run.slots.iter().map(of).collect();
+            let weight: f64 = y.0.iter().filter(|value| value.is_finite()).sum();
+            let name = format!("run {}", index + 1);
+            (weight, Series { name, x: times(run), y, ..Series::default() })
+        };
+        busiest(runs.iter().enumerate().map(line).collect())
+    };
+    let chart = |title: &str, axis: Axis, (series, rest): (Vec<Series>, usize)| Chart {
+        title: title.to_owned(),
+        caption: format!("{}{}", each_point(&runs[0]), left_out(rest, "runs")),
+        shape: Shape::Lines(Lines { x: Axis::linear("seconds"), y: axis, series, marks: Vec::new() }),
+    };
+    let rate = |slot: &Slot| slot.counts.iter().map(|(ios, _)| *ios as f64).sum::<f64>() / slot.seconds;
+    let p99 = |slot: &Slot| slot.latency.percentile(0.99).map_or(f64::NAN, |ns| ns.max(1) as f64);
+    vec![
+        chart("Throughput of every run", Axis::linear("I/Os per second"), lines(&rate)),
+        chart("p99 of every run", Axis::scaled("latency", Scale::LogTime), lines(&p99)),
+    ]
+}
+
+/// I/Os that failed; none where none did, or nobody knows when.
+fn errors(stage: &StageRun, slots: &Slots) -> Option<Chart> {
+    if slots.slots.iter().all(|slot| slot.errors == 0) {
+        return None;
+    }
+    let y = slots.slots.iter().map(|slot| slot.errors as f64 / slot.seconds).collect();
+    Some(Chart {
+        title: "Errors over time".to_owned(),
+        caption: format!("I/Os that failed, all groups together. {}", each_point(slots)),
+        shape: Shape::Lines(Lines {
+            x: Axis::linear("seconds"),
+            y: Axis::linear("failed I/Os per second"),
+            series: vec![Series { name: "errors".to_owned(), x: times(slots), y, ..Series::default() }],
+            marks: marks(stage),
+        }),
+    })
 }
 
 fn each_point(slots: &Slots) -> String {

@@ -7,24 +7,29 @@ use crate::figures::duration;
 use crate::report::{Report, place};
 use crate::{CAPTURES_DRAWN_MAX, CHART_TABLE_ROWS_MAX, STAGES_DRAWN_MAX};
 use lens::Capture;
+use measured::{Run, StageRun};
 use statistics::words;
 use std::fmt::Write;
 
 /// Stages that are all open; of more, the first is.
 const OPEN_MAX: usize = 3;
 
-/// The charts of every stage. Of an experiment's cells, the first run is drawn. Of many stages the first is open, and the others
-/// are folded: nobody reads forty pages.
+/// The charts of every stage. Of an experiment's cells, all runs are drawn as lines of two charts, and the first by all its charts.
+/// Of many stages the first is open, and the others are folded: nobody reads forty pages.
 pub fn write_runs(page: &mut Page, report: &Report) {
     let mut stages: Vec<(String, Vec<Chart>)> = Vec::new();
     let mut rest = 0;
-    for (name, run) in &runs_drawn(report) {
+    for (name, run, repeats) in &runs_drawn(report) {
         for stage in &run.stages {
             if stages.len() == STAGES_DRAWN_MAX {
                 rest += 1;
                 continue;
             }
-            let mut charts = time::charts(stage);
+            let all: Vec<&StageRun> = (repeats.iter())
+                .filter_map(|run| run.stages.iter().find(|of| of.stage == stage.stage))
+                .collect();
+            let mut charts = time::repeats(&all);
+            charts.extend(time::charts(stage));
             charts.extend(distribution::charts(stage));
             if !charts.is_empty() {
                 stages.push((place(name, run, stage), charts));
@@ -53,16 +58,16 @@ pub fn write_runs(page: &mut Page, report: &Report) {
     }
 }
 
-/// Runs of their own, and the first of every cell. A lone cell goes by its experiment.
-fn runs_drawn<'a>(report: &Report<'a>) -> Vec<(String, &'a measured::Run)> {
-    let own = report.runs.iter().map(|named| (named.name.to_owned(), named.run));
+/// Runs of their own, and the first of every cell with all runs of the cell. A lone cell goes by its experiment.
+fn runs_drawn<'a>(report: &Report<'a>) -> Vec<(String, &'a Run, &'a [Run])> {
+    let own = report.runs.iter().map(|named| (named.name.to_owned(), named.run, &[][..]));
     let of_experiments = report.experiments.iter().flat_map(|named| {
         let cells = &named.experiment.cells;
         cells.iter().filter_map(move |cell| {
             let name = if cells.len() == 1 { named.name.to_owned() } else { cell.label() };
             let count = cell.runs.len();
             let which = if count > 1 { format!(", run 1 of {count}") } else { String::new() };
-            Some((format!("{name}{which}"), cell.runs.first()?))
+            Some((format!("{name}{which}"), cell.runs.first()?, &cell.runs[..]))
         })
     });
     own.chain(of_experiments).collect()
@@ -71,7 +76,7 @@ fn runs_drawn<'a>(report: &Report<'a>) -> Vec<(String, &'a measured::Run)> {
 /// What disks saw: captures that were given, then those of the runs; those of several disks, which tell most, come first.
 pub fn captures(report: &Report) -> Vec<Capture> {
     let mut captures: Vec<Capture> = report.captures.clone();
-    for (name, run) in runs_drawn(report) {
+    for (name, run, _) in runs_drawn(report) {
         for stage in run.stages.iter().filter(|stage| !stage.disks.is_empty()) {
             captures.push(surfaces::capture_of(place(&name, run, stage), run, stage));
         }
@@ -113,9 +118,11 @@ pub fn figure(chart: &Chart, index: usize) -> String {
     };
     let title = escaped(&chart.title);
     format!(
-        "<figure class=\"{class}\"><h4>{title}</h4>\n<div class=\"plot\" data-chart=\"{index}\" role=\"img\" \
-         aria-label=\"{title}\"><noscript><p class=\"quiet\">Without scripts, the table below has the figures.</p></noscript>\
-         </div>\n<figcaption>{}</figcaption>\n<details><summary>As a table</summary>\n{body}</details></figure>\n",
+        "<figure class=\"{class}\"><h4>{title}</h4>\n<div class=\"plot\" data-chart=\"{index}\" role=\"group\" tabindex=\"0\" \
+         aria-label=\"{title}\" aria-describedby=\"c{index}\"><noscript><p class=\"quiet\">Without scripts, the table below has the figures.</p></noscript>\
+         </div>\n<p class=\"spoken\" aria-live=\"polite\"></p>\n<figcaption id=\"c{index}\">{}</figcaption>\n\
+         <details><summary>As a table</summary>\n<p><button type=\"button\" class=\"download\" data-download=\"{index}\">\
+         Download all points as CSV</button></p>\n{body}</details></figure>\n",
         escaped(&chart.caption)
     )
 }

@@ -5,7 +5,7 @@ use super::write::{Cell, Severity, escaped, list, table};
 use crate::SENTENCES_MAX;
 use crate::figures;
 use crate::report::{Report, experiment_runs, place, stage_name};
-use measured::{Conclusion, ExperimentRun, Finding, FindingKind, Run};
+use measured::{Conclusion, Expected, ExperimentRun, Finding, FindingKind, Run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -22,7 +22,10 @@ pub fn write(page: &mut Page, report: &Report) {
             page.heading(named.name);
         }
         conclusions(page, named.experiment);
-        expectations(page, named.experiment);
+        expectations(page, &named.experiment.expectations);
+    }
+    for named in &report.runs {
+        expectations(page, &named.run.expectations);
     }
     sections(page, report);
     headlines(page, report);
@@ -90,11 +93,11 @@ fn conclusions(page: &mut Page, experiment: &ExperimentRun) {
     page.raw(&text);
 }
 
-fn expectations(page: &mut Page, experiment: &ExperimentRun) {
-    if experiment.expectations.is_empty() {
+fn expectations(page: &mut Page, expectations: &[Expected]) {
+    if expectations.is_empty() {
         return;
     }
-    let rows: Vec<Vec<Cell>> = (experiment.expectations.iter())
+    let rows: Vec<Vec<Cell>> = (expectations.iter())
         .map(|expected| {
             let tag = match expected.holds {
                 true => Cell::Tag("holds", Severity::Good),

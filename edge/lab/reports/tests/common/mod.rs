@@ -92,6 +92,7 @@ fn group_run(name: &str, outstanding: u64, mean_us: u64, seconds: u64) -> GroupR
             of.latency.merge(histogram);
         }
         intervals.push(Interval {
+            errors: [0; 3],
             at: second as f64,
             ios: histograms.each_ref().map(Histogram::count),
             latency: histograms.each_ref().map(Compact::from),

@@ -94,7 +94,8 @@ fn intervals<'a>(all: impl Iterator<Item = &'a Interval>) -> Vec<Interval> {
             [0, 1, 2].map(|operation| same.iter().map(|interval| of(interval)[operation]).sum())
         };
         let (ios, bytes) = (sum(|interval| &interval.ios), sum(|interval| &interval.bytes));
-        merged.push(Interval { at: same[0].at, ios, latency, bytes });
+        let errors = sum(|interval| &interval.errors);
+        merged.push(Interval { at: same[0].at, ios, latency, bytes, errors });
     }
     merged
 }

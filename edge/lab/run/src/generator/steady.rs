@@ -83,6 +83,7 @@ mod tests {
             histogram.record_many(1000 * count, count);
             let latency = [Compact::from(&histogram), Compact::default(), Compact::default()];
             judge.take(&Interval {
+                errors: [0; 3],
                 at: second as f64 + 0.4,
                 ios: [count, 0, 0],
                 latency,

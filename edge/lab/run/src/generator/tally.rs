@@ -48,6 +48,7 @@ pub struct GroupTally {
     /// What completed in it, and in the window.
     current_ios: [u64; 3],
     current_bytes: [u64; 3],
+    current_errors: [u64; 3],
     /// Time that I/Os spent in the window, added up (ns).
     pub residence: u128,
     /// I/Os that were due in the window and never sent.
@@ -75,6 +76,7 @@ impl GroupTally {
             current: Default::default(),
             current_ios: [0; 3],
             current_bytes: [0; 3],
+            current_errors: [0; 3],
             residence: 0,
             unsent: 0,
             last_end: window.from,
@@ -115,6 +117,7 @@ impl GroupTally {
     /// An I/O has failed.
     pub fn failed(&mut self, operation: Operation) {
         self.operations[operation as usize].errors += 1;
+        self.current_errors[operation as usize] += 1;
     }
 
     /// The second that began at `from` is over.
@@ -131,11 +134,11 @@ impl GroupTally {
         {
             let at = (from as f64 - self.origin as f64) / 1e9;
             let latency = [0, 1, 2].map(|index| Compact::from(&self.current[index]));
-            let (ios, bytes) = (self.current_ios, self.current_bytes);
-            self.intervals.push(Interval { at, ios, latency, bytes });
+            let (ios, bytes, errors) = (self.current_ios, self.current_bytes, self.current_errors);
+            self.intervals.push(Interval { at, ios, latency, bytes, errors });
         }
         self.current.iter_mut().filter(|of| !of.is_empty()).for_each(|of| *of = Histogram::default());
-        (self.current_ios, self.current_bytes) = ([0; 3], [0; 3]);
+        (self.current_ios, self.current_bytes, self.current_errors) = ([0; 3], [0; 3], [0; 3]);
     }
 }
 
