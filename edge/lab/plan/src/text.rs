@@ -157,8 +157,9 @@ fn folded(groups: &[GroupParts], told: &[String], is_full: bool) -> Vec<String> 
         .into_iter()
         .map(|(names, kind)| match names.as_slice() {
             [name] => format!("{name}: {}", kind.facts(told)),
+            [one, other] => format!("{one} and {other}: each {}", kind.facts(told)),
             [first, .., last] => {
-                format!("{} alike, {first} to {last}: each {}", names.len(), kind.facts(told))
+                format!("{} groups alike, {first} … {last}: each {}", names.len(), kind.facts(told))
             }
             [] => String::new(),
         })

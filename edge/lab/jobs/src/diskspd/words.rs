@@ -123,7 +123,7 @@ fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Find
     }
     for word in &mut words {
         if let Some(typed) = plain_dash(&word.text) {
-            let text = format!("`{}` has a typographic dash, as of a web page: read as `{typed}`", word.text);
+            let text = "typographic dashes, as of a web page, are read as hyphens";
             findings.note(plan::NoteKind::Trap, &word.place, "-", text);
             word.text = typed;
         }

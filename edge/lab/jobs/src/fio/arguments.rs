@@ -216,7 +216,7 @@ fn words(source: &Source, findings: &mut Findings) -> Vec<(String, Place)> {
     }
     for (word, place) in &mut words {
         if let Some(typed) = plain_dash(word) {
-            let text = format!("`{word}` has a typographic dash, as of a web page: read as `{typed}`");
+            let text = "typographic dashes, as of a web page, are read as hyphens";
             findings.note(NoteKind::Trap, place, "-", text);
             *word = typed;
         }

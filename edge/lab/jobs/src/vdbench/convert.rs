@@ -2,7 +2,7 @@
 
 use super::expand::Run;
 use super::settings::{Flags, Part, Sd, Transfer, Wd};
-use crate::findings::{Findings, malformed, unsupported};
+use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::limits;
 use plan::{
     Amount, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Engine, Extent, FlushRule, Group, HitArea,
@@ -44,6 +44,15 @@ pub(crate) fn stage(
     let skews = skews(&run.wds);
     let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
     let devices = devices(run);
+    if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
+        findings.fault(refused(
+            &wd.place,
+            format!("wd={} runs on hosts that have none of its devices", wd.name),
+            "Vdbench gives it no work",
+            "write host= of the devices and of the workload alike",
+        ));
+        return None;
+    }
     let shares = shares(run, &devices);
     let mut groups = Vec::new();
     for share in &shares {

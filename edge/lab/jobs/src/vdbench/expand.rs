@@ -49,6 +49,11 @@ pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
     if !findings.faults.is_empty() {
         return plan;
     }
+    if job.hosts.len() > 1 {
+        let text =
+            "every host is a machine of the plan: --agents places them; without agents all of them run here";
+        findings.note(NoteKind::Changed, &job.place, "hd", text);
+    }
     let mut targets = convert::Targets::default();
     for rd in &job.rds {
         expand(rd, job, &mut plan, &mut targets, findings);

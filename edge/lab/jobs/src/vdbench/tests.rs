@@ -126,6 +126,10 @@ fn the_same_path_on_two_hosts_is_two_devices_and_the_threads_are_divided() {
         "hd=h1\nhd=h2\nsd=sd1,host=h1,lun=/dev/sdb,lun=/dev/sdc,host=h2\nwd=w,sd=sd1,host=h2\nrd=r,wd=w,iorate=max\n",
     );
     assert_eq!(found.targets.iter().map(plan::Target::label).collect::<Vec<_>>(), ["h2:/dev/sdc"]);
+    refused(
+        "hd=h1\nhd=h2\nsd=sd1,host=h1,lun=/dev/sdb\nwd=w,sd=sd1,host=h2\nrd=r,wd=w,iorate=max\n",
+        "none of its devices",
+    );
     refused("hd=h1\nsd=sd1,host=h9,lun=/dev/x\n", "finds no definition `h9`");
 }
 

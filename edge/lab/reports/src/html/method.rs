@@ -113,7 +113,7 @@ fn machines(page: &mut Page, report: &Report) {
 fn outline(run: &Run) -> String {
     let sizes: Vec<Option<u64>> =
         (0..run.plan.targets.len()).map(|index| run.targets.get(index).map(|target| target.size)).collect();
-    run.plan.outline(&sizes).to_string()
+    format!("{:#}", run.plan.outline(&sizes))
 }
 
 fn plans(page: &mut Page, report: &Report) {

@@ -261,3 +261,61 @@ fn one_for_all(plan: &mut Plan, name: &str) {
         group.targets.iter_mut().for_each(|target| *target = 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        job: JobOptions,
+    }
+
+    fn plan(words: &[&str]) -> Result<Plan, CommandError> {
+        let line = Line::try_parse_from(std::iter::once(&"lab").chain(words));
+        read(&line.unwrap_or_else(|error| panic!("{words:?}: {error}")).job).map(|job| job.plan)
+    }
+
+    #[test]
+    fn a_command_line_is_a_job_whatever_it_begins_with() {
+        for job in [
+            "diskspd -b8K -d60 x.dat",
+            "-b8K -d60 x.dat",
+            "C:\\Tools\\diskspd.exe -b8K -d60 x.dat",
+            "sudo /usr/bin/fio -name=x -bs=8k -size=1m",
+        ] {
+            let plan = plan(&[job, "--duration", "5", "-v"]).unwrap_or_else(|error| panic!("{job}: {error}"));
+            let group = &plan.stages[0].groups[0];
+            assert_eq!(
+                (group.pattern.size_max(), group.timing.length),
+                (8192, Length::Time(Duration::from_secs(5)))
+            );
+        }
+        assert!(plan(&["no-such-file.fio"]).is_err());
+    }
+
+    #[test]
+    fn what_is_below_dev_is_a_device_if_it_is_one() {
+        assert!(is_device("/dev/null") && is_device("/dev/sdzz"));
+        assert!(!is_device("/dev") && !is_device("/dev/shm") && !is_device("/dev/shm/new"));
+    }
+
+    #[test]
+    fn a_target_of_one_host_is_named_with_its_host() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("x.vdb");
+        let text = "hd=h1\nhd=h2\nsd=sd1,host=h1,lun=/dev/sdb\nsd=sd2,host=h2,lun=/dev/sdb\nwd=w,sd=sd*\nrd=r,wd=w,iorate=max\n";
+        std::fs::write(&file, text).expect("it can be written");
+        let file = file.display().to_string();
+        let names = |targets: &[&str]| {
+            let words: Vec<&str> = std::iter::once(file.as_str()).chain(targets.iter().copied()).collect();
+            let plan = plan(&words).unwrap_or_else(|error| panic!("{error}"));
+            plan.targets.into_iter().map(|target| target.name).collect::<Vec<String>>()
+        };
+        assert_eq!(names(&["-t", "h1:/dev/sdb=/data/a"]), ["/data/a", "/dev/sdb"]);
+        assert_eq!(names(&["-t", "/dev/sdb=/data/a"]), ["/data/a", "/data/a"]);
+        assert_eq!(names(&["-t", "/data/a", "-t", "/data/b"]), ["/data/a", "/data/b"]);
+    }
+}
