@@ -102,7 +102,7 @@ impl StageRun {
         const APART_MAX: f64 = 0.005;
         for part in &self.agents {
             if let Some(reason) = &part.lost {
-                let text = format!("agent {} was lost ({reason}): what it did is in no figure", part.agent);
+                let text = format!("agent {} was lost ({reason}): its results are excluded", part.agent);
                 found.push(Finding { kind: FindingKind::Agents, serious: true, text });
             } else if part.start_late + part.clock_error > APART_MAX {
                 let text = format!(
@@ -120,7 +120,7 @@ impl StageRun {
         for group in &self.groups {
             let errors: u64 = group.operations.iter().map(|of| of.errors).sum();
             if errors > 0 {
-                let text = format!("{}: {errors} I/Os failed and are in no figure", group.name);
+                let text = format!("{}: {errors} I/Os failed and are excluded", group.name);
                 found.push(Finding { kind: FindingKind::Errors, serious: true, text });
             }
             if let Some(verified) = group.verified
@@ -160,7 +160,7 @@ impl StageRun {
                 found.push(Finding { kind: FindingKind::Little, serious: false, text });
             } else if side == little::Side::Above {
                 let text = format!(
-                    "{}: throughput times latency gives {} outstanding, and {} could be: these figures are not of one run",
+                    "{}: IOPS × latency gives {} outstanding I/Os and exceeds the queue depth of {}: the figures cannot come from one run",
                     group.name,
                     words::number(audit.implied),
                     group.outstanding

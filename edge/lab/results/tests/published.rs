@@ -113,8 +113,11 @@ fn the_sweet_spot_is_told_by_all_estimators() {
     ] {
         let finding = only(&audited(file, text, None), Code::SweetSpot);
         assert!(finding.sentence.starts_with(unloaded), "{finding}");
-        for estimate in ["peak from 64", "Kneedle over log2 N: 32", "power (most throughput by latency): 16"]
-        {
+        for estimate in [
+            "peak from 64",
+            "knee (a doubling gains less than 20 %): 32",
+            "best ratio of IOPS to latency: 16",
+        ] {
             assert!(finding.sentence.contains(estimate), "{estimate} in {finding}");
         }
     }

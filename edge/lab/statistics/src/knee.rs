@@ -1,8 +1,10 @@
 //! The sweet spot of a sweep over outstanding I/Os: several estimators, one sentence.
 //!
 //! A closed loop depends on its total outstanding N alone (threads x depth x disks x VMs), so points of equal N are one
-//! point. Estimators: asymptotic bounds (throughput is at most N / R0 and at most C; they meet at N* = C R0), Kneedle
-//! (Satopää et al. 2011) over log2 N, power (throughput by latency, Kleinrock), and the largest throughput within a latency.
+//! point. Estimators: the knee (the first N from which on a doubling gains less than 20 %), asymptotic bounds (throughput is at most
+//! N / R0 and at most C; they meet at N* = C R0), power (throughput by latency, Kleinrock 1979), and the largest throughput within a
+//! latency. The knee looks at gains between points alone, so it stays where it is when the sweep begins earlier or goes on longer;
+//! Kneedle (Satopää et al. 2011), which scales the curve to its range, does not.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +21,8 @@ const PLATEAU_SHARE: f64 = 0.97;
 const UNLOADED_TIMES: f64 = 4.0;
 /// A last step that gains less than this has reached the plateau.
 const GAIN_MIN: f64 = 0.03;
-/// Kneedle's sensitivity S: how far the difference must fall behind a knee before it counts.
-const SENSITIVITY: f64 = 1.0;
+/// A doubling of N that gains less than this is past the knee. It costs 67 % in latency then: by Little, R = N / X doubles by 1.2.
+const DOUBLING_GAIN: f64 = 0.20;
 
 /// One measured point of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,9 +81,10 @@ pub struct Sweep {
     pub peak_from: f64,
     /// The asymptotic bounds.
     pub bounds: Bounds,
-    /// Kneedle's knee over log2 N, when the curve has one.
-    pub kneedle: Option<f64>,
-    /// The N with the most throughput by latency.
+    /// The first N from which on every doubling gains less than 20 %; missing when no N has a point at twice of it or more that shows
+    /// it.
+    pub knee: Option<f64>,
+    /// The N with the best ratio of IOPS to latency.
     pub power: f64,
     /// The N with the most throughput within the objective, when there is an objective and a point that meets it.
     pub objective: Option<f64>,
@@ -138,9 +141,9 @@ pub fn sweep(points: &[SweepPoint], objective: Option<Objective>) -> Result<Swee
     let peak_from = combined.iter().find(|point| point.throughput >= PEAK_SHARE * peak);
     let power = combined.iter().max_by(|one, other| power_of(one).total_cmp(&power_of(other)));
     let bounds = bounds(points);
-    let kneedle = kneedle(&combined);
+    let knee = knee(&combined);
     let within = objective.map(|objective| within(&combined, objective)).transpose()?;
-    let wanted = within.or(kneedle).unwrap_or(bounds.knee);
+    let wanted = within.or(knee).unwrap_or(bounds.knee);
     let distance = |point: &SweepPoint| (point.outstanding / wanted).ln().abs();
     let sweet_spot = combined.iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
     let named = "a sweep has points";
@@ -148,7 +151,7 @@ pub fn sweep(points: &[SweepPoint], objective: Option<Objective>) -> Result<Swee
         peak,
         peak_from: peak_from.expect(named).outstanding,
         bounds,
-        kneedle,
+        knee,
         power: power.expect(named).outstanding,
         objective: within,
         end: end_of(&combined, peak),
@@ -199,31 +202,18 @@ fn bounds(points: &[SweepPoint]) -> Bounds {
     Bounds { unloaded_s, capacity, knee: capacity * unloaded_s }
 }
 
-/// Kneedle for a curve that rises and flattens: the local maximum of the difference between the curve and its chord, both in
-/// the unit square, with log2 N across. A sweep has few points of whole runs, so nothing is smoothed.
-fn kneedle(points: &[SweepPoint]) -> Option<f64> {
-    let x: Vec<f64> = points.iter().map(|point| point.outstanding.log2()).collect();
-    let y: Vec<f64> = points.iter().map(|point| point.throughput).collect();
-    let unit = |values: &[f64]| {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        (high > low).then(|| values.iter().map(|value| (value - low) / (high - low)).collect::<Vec<f64>>())
+/// The first N from which on throughput grows slower than by a fifth per doubling, judged by all points at 2 N and beyond: what lies
+/// nearer is too near for noise.
+fn knee(points: &[SweepPoint]) -> Option<f64> {
+    let slowest = (1.0 + DOUBLING_GAIN).ln() / std::f64::consts::LN_2;
+    let is_past = |from: &SweepPoint| {
+        let beyond = || points.iter().filter(|to| to.outstanding >= 2.0 * from.outstanding);
+        let growth = |to: &SweepPoint| {
+            (to.throughput / from.throughput).ln() / (to.outstanding / from.outstanding).ln()
+        };
+        beyond().next().is_some() && beyond().all(|to| growth(to) < slowest)
     };
-    let (x, y) = (unit(&x)?, unit(&y)?);
-    let difference: Vec<f64> = x.iter().zip(&y).map(|(x, y)| y - x).collect();
-    let step = 1.0 / (x.len() as f64 - 1.0);
-    let knee = |at: usize| {
-        let here = difference[at];
-        let is_top = here > difference[at - 1] && here >= difference[at + 1] && here > 0.0;
-        // It is a knee once the difference falls below the threshold before it rises to a new top.
-        let threshold = here - SENSITIVITY * step;
-        let after = difference[at + 1..].iter().find(|&&later| later > here || later < threshold);
-        is_top && after.is_some_and(|&later| later < threshold)
-    };
-    (1..x.len() - 1)
-        .filter(|&at| knee(at))
-        .max_by(|&one, &other| difference[one].total_cmp(&difference[other]))
-        .map(|at| points[at].outstanding)
+    points.iter().find(|point| is_past(point)).map(|point| point.outstanding)
 }
 
 fn within(points: &[SweepPoint], objective: Objective) -> Result<f64, SweepError> {
@@ -261,13 +251,18 @@ impl std::fmt::Display for Sweep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let spot = &self.sweet_spot;
         let n = |value: f64| words::number(value);
-        write!(
-            f,
-            "sweet spot N = {} ({} of peak at {})",
-            n(spot.outstanding),
-            words::percent(spot.throughput / self.peak),
-            words::milliseconds(spot.latency_s)
-        )?;
+        let last = n(self.points.last().map_or(0.0, |point| point.outstanding));
+        if self.knee.is_none() && self.objective.is_none() {
+            write!(f, "no knee up to N = {last}")?;
+        } else {
+            write!(
+                f,
+                "sweet spot N = {} ({} of peak at {})",
+                n(spot.outstanding),
+                words::percent(spot.throughput / self.peak),
+                words::milliseconds(spot.latency_s)
+            )?;
+        }
         match self.end {
             End::Plateau => write!(f, "; peak from {}; above that only latency grows", n(self.peak_from)),
             End::Falling(below) => write!(
@@ -280,7 +275,7 @@ impl std::fmt::Display for Sweep {
                 f,
                 "; throughput still grew by {} with the last step: sweep beyond N = {}",
                 words::percent(gain),
-                n(self.points.last().map_or(0.0, |point| point.outstanding))
+                last
             ),
         }
     }
@@ -296,11 +291,12 @@ impl Sweep {
             words::rate(capacity),
             knee
         )];
-        lines.push(match self.kneedle {
-            Some(knee) => format!("Kneedle over log2 N: {}", words::number(knee)),
-            None => "Kneedle over log2 N: no knee".to_owned(),
+        let gain = words::percent(DOUBLING_GAIN);
+        lines.push(match self.knee {
+            Some(knee) => format!("knee (a doubling gains less than {gain}): {}", words::number(knee)),
+            None => format!("knee (a doubling gains less than {gain}): none"),
         });
-        lines.push(format!("power (most throughput by latency): {}", words::number(self.power)));
+        lines.push(format!("best ratio of IOPS to latency: {}", words::number(self.power)));
         if let Some(objective) = self.objective {
             lines.push(format!("most throughput within the objective: {}", words::number(objective)));
         }

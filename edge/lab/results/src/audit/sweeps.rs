@@ -59,7 +59,7 @@ pub(super) fn scale_out(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
             Err(error) => error.to_string(),
         };
         let sentence = format!(
-            "{tool}, {pattern}: the most is {} IOPS, within 5 % of it from {} VMs; {} VMs do {} of as many times one; {law}",
+            "{tool}, {pattern}: the most is {} IOPS, within 5 % of it from {} VMs; {} VMs reach {} of linear scaling; {law}",
             words::rate(best),
             words::number(first),
             words::number(*most),

@@ -40,7 +40,7 @@ fn check(text: &str, unloaded_ms: f64, capacity: f64, knee: f64, sentence: &str)
     near(found.bounds.unloaded_s * 1e3, unloaded_ms);
     near(found.bounds.capacity, capacity);
     assert_eq!(found.bounds.knee.round(), knee);
-    assert_eq!((found.kneedle, found.power, found.peak_from), (Some(32.0), 16.0, 64.0));
+    assert_eq!((found.knee, found.power, found.peak_from), (Some(32.0), 16.0, 64.0));
     assert_eq!(found.points.len(), 11);
     assert_eq!(found.to_string(), sentence);
 }
@@ -69,7 +69,22 @@ fn every_number_of_threads_tells_the_same_knee_and_power() {
         for threads in ["1,", "2,", "4,", "8,"] {
             let rows: Vec<&str> = text.split_whitespace().filter(|row| row.starts_with(threads)).collect();
             let found = sweep(&published(&rows.join(" ")), None).unwrap();
-            assert_eq!((found.kneedle, found.power), (Some(32.0), 16.0), "{threads}");
+            assert_eq!((found.knee, found.power), (Some(32.0), 16.0), "{threads}");
+        }
+    }
+}
+
+/// Kneedle scales the curve to the range that was swept: of the same points, it found a knee at 32 from 1 to 1,024, one at 64 from 16
+/// to 1,024, and none from 1 to 64.
+#[test]
+fn the_knee_stays_where_it_is_when_the_sweep_goes_on_longer_or_begins_earlier() {
+    for text in [DISKSPD, FIO] {
+        for (from, to) in
+            [(1.0, 64.0), (1.0, 128.0), (1.0, 1_024.0), (8.0, 64.0), (16.0, 1_024.0), (4.0, 256.0)]
+        {
+            let mut points = published(text);
+            points.retain(|point| (from..=to).contains(&point.outstanding));
+            assert_eq!(sweep(&points, None).unwrap().knee, Some(32.0), "{from} to {to}");
         }
     }
 }
@@ -92,7 +107,12 @@ fn an_objective_moves_the_sweet_spot() {
 fn a_sweep_that_stops_too_early_says_so() {
     let points: Vec<SweepPoint> = diskspd().into_iter().filter(|point| point.outstanding <= 16.0).collect();
     let sentence = sweep(&points, None).unwrap().to_string();
-    assert!(sentence.contains("still grew") && sentence.ends_with("sweep beyond N = 16"), "{sentence}");
+    assert!(
+        sentence.starts_with("no knee up to N = 16")
+            && sentence.contains("still grew")
+            && sentence.ends_with("sweep beyond N = 16"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -36,6 +36,21 @@ proptest! {
     }
 }
 
+/// Of every number of members one figure is too high and one as many times too low: the law was fitted below the middle.
+#[test]
+fn figures_that_are_off_by_the_same_factor_both_ways_do_not_pull_the_fit_down() {
+    let off = |times: f64| {
+        curve(1_000.0, 0.1, 0.01, 0.0)
+            .into_iter()
+            .map(move |point| ScalePoint { throughput: point.throughput * times, ..point })
+    };
+    let both: Vec<ScalePoint> = off(1.5).chain(off(1.0 / 1.5)).collect();
+    let found = scalability(&both).unwrap();
+    assert!((found.lambda.value / 1_000.0 - 1.0).abs() < 1e-6, "{found:?}");
+    assert!((found.sigma.value - 0.1).abs() < 1e-6 && (found.kappa.value - 0.01).abs() < 1e-6, "{found:?}");
+    assert!((found.error - 1.5f64.ln()).abs() < 1e-6, "{found:?}");
+}
+
 #[test]
 fn a_peak_is_told_only_when_it_is_sure() {
     let found = scalability(&curve(1_000.0, 0.05, 0.02, 0.02)).unwrap();
