@@ -181,12 +181,16 @@ fn all_repeats_of_a_cell_are_drawn_and_errors_stand_over_time() {
     assert!(!body(&page).contains("Errors over time"), "there are none");
     assert!(body(&page).contains("Throughput of every run"));
     let data = page.split("<script type=\"application/json\" id=\"charts\">").nth(1).expect("charts");
-    let every = text_between(data, "\"title\":\"Throughput of every run\"", "\"title\"");
+    let every = text_between(data, "\"title\":\"Throughput of every run\"", "p99 of every run");
     assert_eq!(every.matches("\"name\":\"run ").count(), 3, "three runs a cell");
 
     let mut run = common::run("mix", &[("vm1", 8, 200)], 20);
     run.stages[0].groups[0].intervals[7].errors = [0, 5, 0];
-    run.expectations.push(measured::Expected { text: "errors at most 0".into(), measured: Some(5.0), holds: false });
+    run.expectations.push(measured::Expected {
+        text: "errors at most 0".into(),
+        measured: Some(5.0),
+        holds: false,
+    });
     let page = full(&run, &common::experiment());
     assert!(body(&page).contains("Errors over time"));
     assert!(body(&page).contains("errors at most 0"), "thresholds of a run are told");
