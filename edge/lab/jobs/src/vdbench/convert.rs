@@ -86,13 +86,7 @@ pub(crate) fn stage(
         ));
         return None;
     }
-    for device in &devices {
-        let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
-        if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
-            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
-            findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
-        }
-    }
+    remark(run, &devices, findings);
     let several = groups.len() > 1;
     let groups = (groups.into_iter())
         .map(|(mut group, percent)| {
@@ -112,6 +106,17 @@ pub(crate) fn stage(
         ));
     }
     Some(stage)
+}
+
+/// What Vdbench refuses of a device on Linux.
+fn remark(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) {
+    for device in devices {
+        let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
+        if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
+            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
+            findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
+        }
+    }
 }
 
 /// The share of each workload: what is given, and what is left for the others.
