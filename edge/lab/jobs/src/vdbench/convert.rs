@@ -44,13 +44,7 @@ pub(crate) fn stage(
     let skews = skews(&run.wds);
     let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
     let devices = devices(run);
-    if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
-        findings.fault(refused(
-            &wd.place,
-            format!("wd={} runs on hosts that have none of its devices", wd.name),
-            "Vdbench gives it no work",
-            "write host= of the devices and of the workload alike",
-        ));
+    if !has_work(run, &devices, findings) {
         return None;
     }
     let shares = shares(run, &devices);
@@ -106,6 +100,20 @@ pub(crate) fn stage(
         ));
     }
     Some(stage)
+}
+
+/// Whether every workload has a device on one of its hosts; a workload without one is a fault.
+fn has_work(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> bool {
+    if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
+        findings.fault(refused(
+            &wd.place,
+            format!("wd={} runs on hosts that have none of its devices", wd.name),
+            "Vdbench gives it no work",
+            "write host= of the devices and of the workload alike",
+        ));
+        return false;
+    }
+    true
 }
 
 /// What Vdbench refuses of a device on Linux.
