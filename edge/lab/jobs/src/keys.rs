@@ -41,27 +41,35 @@ pub struct Key {
     pub treatment: Treatment,
     /// What it is, and what the lab makes of it.
     pub sentence: &'static str,
+    /// Whether it may stand without a value.
+    pub(crate) alone: bool,
 }
 
 impl Key {
     /// A key that the plan says.
     pub(crate) const fn carried(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Carried, sentence }
+        Key { scope: "", name, aliases: &[], treatment: Treatment::Carried, sentence, alone: false }
     }
 
     /// A key that leaves a note.
     pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Noted, sentence }
+        Key { scope: "", name, aliases: &[], treatment: Treatment::Noted, sentence, alone: false }
     }
 
     /// A key that a job is refused for.
     pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Refused, sentence }
+        Key { scope: "", name, aliases: &[], treatment: Treatment::Refused, sentence, alone: false }
     }
 
     /// The same with other spellings.
     pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Key {
         self.aliases = aliases;
+        self
+    }
+
+    /// The same, which may stand without a value.
+    pub(crate) const fn alone(mut self) -> Key {
+        self.alone = true;
         self
     }
 

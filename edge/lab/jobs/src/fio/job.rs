@@ -323,27 +323,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Key> {
 
 /// Whether a key may stand alone: fio wants a value of all others, be they booleans.
 pub(crate) fn is_switch(name: &str) -> bool {
-    const ALONE: &[&str] = &[
-        "bs_unaligned",
-        "exitall",
-        "exitall_on_error",
-        "fixedbufs",
-        "group_reporting",
-        "hipri",
-        "new_group",
-        "norandommap",
-        "refill_buffers",
-        "registerfiles",
-        "sqthread_poll",
-        "stonewall",
-        "thread",
-        "time_based",
-        "userspace_reap",
-        "verify_only",
-        "zero_buffers",
-    ];
-    let known = find(name).map_or(name, |key| key.name);
-    ALONE.contains(&known)
+    find(name).is_some_and(|key| key.alone)
 }
 
 fn unknown(entry: &Entry) -> Fault {

@@ -44,13 +44,7 @@ pub(crate) fn stage(
     let skews = skews(&run.wds);
     let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
     let devices = devices(run);
-    if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
-        findings.fault(refused(
-            &wd.place,
-            format!("wd={} runs on hosts that have none of its devices", wd.name),
-            "Vdbench gives it no work",
-            "write host= of the devices and of the workload alike",
-        ));
+    if !has_work(run, &devices, findings) {
         return None;
     }
     let shares = shares(run, &devices);
@@ -86,13 +80,7 @@ pub(crate) fn stage(
         ));
         return None;
     }
-    for device in &devices {
-        let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
-        if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
-            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
-            findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
-        }
-    }
+    remark(run, &devices, findings);
     let several = groups.len() > 1;
     let groups = (groups.into_iter())
         .map(|(mut group, percent)| {
@@ -112,6 +100,31 @@ pub(crate) fn stage(
         ));
     }
     Some(stage)
+}
+
+/// Whether every workload has a device on one of its hosts; a workload without one is a fault.
+fn has_work(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> bool {
+    if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
+        findings.fault(refused(
+            &wd.place,
+            format!("wd={} runs on hosts that have none of its devices", wd.name),
+            "Vdbench gives it no work",
+            "write host= of the devices and of the workload alike",
+        ));
+        return false;
+    }
+    true
+}
+
+/// What Vdbench refuses of a device on Linux.
+fn remark(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) {
+    for device in devices {
+        let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
+        if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
+            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
+            findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
+        }
+    }
 }
 
 /// The share of each workload: what is given, and what is left for the others.
