@@ -172,19 +172,14 @@ fn all(
             run.directions.insert(direction, figures);
         }
     }
-    let ios = row
-        .count("Read I/Os")
-        .zip(row.count("Write I/Os"))
-        .map(|(reads, writes)| reads.saturating_add(writes));
-    let latencies = histogram(&row).map_or(Latencies::None, Latencies::Bounded);
-    let latency_s = milliseconds("Average Response Time");
+    let ios = row.count("Read I/Os").zip(row.count("Write I/Os"));
+    let ios = ios.map(|(reads, writes)| reads.saturating_add(writes));
     let total = Figures {
         ios,
-        bytes: None,
         iops: Some(iops),
         bytes_per_s: rate(""),
-        latency_s,
-        latencies,
+        latency_s: milliseconds("Average Response Time"),
+        latencies: histogram(&row).map_or(Latencies::None, Latencies::Bounded),
         ..Figures::default()
     };
     run.directions.insert(Direction::Total, total);
