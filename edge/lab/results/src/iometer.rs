@@ -132,17 +132,14 @@ fn all(
         origin.at(number, "no IOps", "the header must name a column IOps, with a number in every row of ALL")
     })?;
     let mut run = Run { label: row.specification.clone(), line: Some(number), ..Run::default() };
-    run.job = match jobs.get(&row.specification).map(Vec::as_slice) {
-        Some([one]) => one.clone(),
-        Some(_) => {
-            run.notes.push(Note::at(
-                number,
-                "the access specification mixes several lines: size and shares are not single numbers",
-            ));
-            Job::default()
-        }
-        None => Job::default(),
-    };
+    match jobs.get(&row.specification).map(Vec::as_slice) {
+        Some([one]) => run.job = one.clone(),
+        Some(_) => run.notes.push(Note::at(
+            number,
+            "the access specification mixes several lines: size and shares are not single numbers",
+        )),
+        None => {}
+    }
     run.job.pattern = Some(row.specification.clone());
     run.workers = row.count("# Workers").map(|workers| workers as u32);
     // The depth is that of each target; every target of a worker has its own.
