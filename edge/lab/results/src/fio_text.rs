@@ -116,7 +116,7 @@ fn block(text: &str) -> Option<u64> {
     let number: f64 = text[..end].parse().ok()?;
     let unit = pattern::size(&format!("1{}", &text[end..]))?;
     let bytes = number * unit as f64;
-    (bytes >= 1.0 && bytes < 1e18).then_some(bytes.round() as u64)
+    (1.0..1e18).contains(&bytes).then_some(bytes.round() as u64)
 }
 
 fn begun(name: &str, number: usize, mut job: Job, count: u32, line: &str) -> Run {

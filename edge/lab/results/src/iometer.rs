@@ -132,17 +132,14 @@ fn all(
         origin.at(number, "no IOps", "the header must name a column IOps, with a number in every row of ALL")
     })?;
     let mut run = Run { label: row.specification.clone(), line: Some(number), ..Run::default() };
-    run.job = match jobs.get(&row.specification).map(Vec::as_slice) {
-        Some([one]) => one.clone(),
-        Some(_) => {
-            run.notes.push(Note::at(
-                number,
-                "the access specification mixes several lines: size and shares are not single numbers",
-            ));
-            Job::default()
-        }
-        None => Job::default(),
-    };
+    match jobs.get(&row.specification).map(Vec::as_slice) {
+        Some([one]) => run.job = one.clone(),
+        Some(_) => run.notes.push(Note::at(
+            number,
+            "the access specification mixes several lines: size and shares are not single numbers",
+        )),
+        None => {}
+    }
     run.job.pattern = Some(row.specification.clone());
     run.workers = row.count("# Workers").map(|workers| workers as u32);
     // The depth is that of each target; every target of a worker has its own.
@@ -172,19 +169,14 @@ fn all(
             run.directions.insert(direction, figures);
         }
     }
-    let ios = row
-        .count("Read I/Os")
-        .zip(row.count("Write I/Os"))
-        .map(|(reads, writes)| reads.saturating_add(writes));
-    let latencies = histogram(&row).map_or(Latencies::None, Latencies::Bounded);
-    let latency_s = milliseconds("Average Response Time");
+    let ios = row.count("Read I/Os").zip(row.count("Write I/Os"));
+    let ios = ios.map(|(reads, writes)| reads.saturating_add(writes));
     let total = Figures {
         ios,
-        bytes: None,
         iops: Some(iops),
         bytes_per_s: rate(""),
-        latency_s,
-        latencies,
+        latency_s: milliseconds("Average Response Time"),
+        latencies: histogram(&row).map_or(Latencies::None, Latencies::Bounded),
         ..Figures::default()
     };
     run.directions.insert(Direction::Total, total);

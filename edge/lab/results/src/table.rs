@@ -3,7 +3,7 @@
 mod columns;
 
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Latencies, Note, ResultSet, Run, Steps, Tool};
+use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Steps, Tool};
 use crate::pattern;
 use crate::text;
 use columns::Column;
@@ -70,7 +70,8 @@ pub(crate) fn read(file: &str, text: &str, caption: Option<&str>) -> Result<Resu
                 "every row needs a field per column; is the file cut off, or a comma inside an unquoted field?",
             ));
         }
-        let mut run = row(&origin, number, &columns, &fields, said)?;
+        let of_row = Fields { origin: &origin, number, columns: &columns, fields: &fields };
+        let mut run = row(&of_row, said)?;
         run.job.others = others(&text::fields(first, separator(first)), &columns, &fields);
         set.runs.push(run);
     }
@@ -107,98 +108,121 @@ fn others(names: &[String], columns: &[Option<Column>], fields: &[String]) -> Ve
     worded.map(|((name, _), field)| format!("{} {}", name.trim(), field.trim())).collect()
 }
 
-fn row(
-    origin: &Origin<'_>,
+/// A row by what its columns hold.
+struct Fields<'a> {
+    origin: &'a Origin<'a>,
     number: usize,
-    columns: &[Option<Column>],
-    fields: &[String],
-    said: &str,
-) -> Result<Run, ReadError> {
-    let mut run = Run { line: Some(number), ..Run::default() };
-    let of = |wanted: Column| {
-        let found = columns.iter().zip(fields).find(|(column, _)| **column == Some(wanted));
+    columns: &'a [Option<Column>],
+    fields: &'a [String],
+}
+
+impl Fields<'_> {
+    fn text(&self, wanted: Column) -> Option<&str> {
+        let found = self.columns.iter().zip(self.fields).find(|(column, _)| **column == Some(wanted));
         found.map(|(_, field)| field.trim()).filter(|field| !field.is_empty())
-    };
-    let numeric = |wanted: Column| {
-        let Some(field) = of(wanted) else { return Ok(None) };
+    }
+
+    fn number(&self, wanted: Column) -> Result<Option<f64>, ReadError> {
+        let Some(field) = self.text(wanted) else { return Ok(None) };
         let value = text::number(field).filter(|value| *value >= 0.0);
-        let column = columns.iter().position(|column| *column == Some(wanted)).map_or(1, |at| at + 1);
+        let column = self.columns.iter().position(|column| *column == Some(wanted)).map_or(1, |at| at + 1);
         value.map(Some).ok_or_else(|| {
             let found = format!("field {column} is \"{field}\"");
-            origin.at_column(
-                (number, column),
-                found,
-                "a number is needed there, with a point and without a unit",
-            )
+            let way_out = "a number is needed there, with a point and without a unit";
+            self.origin.at_column((self.number, column), found, way_out)
         })
-    };
-    let whole =
-        |wanted: Column| Ok::<_, ReadError>(numeric(wanted)?.map(|value| value as u32).filter(|n| *n > 0));
-    if let Some(pattern) = of(Column::Pattern) {
-        run.job = pattern::job(pattern);
-    } else if !said.is_empty() {
-        run.job = pattern::job(said);
-        run.job.pattern = None;
     }
-    let share = |percent: Option<f64>| percent.map(|percent| (percent / 100.0).min(1.0));
-    run.tool = of(Column::Tool).map(Tool::named);
-    run.vms = whole(Column::Vms)?;
-    run.job.block_bytes = of(Column::Block).and_then(pattern::size).or(run.job.block_bytes);
-    run.job.read_share = share(numeric(Column::ReadPercent)?).or(run.job.read_share);
-    run.job.random_share = share(numeric(Column::RandomPercent)?).or(run.job.random_share);
-    run.job.target = of(Column::Target).map(str::to_owned);
-    // "max" is no rate.
-    run.job.rate = of(Column::Rate).and_then(text::number).filter(|rate| *rate > 0.0);
-    let caption = pattern::caption(said);
-    run.job.threads = whole(Column::Threads)?.or(caption.threads);
-    run.job.depth = whole(Column::Depth)?.or(caption.depth);
-    let vms = f64::from(run.vms.unwrap_or(1));
-    let by_threads = run.job.threads.zip(run.job.depth).map(|(t, d)| f64::from(t) * f64::from(d) * vms);
-    run.job.outstanding = numeric(Column::Outstanding)?.filter(|n| *n > 0.0).or(by_threads);
-    run.workers = run.job.threads.map(|threads| threads.saturating_mul(run.vms.unwrap_or(1)));
-    let mut percentiles = Vec::new();
-    for column in columns.iter().flatten() {
-        let figures =
-            |direction: &Direction, run: &mut Run| run.directions.entry(*direction).or_default().clone();
-        match column {
-            Column::Iops(direction) => {
-                let mut of_direction = figures(direction, &mut run);
-                of_direction.iops = numeric(*column)?;
-                of_direction.steps.iops = of(*column).map_or(0.0, text::step);
-                run.directions.insert(*direction, of_direction);
+
+    fn count(&self, wanted: Column) -> Result<Option<u32>, ReadError> {
+        Ok(self.number(wanted)?.map(|value| value as u32).filter(|count| *count > 0))
+    }
+
+    /// The step of a figure's last digit; 0 where there is none.
+    fn step(&self, wanted: Column) -> f64 {
+        self.text(wanted).map_or(0.0, text::step)
+    }
+
+    /// What was run, by columns, else by the pattern's words, else by what is said of the table.
+    fn job(&self, said: &str, vms: u32) -> Result<Job, ReadError> {
+        let worded = match self.text(Column::Pattern) {
+            Some(pattern) => pattern::job(pattern),
+            None if said.is_empty() => Job::default(),
+            None => Job { pattern: None, ..pattern::job(said) },
+        };
+        let share = |percent: Option<f64>| percent.map(|percent| (percent / 100.0).min(1.0));
+        let caption = pattern::caption(said);
+        let threads = self.count(Column::Threads)?.or(caption.threads);
+        let depth = self.count(Column::Depth)?.or(caption.depth);
+        let product = threads.zip(depth).map(|(t, d)| f64::from(t) * f64::from(d) * f64::from(vms));
+        Ok(Job {
+            block_bytes: self.text(Column::Block).and_then(pattern::size).or(worded.block_bytes),
+            read_share: share(self.number(Column::ReadPercent)?).or(worded.read_share),
+            random_share: share(self.number(Column::RandomPercent)?).or(worded.random_share),
+            target: self.text(Column::Target).map(str::to_owned),
+            // "max" is no rate.
+            rate: self.text(Column::Rate).and_then(text::number).filter(|rate| *rate > 0.0),
+            threads,
+            depth,
+            outstanding: self.number(Column::Outstanding)?.filter(|n| *n > 0.0).or(product),
+            ..worded
+        })
+    }
+
+    /// The figures of each direction that has columns, and of all together.
+    fn figures(&self, run: &mut Run) -> Result<(), ReadError> {
+        let mut percentiles = Vec::new();
+        let mut throughput = None;
+        for column in self.columns.iter().flatten() {
+            match column {
+                Column::Iops(direction) => {
+                    let figures = run.directions.entry(*direction).or_default();
+                    (figures.iops, figures.steps.iops) = (self.number(*column)?, self.step(*column));
+                }
+                Column::Latency(direction, units) => {
+                    let figures = run.directions.entry(*direction).or_default();
+                    figures.latency_s = self.number(*column)?.map(|value| value / units);
+                    figures.steps.latency_s = self.step(*column) / units;
+                }
+                Column::Throughput(None) => run.megabytes_printed = self.number(*column)?,
+                Column::Throughput(Some(bytes)) => {
+                    throughput = self.number(*column)?.map(|value| value * bytes);
+                }
+                Column::Percentile(share, units) => {
+                    percentiles.extend(self.number(*column)?.map(|value| (*share, value / units)));
+                }
+                _ => {}
             }
-            Column::Latency(direction, units) => {
-                let mut of_direction = figures(direction, &mut run);
-                of_direction.latency_s = numeric(*column)?.map(|value| value / units);
-                of_direction.steps.latency_s = of(*column).map_or(0.0, text::step) / units;
-                run.directions.insert(*direction, of_direction);
-            }
-            Column::Throughput(None) => run.megabytes_printed = numeric(*column)?,
-            Column::Percentile(share, units) => {
-                percentiles.extend(numeric(*column)?.map(|value| (*share, value / units)));
-            }
-            _ => {}
         }
+        // Without a column for all I/Os, their rate is that of reads and writes, and so is their latency if none is printed.
+        let printed = run.directions.remove(&Direction::Total).unwrap_or_default();
+        let mut total = Figures::together(run.directions.values());
+        if printed.iops.is_some() || run.directions.is_empty() {
+            total = printed;
+        } else if printed.latency_s.is_some() {
+            (total.latency_s, total.steps.latency_s) = (printed.latency_s, printed.steps.latency_s);
+        }
+        let computed = total.iops.zip(run.job.block_bytes).map(|(iops, bytes)| iops * bytes as f64);
+        total.bytes_per_s = throughput.or(computed);
+        if !percentiles.is_empty() {
+            total.latencies = Latencies::Percentiles(percentiles);
+        }
+        run.directions.insert(Direction::Total, total);
+        Ok(())
     }
-    // Without a column for all, the total is that of reads and writes.
-    let has_total = run.directions.get(&Direction::Total).is_some_and(|total| total.iops.is_some());
-    if !has_total {
-        run.directions.remove(&Direction::Total);
+}
+
+fn row(fields: &Fields<'_>, said: &str) -> Result<Run, ReadError> {
+    let mut run = Run { line: Some(fields.number), ..Run::default() };
+    run.tool = fields.text(Column::Tool).map(Tool::named);
+    run.vms = fields.count(Column::Vms)?;
+    let vms = run.vms.unwrap_or(1);
+    run.job = fields.job(said, vms)?;
+    run.workers = run.job.threads.map(|threads| threads.saturating_mul(vms));
+    fields.figures(&mut run)?;
+    run.label = fields.text(Column::Label).map_or_else(|| label(&run), str::to_owned);
+    if run.label.is_empty() {
+        run.label = fields.text(Column::Repeat).unwrap_or_default().to_owned();
     }
-    let mut total = run.total();
-    let printed = columns.iter().flatten().find_map(|column| match column {
-        Column::Throughput(Some(bytes)) => Some((*column, *bytes)),
-        _ => None,
-    });
-    total.bytes_per_s = match printed {
-        Some((column, bytes)) => numeric(column)?.map(|value| value * bytes),
-        None => total.iops.zip(run.job.block_bytes).map(|(iops, bytes)| iops * bytes as f64),
-    };
-    if !percentiles.is_empty() {
-        total.latencies = Latencies::Percentiles(percentiles);
-    }
-    run.directions.insert(Direction::Total, total);
-    run.label = of(Column::Label).map_or_else(|| label(&run), str::to_owned);
     Ok(run)
 }
 
@@ -258,6 +282,12 @@ mod tests {
         assert_eq!(total.steps.iops, 1.0);
         assert!((total.steps.latency_s - 1e-7).abs() < 1e-15, "{total:?}");
         assert_eq!(total.latencies, Latencies::Percentiles(vec![(0.99, 0.0025)]));
+    }
+
+    #[test]
+    fn a_latency_of_all_ios_stays_where_rates_are_by_direction() {
+        let total = read("a.csv", "riops,wiops,tlat\n30,10,0.6\n", None).unwrap().runs[0].total();
+        assert_eq!((total.iops, total.latency_s), (Some(40.0), Some(0.0006)));
     }
 
     #[test]

@@ -172,9 +172,7 @@ mod tests {
                 "workload,latency_ms,iops,run\n4k random read,{},1000,1\n4k random read,{},1010,2\n",
                 ms[0], ms[1]
             );
-            let mut set = results::read(name, &text, None).expect("a table");
-            set.runs.iter_mut().for_each(|run| run.label = "4k".to_owned());
-            (name.to_owned(), vec![set])
+            (name.to_owned(), vec![results::read(name, &text, None).expect("a table")])
         };
         let verdict = |a: [&str; 2], b: [&str; 2]| {
             let found = compare(&[side("a", a), side("b", b)], 0.02);

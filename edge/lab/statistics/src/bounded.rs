@@ -116,24 +116,6 @@ impl BoundedHistogram {
             .map(|(bound, _)| bound)
     }
 
-    /// Between what the share (0..=1) of values above `limit_ns` lies: the values of the limit's own bucket may all be above
-    /// it, or none.
-    pub fn share_above(&self, limit_ns: u64) -> (f64, f64) {
-        let total = self.count();
-        if total == 0 {
-            return (0.0, 0.0);
-        }
-        let (mut surely, mut perhaps) = (0u64, 0u64);
-        for (bound, count) in self.spans() {
-            if bound.from_ns >= limit_ns {
-                surely = surely.saturating_add(count);
-            } else if bound.to_ns.is_none_or(|to| to > limit_ns) {
-                perhaps = perhaps.saturating_add(count);
-            }
-        }
-        (surely as f64 / total as f64, surely.saturating_add(perhaps) as f64 / total as f64)
-    }
-
     /// Between what the mean lies, in ns: every value at the beginning of its bucket, and every value at the end.
     pub fn mean(&self) -> Option<Bound> {
         let total = u128::from(self.count());
@@ -174,13 +156,6 @@ mod tests {
         check(0.99, "between 5 and 10 ms");
         check(0.999, "above 10 ms");
         assert_eq!(BoundedHistogram::new(0, vec![]).unwrap().percentile(0.5), None);
-    }
-
-    #[test]
-    fn a_share_is_known_only_between_limits() {
-        assert_eq!(some().share_above(5 * MS), (0.1, 0.1));
-        assert_eq!(some().share_above(7 * MS), (0.01, 0.1));
-        assert_eq!(some().share_above(20 * MS), (0.0, 0.01));
     }
 
     #[test]

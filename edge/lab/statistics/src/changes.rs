@@ -1,7 +1,7 @@
-//! Where a series changes its level, and where its warm-up ends.
+//! Where a series changes its level.
 //!
 //! Change points by PELT (Killick, Fearnhead, Eckley 2012) on the logarithm, so that a change is a ratio: exact least squares
-//! with a penalty per change in the manner of BIC. The warm-up by MSER-5 (White 1997).
+//! with a penalty per change in the manner of BIC.
 
 use serde::{Deserialize, Serialize};
 
@@ -124,26 +124,6 @@ fn merge_alike(logs: &[f64], cuts: &mut Vec<usize>, smallest: f64) {
     }
 }
 
-/// How many samples at the beginning are warm-up, by MSER-5: the cut, in steps of five, that makes the error of the mean of
-/// what is left smallest. Nothing when that cut would take half or more (the series has no steady part to speak of) or
-/// there are fewer than 20 samples.
-pub fn warm_up(series: &[f64]) -> Option<usize> {
-    const BATCH: usize = 5;
-    let batches: Vec<f64> = series.chunks_exact(BATCH).map(samples::mean).collect();
-    if batches.len() < 4 || batches.iter().any(|y| !y.is_finite()) {
-        return None;
-    }
-    let error = |cut: usize| {
-        let left = &batches[cut..];
-        let mean = samples::mean(left);
-        left.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / (left.len() as f64).powi(2)
-    };
-    // Beyond the half, what is left is too little to judge: the error of a few batches may be anything.
-    let half = batches.len() / 2;
-    let best = (0..=half).min_by(|&one, &other| error(one).total_cmp(&error(other)))?;
-    (best < half).then_some(best * BATCH)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,16 +188,5 @@ mod tests {
             })
             .unwrap();
         assert_eq!(pelt(&series, 0.3), [0, best]);
-    }
-
-    #[test]
-    fn the_warm_up_ends_where_the_level_begins() {
-        let series: Vec<f64> =
-            (0..200).map(|at| (500.0 + 25.0 * at as f64).min(1_500.0) * (1.0 + 0.02 * noise(at))).collect();
-        let cut = warm_up(&series).unwrap();
-        assert!((35..=45).contains(&cut), "{cut}");
-        let climbing: Vec<f64> = (0..100).map(|at| 100.0 + at as f64).collect();
-        assert_eq!(warm_up(&climbing), None);
-        assert_eq!(warm_up(&[1.0; 10]), None);
     }
 }

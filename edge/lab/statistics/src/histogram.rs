@@ -11,7 +11,6 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::quantile;
 use scheme::{BUCKETS, FIO_BUCKETS, bucket_of, middle_of, range_of};
 
 /// The greatest relative error of a percentile, for latencies up to 19 h: half a bucket of 1/64.
@@ -260,52 +259,11 @@ impl Histogram {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The standard deviation in ns, of the buckets' middles (n - 1 in the divisor; 0 for one value).
-    pub fn stddev_ns(&self) -> Option<f64> {
-        let count = self.count as f64;
-        if self.count < 2 {
-            return (self.count == 1).then_some(0.0);
-        }
-        let middles = || self.buckets().map(|bucket| (bucket.middle_ns as f64, bucket.count as f64));
-        // Around the mean of the middles, not the exact one: else a single bucket would seem to spread.
-        let mean = middles().map(|(middle, n)| middle * n).sum::<f64>() / count;
-        let squares = middles().map(|(middle, n)| n * (middle - mean).powi(2)).sum::<f64>();
-        Some((squares / (count - 1.0)).sqrt())
-    }
-
     /// The latency in ns that the share `p` (0..=1; what is outside counts as the nearer end) of all values did not exceed:
     /// the first bucket whose cumulative count reaches p * N, by its middle. 0 and 1 give the exact smallest and largest.
     /// Nothing when there are no values.
     pub fn percentile(&self, p: f64) -> Option<u64> {
         (self.count > 0).then(|| self.value_at(rank_of(p, self.count)))
-    }
-
-    /// The percentile's confidence interval in ns by order statistics: with probability `confidence` (0..1), the true
-    /// percentile of what was sampled lies between the two, whatever the distribution. The upper end is missing when too
-    /// few values lie beyond `p` to bound it: a p99.99 of 20,000 values has none. Nothing without values, or when `p` or
-    /// `confidence` is not strictly between 0 and 1.
-    pub fn percentile_interval(&self, p: f64, confidence: f64) -> Option<(u64, Option<u64>)> {
-        let inside = |share: f64| share > 0.0 && share < 1.0;
-        if self.count == 0 || !inside(p) || !inside(confidence) {
-            return None;
-        }
-        let (lower, upper) = quantile::order_ranks(self.count, p, confidence);
-        let lower_ns = if lower == 0 { self.min } else { self.value_at(lower) };
-        Some((lower_ns, (upper <= self.count).then(|| self.value_at(upper))))
-    }
-
-    /// The share (0..=1) of values above `limit_ns`, to the bucket: values in the limit's own bucket count as above when
-    /// its middle is. 0 when there are no values.
-    pub fn share_above(&self, limit_ns: u64) -> f64 {
-        if self.count == 0 || limit_ns >= self.max {
-            return 0.0;
-        }
-        if limit_ns < self.min {
-            return 1.0;
-        }
-        let above: u64 =
-            self.buckets().filter(|bucket| bucket.middle_ns > limit_ns).map(|bucket| bucket.count).sum();
-        above as f64 / self.count as f64
     }
 
     /// All buckets that hold something, fastest first.
@@ -320,11 +278,6 @@ impl Histogram {
     pub fn counts(&self) -> &[u64] {
         static NONE: [u64; BUCKETS] = [0; BUCKETS];
         self.counts.as_deref().unwrap_or(&NONE)
-    }
-
-    /// Where the `index`-th bucket of fio's scheme begins and ends (ns, the end not included); `None` beyond the last.
-    pub fn bucket_range(index: usize) -> Option<(u64, u64)> {
-        (index < BUCKETS).then(|| range_of(index))
     }
 
     /// The value of a rank, which counts from 1 to the number of values.

@@ -21,6 +21,6 @@ mod quantile;
 mod trend;
 
 pub use bounded::{Bound, BoundedHistogram, BoundsError};
-pub use changes::{Stretch, stretches, warm_up};
+pub use changes::{Stretch, stretches};
 pub use histogram::{Bucket, DifferenceError, Histogram, HistogramError, PERCENTILE_ERROR};
 pub use trend::{Direction, Trend, trend};

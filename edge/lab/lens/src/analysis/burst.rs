@@ -8,8 +8,6 @@ const BASE_NS: u64 = 10_000_000;
 const SCALES: usize = 15;
 /// A variance of fewer bins tells nothing.
 const BINS_MIN: u64 = 20;
-/// Scales that a line is laid through, at least.
-const POINTS_MIN: usize = 4;
 /// Gaps that make bursts hold this part of the time, at least.
 const PAUSES_MIN: f64 = 0.3;
 /// And are so many times as long as the others.
@@ -26,9 +24,6 @@ pub struct Burstiness {
     pub peak_second: Option<f64>,
     /// The busiest minute by the mean minute; none in less than two minutes.
     pub peak_minute: Option<f64>,
-    /// Hurst's exponent by aggregated variance: 0.5 without memory, towards 1 when bursts come in bursts; none when the trace is
-    /// too short.
-    pub hurst: Option<f64>,
     /// Standard deviation of the time between I/Os by its mean: 1 by chance, 0 for even ones.
     pub interarrival_variation: Option<f64>,
     /// The mean time between I/Os in seconds.
@@ -150,32 +145,10 @@ impl Arrivals {
             dispersion: dispersion.collect(),
             peak_second: self.second.peak(),
             peak_minute: self.minute.peak(),
-            hurst: self.hurst(),
             interarrival_variation: variation,
             interarrival_s: mean,
             bursts: self.bursts(),
         }
-    }
-
-    /// The variance of the mean of m bins falls as m^(2H - 2): the slope of a line through the scales.
-    fn hurst(&self) -> Option<f64> {
-        let points: Vec<(f64, f64)> = self
-            .scales
-            .iter()
-            .filter_map(|scale| {
-                let (mean, variance) = scale.moments()?;
-                let m = scale.width_ns as f64 / BASE_NS as f64;
-                (mean > 0.0 && variance > 0.0).then(|| (m.ln(), (variance / (m * m)).ln()))
-            })
-            .collect();
-        if points.len() < POINTS_MIN {
-            return None;
-        }
-        let n = points.len() as f64;
-        let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-        let xx: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
-        let xy: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
-        Some((1.0 + xy / xx / 2.0).clamp(0.0, 1.0))
     }
 
     /// Gaps above some length that hold much of the time and are far longer than the others.
@@ -230,7 +203,6 @@ mod tests {
             let error = 5.0 * (2.0 / (400.0 / seconds)).sqrt();
             assert!((dispersion - 1.0).abs() < error, "{seconds} s: {dispersion}");
         }
-        assert!((found.hurst.unwrap() - 0.5).abs() < 0.08, "{found:?}");
         assert!((found.interarrival_variation.unwrap() - 1.0).abs() < 0.02, "{found:?}");
         assert!(found.peak_second.unwrap() < 1.2 && found.bursts.is_none(), "{found:?}");
     }
@@ -263,26 +235,5 @@ mod tests {
             "{bursts:?}"
         );
         assert!(found.dispersion[0].1 > 10.0 && found.interarrival_variation.unwrap() > 3.0, "{found:?}");
-    }
-
-    #[test]
-    fn bursts_of_all_lengths_have_memory() {
-        // On and off for times with a heavy tail (Pareto, 1.4): H = (3 - 1.4) / 2 = 0.8 in the limit.
-        let mut random = Random::new(3);
-        let mut heavy = || {
-            let uniform = ((random.bits() >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-            (0.05 * uniform.powf(-1.0 / 1.4)).min(400.0)
-        };
-        let mut arrivals = Arrivals::default();
-        let mut at_s = 0.0;
-        while at_s < 4_000.0 {
-            let on = heavy();
-            for index in 0..(on / 0.005) as u64 {
-                arrivals.event(((at_s + index as f64 * 0.005) * 1e9) as u64);
-            }
-            at_s += on + heavy();
-        }
-        let found = arrivals.finish();
-        assert!((0.65..0.95).contains(&found.hurst.unwrap()), "{found:?}");
     }
 }

@@ -129,8 +129,7 @@ fn time(profile: &Profile, text: &mut String) {
         .map(|(seconds, dispersion)| format!("{} at {} s", number(*dispersion), number(*seconds)))
         .collect();
     if !scales.is_empty() {
-        let hurst = found.hurst.map_or(String::new(), |hurst| format!("; Hurst {hurst:.2}"));
-        add(text, "dispersion", &format!("{} (1 is chance){hurst}", scales.join(", ")));
+        add(text, "dispersion", &format!("{} (1 is chance)", scales.join(", ")));
     }
     if let Some(second) = found.peak_second {
         let minute =

@@ -26,6 +26,8 @@ pub(super) enum Column {
     /// A percentile (0..=1) of the latency, and how many of its unit a second has.
     Percentile(f64, f64),
     Label,
+    /// Which repeat it is, or when it was: it names no cell.
+    Repeat,
 }
 
 /// Milliseconds in a second.
@@ -47,7 +49,8 @@ const NAMES: &[(&[&str], Column)] = &[
     (&["randompct", "randompercent", "random", "seekpct", "rand", "randompercentage"], Column::RandomPercent),
     (&["target", "lun", "device", "disk", "volume", "datastore", "filename", "file", "sd"], Column::Target),
     (&["iorate", "reqrate", "requestedrate", "targetrate", "rateiops", "offered"], Column::Rate),
-    (&["label", "name", "run", "case", "date", "time", "timestamp"], Column::Label),
+    (&["label", "name", "case"], Column::Label),
+    (&["run", "repeat", "iteration", "round", "date", "time", "timestamp"], Column::Repeat),
 ];
 
 const IOPS: &[&str] = &["iops", "ios", "iopersecond", "iopers", "iosec", "iosecond", "iorateactual", "rate"];
@@ -104,7 +107,7 @@ pub(super) fn column(name: &str) -> Option<Column> {
     let base = joined(&without);
     let bytes = match unit {
         Some(Unit::Bytes(bytes)) => Some(bytes),
-        Some(Unit::Seconds(seconds)) if seconds == 1.0 => split_unit(&plain),
+        Some(Unit::Seconds(1.0)) => split_unit(&plain),
         Some(Unit::Seconds(_)) | None => None,
     };
     let (direction, base) = direction(&base);
