@@ -120,7 +120,8 @@ impl StageRun {
         for group in &self.groups {
             let errors: u64 = group.operations.iter().map(|of| of.errors).sum();
             if errors > 0 {
-                let text = format!("{}: {errors} I/Os failed and are excluded", group.name);
+                let ios = if errors == 1 { "I/O failed and is" } else { "I/Os failed and are" };
+                let text = format!("{}: {errors} {ios} excluded", group.name);
                 found.push(Finding { kind: FindingKind::Errors, serious: true, text });
             }
             if let Some(verified) = group.verified
@@ -235,9 +236,8 @@ impl StageRun {
             return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
         }
         let text = format!(
-            "{what}. A closed loop hides it: about {hidden} I/Os that would have come meanwhile were never sent. The p99.9 of {} is \
-             that of what was sent; users who do not wait for one another would have felt about {}. Run it with a rate (open \
-             loop) to measure that",
+            "{what}. A closed loop hides that: about {hidden} I/Os were not sent while it lasted. The p99.9 of {} is that of the I/Os \
+             that were sent; independent users would have seen about {}. Run the job with a rate in an open loop to measure it",
             words::milliseconds(shown),
             words::milliseconds(true_p999)
         );
@@ -254,7 +254,9 @@ impl StageRun {
         let (mut corrected, mut hidden) = (self.total().latency, 0);
         for group in &self.groups {
             let latency = group.total().latency;
-            let rate = latency.count() as f64 / (group.seconds - stalled).max(0.001);
+            // Who keeps a rate sends after a stall what was due meanwhile, so that its I/Os are those of the whole time.
+            let sending = if group.rated { group.seconds } else { group.seconds - stalled };
+            let rate = latency.count() as f64 / sending.max(0.001);
             let interval = group.outstanding as f64 / rate;
             let waited =
                 latency.buckets().filter(|one| one.middle_ns as f64 / 1e9 >= shortest * STALLED_PART);

@@ -76,9 +76,28 @@ fn line(name: &str, histogram: &Histogram, of: impl Fn(f64, f64) -> f64) -> Seri
         let end = part.last().map_or(0, |bucket| bucket.to_ns).min(histogram.max_ns().unwrap_or(0).max(1));
         let beyond = (total - below) as f64 / total as f64;
         x.push(end as f64);
-        // No share is left beyond the largest: on a logarithmic scale the line ends one I/O above it.
-        let beyond = if below == total { f64::NAN } else { beyond };
+        // Nothing is beyond the largest, and a logarithmic scale has no zero: the line ends at it with the share that is as slow.
+        let slowest = part.iter().map(|bucket| bucket.count).sum::<u64>();
+        let beyond = if below == total { slowest as f64 / total as f64 } else { beyond };
         y.push(of(below as f64 / total as f64, beyond));
     }
     Series { name: name.to_owned(), x: Numbers(x), y: Numbers(y), ..Series::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight I/Os of 2 s among 32,000 were on no chart: the line ended at 6 ms.
+    #[test]
+    fn the_tail_reaches_to_the_slowest_io() {
+        let mut histogram = Histogram::default();
+        histogram.record_many(100_000, 31_992);
+        histogram.record_many(2_000_000_000, 8);
+        let charts = of_histograms(&[("read".to_owned(), histogram)]);
+        let Shape::Lines(tail) = &charts[1].shape else { panic!("the tail is lines") };
+        let (x, y) = (&tail.series[0].x.0, &tail.series[0].y.0);
+        assert_eq!((x.last(), y.last()), (Some(&2e9), Some(&(8.0 / 32_000.0))));
+        assert!(y.iter().all(|share| share.is_finite() && *share > 0.0), "{y:?}");
+    }
 }
