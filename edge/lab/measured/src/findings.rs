@@ -292,8 +292,8 @@ impl StageRun {
                 found.push(Finding { kind: FindingKind::Backlog, serious: true, text });
             } else if has_waited {
                 let text = format!(
-                    "{}: up to {:.0} I/Os were due and had to wait for a free place: the target was slower than the rate, or the \
-                     depth of {} was too small for it",
+                    "{}: up to {:.0} I/Os were queued in the generator: all its slots were in use. The target was slower than the \
+                     rate, or the depth of {} too small for it",
                     group.name, group.backlog_max, group.outstanding
                 );
                 found.push(Finding { kind: FindingKind::Backlog, serious: false, text });
@@ -338,7 +338,7 @@ impl StageRun {
         let count = self.total().latency.count() as f64;
         if count > 0.0 && self.seconds < SECONDS_MIN {
             let text = format!(
-                "it counted for {} s only: its beginning and end weigh too much; let it run longer, or make it larger",
+                "only {} s inside the measured window: its beginning and end weigh too much; run it longer, or make it larger",
                 words::number(self.seconds)
             );
             found.push(Finding { kind: FindingKind::FewIos, serious: false, text });

@@ -32,3 +32,12 @@ fn small_rates_are_printed_with_their_digits() {
     let audit = audit(&[read("t.csv", text, None).unwrap()], &Claims::default()).to_string();
     assert!(audit.contains("0.13 IOPS") && audit.contains("0.23 IOPS"), "{audit}");
 }
+
+#[test]
+fn an_agreement_of_no_row_is_no_finding() {
+    let text = "workload,threads,iops,latency_ms\n4k random read,4,1000,1.00\n4k random read,8,1000,2.00\n";
+    let set = read("t.csv", &text.replace("threads", "outstanding"), None).unwrap();
+    let audit = audit(&[set], &Claims::default());
+    assert_eq!(audit.of(Code::OutstandingAgrees).count(), 0, "{audit}");
+    assert_eq!(audit.of(Code::Short).count(), 1, "{audit}");
+}

@@ -194,7 +194,9 @@ fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], findings: &mut Vec<Finding>)
         "{named}IOPS x latency agrees with the outstanding asked for in {agree} of {checked} rows, rounding allowed for"
     );
     let severity = Severity::Information;
-    findings.push(Finding { code: Code::OutstandingAgrees, severity, sentence, rows: vec![] });
+    if agree > 0 {
+        findings.push(Finding { code: Code::OutstandingAgrees, severity, sentence, rows: vec![] });
+    }
     let below = off.iter().filter(|(ratio, _)| *ratio < 1.0).count();
     if worst(&mut off).is_some() {
         let sentence = format!(

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Options of `lab audit`.
 #[derive(Debug, Clone, Args)]
 pub struct AuditOptions {
-    /// Results: of fio, DiskSPD, Vdbench, Iometer, HCIBench (folders), of this lab, or tables as CSV.
+    /// Result files and folders: of fio, DiskSPD, Vdbench, Iometer, HCIBench, esxtop, this lab, or tables as CSV.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// What is said to be outstanding for each VM (threads times depth).

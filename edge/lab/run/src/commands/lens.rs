@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Options of `lens`.
 #[derive(Debug, Clone, Args)]
 pub struct LensOptions {
-    /// Captures of `vscsiStats -c` (several are one series), traces (blkparse, kernel tracepoints, fio's logs, MSR, Alibaba, Tencent,
+    /// Output of `vscsiStats`, with or without `-c` (several are one series), traces (blkparse, kernel tracepoints, fio's logs, MSR, Alibaba, Tencent,
     /// biosnoop), results of this lab; `-` for the standard input; virtual disks (disk:NAME), which are watched while they serve.
     #[arg(required_unless_present = "live")]
     pub files: Vec<PathBuf>,
