@@ -86,7 +86,7 @@ fn a_stall_that_a_closed_loop_hides_is_told() {
     assert!(p999 < 1_000_000_000, "four I/Os among many thousands do not move it: {p999} ns");
     let hidden = stage.findings().into_iter().find(|finding| finding.kind == FindingKind::HiddenStall);
     let text = hidden.expect("the stall is told").text;
-    assert!(text.contains("nothing completed for 2") && text.contains("closed loop hides it"), "{text}");
+    assert!(text.contains("nothing completed for 2") && text.contains("closed loop hides that"), "{text}");
 }
 
 /// A server that serves 4 MiB/s, which is 1,024 I/Os of 4 KiB a second.
