@@ -191,7 +191,9 @@ fn an_experiment_sweeps_concludes_and_is_judged() {
     let answer = lab_json(&["experiment", &file, "--dir", &dir]);
     assert_eq!(answer["cells"].as_array().map(Vec::len), Some(4));
     let text = answer["conclusions"].to_string();
-    assert!(text.contains("sweet spot") && text.contains("knee (a doubling"), "{text}");
+    // Whether throughput still grows with the last step is the machine's affair.
+    let is_told = text.contains("sweet spot N = ") || text.contains("no knee up to N = 8");
+    assert!(is_told && text.contains("knee (a doubling"), "{text}");
     let impossible = folder.job(
         "i.toml",
         &std::fs::read_to_string(&file).expect("text").replace("at_least = 1", "at_least = 1e12"),
