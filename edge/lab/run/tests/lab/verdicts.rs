@@ -61,7 +61,7 @@ fn a_run_that_is_slower_than_its_baseline_fails_and_one_that_is_not_does_not() {
     let faster = runs(4000, ["f1.json", "f2.json", "f3.json"]);
     let verdict = lab(&["compare", "--baseline", "nightly", "--folder", &place, &faster.join(",")]);
     // Latencies of a target that does nothing may differ either way; IOPS may not be slower.
-    let text = verdict.map_or_else(|error| error.text, |text| text);
+    let text = verdict.unwrap_or_else(|error| error.text);
     assert!(!text.contains("IOPS: B is slower"), "{text}");
     lab(&["baseline", "delete", "nightly", "--folder", &place]).expect("it is deleted");
     assert!(lab(&["baseline", "list", "--folder", &place]).expect("a list").contains("no baselines"));
