@@ -370,7 +370,7 @@ fn prepare<'a, B: Backend>(
         });
     }
     let depth = placed.iter().map(|member| member.depth as usize).sum();
-    let names: Vec<String> = shared.targets.iter().map(|target| target.name.clone()).collect();
+    let names = series_names(shared.plan, shared.targets);
     let origin = shared.stage.groups.iter().map(|group| window_of(group).from).min().unwrap_or(0);
     let is_open = |group: &Group| group.rates.iter().any(|rate| rate.clock == Loop::Open);
     let groups = (shared.stage.groups.iter().enumerate())
@@ -412,6 +412,18 @@ impl Doors {
         }
         Ok(doors)
     }
+}
+
+/// What the series of each target is called: as it was opened, or, where several machines have the same, as the plan calls the disk.
+fn series_names(plan: &Plan, targets: &[Target]) -> Vec<String> {
+    let is_shared = |name: &str| targets.iter().filter(|other| other.name == name).count() > 1;
+    let named = targets.iter().zip(&plan.targets);
+    named
+        .map(|(target, planned)| match is_shared(&target.name) {
+            true => planned.label(),
+            false => target.name.clone(),
+        })
+        .collect()
 }
 
 fn seed_of(seed: Seed, stream: u64) -> u64 {

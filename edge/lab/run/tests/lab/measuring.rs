@@ -213,3 +213,20 @@ fn an_export_is_filled_once_and_not_again_while_its_map_has_no_hole() {
     assert!(!notes().contains("not filled"), "it was empty");
     assert!(notes().contains("not filled"), "it is full");
 }
+
+/// Two machines on one target were one disk without a name of its own: nobody could tell who slowed whom.
+#[test]
+fn two_machines_on_one_target_keep_their_names() {
+    let folder = Folder::new();
+    let file = folder.job(
+        "fight.toml",
+        "name = 'fight'\n[[vm]]\nname = 'vm'\ncount = 2\nsize = '8MiB'\n[[workload]]\nname = 'w'\ndepth = 2\n\
+         [[schedule]]\nvm = 'vm1'\nworkload = 'w'\nstop = 2\n[[schedule]]\nvm = 'vm2'\nworkload = 'w'\nstart = 1\nstop = 3\n",
+    );
+    let out = text_of(&folder.path("run.json"));
+    lab(&["experiment", &file, "-t", "spindle:disk/part/8MiB", "--out", &out]).expect("it runs");
+    let kept = std::fs::read_to_string(&out).expect("it is kept");
+    let kept: measured::ExperimentRun = serde_json::from_str(&kept).expect("an experiment");
+    let disks = kept.cells[0].runs[0].stages[0].disks.iter().map(|disk| disk.name.as_str());
+    assert_eq!(disks.collect::<Vec<_>>(), ["vm1", "vm2"]);
+}
