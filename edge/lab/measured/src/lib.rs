@@ -8,6 +8,7 @@ mod experiment;
 mod findings;
 mod kept;
 mod series;
+mod system;
 
 pub use compact::Compact;
 pub use experiment::{
@@ -16,6 +17,7 @@ pub use experiment::{
 pub use findings::{Finding, FindingKind};
 pub use kept::{Kept, KeptError, SETS_MAX, is_kept, read, read_experiment, read_run};
 pub use series::{DiskSeries, Sample};
+pub use system::{System, SystemEvent, SystemSeries};
 
 use plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,9 @@ pub struct Run {
     /// What it was expected to show, and whether it did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expected>,
+    /// What the system under test told of itself meanwhile.
+    #[serde(default, skip_serializing_if = "System::is_empty")]
+    pub system: System,
     /// The job as it was written, and the files that it includes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceText>,
@@ -286,6 +291,16 @@ pub struct Stall {
     pub seconds: f64,
     /// I/Os that waited.
     pub waiting: u32,
+}
+
+impl Run {
+    /// What the system under test told of itself while a stage counted, on the stage's time.
+    pub fn system_of(&self, stage: &StageRun) -> System {
+        let groups = self.plan.stages.get(stage.stage).map_or(&[][..], |planned| &planned.groups);
+        let ramps = groups.iter().map(|group| (group.timing.delay + group.timing.ramp).as_secs_f64());
+        let from = stage.started + ramps.reduce(f64::min).unwrap_or(0.0);
+        self.system.within(from, from + stage.seconds)
+    }
 }
 
 impl GroupRun {

@@ -3,6 +3,7 @@
 pub mod distribution;
 pub mod experiment;
 pub mod surfaces;
+pub mod system;
 pub mod time;
 
 use serde::{Serialize, Serializer};
@@ -226,6 +227,17 @@ pub fn rounded(value: f64) -> f64 {
     }
     let scale = 10f64.powi(digits.min(300));
     (value * scale).round() / scale
+}
+
+impl Chart {
+    /// With more marks, if it has any place for them.
+    #[must_use]
+    pub fn with_marks(mut self, more: Vec<Mark>) -> Chart {
+        if let Shape::Lines(lines) = &mut self.shape {
+            lines.marks.extend(more);
+        }
+        self
+    }
 }
 
 impl Axis {

@@ -13,8 +13,9 @@ pub struct CsvFile {
     pub text: String,
 }
 
-/// Three tables: `stages` (a line for each stage of each run), `groups` (a line for each group's reads, writes, trims, and all
-/// together), `seconds` (a line for each second of them). What was not measured is an empty field.
+/// Four tables: `stages` (a line for each stage of each run), `groups` (a line for each group's reads, writes, trims, and all
+/// together), `seconds` (a line for each second of them), `system` (a
+/// line for each value that the system under test told of itself, and for each event). What was not measured is an empty field.
 pub fn csv(report: &Report) -> Vec<CsvFile> {
     let mut stages = header(&["run", "stage", "repeat", "started_s", "seconds", "outstanding"]);
     stages.extend(figure_names());
@@ -33,9 +34,27 @@ pub fn csv(report: &Report) -> Vec<CsvFile> {
         }
     }
     let [stages, groups, seconds] = texts;
-    [("stages", stages), ("groups", groups), ("seconds", seconds)]
+    let mut system = line(header(&["run", "second", "figure", "unit", "of", "value"]));
+    for (name, run) in report.all_runs() {
+        write_system(&mut system, &name, run);
+    }
+    [("stages", stages), ("groups", groups), ("seconds", seconds), ("system", system)]
         .map(|(name, text)| CsvFile { name, text })
         .to_vec()
+}
+
+/// Seconds are those after the run began.
+fn write_system(table: &mut String, name: &str, run: &Run) {
+    for series in &run.system.series {
+        for (at, value) in &series.points {
+            let fields =
+                [name, &at.to_string(), &series.figure, &series.unit, &series.of, &value.to_string()];
+            table.push_str(&line(header(&fields)));
+        }
+    }
+    for event in &run.system.events {
+        table.push_str(&line(header(&[name, &event.at.to_string(), "event", "", &event.text, ""])));
+    }
 }
 
 fn header(names: &[&str]) -> Vec<String> {

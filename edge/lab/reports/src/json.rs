@@ -16,7 +16,7 @@ pub const REPORT_VERSION: u32 = 1;
 ///
 /// ```text
 /// { report_version, title, program,
-///   runs: [{ name, program, started_unix_ms, targets, machines, notes,
+///   runs: [{ name, program, started_unix_ms, targets, machines, notes, system: { series, events, notes },
 ///            stages: [{ name, repeat, seconds, outstanding, ended, cpu_us_per_io, all, groups, stalls, findings }] }],
 ///   experiments: [{ name, about, started_unix_ms, cells: [{ workload, parameters, side, outstanding, vms, runs: [run's index] }],
 ///                   comparisons, conclusions, expectations, notes }],
@@ -47,6 +47,8 @@ struct RunDocument<'a> {
     targets: &'a [measured::TargetFacts],
     machines: &'a [measured::Machine],
     notes: Vec<String>,
+    #[serde(skip_serializing_if = "measured::System::is_empty")]
+    system: &'a measured::System,
     stages: Vec<StageDocument<'a>>,
 }
 
@@ -156,6 +158,7 @@ fn run_document(name: String, run: &Run) -> RunDocument<'_> {
         targets: &run.targets,
         machines: &run.machines,
         notes,
+        system: &run.system,
         stages: run.stages.iter().map(|stage| stage_document(run, stage)).collect(),
     }
 }

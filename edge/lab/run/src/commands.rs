@@ -12,6 +12,7 @@ mod experiment;
 mod job;
 mod kept;
 mod lens;
+mod live;
 mod ours;
 mod own_disks;
 mod prepare;
@@ -22,8 +23,9 @@ mod show;
 mod threshold;
 mod verify;
 mod watch;
+mod watching;
 
-pub use disks::{FoundDisk, NoDisks, VirtualDisks};
+pub use disks::{FoundDisk, MetricsText, NoDisks, VirtualDisks};
 pub use job::JobOptions;
 pub use lens::{LensOptions, capture_of, lens};
 

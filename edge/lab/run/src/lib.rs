@@ -13,6 +13,7 @@ pub mod generator;
 pub mod nbd;
 pub mod profiles;
 pub mod runner;
+pub mod system;
 pub mod target;
 pub mod tracing;
 pub mod verification;

@@ -41,7 +41,7 @@ pub fn run(
         // Of the whole plan: a stage may verify what an earlier one wrote.
         settings.ledgers = verification::records(plan, targets, None)?;
     }
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started_unix_ms = unix_ms();
     let origin = clock::now();
     let mut stages = Vec::new();
     let mut reached: Vec<f64> = Vec::new();
@@ -84,7 +84,7 @@ pub fn run(
     Ok(Run {
         version: VERSION,
         program: program.to_owned(),
-        started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
+        started_unix_ms,
         plan: plan.clone(),
         targets: plan
             .targets
@@ -95,6 +95,7 @@ pub fn run(
         machines: vec![this_machine()],
         stages,
         notes,
+        system: measured::System::default(),
         expectations: Vec::new(),
         sources: Vec::new(),
     })
@@ -122,6 +123,12 @@ pub fn run_stage(
     }
     verification::judge(&plan.stages[index], &mut run);
     Ok(run)
+}
+
+/// Milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a run says of a target that it used.

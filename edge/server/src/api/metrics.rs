@@ -188,6 +188,9 @@ fn add_host(snapshot: &mut Snapshot, host: &HostView) {
     ] {
         snapshot.add(name, help, &[], Value::Gauge(value));
     }
+    let (user, system) = lab::clock::processor_seconds();
+    let help = "Processor time of the host's process, user and kernel";
+    snapshot.add("processor_seconds", help, &[], Value::Seconds(user + system));
     for other in &host.hosts {
         add_member(snapshot, other);
     }

@@ -2,7 +2,9 @@
 
 use super::page::Page;
 use super::write::{Cell, escaped, table};
-use crate::chart::{Axis, Chart, Heat, Lines, Scale, Shape, Surfaces, View, distribution, surfaces, time};
+use crate::chart::{
+    Axis, Chart, Heat, Lines, Scale, Shape, Surfaces, View, distribution, surfaces, system, time,
+};
 use crate::figures::duration;
 use crate::report::{Report, place};
 use crate::{CAPTURES_DRAWN_MAX, CHART_TABLE_ROWS_MAX, STAGES_DRAWN_MAX};
@@ -29,7 +31,10 @@ pub fn write_runs(page: &mut Page, report: &Report) {
                 .filter_map(|run| run.stages.iter().find(|of| of.stage == stage.stage))
                 .collect();
             let mut charts = time::repeats(&all);
-            charts.extend(time::charts(stage));
+            let seen = run.system_of(stage);
+            charts
+                .extend(time::charts(stage).into_iter().map(|chart| chart.with_marks(system::marks(&seen))));
+            charts.extend(system::charts(&seen));
             charts.extend(distribution::charts(stage));
             if !charts.is_empty() {
                 stages.push((place(name, run, stage), charts));

@@ -64,6 +64,7 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             agents: Vec::new(),
         }],
         notes: vec!["a note".into()],
+        system: measured::System::default(),
         expectations: Vec::new(),
         sources: vec![measured::SourceText { name: "run.fio".into(), text: "[job]\n".into() }],
     }

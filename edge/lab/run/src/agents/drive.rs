@@ -167,6 +167,7 @@ impl Driver {
             machines: Vec::new(),
             stages: Vec::new(),
             notes: left_out(plan),
+            system: measured::System::default(),
             expectations: Vec::new(),
             sources: Vec::new(),
         };

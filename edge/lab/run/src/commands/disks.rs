@@ -1,7 +1,9 @@
 //! Virtual disks, as the program that the lab is part of knows them.
 
 use super::{CommandError, ErrorKind};
+use crate::system::Exporter;
 use iostats::Statistics;
+use std::sync::Arc;
 
 /// A virtual disk that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +16,10 @@ pub struct FoundDisk {
     pub about: Vec<String>,
 }
 
-/// Whoever knows virtual disks by their names.
+/// Makes the text that a scrape is answered with.
+pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Whoever knows virtual disks by their names, and speaks HTTP for the lab.
 pub trait VirtualDisks: Send + Sync {
     /// A disk by its name.
     ///
@@ -39,6 +44,18 @@ pub trait VirtualDisks: Send + Sync {
     /// # Errors
     /// When there is none, or it is in use.
     fn delete(&self, name: &str) -> Result<(), CommandError>;
+
+    /// Metrics of the host whose disks these are, or those at an address (`http://HOST:PORT/PATH`, `unix:PATH`).
+    ///
+    /// # Errors
+    /// When the address is none.
+    fn exporter(&self, address: Option<&str>) -> Result<Box<dyn Exporter>, CommandError>;
+
+    /// Serves a text over HTTP as `/metrics` at `address` (ADDRESS:PORT), as long as this program runs. Returns the address.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    fn serve(&self, address: &str, text: MetricsText) -> Result<String, CommandError>;
 }
 
 /// Nobody: every disk is refused.
@@ -60,6 +77,16 @@ impl VirtualDisks for NoDisks {
 
     fn delete(&self, name: &str) -> Result<(), CommandError> {
         Err(refusal(name))
+    }
+
+    fn serve(&self, _address: &str, _text: MetricsText) -> Result<String, CommandError> {
+        let text = "this program cannot serve metrics";
+        Err(CommandError::new(ErrorKind::Refused, text).hint("use `drystone lab`"))
+    }
+
+    fn exporter(&self, _address: Option<&str>) -> Result<Box<dyn Exporter>, CommandError> {
+        let text = "this program cannot watch metrics";
+        Err(CommandError::new(ErrorKind::Refused, text).hint("use `drystone lab`"))
     }
 }
 

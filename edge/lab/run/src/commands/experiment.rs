@@ -1,9 +1,11 @@
 //! `lab experiment`.
 
 use super::agent::AgentsOptions;
+use super::live::Live;
 use super::own_disks::{self, OwnDisks, Rules};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
+use super::watching::WatchOptions;
 use super::{CommandError, ErrorKind, World, run};
 use crate::agents::{DriveSettings, Driver, Invitation};
 use crate::experiment::{Bench, Conditions, Experiment, Here, There, execute, expand};
@@ -42,6 +44,9 @@ pub struct ExperimentOptions {
     /// Overwrite this target although it is in use or holds data, which is destroyed.
     #[arg(long = "destroy-data", value_name = "TARGET")]
     pub destroy: Vec<String>,
+    /// What is watched meanwhile.
+    #[command(flatten)]
+    pub watch: WatchOptions,
     /// Machines that run it, instead of this one; folders and targets are theirs.
     #[command(flatten)]
     pub agents: AgentsOptions,
@@ -146,10 +151,16 @@ fn run_here(
     };
     let consent = Consent { destroy: options.destroy.clone() };
     let program = world.program.clone();
+    let live = options.watch.live(&*world.disks)?;
+    let disks = world.disks.clone();
+    let watch = |plan: &Plan| {
+        let named = name_targets(plan, (options, own));
+        named.and_then(|plan| options.watch.begin(&plan, &*disks)).map_err(|error| error.to_string())
+    };
     let mut find =
         |plan: &Plan| find(plan, (options, own), &consent, world).map_err(|error| error.to_string());
-    let mut bench = Here { find: &mut find, settings, program: program.clone() };
-    run_on(&mut bench, experiment, source, interrupted, program)
+    let mut bench = Here { find: &mut find, watch: &watch, settings, program: program.clone() };
+    run_on(&mut bench, experiment, source, interrupted, (program, live))
 }
 
 fn run_there(
@@ -165,14 +176,17 @@ fn run_there(
     let mut name = |plan: &Plan| name_targets(plan, (options, own)).map_err(|error| error.to_string());
     let settings =
         DriveSettings { program: world.program.clone(), go_on: false, interrupted: interrupted.clone() };
+    let live = options.watch.live(&*world.disks)?;
+    let watch = |plan: &Plan| options.watch.begin(plan, &*world.disks).map_err(|error| error.to_string());
     let mut bench = There {
         driver,
         name: &mut name,
+        watch: &watch,
         by_hand: options.agents.place.clone(),
         destroy: options.destroy.clone(),
         settings,
     };
-    run_on(&mut bench, experiment, source, interrupted, world.program.clone())
+    run_on(&mut bench, experiment, source, interrupted, (world.program.clone(), live))
 }
 
 fn run_on(
@@ -180,9 +194,9 @@ fn run_on(
     experiment: &Experiment,
     source: &str,
     interrupted: &Arc<AtomicBool>,
-    program: String,
+    (program, live): (String, Option<Arc<Live>>),
 ) -> Result<ExperimentRun, CommandError> {
-    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let mut progress = Progress::new(std::io::stderr().is_terminal(), live);
     let mut conditions = Conditions {
         bench,
         interrupted: interrupted.clone(),

@@ -230,6 +230,14 @@ mod tests {
             Ok(())
         }
 
+        fn serve(&self, address: &str, text: super::super::MetricsText) -> Result<String, CommandError> {
+            NoDisks.serve(address, text)
+        }
+
+        fn exporter(&self, address: Option<&str>) -> Result<Box<dyn crate::system::Exporter>, CommandError> {
+            NoDisks.exporter(address)
+        }
+
         fn delete(&self, name: &str) -> Result<(), CommandError> {
             self.0.lock().expect("no panic").retain(|known| known != name);
             Ok(())

@@ -1,11 +1,13 @@
 //! What a person sees while a job runs: one line that changes, or a line now and then where nobody watches.
 
+use super::live::Live;
 use crate::generator::stage::Second;
 use base::units::format_bytes;
 use plan::{Plan, format_seconds};
 use statistics::{Histogram, words};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 /// Seconds between lines where the output is no terminal.
 const QUIET_SECONDS: i64 = 10;
@@ -13,6 +15,8 @@ const QUIET_SECONDS: i64 = 10;
 /// The line.
 pub struct Progress {
     terminal: bool,
+    /// Who else is told.
+    live: Option<Arc<Live>>,
     stage: String,
     /// Seconds of the stage, its ramp among them, if time ends it.
     seconds: Option<f64>,
@@ -27,10 +31,11 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a run whose errors go to a terminal, or not.
-    pub fn new(terminal: bool) -> Progress {
+    /// Of a run whose errors go to a terminal, or not; `live` is told the same.
+    pub fn new(terminal: bool, live: Option<Arc<Live>>) -> Progress {
         Progress {
             terminal,
+            live,
             stage: String::new(),
             seconds: None,
             ramp: 0.0,
@@ -43,6 +48,9 @@ impl Progress {
 
     /// A stage begins.
     pub fn begins(&mut self, plan: &Plan, stage: usize, repeat: u32) {
+        if let Some(live) = &self.live {
+            live.begins(plan, stage);
+        }
         let outline = plan.outline(&[]);
         let of = &outline.stages[stage];
         let repeats =
@@ -61,6 +69,9 @@ impl Progress {
 
     /// A thread's second is over.
     pub fn second(&mut self, second: &Second) {
+        if let Some(live) = &self.live {
+            live.second(second);
+        }
         let at = second.interval.at.floor() as i64;
         if at <= self.shown {
             return;

@@ -5,10 +5,12 @@ use super::job::{self, Job, JobOptions};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::threshold::{self, Threshold};
+use super::watching::WatchOptions;
 use super::{CommandError, ErrorKind, World, show};
 use crate::agents::Invitation;
 use crate::generator::stage::Settings;
 use crate::runner::{self, Event};
+use crate::system::Watching;
 use crate::target::Target;
 use clap::Args;
 use measured::{Ended, Run};
@@ -40,6 +42,9 @@ pub struct RunOptions {
     /// if it does not. Figures: iops, mib_per_second, mean, p50, p99, p99.9, cpu_us_per_io, fairness, errors.
     #[arg(long = "expect", value_name = "[STAGE:]FIGURE<=N", value_parser = threshold::parse)]
     pub expect: Vec<Threshold>,
+    /// What is watched meanwhile.
+    #[command(flatten)]
+    pub watch: WatchOptions,
     /// Machines that run it, instead of this one.
     #[command(flatten)]
     pub agents: AgentsOptions,
@@ -72,9 +77,13 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
             let consent = Consent { destroy: options.destroy.clone() };
             eprint!("{}", plan_text(&plan, &prepare::preview(&plan, world), options.job.verbose));
             let targets = prepare::targets(&plan, &consent, world)?;
-            execute(&plan, &targets, options, world)?
+            let watching = options.watch.begin(&plan, &*world.disks)?;
+            Watching::over(watching, || execute(&plan, &targets, options, world))?
         }
-        false => drive(&plan, &invitations, options, world)?,
+        false => {
+            let watching = options.watch.begin(&plan, &*world.disks)?;
+            Watching::over(watching, || drive(&plan, &invitations, options, world))?
+        }
     };
     run.sources = sources;
     run.expectations = threshold::judge(&options.expect, &plan, &run);
@@ -131,7 +140,7 @@ fn execute(
         ledgers,
         gate: None,
     };
-    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let mut progress = Progress::new(std::io::stderr().is_terminal(), options.watch.live(&*world.disks)?);
     let run = runner::run(plan, targets, &settings, &world.program, &mut |event| match event {
         Event::Begins { stage, repeat } => progress.begins(plan, stage, repeat),
         Event::Second(second) => progress.second(&second),
@@ -154,7 +163,7 @@ fn drive(
         go_on: options.continue_on_error,
         interrupted: interrupted.clone(),
     };
-    let mut progress = Progress::new(std::io::stderr().is_terminal());
+    let mut progress = Progress::new(std::io::stderr().is_terminal(), options.watch.live(&*world.disks)?);
     let run = run_on_agents(
         plan,
         invitations,

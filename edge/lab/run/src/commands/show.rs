@@ -36,8 +36,11 @@ pub fn text(run: &Run) -> String {
         }
         text.push('\n');
     }
-    for note in &run.notes {
+    for note in run.notes.iter().chain(&run.system.notes) {
         text.push_str(&format!("- {note}\n"));
+    }
+    for event in &run.system.events {
+        text.push_str(&format!("- at {:.1} s: {}\n", event.at, event.text));
     }
     text.push_str(&expectations(&run.expectations));
     text

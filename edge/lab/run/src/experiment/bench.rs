@@ -3,6 +3,7 @@
 use crate::agents::{DriveSettings, Driver, place};
 use crate::generator::stage::Settings;
 use crate::runner::{self, Event};
+use crate::system::Watching;
 use crate::target::Target;
 use measured::Run;
 use plan::Plan;
@@ -31,6 +32,8 @@ pub trait Bench {
 pub struct Here<'a> {
     /// Finds the targets of a plan, in its order.
     pub find: &'a mut dyn FnMut(&Plan) -> Result<Vec<Target>, String>,
+    /// Begins to watch the system under test of a plan.
+    pub watch: &'a dyn Fn(&Plan) -> Result<Option<Watching>, String>,
     /// How stages are run.
     pub settings: Settings,
     /// The program's name and version.
@@ -48,8 +51,10 @@ impl Bench for Here<'_> {
         if drop_caches {
             targets.iter().for_each(Target::drop_cache);
         }
-        runner::run(plan, &targets, &self.settings, &self.program, &mut |event| observe(plan, event))
-            .map_err(|error| error.to_string())
+        Watching::over((self.watch)(plan)?, || {
+            runner::run(plan, &targets, &self.settings, &self.program, &mut |event| observe(plan, event))
+                .map_err(|error| error.to_string())
+        })
     }
 
     fn written(&mut self, plan: &Plan) -> Result<Vec<bool>, String> {
@@ -63,6 +68,8 @@ pub struct There<'a> {
     pub driver: Driver,
     /// Says what the disks of a plan stand for.
     pub name: &'a mut dyn FnMut(&Plan) -> Result<Plan, String>,
+    /// Begins to watch the system under test of a plan with its targets named.
+    pub watch: &'a dyn Fn(&Plan) -> Result<Option<Watching>, String>,
     /// Placements by hand.
     pub by_hand: Vec<String>,
     /// Targets that may be overwritten although they are in use.
@@ -83,9 +90,11 @@ impl Bench for There<'_> {
             place(&plan, &self.driver.names(), &self.by_hand).map_err(|error| error.to_string())?;
         let targets =
             (self.driver.find(&placement, &self.destroy, drop_caches)).map_err(|error| error.to_string())?;
-        self.driver
-            .run(&placement, targets, &self.settings, &mut |event| observe(&placement.plan, event))
-            .map_err(|error| error.to_string())
+        Watching::over((self.watch)(&plan)?, || {
+            self.driver
+                .run(&placement, targets, &self.settings, &mut |event| observe(&placement.plan, event))
+                .map_err(|error| error.to_string())
+        })
     }
 
     fn written(&mut self, plan: &Plan) -> Result<Vec<bool>, String> {

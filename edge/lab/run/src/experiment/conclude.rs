@@ -358,6 +358,7 @@ mod tests {
             machines: Vec::new(),
             stages: vec![stage],
             notes: Vec::new(),
+            system: measured::System::default(),
             expectations: Vec::new(),
             sources: Vec::new(),
         }
