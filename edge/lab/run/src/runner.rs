@@ -81,24 +81,25 @@ pub fn run(
         }
         reached.push(best);
     }
-    Ok(Run {
+    Ok(Run { stages, notes, ..nothing_yet(plan, targets, program, started_unix_ms) })
+}
+
+/// A run that has measured nothing.
+fn nothing_yet(plan: &Plan, targets: &[Target], program: &str, started_unix_ms: u64) -> Run {
+    let named = plan.targets.iter().zip(targets);
+    Run {
         version: VERSION,
         program: program.to_owned(),
         started_unix_ms,
         plan: plan.clone(),
-        targets: plan
-            .targets
-            .iter()
-            .zip(targets)
-            .map(|(planned, target)| facts(&planned.name, target))
-            .collect(),
+        targets: named.map(|(planned, target)| facts(&planned.name, target)).collect(),
         machines: vec![this_machine()],
-        stages,
-        notes,
+        stages: Vec::new(),
+        notes: Vec::new(),
         system: measured::System::default(),
         expectations: Vec::new(),
         sources: Vec::new(),
-    })
+    }
 }
 
 /// Runs one stage, and then reads again what it is to verify by the records of `settings`.

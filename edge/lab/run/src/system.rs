@@ -48,32 +48,54 @@ struct Watched {
 }
 
 /// Metrics that are watched unless others are named: those of Drystone's hosts, and of Prometheus' node exporter.
-const USUAL: &[(&str, &str, &str, f64, bool, Option<&str>)] = &[
-    ("drystone_processor_seconds_total", "Processor", "processors", 1.0, true, None),
-    (
-        "drystone_device_busy_seconds_total",
-        "Device requests under way",
-        "requests",
-        1.0,
-        true,
-        Some("device"),
-    ),
-    ("drystone_device_requests_total", "Device requests", "requests/s", 1.0, true, Some("device")),
-    ("drystone_congestion", "Congestion", "of 255", 1.0, false, Some("group")),
-    ("drystone_destage_pending_bytes", "Waiting for destaging", "MiB", MIB, false, Some("group")),
-    ("drystone_destaged_bytes_total", "Destaging", "MiB/s", MIB, true, Some("group")),
-    ("drystone_log_used_bytes", "Log in use", "MiB", MIB, false, Some("group")),
-    ("drystone_disk_resync_copied_bytes_total", "Resync", "MiB/s", MIB, true, Some("disk")),
-    ("drystone_disk_resync_remaining_bytes", "Left to resync", "MiB", MIB, false, Some("disk")),
-    ("drystone_buffer_bytes", "Block buffers", "MiB", MIB, false, None),
-    ("node_cpu_seconds_total", "Processor", "processors", 1.0, true, Some("mode")),
-    ("node_disk_read_bytes_total", "Device reads", "MiB/s", MIB, true, Some("device")),
-    ("node_disk_written_bytes_total", "Device writes", "MiB/s", MIB, true, Some("device")),
-    ("node_disk_io_time_seconds_total", "Device busy", "of 1", 1.0, true, Some("device")),
-    ("node_network_receive_bytes_total", "Network received", "MiB/s", MIB, true, Some("device")),
-    ("node_network_transmit_bytes_total", "Network sent", "MiB/s", MIB, true, Some("device")),
+const USUAL: &[Usual] = &[
+    rate("drystone_processor_seconds_total", "Processor", "processors", None),
+    rate("drystone_device_busy_seconds_total", "Device requests under way", "requests", Some("device")),
+    rate("drystone_device_requests_total", "Device requests", "requests/s", Some("device")),
+    gauge("drystone_congestion", "Congestion", "of 255", Some("group")),
+    gauge("drystone_destage_pending_bytes", "Waiting for destaging", MIB, Some("group")),
+    rate("drystone_destaged_bytes_total", "Destaging", MIB_A_SECOND, Some("group")),
+    gauge("drystone_log_used_bytes", "Log in use", MIB, Some("group")),
+    rate("drystone_disk_resync_copied_bytes_total", "Resync", MIB_A_SECOND, Some("disk")),
+    gauge("drystone_disk_resync_remaining_bytes", "Left to resync", MIB, Some("disk")),
+    gauge("drystone_buffer_bytes", "Block buffers", MIB, None),
+    rate("node_cpu_seconds_total", "Processor", "processors", Some("mode")),
+    rate("node_disk_read_bytes_total", "Device reads", MIB_A_SECOND, Some("device")),
+    rate("node_disk_written_bytes_total", "Device writes", MIB_A_SECOND, Some("device")),
+    rate("node_disk_io_time_seconds_total", "Device busy", "of 1", Some("device")),
+    rate("node_network_receive_bytes_total", "Network received", MIB_A_SECOND, Some("device")),
+    rate("node_network_transmit_bytes_total", "Network sent", MIB_A_SECOND, Some("device")),
 ];
-const MIB: f64 = 1.0 / (1 << 20) as f64;
+
+/// A metric in [`USUAL`]; bytes become MiB by its unit.
+struct Usual {
+    metric: &'static str,
+    figure: &'static str,
+    unit: &'static str,
+    is_counter: bool,
+    by: Option<&'static str>,
+}
+
+const MIB: &str = "MiB";
+const MIB_A_SECOND: &str = "MiB/s";
+
+const fn rate(
+    metric: &'static str,
+    figure: &'static str,
+    unit: &'static str,
+    by: Option<&'static str>,
+) -> Usual {
+    Usual { metric, figure, unit, is_counter: true, by }
+}
+
+const fn gauge(
+    metric: &'static str,
+    figure: &'static str,
+    unit: &'static str,
+    by: Option<&'static str>,
+) -> Usual {
+    Usual { metric, figure, unit, is_counter: false, by }
+}
 
 /// A source with the metrics that are watched of it.
 pub struct Source {
@@ -84,13 +106,13 @@ pub struct Source {
 impl Source {
     /// A source; `metrics` names those that are watched instead of the usual ones.
     pub fn new(exporter: Box<dyn Exporter>, metrics: &[String]) -> Source {
-        let usual = USUAL.iter().map(|&(metric, figure, unit, scale, is_counter, by)| Watched {
-            metric: metric.to_owned(),
-            figure: figure.to_owned(),
-            unit: unit.to_owned(),
-            scale,
-            is_counter,
-            by,
+        let usual = USUAL.iter().map(|of| Watched {
+            metric: of.metric.to_owned(),
+            figure: of.figure.to_owned(),
+            unit: of.unit.to_owned(),
+            scale: if of.unit.starts_with(MIB) { 1.0 / (1 << 20) as f64 } else { 1.0 },
+            is_counter: of.is_counter,
+            by: of.by,
         });
         let named = metrics.iter().map(|metric| Watched {
             figure: metric.clone(),

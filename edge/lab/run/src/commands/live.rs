@@ -88,17 +88,15 @@ impl Live {
     pub fn text(&self) -> String {
         let state = self.state();
         let mut text = String::new();
-        let counters: [(&str, &str, fn(&Totals) -> u64); 3] = [
-            ("drystone_lab_ios_total", "I/Os that completed while the stage counted", |of| of.ios),
-            ("drystone_lab_bytes_total", "Bytes of these I/Os", |of| of.bytes),
-            ("drystone_lab_errors_total", "I/Os that failed", |of| of.errors),
-        ];
-        for (name, help, of) in counters {
+        let mut counter = |name: &str, help: &str, of: &dyn Fn(&Totals) -> u64| {
             head(&mut text, name, help, "counter");
             for (key, totals) in &state.totals {
                 put(&mut text, name, key, "", of(totals));
             }
-        }
+        };
+        counter("drystone_lab_ios_total", "I/Os that completed while the stage counted", &|of| of.ios);
+        counter("drystone_lab_bytes_total", "Bytes of these I/Os", &|of| of.bytes);
+        counter("drystone_lab_errors_total", "I/Os that failed", &|of| of.errors);
         const LATENCY: &str = "drystone_lab_latency_seconds";
         head(&mut text, LATENCY, "Latency from when an I/O was due", "histogram");
         for (key, totals) in &state.totals {
