@@ -37,7 +37,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Subcommand)]
 pub enum LabCommand {
     /// Run a job (of fio, DiskSPD, Vdbench or Iometer) on a target and show what it measured.
-    Run(run::RunOptions),
+    Run(Box<run::RunOptions>),
     /// Show what a job would do, expanded, before anything runs.
     Plan(run::PlanOptions),
     /// Read what an earlier run wrote and verified, after a crash of what is under test or of the generator.
@@ -45,7 +45,7 @@ pub enum LabCommand {
     /// Wait for a driver on another machine, and run its jobs' workers here.
     Agent(agent::AgentOptions),
     /// Run an experiment: a written plan of many runs, and what it must show.
-    Experiment(experiment::ExperimentOptions),
+    Experiment(Box<experiment::ExperimentOptions>),
     /// List the named workloads that experiments may use.
     Profiles,
     /// Say what can be concluded from results: ours, those of fio, DiskSPD, Vdbench, Iometer and HCIBench, and tables.
