@@ -60,7 +60,8 @@ pub fn preview(plan: &Plan, world: &World) -> Outline {
                     let grows = planned.size.filter(|_| need_of(plan, index).writes);
                     (grows.max(Some(data.len())), Some(data.len()))
                 }
-                Err(_) => (planned.size, Some(0)),
+                // Without a size nothing can be created: the run will say so.
+                Err(_) => (planned.size, planned.size.map(|_| 0)),
                 Ok(_) => (size_of_device(&path), None),
             },
             Ok(TargetName::Null(size) | TargetName::Spindle(_, _, size)) => (Some(size), None),

@@ -100,3 +100,21 @@ fn with_md_at_the_end(size: u64) -> Vec<u8> {
     bytes[sector as usize * 512..sector as usize * 512 + 256].copy_from_slice(&superblock);
     bytes
 }
+
+/// `nothing is written` stood beside a file that the run was about to create, and after it had done so.
+#[test]
+fn a_plan_tells_what_it_creates_and_creates_nothing() {
+    let folder = Folder::new();
+    let target = folder.path("new.img");
+    let told = |job: &str, target: &str| lab(&["plan", job, "-t", target]).expect("a plan");
+    let sized = folder.job("s.fio", &format!("{READS}size=8m\n"));
+    let text = told(&sized, &text_of(&target));
+    assert!(text.contains("the file is created and filled with random data; 8 MiB are read"), "{text}");
+    assert!(!text.contains("nothing is written") && !target.exists(), "{text}");
+    let text = told(&folder.job("n.fio", READS), "/dev/there-is-none");
+    assert!(!text.contains("created"), "nobody says how large it would be: {text}");
+    let small = text_of(&folder.file("small.img", 1 << 20));
+    let writes = folder.job("w.fio", &WRITES.replace("size=64k", "size=4m"));
+    assert!(told(&writes, &small).contains("the file is extended from 1 MiB"));
+    assert!(told(&writes, &small).contains("4 MiB will be overwritten"));
+}
