@@ -44,10 +44,21 @@ fn parsed(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn csv_has_what_was_measured_in_every_field() {
-    let [one, two] = runs();
+    let [one, mut two] = runs();
+    two.system = measured::System {
+        series: vec![measured::SystemSeries {
+            figure: "Resync".into(),
+            unit: "MiB/s".into(),
+            of: "host a".into(),
+            points: vec![(0.5, 3.0), (1.5, 4.0)],
+        }],
+        events: vec![measured::SystemEvent { at: 0.7, text: "host b, is suspect".into() }],
+        notes: Vec::new(),
+    };
     let report = Report::of_runs("t", [("one, \"quoted\"\nname", &one), ("two", &two)]);
     let files = csv(&report);
-    assert_eq!(files.iter().map(|file| file.name).collect::<Vec<_>>(), ["stages", "groups", "seconds"]);
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    assert_eq!(names, ["stages", "groups", "seconds", "system"]);
     let tables: Vec<Vec<BTreeMap<String, String>>> = (files.iter())
         .map(|file| {
             let mut rows = parsed(&file.text).into_iter();
@@ -72,6 +83,9 @@ fn csv_has_what_was_measured_in_every_field() {
     assert_eq!(tables[2].len(), 2 * 2 * 5 + 2 * 3);
     let counted: f64 = tables[2].iter().map(|row| number(row, "ios")).sum();
     assert_eq!(counted, (total.ios + two.stages[0].total().ios) as f64);
+    let system: Vec<(&str, &str)> =
+        tables[3].iter().map(|row| (row["of"].as_str(), row["value"].as_str())).collect();
+    assert_eq!(system, [("host a", "3"), ("host a", "4"), ("host b, is suspect", "")]);
 }
 
 #[test]
