@@ -2,7 +2,7 @@
 
 use super::devices::LoopDevice;
 use super::host::{PROGRAM, Shape, Site};
-use super::tools::{command, output, root_command, said, sparse_file, text, wait_for};
+use super::tools::{command, output, root_command, said, sparse_file, stored_bytes, text, wait_for};
 
 const FIO: &str =
     "[j]\nioengine=io_uring\ndirect=1\nrw=randrw\nbs=4k\niodepth=8\nsize=32m\nruntime=2\ntime_based\n";
@@ -89,7 +89,7 @@ fn a_block_device_is_held_while_it_is_written_and_data_on_it_is_asked_for() {
     let job = site.path("job.fio");
     std::fs::write(
         &job,
-        "[j]\nioengine=psync\nrw=randwrite\nbs=4k\nsize=32m\nruntime=4\ntime_based\nrate_iops=500\n",
+        "[j]\nioengine=psync\ndirect=1\nrw=randwrite\nbs=4k\nsize=32m\nruntime=4\ntime_based\nrate_iops=500\n",
     )
     .expect("a job");
     let run = || {
@@ -100,11 +100,11 @@ fn a_block_device_is_held_while_it_is_written_and_data_on_it_is_asked_for() {
     let mkfs = |options: &[&str]| output(root_command("mkfs.ext4").args(options).arg(&device.path));
     std::thread::scope(|scope| {
         let running = scope.spawn(|| output(&mut run()));
-        wait_for("the job holds the device", 10, || {
-            // There is nothing to wipe; it asks for the device for itself alone, as `mkfs` and `mount` do.
-            let refused = output(root_command("wipefs").arg("--all").arg(&device.path));
-            said(&refused).contains("busy").then_some(())
-        });
+        // Not by asking for the device: that would be a use of it, which the job refuses.
+        wait_for("the job writes", 10, || (stored_bytes(&file) > 0).then_some(()));
+        // There is nothing to wipe; it asks for the device for itself alone, as `mkfs` and `mount` do.
+        let refused = said(&output(root_command("wipefs").arg("--all").arg(&device.path)));
+        assert!(refused.contains("busy"), "{refused}");
         let done = running.join().expect("no panic");
         assert!(done.status.success(), "{}", said(&done));
     });
