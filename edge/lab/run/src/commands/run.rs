@@ -26,13 +26,13 @@ pub struct RunOptions {
     /// What to run.
     #[command(flatten)]
     pub job: JobOptions,
-    /// Overwrite this target although it is in use. What it holds is lost.
+    /// Overwrite this target although it is in use or holds data, which is destroyed.
     #[arg(long = "destroy-data", value_name = "TARGET")]
     pub destroy: Vec<String>,
     /// Write the raw histograms to this file [default: kept in the user's data directory].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Count I/Os that fail, instead of ending the run.
+    /// Count I/Os that fail; otherwise the first failure ends the run.
     #[arg(long)]
     pub continue_on_error: bool,
     /// Keep records of verified writes in this folder, so that `lab verify` can read them again after a crash.
