@@ -4,7 +4,7 @@
 
 use crate::content::{Content, VerifyWhen, WriteThrough};
 use crate::outline::format_seconds;
-use crate::pace::{Amount, Arrivals, Length, Loop, Pace, Rate, RateOf, RatePer};
+use crate::pace::{Amount, Arrivals, Length, Loop, Pace, PauseStart, Rate, RateOf, RatePer};
 use crate::pattern::{AtEnd, Cursor, Distribution, Extent, Line, Pattern, Reuse, Size};
 use crate::structure::{Engine, Group};
 use base::units::format_bytes;
@@ -109,8 +109,15 @@ impl Pattern {
             let Some(think) = line.think else { continue };
             let pause = time(think.pause);
             let spin = if think.spin { ", processor busy" } else { "" };
-            let part =
-                format!("pause of {pause} after every {}{spin}", count_of(u64::from(think.after), "I/O"));
+            let start = match think.start {
+                PauseStart::Issued => "",
+                PauseStart::Drained => ", once all in flight have completed",
+                PauseStart::Completed => " completed, once all in flight have completed",
+            };
+            let part = format!(
+                "pause of {pause} after every {}{start}{spin}",
+                count_of(u64::from(think.after), "I/O")
+            );
             if !parts.contains(&part) {
                 parts.push(part);
             }

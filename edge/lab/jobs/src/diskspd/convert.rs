@@ -6,8 +6,8 @@ use crate::limits;
 use crate::targets::Targets;
 use plan::{
     Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent, Group,
-    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Seed, Sequence, Size,
-    Stage, Think, Timing, Workers, WriteThrough, Zone,
+    Length, Line, Loop, NoteKind, Pace, Pattern, PauseStart, Plan, Rate, RateOf, RatePer, Reuse, Seed,
+    Sequence, Size, Stage, Think, Timing, Workers, WriteThrough, Zone,
 };
 use std::time::Duration;
 
@@ -188,6 +188,7 @@ fn pattern(target: &Target) -> Pattern {
         after: u32::try_from(burst).unwrap_or(u32::MAX),
         pause: Duration::from_millis(pause),
         spin: false,
+        start: PauseStart::Issued,
     });
     let step = target.step.filter(|&step| step != target.block && step > 0);
     let line: &mut Line = &mut pattern.lines[0];

@@ -73,10 +73,9 @@ fn delay(job: &Job, groups: &mut [Group], elapsed: Option<Duration>, findings: &
     let left = elapsed.map_or(Duration::ZERO, |elapsed| job.delay.saturating_sub(elapsed));
     let text = match elapsed {
         Some(elapsed) => format!(
-            "fio counts startdelay= from its own start, and the stages before take {elapsed:?}: {left:?} are left of it"
+            "fio counts startdelay= from its own start: the stages before take {elapsed:?}, so {left:?} are left"
         ),
-        None => "fio counts startdelay= from its own start; how long the stages before take is not known, so nothing is \
-                 left of it"
+        None => "fio counts startdelay= from its own start; the duration of the stages before is unknown, so the job starts at once"
             .to_owned(),
     };
     findings.note(NoteKind::Trap, &job.place, "startdelay", text);
@@ -90,7 +89,7 @@ fn begins_stage(job: &Job, members: &[&Job], earlier: &[&str], findings: &mut Fi
     if let Some((name, place)) = &job.wait_for {
         if members.iter().any(|member| member.name == *name) {
             if members.len() > 1 {
-                let text = format!("the job waits for all jobs that run with {name}, not for {name} alone");
+                let text = format!("the job waits for all jobs of the stage of {name}, not only for {name}");
                 findings.note(NoteKind::Changed, place, "wait_for", text);
             }
             return true;
@@ -116,7 +115,8 @@ fn finish_stage(plan: &mut Plan, members: &[&Job], flows: &[u32], findings: &mut
     if let Some(job) = members.iter().find(|job| job.latency_target.is_some()) {
         stage.search = job.search();
         if members.len() > 1 {
-            let text = "fio searches for each job alone; the lab searches for the jobs of the stage together";
+            let text =
+                "fio searches for each job by itself; the lab searches for all jobs of the stage together";
             findings.note(NoteKind::Changed, &job.place, "latency_target", text);
         }
     }
@@ -127,7 +127,7 @@ fn finish_stage(plan: &mut Plan, members: &[&Job], flows: &[u32], findings: &mut
             findings.note(NoteKind::Trap, &job.place, "steadystate", text);
             stage.steady = None;
         } else if members.len() > 1 {
-            let text = "fio judges the job alone; the lab judges the stage";
+            let text = "fio judges each job by itself; the lab judges the stage";
             findings.note(NoteKind::Changed, &job.place, "steadystate", text);
         }
     }
@@ -142,7 +142,7 @@ fn share(groups: &mut [Group], flows: &[u32], members: &[&Job], findings: &mut F
     let sum: f64 = flows.iter().map(|&flow| f64::from(flow)).sum();
     if flows.contains(&0) || flows.len() != groups.len() {
         if let Some(job) = members.iter().find(|job| job.flow > 0) {
-            let text = "some jobs of the stage have no flow=: shares need all of them";
+            let text = "not all jobs of the stage have flow=, so their shares are not kept";
             findings.note(NoteKind::NotCarried, &job.place, "flow", text);
         }
         return;
@@ -162,12 +162,11 @@ fn seed(jobs: &[Job], findings: &mut Findings) -> Seed {
     let Some(first) = jobs.first() else { return Seed::Fresh };
     let seed = of(first);
     if seed == Seed::Fixed(DEFAULT_SEED) && jobs.iter().any(|job| job.mode.random) {
-        let text = "fio does the same I/Os in every run: what a cache holds from the last run is met again; randrepeat=0 \
-                    draws others";
+        let text = "every run issues the same I/Os, so repeated runs may be served from cache; randrepeat=0 draws a new seed";
         findings.note(NoteKind::Default, &first.place, "randrepeat", text);
     }
     if let Some(other) = jobs.iter().find(|job| of(job) != seed) {
-        let text = "jobs have seeds of their own; the lab takes that of the first";
+        let text = "jobs have different seeds: the lab uses the seed of the first job";
         findings.note(NoteKind::Changed, &other.place, "randseed", text);
     }
     seed

@@ -6,8 +6,8 @@ use crate::limits;
 use crate::source::Options;
 use crate::targets::Targets;
 use plan::{
-    Caching, Content, Data, Depth, Engine, Extent, Group, Length, Line, NoteKind, Pattern, Plan, Seed, Size,
-    Span, Stage, Target, Think, Timing, Workers,
+    Caching, Content, Data, Depth, Engine, Extent, Group, Length, Line, NoteKind, Pattern, PauseStart, Plan,
+    Seed, Size, Span, Stage, Target, Think, Timing, Workers,
 };
 use std::time::Duration;
 
@@ -366,6 +366,7 @@ fn line(line: &AccessLine) -> Line {
         after: u32::try_from(line.burst.max(1)).unwrap_or(u32::MAX),
         pause: Duration::from_millis(line.delay.min(1 << 40)),
         spin: false,
+        start: PauseStart::Issued,
     });
     Line {
         weight: line.percent as f64,

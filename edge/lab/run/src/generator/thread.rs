@@ -279,7 +279,7 @@ impl<'a, B: Backend> Thread<'a, B> {
         let count = if self.under_way == 0 {
             0
         } else {
-            self.members.first().map_or(1, |first| first.member.batch.complete)
+            self.members.first().map_or(1, |first| first.member.batch.complete).min(self.under_way)
         };
         Wait::For { count, until }
     }
