@@ -507,11 +507,14 @@ impl<'a, B: Backend> Thread<'a, B> {
         });
         let reason = match result {
             ..0 => io::Error::from_raw_os_error(-result).to_string(),
-            short => format!("only {short} bytes of it were done"),
+            short => format!("only {short} bytes were transferred"),
         };
         let target = self.tally.disks[target].name.clone();
-        self.failure.get_or_insert(Failure::Io { io, target, reason });
-        if !self.orders.go_on {
+        let failure = Failure::Io { io, target, reason };
+        if self.orders.go_on {
+            self.tally.first_error.get_or_insert_with(|| failure.to_string());
+        } else {
+            self.failure.get_or_insert(failure);
             self.orders.stop.store(true, Ordering::Relaxed);
             self.stop_all();
         }
