@@ -186,9 +186,9 @@ impl Group {
         };
         let per = match rate.per {
             RatePer::WorkerAndTarget if self.worker_count() > 1 || self.targets.len() > 1 => {
-                " a worker and target"
+                " per worker and target"
             }
-            RatePer::Worker if self.worker_count() > 1 => " a worker",
+            RatePer::Worker if self.worker_count() > 1 => " per worker",
             RatePer::WorkerAndTarget | RatePer::Worker | RatePer::Group => "",
         };
         let arrivals = match rate.arrivals {
@@ -221,10 +221,10 @@ impl Group {
     /// When it starts, ramps up and ends.
     fn length(&self, size: Option<u64>) -> String {
         let amount = |amount: Amount| match (amount, self.bytes_of(amount, size)) {
-            (Amount::Bytes(bytes), _) => format!("{} each worker", format_bytes(bytes)),
+            (Amount::Bytes(bytes), _) => format!("{} per worker", format_bytes(bytes)),
             (Amount::Passes(passes), bytes) => {
                 let bytes =
-                    bytes.map_or(String::new(), |bytes| format!(" = {} each worker", format_bytes(bytes)));
+                    bytes.map_or(String::new(), |bytes| format!(" = {} per worker", format_bytes(bytes)));
                 if passes == 1.0 {
                     format!("one pass{bytes}")
                 } else {
