@@ -31,13 +31,13 @@ fn phase(from_s: u64, iops: f64, depth: usize, pattern: Pattern) -> Phase {
     Phase { from_s, iops, depth, pattern }
 }
 
-const WINDOW_S: u64 = 10;
+const WINDOW_S: f64 = 10.0;
 
 /// One window: a steady closed loop, so that latency is outstanding by pace.
-fn window(at_s: u64, phase: Phase, noise: f64, random: &mut Random) -> Window {
+fn window((at_s, seconds): (f64, f64), phase: Phase, noise: f64, random: &mut Random) -> Window {
     let mut recorder = Recorder::new();
     let iops = phase.iops * noise;
-    let (interval, count) = ((1e9 / iops) as u64, (iops * WINDOW_S as f64) as u64);
+    let (interval, count) = ((1e9 / iops) as u64, (iops * seconds) as u64);
     let (mut under_way, mut position) = (VecDeque::new(), 0u64);
     for index in 0..count {
         let now = Instant(index * interval);
@@ -61,7 +61,7 @@ fn window(at_s: u64, phase: Phase, noise: f64, random: &mut Random) -> Window {
     for (index, arrival) in under_way.into_iter().enumerate() {
         recorder.complete(Instant((count + index as u64) * interval), arrival, true);
     }
-    Window::from_statistics(at_s as f64, WINDOW_S as f64, &recorder.statistics())
+    Window::from_statistics(at_s, seconds, &recorder.statistics())
 }
 
 fn disk(name: &str, seed: u64, end_s: u64, phases: &[Phase]) -> Disk {
@@ -70,13 +70,22 @@ fn disk(name: &str, seed: u64, end_s: u64, phases: &[Phase]) -> Disk {
 
 /// Each window within so many thousandths of its pace.
 fn noisy_disk(name: &str, seed: u64, end_s: u64, phases: &[Phase], noise: u64) -> Disk {
+    windowed_disk(name, seed, (end_s, WINDOW_S), phases, noise)
+}
+
+/// A disk of a schedule of 12 s, with a window for each second as the generator makes them.
+fn short_disk(name: &str, seed: u64, phases: &[Phase], noise: u64) -> Disk {
+    windowed_disk(name, seed, (12, 1.0), phases, noise)
+}
+
+fn windowed_disk(name: &str, seed: u64, (end_s, window_s): (u64, f64), phases: &[Phase], noise: u64) -> Disk {
     let mut random = Random::new(seed);
-    let windows = (0..end_s / WINDOW_S).filter_map(|index| {
-        let at_s = index * WINDOW_S;
+    let windows = (0..(end_s as f64 / window_s) as u64).filter_map(|index| {
+        let at_s = index as f64 * window_s;
         let phase =
-            phases.iter().rev().find(|phase| phase.from_s <= at_s).filter(|phase| phase.iops > 0.0)?;
+            phases.iter().rev().find(|phase| phase.from_s as f64 <= at_s).filter(|phase| phase.iops > 0.0)?;
         let noise = 1.0 + (random.below(2 * noise + 1) as f64 - noise as f64) / 1_000.0;
-        Some(window(at_s, *phase, noise, &mut random))
+        Some(window((at_s, window_s), *phase, noise, &mut random))
     });
     Disk { name: name.to_owned(), windows: windows.collect(), gaps: Vec::new() }
 }
@@ -281,6 +290,39 @@ fn noise_of_a_quarter_hides_no_cause() {
     }
 }
 
+/// Changes of level were looked for among stretches of at least five windows. Each part of a schedule of 12 s has four, so nothing was
+/// found although the charts showed it.
+#[test]
+fn a_schedule_of_twelve_seconds_shows_who_slows_whom() {
+    let mixed = |from, iops| phase(from, iops, 8, Pattern::Mixed);
+    for seed in 0..12 {
+        let one = [mixed(0, 600.0), mixed(4, 250.0), phase(8, 0.0, 1, NONE)];
+        let two = [phase(0, 0.0, 1, NONE), mixed(4, 240.0), mixed(8, 600.0)];
+        let disks = vec![short_disk("VM1", seed, &one, 60), short_disk("VM2", seed + 100, &two, 60)];
+        check(disks, Verdict::Interference, &["VM1 and VM2 slow each other"]);
+        let one = [phase(0, 600.0, 4, Pattern::Sequential), phase(4, 117.0, 4, Pattern::Sequential)];
+        let two = [phase(0, 0.0, 1, NONE), phase(4, 180.0, 8, Pattern::Random), phase(8, 0.0, 1, NONE)];
+        let back = [one[0], one[1], phase(8, 600.0, 4, Pattern::Sequential)];
+        let disks = vec![short_disk("VM1", seed, &back, 60), short_disk("VM2", seed + 100, &two, 60)];
+        check(disks, Verdict::Interference, &["VM2 is the cause, VM1 the victim"]);
+    }
+}
+
+#[test]
+fn in_twelve_seconds_disks_that_share_nothing_are_not_accused() {
+    for seed in 0..400 {
+        let load = |from, depth: usize| phase(from, 50.0 * depth as f64, depth.max(1), Pattern::Random);
+        let one = [load(0, 8), load(8, 0)];
+        let two = [load(0, 0), load(4, 8)];
+        // Every fourth time with noise that a level of four windows may hide in.
+        let noise = [40, 80, 150, 250][seed as usize % 4];
+        let disks = vec![short_disk("VM1", seed, &one, noise), short_disk("VM2", seed + 1_000, &two, noise)];
+        let found = interference(&capture(disks));
+        let accused = found.relations.iter().any(|relation| relation.kind != RelationKind::Unclear);
+        assert!(!accused && found.verdict != Verdict::Interference, "seed {seed}: {:#?}", found.sentences);
+    }
+}
+
 #[test]
 fn disks_that_share_nothing_are_never_accused() {
     for seed in 0..200 {
@@ -292,7 +334,7 @@ fn disks_that_share_nothing_are_never_accused() {
                 .map(|_| {
                     let depth = [0, 1, 2, 4, 8][random.below(5) as usize];
                     let phase = phase(from_s, 50.0 * depth as f64, depth.max(1), Pattern::Random);
-                    from_s += random.range(6..30) * WINDOW_S;
+                    from_s += random.range(6..30) * WINDOW_S as u64;
                     phase
                 })
                 .collect();
