@@ -109,7 +109,11 @@ fn the_sweet_spot_is_told_by_all_estimators() {
             SWEEP_DISKSPD,
             "DiskSPD, 32 points: sweet spot N = 32 (93 % of the peak IOPS at 0.50 ms)",
         ),
-        ("striping-sweep-fio.csv", SWEEP_FIO, "fio, 32 points: sweet spot N = 32 (93 % of the peak IOPS at 0.48 ms)"),
+        (
+            "striping-sweep-fio.csv",
+            SWEEP_FIO,
+            "fio, 32 points: sweet spot N = 32 (93 % of the peak IOPS at 0.48 ms)",
+        ),
     ] {
         let finding = only(&audited(file, text, None), Code::SweetSpot);
         assert!(finding.sentence.starts_with(unloaded), "{finding}");

@@ -98,8 +98,8 @@ fn of_disks(one: &Disk, other: &Disk) -> Likeness {
 
 fn sentences(found: &Likeness) -> Vec<String> {
     let word = |divergence: f64| match divergence {
-        small if small <= ALIKE_MAX => "alike",
-        small if small <= NEAR_MAX => "near",
+        small if small <= ALIKE_MAX => "the same",
+        small if small <= NEAR_MAX => "similar",
         _ => "different",
     };
     let name = |kind| match kind {
@@ -114,14 +114,21 @@ fn sentences(found: &Likeness) -> Vec<String> {
         .histograms
         .iter()
         .filter(|one| one.operations == Operations::Both)
-        .map(|one| format!("The {} are {} (JS {:.2}).", name(one.kind), word(one.divergence), one.divergence))
+        .map(|one| {
+            format!(
+                "The {} are {} (JS divergence {:.2}).",
+                name(one.kind),
+                word(one.divergence),
+                one.divergence
+            )
+        })
         .collect();
     let relative = |ratio: f64| format!("{}{}", if ratio > 1.0 { "+" } else { "" }, percent(ratio - 1.0));
     if let Some(pace) = found.pace {
-        sentences.push(format!("IOPS are {} against the first's.", relative(pace)));
+        sentences.push(format!("IOPS differ by {} from the first.", relative(pace)));
     }
     if let Some(latency) = found.latency {
-        sentences.push(format!("The mean latency is {} against the first's.", relative(latency)));
+        sentences.push(format!("The mean latency differs by {} from the first.", relative(latency)));
     }
     sentences
 }

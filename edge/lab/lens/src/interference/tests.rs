@@ -128,7 +128,7 @@ fn the_same_mixed_load_in_two_machines_slows_both() {
     let found = check(
         test_a(),
         Verdict::Interference,
-        &["VM1 and VM2 slow each other", "VM1 alone", "order of I/Os matters"],
+        &["VM1 and VM2 slow each other", "VM1 alone", "sensitive to the order of I/Os"],
     );
     assert_eq!(found.relations.len(), 1);
     assert_eq!(found.relations[0].kind, RelationKind::Mutual);
@@ -138,7 +138,7 @@ fn the_same_mixed_load_in_two_machines_slows_both() {
 fn a_random_neighbour_is_the_cause_and_a_sequential_stream_the_victim() {
     let parts = [
         "VM2's start at 360 s cut VM1 from 599 to 116 IOPS (-81 %)",
-        "VM1's size and distance histograms did not change (JS 0.00)",
+        "VM1's size and distance histograms did not change (JS divergence 0.00)",
         "VM2 changed little when VM1 stopped",
         "VM2 is the cause, VM1 the victim",
     ];
@@ -170,7 +170,7 @@ fn less_load_is_no_harm() {
         disk("VM1", 7, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 300.0, 4, Pattern::Mixed)]),
         disk("VM2", 8, 900, &[phase(0, 0.0, 1, NONE), phase(450, 300.0, 4, Pattern::Random)]),
     ];
-    check(disks, Verdict::CannotTell, &["VM1 asked for less", "VM2 started", "changed together"]);
+    check(disks, Verdict::CannotTell, &["VM1 decreased its load", "VM2 started", "changed together"]);
 }
 
 #[test]
@@ -194,14 +194,14 @@ fn two_disks_on_one_schedule_are_no_cause_of_each_other() {
 fn one_disk_alone_tells_nothing() {
     let slows =
         disk("VM1", 11, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 200.0, 8, Pattern::Mixed)]);
-    check(vec![slows], Verdict::CannotTell, &["cause is none of them", "at least two disks"]);
+    check(vec![slows], Verdict::CannotTell, &["cause lies outside the capture", "at least two disks"]);
     check(vec![], Verdict::CannotTell, &["at least two disks"]);
 }
 
 #[test]
 fn where_nothing_changes_nothing_can_be_told() {
     let steady = |seed, name: &str| disk(name, seed, 600, &[phase(0, 300.0, 4, Pattern::Mixed)]);
-    check(vec![steady(12, "VM1"), steady(13, "VM2")], Verdict::CannotTell, &["no disk changed"]);
+    check(vec![steady(12, "VM1"), steady(13, "VM2")], Verdict::CannotTell, &["no disk changed its load"]);
 }
 
 #[test]
@@ -209,7 +209,11 @@ fn what_slows_all_at_once_is_none_of_them() {
     let slows = |seed, name: &str| {
         disk(name, seed, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 200.0, 8, Pattern::Mixed)])
     };
-    check(vec![slows(14, "VM1"), slows(15, "VM2")], Verdict::CannotTell, &["the cause is none of them"]);
+    check(
+        vec![slows(14, "VM1"), slows(15, "VM2")],
+        Verdict::CannotTell,
+        &["the cause lies outside the capture"],
+    );
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn of_two_possible_causes_none_is_accused() {
     let victim =
         disk("VM1", 16, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 200.0, 8, Pattern::Mixed)]);
     let disks = vec![victim, starts(17, "VM2"), starts(18, "VM3")];
-    check(disks, Verdict::CannotTell, &["VM2 started", "VM3 started", "several may be the cause"]);
+    check(disks, Verdict::CannotTell, &["VM2 started", "VM3 started", "several disks may be the cause"]);
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn a_change_that_helps_once_and_does_nothing_once_is_contradictory() {
     check(
         disks,
         Verdict::CannotTell,
-        &["at other times the same change did nothing", "cannot tell whether VM2 slows VM1"],
+        &["at other times the same change had no effect", "cannot tell whether VM2 slows VM1"],
     );
 }
 

@@ -45,7 +45,7 @@ fn a_report_says_what_was_found() {
         "vm: latency of IOs",
         "reads                  100 % of the I/Os",
         "8 KiB  reads",
-        "cache hits",
+        "LRU cache size",
         "log's start at 200 s slowed vm from 5.50 ms to 20.",
         "log is the cause, vm the victim",
         "all disks: 60000 I/Os",

@@ -119,7 +119,7 @@ fn what_fails_or_never_ends_is_told() {
 ";
     let (events, told) = events_of(text);
     assert_eq!((events.len(), told.unfinished), (2, 1));
-    assert_eq!(told.dropped[0].reason, "it failed");
+    assert_eq!(told.dropped[0].reason, "the I/O failed");
     assert!(told.sentences()[0].contains("line 5"), "{:?}", told.sentences());
 }
 
@@ -231,7 +231,7 @@ fn biosnoop_is_read_by_its_heading_and_from_the_right() {
     check(queued, Format::Biosnoop, &["0 sda Write 4096 4096 3000000 1000000"]);
     let bare = "TIME(ms)    DISK COMM PID LAT(ms)\n611 nvme0n1 bash 4179 10\n";
     let error = read("b", bare.as_bytes(), None, |_| ()).unwrap_err();
-    assert!(error.to_string().contains("neither where nor how much"), "{error}");
+    assert!(error.to_string().contains("has no offsets and sizes"), "{error}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_reset_is_a_gap_and_a_reset_each_time_is_found_out() {
     let ios: Vec<u64> =
         found.disks[0].windows.iter().map(|window| window.total(Operations::Both).ios).collect();
     assert_eq!(ios, [400, 401, 402, 403]);
-    assert!(found.notes[0].contains("reset after each"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("each dump is taken as reset"), "{:?}", found.notes);
 }
 
 #[test]
@@ -192,7 +192,10 @@ fn damage_is_refused_where_it_is() {
         }
     };
     check("", &["dump.csv:1:1", "vscsiStats -p all"]);
-    check(&text.replacen("count,10", "count,11", 1), &["dump.csv:1:1", "hold 10 values", "says 11"]);
+    check(
+        &text.replacen("count,10", "count,11", 1),
+        &["dump.csv:1:1", "buckets with 10 values", "in a block of 11"],
+    );
     check(&text.replacen(",1024\n", ",1000\n", 1), &["dump.csv:8:1", "<count>,1024"]);
     check(&text.replacen("min,", "least,", 1), &["dump.csv:2:1", "min,<number>"]);
     check(&text.replacen(",virtual disk handleID", "", 1), &["dump.csv:1:1", "worldGroupID,<number>"]);
@@ -213,7 +216,7 @@ proptest! {
         dumps[1].disks[0].histograms[0].counts[bucket] = earlier - less;
         let error = capture("s", &dumps, &[60.0, 120.0], Counting::Cumulative).unwrap_err().to_string();
         let told = format!("fell from {earlier} in dump 1 to {} in dump 2", earlier - less);
-        for part in ["vm 7 scsi0:1", "IO lengths of commands", "say --separate", &told] {
+        for part in ["vm 7 scsi0:1", "IO lengths of commands", "pass --separate", &told] {
             prop_assert!(error.contains(part), "{} lacks {}", error, part);
         }
         // That is no series, but each dump by itself is still one.
