@@ -1,9 +1,7 @@
-//! A job like a trace: what the generator has to do so that its I/O looks as the trace's does, and how far it is from that.
+//! A job like a trace: what the generator has to do so that its I/O looks as the trace's does.
 //!
 //! A plan has sizes, shares, streams, zones, a rate or a depth, and pauses. What it cannot have (how one I/O depends on another,
 //! how the mix changes over time) is lost, and told.
-
-mod likeness;
 
 use std::time::Duration;
 
@@ -16,8 +14,6 @@ use statistics::words;
 
 use crate::analysis::{Analyzed, Profile, SizeShare, ZONES};
 use crate::event::Action;
-
-pub use likeness::{ALIKE_MAX, HistogramLikeness, Likeness, Likenesses, NEAR_MAX, likeness};
 
 /// Lines of a pattern: the most frequent sizes.
 const LINES_MAX: usize = 16;

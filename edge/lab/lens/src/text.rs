@@ -8,7 +8,6 @@ use statistics::words::{milliseconds, number, percent, rate};
 
 use crate::analysis::Analyzed;
 use crate::capture::{Capture, Disk};
-use crate::fit::Likenesses;
 use crate::interference::interference;
 use crate::surface::duration;
 
@@ -135,21 +134,6 @@ fn coarse_percentile(counts: &[u64], q: f64) -> Option<String> {
         Some(&limit) => format!("≤{}", duration(ns(limit))),
         None => format!(">{}", duration(ns(limits[limits.len() - 1]))),
     })
-}
-
-/// How far two captures are from each other.
-pub fn likenesses(found: &Likenesses) -> String {
-    let mut text = String::new();
-    for pair in &found.disks {
-        text += &format!("{} and {}\n", pair.one, pair.other);
-        for sentence in &pair.sentences {
-            text += &format!("  {sentence}\n");
-        }
-    }
-    for name in &found.alone {
-        text += &format!("{name} is in only one of the two captures.\n");
-    }
-    text
 }
 
 /// Columns as wide as they need: the first to the left, the others to the right.

@@ -137,11 +137,6 @@ pub struct Told {
 }
 
 impl Told {
-    /// Lines and I/Os that could not be used.
-    pub fn dropped_count(&self) -> u64 {
-        self.dropped.iter().map(|dropped| dropped.count).sum()
-    }
-
     /// All that is to be known, as sentences; none when all is well.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> = self

@@ -80,7 +80,8 @@ fn coarse_percentiles_are_told_as_limits() {
         let us = if at < 95 { 400 } else { 200_000 };
         recorder.complete(base::Instant(now.0 + us * 1_000), arrival, true);
     }
-    let dump = vscsi::read_dump("d", &vscsi::write(&recorder.statistics(), 1, 2, "scsi0:0")).unwrap();
+    let dump =
+        vscsi::tests::read_dump("d", &vscsi::tests::write(&recorder.statistics(), 1, 2, "scsi0:0")).unwrap();
     let capture = vscsi::capture("d", &[dump], &[60.0], vscsi::Counting::Cumulative).unwrap();
     let text = overview(&capture);
     assert!(text.contains("≤500 us") && text.contains(">100 ms"), "{text}");

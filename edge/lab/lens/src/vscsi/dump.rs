@@ -73,19 +73,6 @@ impl DumpDisk {
     }
 }
 
-/// Reads a text with one dump.
-///
-/// # Errors
-/// When the text is not what `vscsiStats -c` prints, or holds several dumps.
-pub fn read_dump(file: &str, text: &str) -> Result<Dump, ReadError> {
-    let mut dumps = read_dumps(file, text)?;
-    if dumps.len() > 1 {
-        let found = format!("{} dumps one after another", dumps.len());
-        return Err(at(file, 1, found, "read it as a series and say how many seconds lie between them"));
-    }
-    Ok(dumps.remove(0))
-}
-
 /// Reads a text with dumps one after another: where a histogram of a disk comes again, the next dump begins.
 ///
 /// # Errors
@@ -255,7 +242,7 @@ fn read_block(
     block: &[(u64, &str)],
 ) -> Result<DumpHistogram, ReadError> {
     let cut_off =
-        || at(file, heading, "a truncated block".to_owned(), "dump again and keep the whole output");
+        || at(file, heading, "a block that is cut off".to_owned(), "dump again and keep the whole output");
     let figure = |index: usize, name: &str| -> Result<i64, ReadError> {
         let &(line, text) = block.get(index).ok_or_else(cut_off)?;
         let value = text.split_once(',').filter(|(found, _)| found.trim() == name);
