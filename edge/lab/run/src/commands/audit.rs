@@ -6,7 +6,7 @@ use super::baseline::BaselineFolder;
 use super::kept::{self, Found};
 use super::{CommandError, ErrorKind, World};
 use clap::Args;
-use results::{Audit, Claims, ResultSet};
+use results::{Auditor, Claims, ResultSet};
 use statistics::compare::Verdict;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -33,13 +33,13 @@ pub fn audit(options: &AuditOptions, world: &mut World) -> Result<(), CommandErr
     let claims = Claims {
         outstanding_per_vm: options.outstanding,
         objective: options.latency.map(|ms| statistics::knee::Objective::Mean(ms / 1e3)),
-        ..Claims::default()
     };
-    let mut audit = Audit::default();
+    let mut auditor = Auditor::new(claims);
     for file in &options.files {
         // Set by set: a folder may hold more than memory does.
-        visit(file, options.caption.as_deref(), &mut |set| audit.join(results::audit(&[set], &claims)))?;
+        visit(file, options.caption.as_deref(), &mut |set| auditor.add(&set))?;
     }
+    let audit = auditor.finish();
     match world.json {
         true => world.say_json(&audit),
         false => world.say(&audit.to_string()),

@@ -86,7 +86,7 @@ fn a_stall_that_a_closed_loop_hides_is_told() {
     assert!(p999 < 1_000_000_000, "four I/Os among many thousands do not move it: {p999} ns");
     let hidden = stage.findings().into_iter().find(|finding| finding.kind == FindingKind::HiddenStall);
     let text = hidden.expect("the stall is told").text;
-    assert!(text.contains("nothing completed for 2") && text.contains("closed loop hides that"), "{text}");
+    assert!(text.contains("nothing completed for 2") && text.contains("closed loop hides this"), "{text}");
 }
 
 /// A server that serves 4 MiB/s, which is 1,024 I/Os of 4 KiB a second.
@@ -150,7 +150,7 @@ fn what_was_due_and_never_sent_is_told_and_stands_in_the_latencies() {
     assert!(total.latency.percentile(0.99).expect("latencies") > 10_000_000_000);
     let text =
         stage.findings().into_iter().find(|one| one.kind == FindingKind::Backlog).expect("it is told").text;
-    assert!(text.contains("IOPS were due") && text.contains("never sent"), "{text}");
+    assert!(text.contains("IOPS were due") && text.contains("Never sent"), "{text}");
 }
 
 #[test]
