@@ -82,6 +82,10 @@ pub(crate) struct Job {
     /// What `k` multiplies by.
     pub(crate) kilo: u64,
     pub(crate) engine: Option<&'static str>,
+    /// Its engine does no I/O that the lab has; told already, and with it all that is unknown of the job.
+    pub(crate) is_no_io: bool,
+    /// `zonemode=` is another than none; told already.
+    pub(crate) is_zoned: bool,
     pub(crate) uri: Option<String>,
     pub(crate) mode: Mode,
     pub(crate) jump: Jump,
@@ -159,6 +163,8 @@ impl Default for Job {
             place: Place { file: String::new(), line: 1, column: 1 },
             kilo: 1024,
             engine: None,
+            is_no_io: false,
+            is_zoned: false,
             uri: None,
             mode: Mode { read: true, write: false, trim: false, random: false },
             jump: Jump::None,
@@ -286,7 +292,7 @@ impl Job {
 
     fn apply_one(&mut self, entry: &Entry, text: String, findings: &mut Findings) -> Result<(), Fault> {
         let Some(rule) = find(&entry.key) else {
-            return Err(unknown(entry));
+            return if self.is_no_io { Ok(()) } else { Err(unknown(entry)) };
         };
         let value = Value {
             key: entry.key.clone(),

@@ -276,3 +276,24 @@ fn what_would_change_the_order_of_ios_is_refused() {
     }
     plan("[j]\nrw=randwrite\nsize=1m\nfile_service_type=random\nserialize_overlap=0\npre_read=0\n");
 }
+
+/// One engine that does no I/O, or one zonemode, was told of once for each of its options.
+#[test]
+fn what_follows_from_one_fault_is_not_told_again() {
+    for (text, expected) in [
+        ("ioengine=rdma\nverb=write\nport=5000\nsome_new_option=1\n", "the engine rdma"),
+        ("ioengine=net\nlisten\nhostname=h\n", "the engine net"),
+        ("zonemode=strided\nzonesize=256m\nzonerange=1g\nzoneskip=1g\n", "zonemode=strided"),
+    ] {
+        let found = faults(text);
+        assert!(found.len() == 1 && found[0].to_string().contains(expected), "{text}: {found:?}");
+    }
+    assert!(faults("zonesize=256m\n")[0].to_string().contains("strided spans"));
+    assert!(
+        faults("rw=randread\nrandom_distribution=sequence:2,0,1\n")[0]
+            .to_string()
+            .contains("a list of blocks")
+    );
+    assert!(faults("size=1z\n")[0].to_string().contains("counts zones"));
+    assert!(faults("zonemode=none\nmax_open_zones=4\npercentage_sequential=20\n").is_empty());
+}

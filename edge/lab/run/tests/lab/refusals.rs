@@ -50,7 +50,10 @@ fn jobs_and_targets_that_are_none_are_refused_with_the_way_out() {
     refused(&["run", "/nowhere/job.fio", "-t", "null:1M"], "read /nowhere/job.fio");
     refused(&["run", &job, "-t", &text_of(&folder.path("new.img"))], "add --size");
     refused(&["run", &job, "-t", &text_of(folder.0.path())], "a folder");
-    refused(&["run", &job, "-t", "nbd+unix:///x?socket=/nowhere.sock"], "check the address and that the server runs");
+    refused(
+        &["run", &job, "-t", "nbd+unix:///x?socket=/nowhere.sock"],
+        "check the address and that the server runs",
+    );
     refused(&["run", &job, "-t", "nbd://h:x/"], "not the address of an NBD export");
     refused(&["run", &folder.job("t.fio", "[j]\nrw=read\nbs=8\nsize=1m\n"), "-t", "null:1M"], "8");
     refused(&["run", &job, "-t", "null:1M", "-t", "null:2M"], "2 targets are given");

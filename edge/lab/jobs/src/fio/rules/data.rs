@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::error::Fault;
-use crate::findings::Findings;
+use crate::findings::{Findings, unsupported};
 use crate::fio::job::Job;
 use crate::fio::value::Value;
 use plan::{NoteKind, Verify, VerifyWhen};
@@ -74,12 +74,33 @@ pub(super) const RULES: &[Rule] = &[
         "trim_backlog",
         "trim_backlog_batch",
     ]),
-    Rule::refused(
-        "zonemode",
-        "Zoned devices and strided spans, which a plan cannot say. Use offset, size and random_distribution=zoned.",
-    )
-    .or(&["zonesize", "zonerange"]),
-    Rule::noted("recover_zbd_write_error", "Concerns zoned devices only."),
+    Rule::carried("zonemode", "Zoned devices and strided spans. Only `none` is possible.", |job, value, _| {
+        if value.text == "none" {
+            return Ok(());
+        }
+        job.is_zoned = true;
+        let remedy = "zoned devices and strided spans are not possible: use offset, size and random_distribution=zoned";
+        Err(unsupported(&value.place, format!("`{}`", value.shown()), remedy))
+    }),
+    Rule::carried("zonesize", "Part of `zonemode`. A job with it, but without `zonemode`, is refused.", |job, value, _| {
+        // Told with zonemode already.
+        if job.is_zoned || value.text == "0" {
+            return Ok(());
+        }
+        let remedy = "strided spans are not possible: use random_distribution=zoned";
+        Err(unsupported(&value.place, format!("`{}`", value.shown()), remedy))
+    })
+    .or(&["zonerange", "zoneskip"]),
+    Rule::noted("max_open_zones", "Concerns zoned devices only.").or(&[
+        "job_max_open_zones",
+        "ignore_zone_limits",
+        "read_beyond_wp",
+        "recover_zbd_write_error",
+        "write_zone_remainder",
+        "zone_reset_frequency",
+        "zone_reset_threshold",
+        "zonecapacity",
+    ]),
     Rule::refused(
         "read_iolog",
         "A recorded trace is not a job. Use `drystone lab lens` to look at it, and run the job that it suggests.",

@@ -135,6 +135,7 @@ const ENGINES_OF_OTHER_STORES: &[(&str, &str)] = &[
     ("ime_psync", "psync"),
     ("ime_psyncv", "psync"),
     ("libcufile", "psync"),
+    ("libhipfile", "psync"),
 ];
 
 /// Engines of fio that do something else than to read and write blocks.
@@ -159,6 +160,7 @@ const ENGINES_OF_FIO_ALONE: &[&str] = &[
     "librpma_gpspm_client",
     "librpma_gpspm_server",
     "external",
+    "page_fault",
 ];
 
 fn engine(job: &mut Job, value: &Value, findings: &mut Findings) -> Result<(), Fault> {
@@ -192,6 +194,7 @@ fn engine(job: &mut Job, value: &Value, findings: &mut Findings) -> Result<(), F
         return Ok(());
     }
     if ENGINES_OF_FIO_ALONE.contains(&word) {
+        job.is_no_io = true;
         return Err(unsupported(
             &value.place,
             format!("the engine {word}"),

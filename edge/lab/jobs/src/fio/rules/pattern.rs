@@ -79,7 +79,9 @@ pub(super) const RULES: &[Rule] = &[
     ),
     Rule::refused("num_range", "Several ranges in one trim. Leave the option out."),
     Rule::refused("sprandom", "Preconditioning by its own sequence. Write a stage of random writes."),
-    Rule::noted("random_sequence_stride", "Offsets by a stride. The lab visits each block once by its own permutation."),
+    Rule::noted("spr_num_regions", "Part of `sprandom`.").or(&["spr_cs", "spr_op"]),
+    Rule::noted("random_sequence_stride", "Part of `random_distribution=sequence`."),
+    Rule::noted("rwmixcycle", "fio has removed the option and ignores it.").or(&["percentage_sequential"]),
     Rule::carried("norandommap", "Random I/Os may repeat a block before all others were visited.", |job, value, _| {
         value.switch().map(|on| job.each_once = !on)
     })
@@ -269,6 +271,7 @@ fn distribution(value: &Value) -> Result<Distribution, Fault> {
         ("normal", 3),
         ("zoned", 4),
         ("zoned_abs", 5),
+        ("sequence", 6),
     ])? {
         0 => Ok(Distribution::Uniform),
         1 => match number(1.1)? {
@@ -287,7 +290,12 @@ fn distribution(value: &Value) -> Result<Distribution, Fault> {
             _ => out_of("fio takes a deviation of 0 to 100 percent", "write normal:20"),
         },
         4 => zones(value, rest, |value| value.float().map(Extent::Percent)),
-        _ => zones(value, rest, |value| value.bytes().map(Extent::Bytes)),
+        5 => zones(value, rest, |value| value.bytes().map(Extent::Bytes)),
+        _ => Err(unsupported(
+            &value.place,
+            format!("`{}` is a list of blocks in their order", value.shown()),
+            "write random_distribution=zoned, or a job for each block",
+        )),
     }
 }
 
