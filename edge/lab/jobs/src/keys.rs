@@ -1,9 +1,12 @@
-//! The key tables: every option, flag, parameter and element of the four dialects, and what becomes of it.
+//! The key tables: every option, flag, parameter and element of the four dialects, what becomes of it, and what applies it.
 //!
-//! The readers look every key up here, so that a key that is missing is an unknown one, and the documentation
-//! (`docs/guide/job-keys.md`) is written from here.
+//! A key stands in one list, its dialect's rules. The reader takes from the list what applies a key, so a key that is missing
+//! there is an unknown one, and the documentation (`docs/guide/job-keys.md`) is written from the same list.
 
 use crate::Dialect;
+use crate::error::Fault;
+use crate::findings::{Findings, unsupported};
+use plan::{NoteKind, Place};
 use std::fmt::Write;
 
 /// What becomes of a key.
@@ -35,7 +38,7 @@ pub struct Key {
     pub scope: &'static str,
     /// As the dialect spells it.
     pub name: &'static str,
-    /// Other spellings.
+    /// Other spellings, or other keys that are treated alike.
     pub aliases: &'static [&'static str],
     /// What becomes of it.
     pub treatment: Treatment,
@@ -46,34 +49,34 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key that the plan says.
+    /// For dialects whose keys are no rules yet.
     pub(crate) const fn carried(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Carried, sentence, alone: false }
+        Rule::<()>::structure(name, sentence).key
     }
 
-    /// A key that leaves a note.
+    /// For dialects whose keys are no rules yet.
     pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Noted, sentence, alone: false }
+        Rule::<()>::noted(name, sentence).key
     }
 
-    /// A key that a job is refused for.
+    /// For dialects whose keys are no rules yet.
     pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Refused, sentence, alone: false }
+        Rule::<()>::refused(name, sentence).key
     }
 
-    /// The same with other spellings.
+    /// For dialects whose keys are no rules yet.
     pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Key {
         self.aliases = aliases;
         self
     }
 
-    /// The same, which may stand without a value.
+    /// For dialects whose keys are no rules yet.
     pub(crate) const fn alone(mut self) -> Key {
         self.alone = true;
         self
     }
 
-    /// The same in a scope.
+    /// For dialects whose keys are no rules yet.
     pub(crate) const fn of(mut self, scope: &'static str) -> Key {
         self.scope = scope;
         self
@@ -85,8 +88,82 @@ impl Key {
     }
 }
 
+/// A key with the function that applies it. A reader has one list of rules and no other list of keys.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule<F> {
+    /// What the documentation says of the key.
+    pub(crate) key: Key,
+    /// Sets what the key says; none where it is noted or refused, or where the reader follows the key itself (a section).
+    pub(crate) apply: Option<F>,
+}
+
+impl<F: Copy> Rule<F> {
+    const fn new(name: &'static str, treatment: Treatment, sentence: &'static str, apply: Option<F>) -> Rule<F> {
+        Rule { key: Key { scope: "", name, aliases: &[], treatment, sentence, alone: false }, apply }
+    }
+
+    /// A key that the plan says.
+    pub(crate) const fn carried(name: &'static str, sentence: &'static str, apply: F) -> Rule<F> {
+        Rule::new(name, Treatment::Carried, sentence, Some(apply))
+    }
+
+    /// A key that the reader follows itself: the head of a section or of a list.
+    pub(crate) const fn structure(name: &'static str, sentence: &'static str) -> Rule<F> {
+        Rule::new(name, Treatment::Carried, sentence, None)
+    }
+
+    /// A key that leaves a note.
+    pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Rule<F> {
+        Rule::new(name, Treatment::Noted, sentence, None)
+    }
+
+    /// A key that a job is refused for.
+    pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Rule<F> {
+        Rule::new(name, Treatment::Refused, sentence, None)
+    }
+
+    /// The same with other spellings, or for other keys that are treated alike.
+    pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Rule<F> {
+        self.key.aliases = aliases;
+        self
+    }
+
+    /// The same, which may stand without a value.
+    pub(crate) const fn alone(mut self) -> Rule<F> {
+        self.key.alone = true;
+        self
+    }
+
+    /// The same in a scope.
+    pub(crate) const fn of(mut self, scope: &'static str) -> Rule<F> {
+        self.key.scope = scope;
+        self
+    }
+
+    /// What applies a key that a job uses under this name; none for a key that is noted, which is then told of.
+    ///
+    /// # Errors
+    /// For a key that a job is refused for. `shown` is the key with its value, as the job has it.
+    pub(crate) fn admit(
+        &self,
+        name: &str,
+        shown: &str,
+        place: &Place,
+        findings: &mut Findings,
+    ) -> Result<Option<F>, Fault> {
+        match self.key.treatment {
+            Treatment::Carried => Ok(self.apply),
+            Treatment::Noted => {
+                findings.note(NoteKind::NotCarried, place, name, self.key.sentence);
+                Ok(None)
+            }
+            Treatment::Refused => Err(unsupported(place, format!("`{shown}`"), self.key.sentence)),
+        }
+    }
+}
+
 /// All keys of a dialect, in the order of its documentation.
-pub fn keys(dialect: Dialect) -> &'static [Key] {
+pub fn keys(dialect: Dialect) -> Vec<Key> {
     match dialect {
         Dialect::Fio => crate::fio::KEYS,
         Dialect::DiskSpd => crate::diskspd::FLAGS,
@@ -94,6 +171,7 @@ pub fn keys(dialect: Dialect) -> &'static [Key] {
         Dialect::Vdbench => crate::vdbench::PARAMETERS,
         Dialect::Iometer => crate::iometer::KEYS,
     }
+    .to_vec()
 }
 
 /// The longest name that is compared with others, in letters: no key is nearly as long.
@@ -188,7 +266,8 @@ mod tests {
 
     #[test]
     fn a_key_that_is_spelled_wrongly_is_recognised() {
-        let names = || keys(Dialect::Fio).iter().map(|key| key.name);
+        let keys = keys(Dialect::Fio);
+        let names = || keys.iter().map(|key| key.name);
         for (found, expected) in [
             ("runitme", Some("runtime")),
             ("iodepht", Some("iodepth")),
