@@ -82,9 +82,14 @@ impl Key {
         self
     }
 
+    /// All its spellings.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
     /// Whether it is spelled so.
     pub(crate) fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
+        self.names().any(|own| own == name)
     }
 }
 
@@ -98,7 +103,12 @@ pub(crate) struct Rule<F> {
 }
 
 impl<F: Copy> Rule<F> {
-    const fn new(name: &'static str, treatment: Treatment, sentence: &'static str, apply: Option<F>) -> Rule<F> {
+    const fn new(
+        name: &'static str,
+        treatment: Treatment,
+        sentence: &'static str,
+        apply: Option<F>,
+    ) -> Rule<F> {
         Rule { key: Key { scope: "", name, aliases: &[], treatment, sentence, alone: false }, apply }
     }
 
@@ -162,16 +172,28 @@ impl<F: Copy> Rule<F> {
     }
 }
 
+/// Rules of one scope.
+pub(crate) const fn within<F: Copy, const N: usize>(
+    scope: &'static str,
+    mut rules: [Rule<F>; N],
+) -> [Rule<F>; N] {
+    let mut index = 0;
+    while index < N {
+        rules[index].key.scope = scope;
+        index += 1;
+    }
+    rules
+}
+
 /// All keys of a dialect, in the order of its documentation.
 pub fn keys(dialect: Dialect) -> Vec<Key> {
     match dialect {
-        Dialect::Fio => crate::fio::KEYS,
-        Dialect::DiskSpd => crate::diskspd::FLAGS,
-        Dialect::DiskSpdXml => crate::diskspd::ELEMENTS,
-        Dialect::Vdbench => crate::vdbench::PARAMETERS,
-        Dialect::Iometer => crate::iometer::KEYS,
+        Dialect::Fio => crate::fio::KEYS.to_vec(),
+        Dialect::DiskSpd => crate::diskspd::FLAGS.to_vec(),
+        Dialect::DiskSpdXml => crate::diskspd::ELEMENTS.to_vec(),
+        Dialect::Vdbench => crate::vdbench::PARAMETERS.concat().iter().map(|rule| rule.key).collect(),
+        Dialect::Iometer => crate::iometer::KEYS.to_vec(),
     }
-    .to_vec()
 }
 
 /// The longest name that is compared with others, in letters: no key is nearly as long.
@@ -248,10 +270,8 @@ pub fn key_table_markdown() -> String {
                 }
                 text.push_str("\n| key | treatment | what it is |\n|---|---|---|\n");
             }
-            let names: Vec<String> = std::iter::once(&key.name)
-                .chain(key.aliases)
-                .map(|name| format!("`{}`", name.replace('|', "\\|")))
-                .collect();
+            let names: Vec<String> =
+                key.names().map(|name| format!("`{}`", name.replace('|', "\\|"))).collect();
             let sentence = key.sentence.replace('|', "\\|");
             let _ = writeln!(text, "| {} | {} | {sentence} |", names.join(", "), key.treatment.name());
         }
@@ -283,8 +303,8 @@ mod tests {
         for dialect in Dialect::ALL {
             let mut seen = HashSet::new();
             for key in keys(dialect) {
-                for name in std::iter::once(&key.name).chain(key.aliases) {
-                    assert!(seen.insert((key.scope, *name)), "{} {name} twice", dialect.name());
+                for name in key.names() {
+                    assert!(seen.insert((key.scope, name)), "{} {name} twice", dialect.name());
                 }
                 assert!(key.sentence.ends_with('.'), "{} {}", dialect.name(), key.name);
             }

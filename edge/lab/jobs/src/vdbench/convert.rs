@@ -61,7 +61,8 @@ pub(crate) fn stage(
             groups.push((group(run, share, &share.wds, &weights, None, plan, targets), percent));
         } else {
             let whole: f64 = share.wds.iter().map(part).sum();
-            let text = "workloads with areas of their own on the same device: its threads are divided between them by skew";
+            let text =
+                "workloads use different areas of one device: the threads of the device are divided by skew";
             findings.note(NoteKind::Changed, &run.rd.place, "threads", text);
             for &wd in &share.wds {
                 let percent = part(&wd);
@@ -95,8 +96,8 @@ pub(crate) fn stage(
     if run.wds.iter().any(|wd| wd.flags.is_some() && run.rd.flags.is_some()) {
         findings.fault(unsupported(
             &run.rd.place,
-            "openflags= of a workload and of its run",
-            "write one of them",
+            "a workload and its run both have openflags=",
+            "write openflags= once",
         ));
     }
     Some(stage)
@@ -107,9 +108,9 @@ fn has_work(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> b
     if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
         findings.fault(refused(
             &wd.place,
-            format!("wd={} runs on hosts that have none of its devices", wd.name),
-            "Vdbench gives it no work",
-            "write host= of the devices and of the workload alike",
+            format!("the hosts of wd={} have none of its devices", wd.name),
+            "Vdbench gives the workload nothing to do",
+            "write the same host= for the devices and the workload",
         ));
         return false;
     }
@@ -121,7 +122,7 @@ fn remark(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) {
     for device in devices {
         let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
         if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
-            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
+            let text = "Vdbench 5.04.06 on Linux rejects a device below /dev without openflags=o_direct; the lab uses the page cache";
             findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
         }
     }
@@ -177,7 +178,7 @@ fn bytes_max(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> 
     if sizes.is_none() {
         findings.fault(unsupported(
             &run.rd.place,
-            format!("maxdata={limit} stands for {limit} times the size of all devices, which the file does not say"),
+            format!("maxdata={limit} is {limit} times the size of all devices, and a device has no size="),
             "add size= to every sd=, or write maxdata= in bytes",
         ));
     }

@@ -50,8 +50,7 @@ pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
         return plan;
     }
     if job.hosts.len() > 1 {
-        let text =
-            "every host is a machine of the plan: --agents places them; without agents all of them run here";
+        let text = "each host becomes a machine of the plan; --agents places the machines, otherwise all of them run here";
         findings.note(NoteKind::Changed, &job.place, "hd", text);
     }
     let mut targets = convert::Targets::default();
@@ -77,31 +76,35 @@ fn check(rd: &Rd, findings: &mut Findings) {
         findings.fault(refused(&rd.place, format!("rd={}: {found}", rd.name), tool, remedy));
     };
     if rd.goals.is_empty() {
-        refuse("iorate= is missing".into(), "Vdbench requires it", "add iorate=max");
+        refuse("iorate= is missing".into(), "Vdbench requires iorate=", "add iorate=max");
     }
     if rd.interval == 0 || !rd.elapsed.is_multiple_of(rd.interval) {
-        let found = format!("elapsed={} is no multiple of interval={}", rd.elapsed, rd.interval);
-        refuse(found, "Vdbench refuses it", "change one of them");
+        let found = format!("elapsed={} is not a multiple of interval={}", rd.elapsed, rd.interval);
+        refuse(found, "Vdbench rejects the run", "correct elapsed= or interval=");
     } else if rd.elapsed < 2 * rd.interval {
-        let found = format!("elapsed={} is less than two intervals of {}", rd.elapsed, rd.interval);
-        refuse(found, "Vdbench refuses it", "write a longer elapsed=");
+        let found = format!("elapsed={} is shorter than two intervals of {} s", rd.elapsed, rd.interval);
+        refuse(found, "Vdbench rejects the run", "write a longer elapsed=");
     } else if rd.warmup.is_some_and(|warmup| !warmup.is_multiple_of(rd.interval)) {
-        refuse("warmup= is no multiple of interval=".into(), "Vdbench refuses it", "change one of them");
+        refuse(
+            "warmup= is not a multiple of interval=".into(),
+            "Vdbench rejects the run",
+            "correct warmup= or interval=",
+        );
     }
     if rd.wds.is_empty() && rd.sds.is_none() {
         refuse(
-            "there is no wd=".into(),
+            "wd= is missing".into(),
             "Vdbench says `No 'wd=' parameter specified`",
             "add wd=* for all workloads above, or sd= for the workload of wd=default",
         );
     }
     if rd.warmup.is_none() {
-        let text = format!("without warmup= the first interval ({} s) does not count", rd.interval);
+        let text = format!("without warmup= the first interval ({} s) is excluded", rd.interval);
         findings.note(NoteKind::Default, &rd.place, "warmup", text);
     }
     if rd.goals.iter().any(|goal| *goal != Goal::Max) {
-        let text = "I/Os of a rate begin in random intervals, and a late one counts from when it is issued; rates of a curve \
-                    are not rounded to hundreds";
+        let text = "I/Os of a fixed rate arrive at random intervals, and the latency of a late I/O starts when the I/O is sent; \
+                    rates of a curve are not rounded to hundreds";
         findings.note(NoteKind::Default, &rd.place, "iorate", text);
     }
 }
@@ -182,8 +185,8 @@ fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<
     let mut wds: Vec<Wd> = match rd.wds.as_slice() {
         // With sd= alone Vdbench runs the latest wd=default, whatever other workloads there are.
         [] => {
-            let text = "without wd= Vdbench runs the latest wd=default on the devices of sd=: 4 KiB random reads unless it says \
-                        otherwise";
+            let text = "without wd= Vdbench runs the latest wd=default on the devices of sd=; its defaults are 4 KiB random \
+                        reads";
             findings.note(NoteKind::Default, &rd.place, "wd", text);
             vec![Wd { name: format!("rd={}", rd.name), ..job.wd_default.clone() }]
         }
@@ -197,8 +200,8 @@ fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<
             findings.fault(refused(
                 &wd.place,
                 format!("wd={} has no sd=", wd.name),
-                "Vdbench wants a storage definition",
-                "add sd=*, or sd= to the run",
+                "Vdbench expects a storage definition",
+                "add sd=* to the workload, or sd= to the run",
             ));
         }
     }
@@ -208,17 +211,17 @@ fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<
     if skewed && (given > 100.01 || (open == 0 && (given - 100.0).abs() > 0.01)) {
         findings.fault(refused(
             &rd.place,
-            format!("rd={}: the skews of its workloads add up to {given}", rd.name),
-            "Vdbench wants 100 together",
-            "change them; a workload without skew= takes what is left",
+            format!("rd={}: the skews of the workloads total {given}", rd.name),
+            "Vdbench expects a total of 100",
+            "correct skew=; workloads without skew= share the rest",
         ));
     }
     if wds.is_empty() {
         findings.fault(refused(
             &rd.place,
             format!("rd={} has no workload", rd.name),
-            "Vdbench wants wd=",
-            "add it",
+            "Vdbench expects wd=",
+            "add wd=",
         ));
     }
     if !findings.faults.is_empty() {
