@@ -185,13 +185,17 @@ pub(crate) const fn within<F: Copy, const N: usize>(
     rules
 }
 
+fn keys_of<F>(rules: &[Rule<F>]) -> Vec<Key> {
+    rules.iter().map(|rule| rule.key).collect()
+}
+
 /// All keys of a dialect, in the order of its documentation.
 pub fn keys(dialect: Dialect) -> Vec<Key> {
     match dialect {
         Dialect::Fio => crate::fio::KEYS.to_vec(),
-        Dialect::DiskSpd => crate::diskspd::FLAGS.to_vec(),
-        Dialect::DiskSpdXml => crate::diskspd::ELEMENTS.to_vec(),
-        Dialect::Vdbench => crate::vdbench::PARAMETERS.concat().iter().map(|rule| rule.key).collect(),
+        Dialect::DiskSpd => keys_of(crate::diskspd::FLAGS),
+        Dialect::DiskSpdXml => keys_of(&crate::diskspd::ELEMENTS.concat()),
+        Dialect::Vdbench => keys_of(&crate::vdbench::PARAMETERS.concat()),
         Dialect::Iometer => crate::iometer::KEYS.to_vec(),
     }
 }

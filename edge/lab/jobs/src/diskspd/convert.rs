@@ -19,30 +19,32 @@ pub(crate) fn check(span: &Span, findings: &mut Findings) {
             findings.fault(refused(
                 &target.place,
                 format!("the span of {} ends at or before its start {}", target.path, target.base),
-                "DiskSPD says that the maximum must be above the base offset",
+                "DiskSPD requires an end above the base offset",
                 "write a larger -f, or a smaller -B",
             ));
         }
         if target.stop.is_some() && target.length.is_some() {
             findings.fault(refused(
                 &target.place,
-                "the span's end is given by -f and by the length of -B",
-                "DiskSPD refuses both",
-                "take one of them out",
+                "-f and the length of -B both set the end of the span",
+                "DiskSPD rejects both together",
+                "remove one of them",
             ));
         }
         let threads = span.threads.unwrap_or(target.threads);
         if threads > 1 && target.access == Access::Sequential && target.thread_stride == 0 {
-            let text = "several threads read the same blocks one behind another: DiskSPD warns that the pattern is not \
-                        sequential; use -si or -T";
+            let text = "several threads access the same blocks in sequence: DiskSPD warns that the pattern is not sequential; \
+                        add -si or -T";
             findings.note(NoteKind::Trap, &target.place, "-t", text);
         }
         if target.writes > 0 && target.buffer == Buffer::Counting {
-            let text = "writes have the bytes 0 to 255 again and again, which compress to nothing; -Zr writes random bytes";
+            let text =
+                "writes repeat the bytes 0 to 255, which compress to almost nothing; -Zr writes random bytes";
             findings.note(NoteKind::Default, &target.place, "-Z", text);
         }
-        if !target.cache.direct {
-            let text = "I/Os go through the page cache: memory is measured with the disk; add -Sh or -Su";
+        if target.cache.direct != Some(true) {
+            let text =
+                "I/Os use the page cache, so the run measures memory too; add -Sh or -Su for direct I/O";
             findings.note(NoteKind::Default, &target.place, "-S", text);
         }
     }
@@ -55,11 +57,11 @@ pub(crate) fn closed(mut zones: Vec<Zone>) -> Result<Vec<Zone>, &'static str> {
         .map(|zone| if let Extent::Percent(percent) = zone.length { percent } else { 0.0 })
         .sum();
     if ios > 100.0 || percent > 100.0 {
-        return Err("DiskSPD says that a distribution exceeds 100 %");
+        return Err("DiskSPD rejects a distribution that exceeds 100 %");
     }
     if ios < 100.0 {
         if percent >= 100.0 {
-            return Err("DiskSPD says that nothing is left of the target for the rest of the I/Os");
+            return Err("DiskSPD finds no part of the target for the rest of the I/Os");
         }
         let absolute = zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_)));
         // A zone ends with the span, so a last one of 100 % is all that is left.
@@ -109,11 +111,11 @@ fn shared(span: &Span, findings: &mut Findings) {
     if span.depth.is_some() {
         findings.fault(unsupported(
             &span.place,
-            "threads share their outstanding I/Os over targets of different settings",
-            "give each target its own RequestCount, or all targets the same settings",
+            "threads share their outstanding I/Os over targets with different settings",
+            "write RequestCount in each target, or the same settings in all targets",
         ));
     } else if span.threads.is_some() {
-        let text = "threads over all targets become threads of each kind of target: a slow one does not hold back the others";
+        let text = "threads over all targets become threads of each kind of target: a slow target does not delay the others";
         findings.note(NoteKind::Changed, &span.place, "ThreadCount", text);
     }
 }
@@ -149,7 +151,7 @@ fn group(span: &Span, target: &Target, index: usize, findings: &mut Findings) ->
     };
     group.data = Data { content, ..Data::default() };
     let write_through = if target.cache.write_through { WriteThrough::Data } else { WriteThrough::No };
-    group.caching = Caching { direct: target.cache.direct, write_through, flush: None };
+    group.caching = Caching { direct: target.cache.direct.unwrap_or(false), write_through, flush: None };
     group.engine = Engine::IoUring;
     group.batch = Batch::default();
     group
@@ -162,7 +164,7 @@ fn rate(target: &Target, findings: &mut Findings) -> Option<Rate> {
             let rounded = iops.saturating_mul(target.block) / 1000 * 1000 / target.block;
             if rounded != iops {
                 let text = format!(
-                    "DiskSPD rounds it to whole bytes per millisecond, about {rounded} IOPS; the lab takes {iops}"
+                    "DiskSPD rounds the rate to whole bytes per millisecond, about {rounded} IOPS; the lab keeps {iops} IOPS"
                 );
                 findings.note(NoteKind::Changed, &target.place, "-g", text);
             }
