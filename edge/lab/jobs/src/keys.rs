@@ -196,7 +196,7 @@ pub fn keys(dialect: Dialect) -> Vec<Key> {
         Dialect::DiskSpd => keys_of(crate::diskspd::FLAGS),
         Dialect::DiskSpdXml => keys_of(&crate::diskspd::ELEMENTS.concat()),
         Dialect::Vdbench => keys_of(&crate::vdbench::PARAMETERS.concat()),
-        Dialect::Iometer => crate::iometer::KEYS.to_vec(),
+        Dialect::Iometer => keys_of(&crate::iometer::KEYS.concat()),
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) 
             &file.place,
             "the file has no access specification",
             "Iometer says `You must assign at least one access specification`",
-            "add one below 'ACCESS SPECIFICATIONS",
+            "add a pattern below 'ACCESS SPECIFICATIONS",
         ));
         return plan;
     }
@@ -49,7 +49,7 @@ pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) 
         }
     }
     if plan.targets.len() > limits::TARGETS_MAX {
-        findings.fault(malformed(&file.place, "the file has too many targets", "split it"));
+        findings.fault(malformed(&file.place, "the file has too many targets", "split the file"));
     }
     if findings.faults.is_empty() {
         stages(file, &mut targets, &mut plan, findings);
@@ -64,15 +64,15 @@ fn host<'a>(file: &File, manager: &'a Manager) -> Option<&'a str> {
 
 fn remark(file: &File, findings: &mut Findings) {
     if file.test_type == TestType::Normal && file.depth_cycle.is_some_and(|cycle| cycle.end > cycle.start) {
-        let text = "the test type is NORMAL: the depths of 'Queue Depth Cycling are not run";
+        let text = "the test type NORMAL ignores 'Queue Depth Cycling";
         findings.note(NoteKind::Trap, &file.place, "'Queue Depth Cycling", text);
     }
     if file.test_type != TestType::Normal {
-        let text = "each step is a stage; the pattern changes last, the depth first";
+        let text = "each step is a stage; the queue depth changes first, the pattern last";
         findings.note(NoteKind::Default, &file.place, "'Test Type", text);
     }
     if file.run_time.is_zero() {
-        let text = "the run time is 0: the first stage runs until it is stopped";
+        let text = "the run time is 0: the first stage runs until you stop it";
         findings.note(NoteKind::Trap, &file.place, "'Run Time", text);
     }
     let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| {
@@ -81,7 +81,7 @@ fn remark(file: &File, findings: &mut Findings) {
         worker.data == 0 && (file.old || worker.specs.iter().any(|(name, _)| writes(name)))
     });
     if let Some(worker) = data {
-        let text = "writes repeat one byte, which compresses to nothing";
+        let text = "writes repeat one byte, which compresses to almost nothing";
         findings.note(NoteKind::Default, &worker.place, "Data pattern", text);
     }
 }
@@ -91,8 +91,8 @@ fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
         findings.fault(refused(
             &worker.place,
             format!("the worker {} has no target", worker.name),
-            "Iometer asks for at least one",
-            "add one below 'Target assignments",
+            "Iometer requires a target",
+            "add a target below 'Target assignments",
         ));
     }
     if worker.specs.is_empty() && !file.old {
@@ -100,7 +100,7 @@ fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
             &worker.place,
             format!("the worker {} has no pattern", worker.name),
             "Iometer says `You must assign at least one access specification`",
-            "name one below 'Assigned access specs",
+            "add a pattern below 'Assigned access specs",
         ));
     }
     for (name, place) in &worker.specs {
@@ -108,9 +108,11 @@ fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
             let near = crate::keys::nearest(name, file.specs.iter().map(|spec| spec.name.as_str()));
             findings.fault(refused(
                 place,
-                format!("`{name}` is no access specification of this file"),
+                format!("the file has no access specification `{name}`"),
                 "Iometer says that it does not exist",
-                near.map_or("name one of the file".to_owned(), |near| format!("did you mean `{near}`?")),
+                near.map_or("write the name of one in the file".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                }),
             ));
         }
     }
@@ -143,7 +145,7 @@ fn library(file: &File, options: &Options<'_>, mut plan: Plan, findings: &mut Fi
             found,
             "Iometer says `You must assign at least one access specification`",
             format!(
-                "name one and its outstanding I/Os, --define 'pattern={first}' --define depth=16; they are{}",
+                "choose a pattern and a queue depth with --define 'pattern={first}' --define depth=16; the patterns are{}",
                 listed.concat()
             ),
         ));
@@ -172,7 +174,7 @@ fn stages(file: &File, targets: &mut Targets, plan: &mut Plan, findings: &mut Fi
     let seeds: Vec<Option<u64>> = workers().map(|worker| worker.seed).collect();
     plan.seed = seeds.first().copied().flatten().map_or(Seed::Fresh, Seed::Fixed);
     if seeds.iter().any(|seed| *seed != seeds[0]) {
-        let text = "workers have seeds of their own; the lab takes that of the first";
+        let text = "workers have seeds of their own; the lab takes the seed of the first";
         findings.note(NoteKind::Changed, &file.place, "fixed seed value", text);
     }
     let steps = steps(file);
