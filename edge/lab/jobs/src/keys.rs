@@ -76,12 +76,6 @@ impl Key {
         self
     }
 
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn of(mut self, scope: &'static str) -> Key {
-        self.scope = scope;
-        self
-    }
-
     /// All its spellings.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
@@ -141,12 +135,6 @@ impl<F: Copy> Rule<F> {
     /// The same, which may stand without a value.
     pub(crate) const fn alone(mut self) -> Rule<F> {
         self.key.alone = true;
-        self
-    }
-
-    /// The same in a scope.
-    pub(crate) const fn of(mut self, scope: &'static str) -> Rule<F> {
-        self.key.scope = scope;
         self
     }
 

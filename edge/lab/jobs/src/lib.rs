@@ -8,6 +8,7 @@
 //!
 //! Relies on `plan` and `base`. Must never open a file or read the environment: both come through [`Options`].
 
+mod builder;
 mod detect;
 mod diskspd;
 mod error;

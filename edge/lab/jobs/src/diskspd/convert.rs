@@ -1,13 +1,12 @@
 //! Time spans as stages.
 
 use super::settings::{Access, Buffer, Span, Target, Throughput};
-use crate::findings::{Findings, malformed, refused, unsupported};
-use crate::limits;
-use crate::targets::Targets;
+use crate::builder::{self, Builder};
+use crate::findings::{Findings, refused, unsupported};
 use plan::{
-    Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent, Group,
-    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Seed, Sequence, Size,
-    Stage, Think, Timing, Workers, WriteThrough, Zone,
+    Arrivals, AtEnd, Caching, Content, Cursor, Data, Depth, Distribution, Extent, Group, Length, Line, Loop,
+    NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size, Stage, Think, Timing,
+    Workers, WriteThrough, Zone,
 };
 use std::time::Duration;
 
@@ -73,37 +72,35 @@ pub(crate) fn closed(mut zones: Vec<Zone>) -> Result<Vec<Zone>, &'static str> {
 
 /// The plan of these time spans.
 pub(crate) fn plan(spans: &[Span], findings: &mut Findings) -> Plan {
-    let mut plan = Plan::default();
-    let mut targets = Targets::default();
-    plan.seed = spans.first().and_then(|span| span.seed).map_or(Seed::Fresh, Seed::Fixed);
-    let groups: usize = spans.iter().map(|span| span.targets.len()).sum();
-    if let Some(span) =
-        spans.first().filter(|_| groups > limits::GROUPS_MAX || spans.len() > limits::STAGES_MAX)
-    {
-        findings.fault(malformed(&span.place, "there are too many time spans and targets", "split the file"));
-        return plan;
-    }
+    let mut builder = Builder::default();
+    builder.seed(spans.iter().map(|span| (span.seed, &span.place)), "time spans", "-z", findings);
     for (number, span) in spans.iter().enumerate() {
-        if span.seed != spans[0].seed {
-            let text = "time spans have seeds of their own; the lab takes that of the first";
-            findings.note(NoteKind::Changed, &span.place, "-z", text);
+        let count = span.targets.len();
+        let added = builder.room(1, count, count, &span.place).and_then(|()| {
+            let groups = groups(span, &mut builder, findings);
+            builder.stage(Stage::new(format!("span {}", number + 1), groups), &span.place)
+        });
+        if findings.take(added).is_none() {
+            break;
         }
-        let mut members: Vec<(&Target, Group)> = Vec::new();
-        for target in &span.targets {
-            let index = targets.index(&mut plan, None, &target.path, target.create);
-            let group = group(span, target, index, findings);
-            match members.last_mut().filter(|(last, _)| alike(last, target)) {
-                Some((_, last)) => last.targets.push(index),
-                None => members.push((target, group)),
-            }
-        }
-        let groups: Vec<Group> = members.into_iter().map(|(_, group)| group).collect();
-        if groups.len() > 1 {
-            shared(span, findings);
-        }
-        plan.stages.push(Stage::new(format!("span {}", number + 1), groups));
     }
-    plan
+    builder.plan
+}
+
+/// The groups of a time span: targets of the same settings are one.
+fn groups(span: &Span, builder: &mut Builder, findings: &mut Findings) -> Vec<Group> {
+    let mut members: Vec<(&Target, Group)> = Vec::new();
+    for target in &span.targets {
+        let index = builder.target(None, &target.path, target.create);
+        match members.last_mut().filter(|(last, _)| alike(last, target)) {
+            Some((_, last)) => last.targets.push(index),
+            None => members.push((target, group(span, target, index, findings))),
+        }
+    }
+    if members.len() > 1 {
+        shared(span, findings);
+    }
+    members.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Threads and depths over targets that differ cannot be said.
@@ -133,7 +130,9 @@ fn group(span: &Span, target: &Target, index: usize, findings: &mut Findings) ->
         length: Length::Time(Duration::from_secs(span.duration)),
         cooldown: Duration::from_secs(span.cooldown),
     };
-    let mut group = Group::new(&target.path, index, 1, pattern(target), timing);
+    let write_through = if target.cache.write_through { WriteThrough::Data } else { WriteThrough::No };
+    let caching = Caching { direct: target.cache.direct.unwrap_or(false), write_through, flush: None };
+    let mut group = builder::group(&target.path, vec![index], pattern(target), timing, caching);
     group.workers = match span.threads {
         Some(threads) => Workers::Together(small(threads)),
         None => Workers::PerTarget(small(target.threads)),
@@ -150,10 +149,6 @@ fn group(span: &Span, target: &Target, index: usize, findings: &mut Findings) ->
         Buffer::Window(bytes) => Content::Window(bytes),
     };
     group.data = Data { content, ..Data::default() };
-    let write_through = if target.cache.write_through { WriteThrough::Data } else { WriteThrough::No };
-    group.caching = Caching { direct: target.cache.direct.unwrap_or(false), write_through, flush: None };
-    group.engine = Engine::IoUring;
-    group.batch = Batch::default();
     group
 }
 

@@ -2,21 +2,13 @@
 
 use super::expand::Run;
 use super::settings::{Flags, Part, Sd, Transfer, Wd};
-use crate::findings::{Findings, malformed, refused, unsupported};
-use crate::limits;
+use crate::builder::{self, Builder};
+use crate::findings::{Findings, refused, unsupported};
 use plan::{
-    Amount, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Engine, Extent, FlushRule, Group, HitArea,
-    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Sequence, Size, Span, Stage,
-    Timing, Workers,
+    Amount, AtEnd, Caching, Content, Cursor, Data, Depth, Extent, FlushRule, Group, HitArea, Length, Line,
+    Loop, NoteKind, Pace, Pattern, Rate, RateOf, RatePer, Sequence, Size, Span, Stage, Timing, Workers,
 };
 use std::time::Duration;
-
-/// Targets of the plan, and how many groups it has.
-#[derive(Debug, Default)]
-pub(crate) struct Targets {
-    of_plan: crate::targets::Targets,
-    groups: usize,
-}
 
 /// A storage definition on one of its hosts; none where there is one host.
 #[derive(Clone, Copy)]
@@ -35,12 +27,7 @@ struct Share<'a> {
 }
 
 /// The stage of a run.
-pub(crate) fn stage(
-    run: &Run<'_>,
-    plan: &mut Plan,
-    targets: &mut Targets,
-    findings: &mut Findings,
-) -> Option<Stage> {
+pub(crate) fn stage(run: &Run<'_>, builder: &mut Builder, findings: &mut Findings) -> Option<Stage> {
     let skews = skews(&run.wds);
     let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
     let devices = devices(run);
@@ -58,7 +45,7 @@ pub(crate) fn stage(
         if alike {
             let percent: f64 = share.wds.iter().map(part).sum();
             let weights: Vec<f64> = share.wds.iter().map(part).collect();
-            groups.push((group(run, share, &share.wds, &weights, None, plan, targets), percent));
+            groups.push((group(run, share, &share.wds, &weights, None, builder), percent));
         } else {
             let whole: f64 = share.wds.iter().map(part).sum();
             let text =
@@ -68,18 +55,9 @@ pub(crate) fn stage(
                 let percent = part(&wd);
                 let threads = share.devices[0].threads;
                 let own = (f64::from(threads) * percent / whole).round().max(1.0) as u32;
-                groups.push((group(run, share, &[wd], &[1.0], Some(own), plan, targets), percent));
+                groups.push((group(run, share, &[wd], &[1.0], Some(own), builder), percent));
             }
         }
-    }
-    targets.groups += groups.len();
-    if targets.groups > limits::GROUPS_MAX || plan.targets.len() > limits::TARGETS_MAX {
-        findings.fault(malformed(
-            &run.rd.place,
-            "the runs have too many groups or devices",
-            "split the file",
-        ));
-        return None;
     }
     remark(run, &devices, findings);
     let several = groups.len() > 1;
@@ -219,8 +197,7 @@ fn group(
     wds: &[usize],
     weights: &[f64],
     threads: Option<u32>,
-    plan: &mut Plan,
-    targets: &mut Targets,
+    builder: &mut Builder,
 ) -> Group {
     let sd = share.devices[0].sd;
     let first = &run.wds[wds[0]];
@@ -243,20 +220,19 @@ fn group(
         reads: first.read_hits,
         writes: first.write_hits,
     });
-    let mut group = Group::new(names.join("+"), 0, 1, pattern, timing(run, first.seek.stops));
-    group.vm = share.devices[0].host.map(str::to_owned);
-    group.targets = (share.devices.iter())
+    let targets = (share.devices.iter())
         .map(|device| {
             let size = device.sd.size.map(|size| size.saturating_add(device.sd.offset));
-            targets.of_plan.index(plan, device.host, device.lun, size)
+            builder.target(device.host, device.lun, size)
         })
         .collect();
+    let caching = caching(run.rd.flags.or(first.flags).unwrap_or(sd.flags));
+    let timing = timing(run, first.seek.stops);
+    let mut group = builder::group(names.join("+"), targets, pattern, timing, caching);
+    group.vm = share.devices[0].host.map(str::to_owned);
     group.workers = Workers::PerTarget(1);
     group.depth = Depth::PerTarget(threads.unwrap_or(share.devices[0].threads));
     group.data = data(run);
-    group.caching = caching(run.rd.flags.or(first.flags).unwrap_or(sd.flags));
-    group.engine = Engine::IoUring;
-    group.batch = Batch::default();
     group
 }
 

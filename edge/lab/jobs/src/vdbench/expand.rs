@@ -2,6 +2,7 @@
 
 use super::convert;
 use super::settings::{General, Goal, Job, Rd, Sd, Setting, Wd};
+use crate::builder::Builder;
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
 use plan::{NoteKind, Pace, Plan, Seed};
@@ -19,7 +20,8 @@ pub(crate) struct Run<'a> {
 
 /// The plan of all runs.
 pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
-    let mut plan = Plan { seed: Seed::Fresh, ..Plan::default() };
+    let mut builder = Builder::default();
+    builder.plan.seed = Seed::Fresh;
     if job.rds.is_empty() {
         findings.fault(refused(
             &job.place,
@@ -30,37 +32,37 @@ pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
     }
     let stages: u128 = job.rds.iter().map(count).fold(0, u128::saturating_add);
     let members = (job.sds.len().max(1) * job.wds.len().max(1)) as u128;
-    if stages > limits::STAGES_MAX as u128 {
-        findings.fault(malformed(
-            &job.rds[0].place,
-            format!("the loops multiply to {stages} runs"),
-            format!("at most {} are possible: take values out of the loops", limits::STAGES_MAX),
-        ));
-    } else if stages.saturating_mul(members) > limits::EXPANSION_MAX {
-        findings.fault(malformed(
-            &job.rds[0].place,
-            format!("{stages} runs of {} workloads on {} devices", job.wds.len(), job.sds.len()),
-            "they are too many: take values out of the loops, or split the file",
-        ));
+    if let Some(rd) = job.rds.first() {
+        let room = builder.room(usize::try_from(stages).unwrap_or(usize::MAX), 0, 0, &rd.place);
+        if findings.take(room).is_some() && stages.saturating_mul(members) > limits::EXPANSION_MAX {
+            findings.fault(malformed(
+                &rd.place,
+                format!(
+                    "{stages} runs of {} workloads on {} devices are too many",
+                    job.wds.len(),
+                    job.sds.len()
+                ),
+                "remove values from the loops, or split the file",
+            ));
+        }
     }
     for rd in &job.rds {
         check(rd, findings);
     }
     if !findings.faults.is_empty() {
-        return plan;
+        return builder.plan;
     }
     if job.hosts.len() > 1 {
         let text = "each host becomes a machine of the plan; --agents places the machines, otherwise all of them run here";
         findings.note(NoteKind::Changed, &job.place, "hd", text);
     }
-    let mut targets = convert::Targets::default();
     for rd in &job.rds {
-        expand(rd, job, &mut plan, &mut targets, findings);
+        expand(rd, job, &mut builder, findings);
         if !findings.faults.is_empty() {
             break;
         }
     }
-    plan
+    builder.plan
 }
 
 /// How many runs a definition makes.
@@ -109,7 +111,7 @@ fn check(rd: &Rd, findings: &mut Findings) {
     }
 }
 
-fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, findings: &mut Findings) {
+fn expand(rd: &Rd, job: &Job, builder: &mut Builder, findings: &mut Findings) {
     let Some((wds, sds)) = members(rd, job, findings) else { return };
     let mut positions = vec![0; rd.loops.len()];
     loop {
@@ -131,7 +133,7 @@ fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, f
             }
         }
         for goal in &rd.goals {
-            rates(&mut run, *goal, &label, plan, targets, findings);
+            rates(&mut run, *goal, &label, builder, findings);
         }
         // The last loop turns first.
         let Some(turning) =
@@ -145,14 +147,7 @@ fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, f
 }
 
 /// The stages of one combination: one, or the greatest rate and the points of a curve.
-fn rates(
-    run: &mut Run<'_>,
-    goal: Goal,
-    label: &[String],
-    plan: &mut Plan,
-    targets: &mut convert::Targets,
-    findings: &mut Findings,
-) {
+fn rates(run: &mut Run<'_>, goal: Goal, label: &[String], builder: &mut Builder, findings: &mut Findings) {
     let named = |more: Option<String>| {
         let words: Vec<String> = label.iter().cloned().chain(more).collect();
         if words.is_empty() { run.rd.name.clone() } else { format!("{} {}", run.rd.name, words.join(" ")) }
@@ -165,7 +160,7 @@ fn rates(
             points.push((named(several.then(|| format!("iorate={iops}"))), Some(Pace::Iops(iops))));
         }
         Goal::Curve => {
-            let stage = plan.stages.len();
+            let stage = builder.plan.stages.len();
             points.push((named(Some("(max)".into())), None));
             for &percent in &run.rd.curve {
                 points.push((named(Some(format!("({percent}%)"))), Some(Pace::PercentOf { stage, percent })));
@@ -175,8 +170,11 @@ fn rates(
     for (label, pace) in points {
         run.label = label;
         run.pace = pace;
-        let stage = convert::stage(run, plan, targets, findings);
-        plan.stages.extend(stage);
+        let Some(stage) = convert::stage(run, builder, findings) else { return };
+        let added = builder.stage(stage, &run.rd.place);
+        if findings.take(added).is_none() {
+            return;
+        }
     }
 }
 
