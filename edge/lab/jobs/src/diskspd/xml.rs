@@ -120,11 +120,8 @@ impl Profile<'_> {
             Some(ByElement::Number(number) | ByElement::Optional(number)) => {
                 (number.set)(&mut self.draft, element.number(number.least, number.most)?);
             }
-            Some(ByElement::Switch(set)) => {
-                if element.boolean()? {
-                    set(self);
-                }
-            }
+            Some(ByElement::Switch(set)) if element.boolean()? => set(self),
+            Some(ByElement::Switch(_)) => {}
             Some(ByElement::Own(set)) => set(self, element, findings)?,
         }
         Ok(())
