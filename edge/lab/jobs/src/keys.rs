@@ -49,42 +49,14 @@ pub struct Key {
 }
 
 impl Key {
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn carried(name: &'static str, sentence: &'static str) -> Key {
-        Rule::<()>::structure(name, sentence).key
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Key {
-        Rule::<()>::noted(name, sentence).key
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Key {
-        Rule::<()>::refused(name, sentence).key
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Key {
-        self.aliases = aliases;
-        self
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn alone(mut self) -> Key {
-        self.alone = true;
-        self
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn of(mut self, scope: &'static str) -> Key {
-        self.scope = scope;
-        self
+    /// All its spellings.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
     /// Whether it is spelled so.
     pub(crate) fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
+        self.names().any(|own| own == name)
     }
 }
 
@@ -139,12 +111,6 @@ impl<F: Copy> Rule<F> {
         self
     }
 
-    /// The same in a scope.
-    pub(crate) const fn of(mut self, scope: &'static str) -> Rule<F> {
-        self.key.scope = scope;
-        self
-    }
-
     /// What applies a key that a job uses under this name; none for a key that is noted, which is then told of.
     ///
     /// # Errors
@@ -167,16 +133,32 @@ impl<F: Copy> Rule<F> {
     }
 }
 
+/// Rules of one scope.
+pub(crate) const fn within<F: Copy, const N: usize>(
+    scope: &'static str,
+    mut rules: [Rule<F>; N],
+) -> [Rule<F>; N] {
+    let mut index = 0;
+    while index < N {
+        rules[index].key.scope = scope;
+        index += 1;
+    }
+    rules
+}
+
+fn keys_of<F>(rules: &[Rule<F>]) -> Vec<Key> {
+    rules.iter().map(|rule| rule.key).collect()
+}
+
 /// All keys of a dialect, in the order of its documentation.
 pub fn keys(dialect: Dialect) -> Vec<Key> {
     match dialect {
-        Dialect::Fio => return crate::fio::rules().map(|rule| rule.key).collect(),
-        Dialect::DiskSpd => crate::diskspd::FLAGS,
-        Dialect::DiskSpdXml => crate::diskspd::ELEMENTS,
-        Dialect::Vdbench => crate::vdbench::PARAMETERS,
-        Dialect::Iometer => crate::iometer::KEYS,
+        Dialect::Fio => crate::fio::rules().map(|rule| rule.key).collect(),
+        Dialect::DiskSpd => keys_of(crate::diskspd::FLAGS),
+        Dialect::DiskSpdXml => keys_of(&crate::diskspd::ELEMENTS.concat()),
+        Dialect::Vdbench => keys_of(&crate::vdbench::PARAMETERS.concat()),
+        Dialect::Iometer => keys_of(&crate::iometer::KEYS.concat()),
     }
-    .to_vec()
 }
 
 /// The longest name that is compared with others, in letters: no key is nearly as long.
@@ -253,10 +235,8 @@ pub fn key_table_markdown() -> String {
                 }
                 text.push_str("\n| key | treatment | what it is |\n|---|---|---|\n");
             }
-            let names: Vec<String> = std::iter::once(&key.name)
-                .chain(key.aliases)
-                .map(|name| format!("`{}`", name.replace('|', "\\|")))
-                .collect();
+            let names: Vec<String> =
+                key.names().map(|name| format!("`{}`", name.replace('|', "\\|"))).collect();
             let sentence = key.sentence.replace('|', "\\|");
             let _ = writeln!(text, "| {} | {} | {sentence} |", names.join(", "), key.treatment.name());
         }
@@ -288,8 +268,8 @@ mod tests {
         for dialect in Dialect::ALL {
             let mut seen = HashSet::new();
             for key in keys(dialect) {
-                for name in std::iter::once(&key.name).chain(key.aliases) {
-                    assert!(seen.insert((key.scope, *name)), "{} {name} twice", dialect.name());
+                for name in key.names() {
+                    assert!(seen.insert((key.scope, name)), "{} {name} twice", dialect.name());
                 }
                 assert!(key.sentence.ends_with('.'), "{} {}", dialect.name(), key.name);
             }

@@ -8,6 +8,7 @@
 //!
 //! Relies on `plan` and `base`. Must never open a file or read the environment: both come through [`Options`].
 
+mod builder;
 mod detect;
 mod diskspd;
 mod error;
@@ -22,7 +23,6 @@ pub mod limits;
 mod mix;
 mod sameness;
 mod source;
-mod targets;
 mod vdbench;
 
 pub use detect::{detect, is_command_line};

@@ -4,6 +4,7 @@
 //! `CmdLineParser.cpp`, `XmlProfileParser.cpp` and `Profile.cpp`).
 
 mod convert;
+mod draft;
 mod elements;
 mod flags;
 mod keys;
@@ -32,7 +33,11 @@ pub(crate) fn read_commands(source: &Source, options: &Options<'_>) -> Result<Pl
     }
     if spans.is_empty() && findings.faults.is_empty() {
         let place = Place { file: source.name.clone(), line: 1, column: 1 };
-        findings.fault(malformed(&place, "there is no command line", "write `diskspd -b4K -r -d60 target`"));
+        findings.fault(malformed(
+            &place,
+            "the text has no command line",
+            "write `diskspd -b4K -r -d60 target`",
+        ));
     }
     finish(spans, findings)
 }

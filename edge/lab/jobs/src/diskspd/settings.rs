@@ -16,7 +16,8 @@ pub(crate) enum Access {
 /// What stands between threads and target (`-S`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Cache {
-    pub(crate) direct: bool,
+    /// Past the page cache or through it; none where nothing is said, which is through it.
+    pub(crate) direct: Option<bool>,
     pub(crate) write_through: bool,
 }
 

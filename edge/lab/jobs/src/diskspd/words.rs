@@ -53,7 +53,7 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
             None => {
                 let place = Place { file: source.name.clone(), line: number, column: 1 };
                 let shown: String = trimmed.chars().take(60).collect();
-                let text = format!("`{shown}` is no call of diskspd and was passed over");
+                let text = format!("`{shown}` does not call diskspd and is ignored");
                 findings.note(plan::NoteKind::NotCarried, &place, "diskspd", text);
             }
         }
@@ -119,11 +119,11 @@ fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Find
     }
     words.extend(word.take());
     if quote.is_some() {
-        findings.fault(malformed(&place(0), "a quote is not closed", "close it"));
+        findings.fault(malformed(&place(0), "a quote is not closed", "close the quote"));
     }
     for word in &mut words {
         if let Some(typed) = plain_dash(&word.text) {
-            let text = "typographic dashes, as of a web page, are read as hyphens";
+            let text = "typographic dashes (from a web page) are read as hyphens";
             findings.note(plan::NoteKind::Trap, &word.place, "-", text);
             word.text = typed;
         }

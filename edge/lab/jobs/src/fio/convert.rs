@@ -1,49 +1,17 @@
 //! A job as a group of workers.
 
 use super::job::{Job, Jump, READ, Sizes, TRIM, WRITE};
+use crate::builder::{self, Builder};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
 use crate::source::Options;
 use plan::{
-    Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Distribution, Engine, Extent, FlushRule,
-    Group, Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size,
-    Span, Think, Timing, Verify, VerifyWhen, Workers,
+    Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent,
+    FlushRule, Group, Length, Line, Loop, NoteKind, Pace, Pattern, Rate, RateOf, RatePer, Reuse, Sequence,
+    Size, Span, Think, Timing, Verify, VerifyWhen, Workers,
 };
 use std::time::Duration;
-
-/// Targets of a plan by their names, each once.
-pub(crate) struct Targets<'a> {
-    of_plan: crate::targets::Targets,
-    /// Targets of all groups together.
-    assigned: usize,
-    /// Whether others stand in their place, which have a size of their own.
-    are_named: bool,
-    is_device: &'a dyn Fn(&str) -> bool,
-}
-
-impl<'a> Targets<'a> {
-    /// None yet.
-    pub(crate) fn new(options: &Options<'a>) -> Targets<'a> {
-        let are_named = options.has_targets;
-        Targets {
-            of_plan: crate::targets::Targets::default(),
-            assigned: 0,
-            are_named,
-            is_device: options.is_device,
-        }
-    }
-
-    /// Whether a name stands for a device, which is as large as it is.
-    fn is_device(&self, name: &str) -> bool {
-        (self.is_device)(name)
-    }
-
-    /// Whether groups have more of them together than a plan may have.
-    pub(crate) fn are_too_many(&self) -> bool {
-        self.assigned > limits::ASSIGNMENTS_MAX
-    }
-}
 
 /// Where a job's I/Os go: one group of files for all clones, or one for each clone.
 struct Files {
@@ -55,18 +23,13 @@ impl Job {
     /// The groups of this job: one, or one per clone where clones have several files of their own each.
     pub(crate) fn groups(
         &self,
-        plan: &mut Plan,
-        targets: &mut Targets<'_>,
+        builder: &mut Builder,
+        options: &Options<'_>,
         findings: &mut Findings,
     ) -> Result<Vec<Group>, Fault> {
         self.check()?;
         self.remark(findings);
         let files = self.target_names()?;
-        targets.assigned += files.names.iter().map(Vec::len).sum::<usize>();
-        if targets.are_too_many() {
-            let found = format!("the jobs together use {} files and more", targets.assigned);
-            return Err(malformed(&self.place, found, "write fewer jobs, or fewer files of each"));
-        }
         let each = files.names.first().map_or(1, Vec::len).max(1) as u64;
         let mut pattern = self.pattern(each, findings)?;
         if self.verification.only {
@@ -77,8 +40,8 @@ impl Job {
             self.lay_out(&mut pattern.span, each, findings);
         }
         let size = self.file_length(&pattern.span, each);
-        if self.fill && self.size.is_none() && self.file_size.is_none() && !targets.are_named {
-            let named = files.names.iter().flatten().all(|name| targets.is_device(name));
+        if self.fill && self.size.is_none() && self.file_size.is_none() && !options.has_targets {
+            let named = files.names.iter().flatten().all(|name| (options.is_device)(name));
             if !named {
                 return Err(crate::findings::unsupported(
                     &self.place,
@@ -87,7 +50,7 @@ impl Job {
                 ));
             }
         }
-        if files.generated && size.is_none() && self.uri.is_none() && !targets.are_named {
+        if files.generated && size.is_none() && self.uri.is_none() && !options.has_targets {
             return Err(refused(
                 &self.place,
                 format!("the job {} has neither size= nor filename=", self.name),
@@ -99,21 +62,18 @@ impl Job {
         for names in &files.names {
             let mut group = Vec::new();
             for name in names {
-                let size = size.filter(|_| !targets.is_device(name) && self.uri.is_none());
-                group.push(targets.of_plan.index(plan, None, name, size));
-                if plan.targets.len() > limits::TARGETS_MAX {
-                    let found =
-                        format!("the job {} makes more than {} files", self.name, limits::TARGETS_MAX);
-                    return Err(malformed(&self.place, found, "write a smaller numjobs or nrfiles"));
-                }
+                let size = size.filter(|_| !(options.is_device)(name) && self.uri.is_none());
+                group.push(builder.target(None, name, size));
+                builder.room(0, 0, 0, &self.place)?;
             }
             indices.push(group);
         }
-        let mut group = Group::new(&self.name, 0, self.depth, pattern, self.timing());
+        let caching = self.caching(findings);
+        let mut group = builder::group(&self.name, Vec::new(), pattern, self.timing(), caching);
+        group.depth = Depth::PerWorker(self.depth);
         group.rates = self.rates();
         group.data = self.data();
         group.verify = self.verification(findings);
-        group.caching = self.caching(findings);
         if self.verification.only {
             group.rates.iter_mut().for_each(|rate| rate.of = RateOf::All);
             group.caching.flush = None;

@@ -1,6 +1,6 @@
 //! Lines, comments, continuations, includes, variables: a stream of parameters.
 
-use super::keys::PARAMETERS;
+use super::keys::OTHERS;
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::includes::{Includes, NotIncluded};
@@ -94,12 +94,11 @@ impl Lexer<'_, '_> {
                 return;
             }
             let key = first.split('=').next().unwrap_or_default().to_ascii_lowercase();
-            if let Some(key) = PARAMETERS
-                .iter()
-                .find(|of| of.scope == "Others" && of.is(&key) && of.treatment == Treatment::Refused)
-            {
+            let foreign =
+                OTHERS.iter().find(|rule| rule.key.is(&key) && rule.key.treatment == Treatment::Refused);
+            if let Some(rule) = foreign {
                 let shown: String = first.chars().take(60).collect();
-                self.foreign = Some(unsupported(&place, format!("`{shown}`"), key.sentence));
+                self.foreign = Some(unsupported(&place, format!("`{shown}`"), rule.key.sentence));
                 return;
             }
             if let Some(path) = strip_key(first, "include=") {
@@ -116,18 +115,18 @@ impl Lexer<'_, '_> {
             Ok(file) => self.file(&file.name, &file.text, depth + 1),
             Err(NotIncluded::TooMany) => self.findings.fault(refused(
                 place,
-                format!("`include={path}` is one file too many, {} deep", depth + 1),
-                "Vdbench refuses recursion",
-                "take the circle out",
+                format!("`include={path}` exceeds the limit of included files, {} deep", depth + 1),
+                "Vdbench rejects recursion",
+                "remove the circle of includes",
             )),
             Err(NotIncluded::TooLong) => {
-                self.findings.fault(malformed(place, format!("{path} is too long"), "split it"));
+                self.findings.fault(malformed(place, format!("{path} is too long"), "split the file"));
             }
             Err(NotIncluded::Unreadable(reason)) => self.findings.fault(refused(
                 place,
                 format!("{path} cannot be included: {reason}"),
-                "Vdbench stops at an unknown file",
-                "put it beside the parameter file",
+                "Vdbench stops at a file that it cannot find",
+                "put the file beside the parameter file",
             )),
         }
     }
@@ -138,9 +137,9 @@ impl Lexer<'_, '_> {
             let column = place.column + u32::try_from(body[..tab].chars().count()).unwrap_or(0);
             self.findings.fault(refused(
                 &Place { column, ..place },
-                "a tab stands in the line",
-                "Vdbench takes it for a part of the value, not for the beginning of a comment, and stops",
-                "write a blank in its place",
+                "the line has a tab",
+                "Vdbench takes a tab for a part of the value, not for the start of a comment, and stops",
+                "replace the tab with a blank",
             ));
             return;
         }
@@ -149,9 +148,9 @@ impl Lexer<'_, '_> {
             let column = place.column + u32::try_from(body.chars().count()).unwrap_or(0);
             self.findings.fault(refused(
                 &Place { column, ..place },
-                format!("`{shown}` stands behind a blank"),
-                "for Vdbench everything from the first blank of a line is a comment",
-                "take the blank out",
+                format!("`{shown}` follows a blank"),
+                "Vdbench takes everything behind the first blank of a line for a comment",
+                "remove the blank",
             ));
             return;
         }
@@ -160,7 +159,7 @@ impl Lexer<'_, '_> {
         logical.lines.push((logical.letters.len(), place.clone()));
         logical.letters.extend(body.chars());
         if logical.letters.len() > limits::TEXT_BYTES_MAX {
-            self.findings.fault(malformed(&place, "the line is too long", "split it"));
+            self.findings.fault(malformed(&place, "the line is too long", "split the line"));
             return;
         }
         self.open = Some(logical);
@@ -187,7 +186,7 @@ impl Lexer<'_, '_> {
                 self.findings.fault(unsupported(
                     place,
                     format!("`{letter}host` repeats the line for every host"),
-                    "write the line once: the lab runs a plan on every agent by itself",
+                    "write the line once: the lab runs the plan on every agent",
                 ));
                 return None;
             }
@@ -197,8 +196,8 @@ impl Lexer<'_, '_> {
                     self.findings.fault(refused(
                         place,
                         format!("`{letter}{name}` has no value"),
-                        "Vdbench wants it on its command line",
-                        format!("give it with the job: --define {name}=value"),
+                        "Vdbench expects the value on its command line",
+                        format!("pass --define {name}=value"),
                     ));
                     self.unset.push(name);
                 }
@@ -236,7 +235,7 @@ impl Lexer<'_, '_> {
                         self.findings.fault(malformed(
                             &place,
                             format!("`{}` is not closed", piece.chars().take(60).collect::<String>()),
-                            "close its parenthesis or quote",
+                            "close the parenthesis or quote",
                         ));
                     } else {
                         self.parameter(&piece, place, first);

@@ -103,7 +103,7 @@ pub(crate) enum Setting {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Loop {
     /// Without `for`.
-    pub(crate) key: String,
+    pub(crate) key: &'static str,
     /// How each value is written, and what it sets.
     pub(crate) values: Vec<(String, Setting)>,
     /// Whether it names its runs: a single value does not.
@@ -152,7 +152,8 @@ pub(crate) struct Job {
 
 impl Job {
     /// The hosts that may be named: Vdbench has `localhost` where none is defined.
-    pub(crate) fn host_names(&self) -> Vec<String> {
-        if self.hosts.is_empty() { vec!["localhost".into()] } else { self.hosts.clone() }
+    pub(crate) fn host_names(&self) -> impl Iterator<Item = &str> {
+        let local = self.hosts.is_empty().then_some("localhost");
+        self.hosts.iter().map(String::as_str).chain(local)
     }
 }
