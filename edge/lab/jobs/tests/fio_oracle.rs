@@ -268,9 +268,8 @@ fn told_by_fio(argument: &str) -> String {
 
 #[test]
 fn every_option_and_engine_of_fio_is_known() {
-    let known = |name: &str| {
-        jobs::keys(Dialect::Fio).iter().any(|key| key.name == name || key.aliases.contains(&name))
-    };
+    let known =
+        |name: &str| jobs::keys(Dialect::Fio).iter().any(|key| key.names().any(|known| known == name));
     let engines = told_by_fio("--enghelp");
     let engines: Vec<&str> = engines.lines().skip(1).map(str::trim).filter(|name| !name.is_empty()).collect();
     assert!(engines.len() > 20, "{engines:?}");

@@ -326,7 +326,7 @@ impl Job {
 }
 
 fn unknown(entry: &Entry) -> Fault {
-    let names = rules().flat_map(|rule| std::iter::once(&rule.key.name).chain(rule.key.aliases)).copied();
+    let names = rules().flat_map(|rule| rule.key.names());
     let remedy = match nearest(&entry.key, names) {
         Some(near) => format!("did you mean {near}?"),
         None => "take it out, or write a key of fio 3.x (docs/guide/job-keys.md lists them)".to_owned(),

@@ -56,15 +56,12 @@ pub(super) const RULES: &[Rule] = &[
         value.switch().map(|on| job.verification.only = on)
     })
     .alone(),
-    Rule::noted("verify_pattern", "Pattern to verify by. The lab has its own checksums.").or(&[
-        "verify_pattern_interval",
-        "verify_offset",
-        "verify_header_seed",
-        "verify_write_sequence",
-    ]),
+    Rule::noted("verify_pattern", "Pattern to verify by. The lab has its own checksums.").alike(
+        "verify_pattern_interval verify_offset verify_header_seed verify_write_sequence",
+    ),
     Rule::noted("verify_dump", "Writes blocks that differ to files. The lab reports them."),
-    Rule::noted("verify_async", "How and in which order blocks are verified. The lab compares every block it reads.").or(
-        &["verify_async_cpus", "verifysort", "verifysort_nr", "experimental_verify"],
+    Rule::noted("verify_async", "How and in which order blocks are verified. The lab compares every block it reads.").alike(
+        "verify_async_cpus verifysort verifysort_nr experimental_verify",
     ),
     Rule::noted("verify_policy", "Which writes are verified after a crash. The lab verifies completed ones."),
     Rule::noted("verify_state_load", "State of writes in a file. The lab keeps it in the data itself.")
@@ -91,30 +88,19 @@ pub(super) const RULES: &[Rule] = &[
         Err(unsupported(&value.place, format!("`{}`", value.shown()), remedy))
     })
     .or(&["zonerange", "zoneskip"]),
-    Rule::noted("max_open_zones", "Concerns zoned devices only.").or(&[
-        "job_max_open_zones",
-        "ignore_zone_limits",
-        "read_beyond_wp",
-        "recover_zbd_write_error",
-        "write_zone_remainder",
-        "zone_reset_frequency",
-        "zone_reset_threshold",
-        "zonecapacity",
-    ]),
+    Rule::noted("max_open_zones", "Concerns zoned devices only.").alike(
+        "job_max_open_zones ignore_zone_limits read_beyond_wp recover_zbd_write_error \
+         write_zone_remainder zone_reset_frequency zone_reset_threshold zonecapacity",
+    ),
     Rule::refused(
         "read_iolog",
         "A recorded trace is not a job. Use `drystone lab lens` to look at it, and run the job that it suggests.",
     )
     .or(&["merge_blktrace_file", "replay_redirect"]),
-    Rule::noted("replay_no_stall", "Concerns recorded traces only.").or(&[
-        "read_iolog_chunked",
-        "replay_scale",
-        "replay_align",
-        "replay_time_scale",
-        "replay_skip",
-        "merge_blktrace_scalars",
-        "merge_blktrace_iters",
-    ]),
+    Rule::noted("replay_no_stall", "Concerns recorded traces only.").alike(
+        "read_iolog_chunked replay_scale replay_align replay_time_scale replay_skip \
+         merge_blktrace_scalars merge_blktrace_iters",
+    ),
 ];
 
 /// Values of `verify=`; every kind becomes the lab's checksums.

@@ -99,16 +99,7 @@ pub(super) const RULES: &[Rule] = &[
         "write_hint",
         "Expected lifetime of data, or its placement on the device. The lab gives no hints.",
     )
-    .or(&[
-        "fdp",
-        "fdp_pli",
-        "plids",
-        "fdp_pli_select",
-        "dataplacement",
-        "data_placement",
-        "dp_scheme",
-        "plid_select",
-    ]),
+    .alike("fdp fdp_pli plids fdp_pli_select dataplacement data_placement dp_scheme plid_select"),
     Rule::noted(
         "create_serialize",
         "How files are created. The lab creates them one after another before the run.",

@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
         },
     ),
     Rule::noted("rate_min", "fio stops a job that is slower. The lab reports the rate that was reached.")
-        .or(&["ratemin", "rate_iops_min", "rate_cycle", "ratecycle"]),
+        .alike("ratemin rate_iops_min rate_cycle ratecycle"),
     Rule::carried("rate_process", "Arrivals at a rate: linear or poisson.", |job, value, _| {
         value.one_of(&[("linear", false), ("poisson", true)]).map(|on| job.poisson = on)
     }),

@@ -15,27 +15,16 @@ pub(super) const RULES: &[Rule] = &[
         "gtod_reduce",
         "Leaves measurements out. The lab always measures latency and bandwidth of every I/O.",
     )
-    .or(&[
-        "gtod_cpu",
-        "disable_lat",
-        "disable_clat",
-        "disable_slat",
-        "disable_bw_measurement",
-        "disable_bw",
-    ]),
+    .alike("gtod_cpu disable_lat disable_clat disable_slat disable_bw_measurement disable_bw"),
     Rule::noted(
         "cpumask",
         "Processors of the job. Set them for the lab's process, for example with taskset.",
     )
-    .or(&["cpus_allowed", "cpus_allowed_policy", "numa_cpu_nodes", "numa_mem_policy", "nice"]),
+    .alike("cpus_allowed cpus_allowed_policy numa_cpu_nodes numa_mem_policy nice"),
     Rule::noted("prio", "Priority or hint of I/Os. The lab submits all I/Os alike.")
         .or(&["prioclass", "priohint"]),
-    Rule::noted("uid", "User, group or control group of the job. Start the lab under them.").or(&[
-        "gid",
-        "cgroup",
-        "cgroup_weight",
-        "cgroup_nodelete",
-    ]),
+    Rule::noted("uid", "User, group or control group of the job. Start the lab under them.")
+        .alike("gid cgroup cgroup_weight cgroup_nodelete"),
     Rule::noted("ioscheduler", "Scheduler of the device. Set it before the run."),
     Rule::noted("exec_prerun", "Command before or after the job. Run it yourself.").or(&["exec_postrun"]),
     Rule::noted("continue_on_error", "Errors that the job survives. Use --continue-on-error of the run.")
@@ -59,154 +48,48 @@ pub(super) const RULES: &[Rule] = &[
         "disk_util",
         "significant_figures",
     ]),
-    Rule::noted("clat_percentiles", "Percentiles to print. The lab keeps the whole histogram.").or(&[
-        "lat_percentiles",
-        "slat_percentiles",
-        "percentile_list",
-        "block_error_percentiles",
-    ]),
-    Rule::noted("write_lat_log", "Log files. The lab keeps a histogram of every second.").or(&[
-        "write_bw_log",
-        "write_iops_log",
-        "write_hist_log",
-        "write_iolog",
-        "per_job_logs",
-        "bwavgtime",
-        "iopsavgtime",
-        "log_entries",
-        "log_avg_msec",
-        "log_hist_msec",
-        "log_hist_coarseness",
-        "log_max_value",
-        "log_offset",
-        "log_prio",
-        "log_compression",
-        "log_compression_cpus",
-        "log_store_compressed",
-        "log_unix_epoch",
-        "log_alternate_epoch",
-        "log_alternate_epoch_clock_id",
-        "log_window_value",
-        "log_issue_time",
-        "job_start_clock_id",
-    ]),
+    Rule::noted("clat_percentiles", "Percentiles to print. The lab keeps the whole histogram.")
+        .alike("lat_percentiles slat_percentiles percentile_list block_error_percentiles"),
+    Rule::noted("write_lat_log", "Log files. The lab keeps a histogram of every second.").alike(
+        "write_bw_log write_iops_log write_hist_log write_iolog per_job_logs bwavgtime iopsavgtime \
+         log_entries log_avg_msec log_hist_msec log_hist_coarseness log_max_value log_offset log_prio \
+         log_compression log_compression_cpus log_store_compressed log_unix_epoch log_alternate_epoch \
+         log_alternate_epoch_clock_id log_window_value log_issue_time job_start_clock_id",
+    ),
     Rule::noted(
         "hipri",
         "How an I/O engine polls or hands over I/Os. The lab sets this itself, so processor time may differ.",
     )
-    .or(&["fixedbufs", "registerfiles", "sqthread_poll", "userspace_reap"])
+    .alike("fixedbufs registerfiles sqthread_poll userspace_reap")
     .alone(),
     Rule::noted(
         "hipri_percentage",
         "How an I/O engine polls or hands over I/Os. The lab sets this itself, so processor time may differ.",
     )
-    .or(&["sqthread_poll_cpu", "nonvectored", "uncached", "nowait", "force_async", "thp"]),
-    Rule::noted("cmdprio_percentage", "Priority of some I/Os. The lab submits all I/Os alike.").or(&[
-        "cmdprio",
-        "cmdprio_class",
-        "cmdprio_hint",
-        "cmdprio_bssplit",
-    ]),
-    Rule::noted("cmd_type", "Commands passed through to a device. The lab reads and writes blocks.").or(&[
-        "md_per_io_size",
-        "pi_act",
-        "pi_chk",
-        "apptag",
-        "apptag_mask",
-        "readfua",
-        "writefua",
-        "write_mode",
-        "verify_mode",
-        "sg_write_mode",
-    ]),
-    Rule::noted("rbdname", "What an I/O engine of fio connects to. Name the lab's target with --target.").or(
-        &[
-            "pool",
-            "clientname",
-            "clustername",
-            "busy_poll",
-            "touch_objects",
-            "conf",
-            "volume",
-            "brick",
-            "hostname",
-            "port",
-            "protocol",
-            "proto",
-            "http_host",
-            "https",
-            "http_mode",
-            "http_user",
-            "http_pass",
-            "http_object_mode",
-            "http_s3_key",
-            "http_s3_keyid",
-            "http_s3_region",
-            "http_s3_sse_customer_algorithm",
-            "http_s3_sse_customer_key",
-            "http_s3_storage_class",
-            "http_s3_security_token",
-            "http_swift_auth_token",
-            "http_verbose",
-            "libblkio_driver",
-            "libblkio_path",
-            "libblkio_pre_connect_props",
-            "libblkio_pre_start_props",
-            "libblkio_num_entries",
-            "libblkio_queue_size",
-            "libblkio_vectored",
-            "libblkio_write_zeroes_on_trim",
-            "libblkio_wait_mode",
-            "libblkio_force_enable_completion_eventfd",
-            "nfs_url",
-            "namenode",
-            "skip_bad",
-            "single-instance",
-            "gpu_dev_ids",
-            "cuda_io",
-            "cont",
-            "svcl",
-            "object_class",
-            "chunk_size",
-            "stream_id",
-            "xnvme_be",
-            "xnvme_async",
-            "xnvme_sync",
-            "xnvme_admin",
-            "xnvme_dev_nsid",
-            "xnvme_dev_subnqn",
-            "xnvme_mem",
-            "xnvme_iovec",
-        ],
+    .alike("sqthread_poll_cpu nonvectored uncached nowait force_async thp"),
+    Rule::noted("cmdprio_percentage", "Priority of some I/Os. The lab submits all I/Os alike.")
+        .alike("cmdprio cmdprio_class cmdprio_hint cmdprio_bssplit"),
+    Rule::noted("cmd_type", "Commands passed through to a device. The lab reads and writes blocks.").alike(
+        "md_per_io_size pi_act pi_chk apptag apptag_mask readfua writefua write_mode verify_mode \
+         sg_write_mode",
     ),
-    Rule::noted("cpuload", "Part of an I/O engine of fio that the lab does not have.").or(&[
-        "cpuchunks",
-        "cpumode",
-        "exit_on_io_done",
-        "arguments",
-        "program",
-        "grace_time",
-        "std_redirect",
-        "donorname",
-        "inplace",
-        "interface",
-        "ttl",
-        "window_size",
-        "mss",
-        "nodelay",
-        "verb",
-        "bindname",
-        "gpu_dev_id",
-        "hdfsdirectory",
-        "stat_type",
-        "read_mode",
-        "libaio_vectored",
-        "rbd_encryption_format",
-        "rbd_encryption_passphrase",
-        "verify_bytchk",
-        "cdb_len",
-        "rocm_io",
-    ]),
+    Rule::noted("rbdname", "What an I/O engine of fio connects to. Name the lab's target with --target.")
+        .alike(
+            "pool clientname clustername busy_poll touch_objects conf volume brick hostname port protocol \
+         proto http_host https http_mode http_user http_pass http_object_mode http_s3_key http_s3_keyid \
+         http_s3_region http_s3_sse_customer_algorithm http_s3_sse_customer_key http_s3_storage_class \
+         http_s3_security_token http_swift_auth_token http_verbose libblkio_driver libblkio_path \
+         libblkio_pre_connect_props libblkio_pre_start_props libblkio_num_entries libblkio_queue_size \
+         libblkio_vectored libblkio_write_zeroes_on_trim libblkio_wait_mode \
+         libblkio_force_enable_completion_eventfd nfs_url namenode skip_bad single-instance gpu_dev_ids \
+         cuda_io cont svcl object_class chunk_size stream_id xnvme_be xnvme_async xnvme_sync xnvme_admin \
+         xnvme_dev_nsid xnvme_dev_subnqn xnvme_mem xnvme_iovec",
+        ),
+    Rule::noted("cpuload", "Part of an I/O engine of fio that the lab does not have.").alike(
+        "cpuchunks cpumode exit_on_io_done arguments program grace_time std_redirect donorname inplace \
+         interface ttl window_size mss nodelay verb bindname gpu_dev_id hdfsdirectory stat_type read_mode \
+         libaio_vectored rbd_encryption_format rbd_encryption_passphrase verify_bytchk cdb_len rocm_io",
+    ),
     Rule::noted("listen", "Part of the engines net and windowsaio.")
         .or(&["pingpong", "no_completion_thread"])
         .alone(),
