@@ -51,19 +51,20 @@ const GENERAL: &[Rule] = &within("General", [
     Rule::carried("dedupunit", "Deduplication unit, in bytes.", Set(|reader, parameter, _| {
         set(&mut reader.job.general.unit, parameter.block_of(parameter.one()?))
     })),
-    Rule::noted("dedupsets", "Choice of duplicate blocks; the lab duplicates blocks at random.").or(&["deduphotsets", "dedupflipflop"]),
+    Rule::noted("dedupsets", "Choice of duplicate blocks; the lab duplicates blocks at random.").or(&["deduphotsets", "dedupflipflop", "dedupacross", "dedupmaxkey"]),
     Rule::noted("data_errors", "Number of errors that ends a run; the lab counts all errors.").or(&["dataerrors"]),
     Rule::noted("monitor", "File that ends a run."),
     Rule::noted("startcmd", COMMAND).or(&["endcmd", "start_cmd", "end_cmd"]),
     Rule::refused("validate", "Vdbench reads each block before it overwrites the block; remove validate= and add --verify."),
-    Rule::noted("pattern", "Data patterns from files; the lab writes random data.").or(&["patterns"]),
+    Rule::noted("pattern", "Data patterns from files; the lab writes random data.").or(&["patterns", "pattern_buffer", "compressionseed"]),
+    Rule::refused("loop", "Vdbench repeats all runs; remove loop= and pass --repeat."),
     Rule::refused("concatenatesds", "A plan cannot join devices into one; name the devices one by one."),
     Rule::noted("formatsds", "Vdbench fills the files before a run; fill the files with the lab.").or(&["formatxfersize"]),
     Rule::noted("abort_failed_skew", "Deviation from skew= that ends a run."),
     Rule::noted("report", "Contents of Vdbench's reports; the lab reports everything.")
         .or(&["report_run_totals", "auxreport", "histogram", "miscellaneous"]),
     Rule::noted("swat", "Integration with other tools, Java and the operating system.")
-        .or(&["debug", "ios_per_jvm", "messagescan", "psrset", "unix2windows"]),
+        .or(&["debug", "ios_per_jvm", "messagescan", "psrset", "showlba", "unix2windows"]),
     Rule::noted("port", "Connection of Vdbench to other hosts.").or(&["timeout", "loginuid"]),
     Rule::noted("create_anchors", "Concerns file systems."),
 ]);
