@@ -3,23 +3,32 @@
 use crate::error::Fault;
 use crate::findings::{Findings, malformed};
 use crate::limits;
-use crate::targets::Targets;
-use plan::{Caching, Engine, Group, NoteKind, Pattern, Place, Plan, Seed, Stage, Timing};
+use plan::{Caching, Engine, Group, NoteKind, Pattern, Place, Plan, Seed, Stage, Target, Timing};
+use std::collections::HashMap;
 
 /// A plan with what is counted of it.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     pub(crate) plan: Plan,
-    targets: Targets,
+    /// Where each target is, by its machine and its name.
+    targets: HashMap<(Option<String>, String), usize>,
     groups: usize,
     /// Targets of all groups together.
     assignments: usize,
 }
 
 impl Builder {
-    /// The index of a target in the plan; the same name on two machines is two targets.
+    /// The index of a target in the plan, which gets it if it is new. The same name on two machines is two targets. The size is the
+    /// largest that anything asks for.
     pub(crate) fn target(&mut self, host: Option<&str>, name: &str, size: Option<u64>) -> usize {
-        self.targets.index(&mut self.plan, host, name, size)
+        let targets = &mut self.plan.targets;
+        let key = (host.map(str::to_owned), name.to_owned());
+        let index = *self.targets.entry(key).or_insert_with_key(|(host, name)| {
+            targets.push(Target { host: host.clone(), ..Target::named(name) });
+            targets.len() - 1
+        });
+        targets[index].size = targets[index].size.max(size);
+        index
     }
 
     /// Adds a stage.
@@ -57,7 +66,7 @@ impl Builder {
             Some((what, count, most)) => Err(malformed(
                 place,
                 format!("the job has too many {what}: {count} or more, and a plan has at most {most}"),
-                "remove values from its loops and cycles, or split the file",
+                "ask for fewer jobs, files, loops or cycles, or split the file",
             )),
         }
     }

@@ -40,6 +40,8 @@ pub struct Key {
     pub name: &'static str,
     /// Other spellings, or other keys that are treated alike.
     pub aliases: &'static [&'static str],
+    /// Other keys that are treated alike, separated by blanks.
+    pub alike: &'static str,
     /// What becomes of it.
     pub treatment: Treatment,
     /// What it is, and what the lab makes of it.
@@ -49,36 +51,9 @@ pub struct Key {
 }
 
 impl Key {
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn carried(name: &'static str, sentence: &'static str) -> Key {
-        Rule::<()>::structure(name, sentence).key
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Key {
-        Rule::<()>::noted(name, sentence).key
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Key {
-        Rule::<()>::refused(name, sentence).key
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Key {
-        self.aliases = aliases;
-        self
-    }
-
-    /// For dialects whose keys are no rules yet.
-    pub(crate) const fn alone(mut self) -> Key {
-        self.alone = true;
-        self
-    }
-
     /// All its spellings.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied()).chain(self.alike.split_whitespace())
     }
 
     /// Whether it is spelled so.
@@ -103,7 +78,10 @@ impl<F: Copy> Rule<F> {
         sentence: &'static str,
         apply: Option<F>,
     ) -> Rule<F> {
-        Rule { key: Key { scope: "", name, aliases: &[], treatment, sentence, alone: false }, apply }
+        Rule {
+            key: Key { scope: "", name, aliases: &[], alike: "", treatment, sentence, alone: false },
+            apply,
+        }
     }
 
     /// A key that the plan says.
@@ -126,7 +104,13 @@ impl<F: Copy> Rule<F> {
         Rule::new(name, Treatment::Refused, sentence, None)
     }
 
-    /// The same with other spellings, or for other keys that are treated alike.
+    /// The same for other keys too, separated by blanks.
+    pub(crate) const fn alike(mut self, alike: &'static str) -> Rule<F> {
+        self.key.alike = alike;
+        self
+    }
+
+    /// The same with other spellings.
     pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Rule<F> {
         self.key.aliases = aliases;
         self
@@ -180,7 +164,7 @@ fn keys_of<F>(rules: &[Rule<F>]) -> Vec<Key> {
 /// All keys of a dialect, in the order of its documentation.
 pub fn keys(dialect: Dialect) -> Vec<Key> {
     match dialect {
-        Dialect::Fio => crate::fio::KEYS.to_vec(),
+        Dialect::Fio => crate::fio::rules().map(|rule| rule.key).collect(),
         Dialect::DiskSpd => keys_of(crate::diskspd::FLAGS),
         Dialect::DiskSpdXml => keys_of(&crate::diskspd::ELEMENTS.concat()),
         Dialect::Vdbench => keys_of(&crate::vdbench::PARAMETERS.concat()),

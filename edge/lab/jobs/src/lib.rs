@@ -23,7 +23,6 @@ pub mod limits;
 mod mix;
 mod sameness;
 mod source;
-mod targets;
 mod vdbench;
 
 pub use detect::{detect, is_command_line};

@@ -39,7 +39,7 @@ fn jobs_of_fio_that_ask_for_too_much_are_refused_soon() {
     check("[j]\nsize=1m\nnumjobs=60000\nnrfiles=60000\n".into(), "files");
     check(
         format!("[global]\nsize=1m\nnumjobs=60000\nfilename_format=f$jobnum\n{}", "[j]\n".repeat(9000)),
-        "files",
+        "too many targets of groups",
     );
     check(format!("[j]\nsize=1m\nfilename={}\n", "abcdefgh:".repeat(400_000)), "names 400000 files");
     check(

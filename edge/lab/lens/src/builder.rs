@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use base::Instant;
 use base::units::SECTOR_SIZE;
 use iostats::{Arrival, Kind, Operation, Recorder, Statistics};
+use statistics::words::counted;
 
 use crate::capture::{Capture, Disk};
 use crate::event::Event;
@@ -159,7 +160,8 @@ impl CaptureBuilder {
         if self.left_out > 0 {
             let left_out = self.left_out;
             notes.push(format!(
-                "{left_out} I/Os are left out: they are of disks beyond the first {DISKS_MAX}."
+                "{} left out: their disks are beyond the first {DISKS_MAX}.",
+                counted(left_out, "I/O")
             ));
         }
         Capture { source: source.into(), disks, notes }

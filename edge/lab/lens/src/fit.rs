@@ -1,9 +1,7 @@
-//! A job like a trace: what the generator has to do so that its I/O looks as the trace's does, and how far it is from that.
+//! A job like a trace: what the generator has to do so that its I/O looks as the trace's does.
 //!
 //! A plan has sizes, shares, streams, zones, a rate or a depth, and pauses. What it cannot have (how one I/O depends on another,
 //! how the mix changes over time) is lost, and told.
-
-mod likeness;
 
 use std::time::Duration;
 
@@ -12,11 +10,10 @@ use plan::{
     Size, Span, Stage, Target, Think, Timing, Zone,
 };
 use serde::Serialize;
+use statistics::words;
 
 use crate::analysis::{Analyzed, Profile, SizeShare, ZONES};
 use crate::event::Action;
-
-pub use likeness::{ALIKE_MAX, HistogramLikeness, Likeness, Likenesses, NEAR_MAX, likeness};
 
 /// Lines of a pattern: the most frequent sizes.
 const LINES_MAX: usize = 16;
@@ -56,8 +53,8 @@ pub fn fit(analyzed: &Analyzed, name: &str, seconds: u64) -> Fitted {
     }
     if analyzed.beyond > 0 {
         notes.push(format!(
-            "{} I/Os are of disks that were not looked at each, and are left out.",
-            analyzed.beyond
+            "{} left out: their disks are beyond the limit of disks that are analysed.",
+            words::counted(analyzed.beyond, "I/O")
         ));
     }
     let stages = if groups.is_empty() { Vec::new() } else { vec![Stage::new(name, groups)] };
@@ -76,7 +73,11 @@ fn group(profile: &Profile, target: usize, seconds: u64, notes: &mut Vec<String>
     group.depth = plan::Depth::PerTarget(depth.div_ceil(workers));
     if profile.mix.trims + profile.mix.flushes > 0 {
         let (trims, flushes) = (profile.mix.trims, profile.mix.flushes);
-        notes.push(format!("{}: {trims} trims and {flushes} flushes are left out.", profile.name));
+        notes.push(format!(
+            "{}: {} and {flushes} flushes are left out.",
+            profile.name,
+            words::counted(trims, "trim")
+        ));
     }
     group
 }
@@ -94,10 +95,18 @@ fn pace(profile: &Profile, group: &mut Group, notes: &mut Vec<String>) -> u32 {
         for line in &mut group.pattern.lines {
             let after = bursts.ios * line.weight / weights / workers;
             let pause = Duration::from_secs_f64(bursts.pause_s.clamp(0.0, 3_600.0));
-            line.think = Some(Think { after: after.round().clamp(1.0, 1e9) as u32, pause, spin: false });
+            line.think = Some(Think {
+                after: after.round().clamp(1.0, 1e9) as u32,
+                pause,
+                spin: false,
+                start: plan::PauseStart::Issued,
+            });
         }
         if group.pattern.lines.len() > 1 || workers > 1.0 {
-            notes.push(format!("{}: sizes and workers pause each on their own, not together.", profile.name));
+            notes.push(format!(
+                "{}: the job pauses each I/O size and worker by itself; the trace pauses all together.",
+                profile.name
+            ));
         }
         return most;
     }
@@ -105,17 +114,14 @@ fn pace(profile: &Profile, group: &mut Group, notes: &mut Vec<String>) -> u32 {
         return most;
     }
     if profile.outstanding.is_none() {
-        notes.push(format!(
-            "{}: the trace has no latencies, so its pace is taken as a fixed rate.",
-            profile.name
-        ));
+        notes.push(format!("{}: the trace has no latencies, so the job has a fixed rate.", profile.name));
     }
     if let Some(interarrival_s) = burstiness.interarrival_s.filter(|seconds| *seconds > 0.0) {
         let variation = burstiness.interarrival_variation.unwrap_or(1.0);
         let arrivals = if variation < REGULAR_MAX { Arrivals::Even } else { Arrivals::Poisson };
         if variation > 1.5 {
             notes.push(format!(
-                "{}: I/Os come less evenly (variation {variation:.1}) than by chance (1), as the job's will.",
+                "{}: the arrivals are burstier (coefficient of variation {variation:.1}) than the random arrivals of the job (1).",
                 profile.name
             ));
         }
@@ -143,8 +149,8 @@ fn pattern(profile: &Profile, workers: u32, notes: &mut Vec<String>) -> Pattern 
     let (all, told): (u64, u64) =
         (used.iter().map(|size| size.count).sum(), kept.iter().map(|size| size.count).sum());
     if told < all {
-        let share = statistics::words::percent((all - told) as f64 / all as f64);
-        notes.push(format!("{}: {share} of the I/Os have sizes that are too rare to be kept.", profile.name));
+        let share = words::percent((all - told) as f64 / all as f64);
+        notes.push(format!("{}: {share} of the I/Os are left out: their sizes are rare.", profile.name));
     }
     let line = |size: &&SizeShare| {
         let reads = if size.action == Action::Read { 100.0 } else { 0.0 };

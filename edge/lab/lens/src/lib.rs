@@ -15,7 +15,6 @@ mod event;
 pub mod fit;
 pub mod interference;
 mod latencies;
-mod look;
 mod named;
 mod surface;
 pub mod text;
@@ -30,9 +29,5 @@ pub use error::ReadError;
 pub use event::{Action, Event};
 pub use interference::{Interference, interference};
 pub use latencies::{Latencies, LatencyBin};
-pub use look::{Looked, look};
-pub use surface::{
-    COLUMNS_MAX, Resolution, Surface, SurfaceDifferenceError, SurfaceGroup, difference, differences,
-    surfaces, surfaces_within,
-};
+pub use surface::{COLUMNS_MAX, Resolution, Surface, SurfaceGroup, surfaces, surfaces_within};
 pub use window::{Counted, Total, Window};

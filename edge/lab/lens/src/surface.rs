@@ -60,19 +60,6 @@ pub struct Surface {
     pub z: Vec<Vec<f64>>,
 }
 
-/// Why two surfaces have no difference.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SurfaceDifferenceError {
-    /// They count different things.
-    #[error("`{one}` and `{other}` cannot be subtracted: they count different things; take two of one kind")]
-    OtherKind {
-        /// Title of the first.
-        one: String,
-        /// Title of the second.
-        other: String,
-    },
-}
-
 /// All surfaces of a capture: each kind and operation that some disk knows, in `vscsiStats`' order, then fine latency where it
 /// is known. Windows are joined until there are at most [`COLUMNS_MAX`] columns.
 pub fn surfaces(capture: &Capture) -> Vec<SurfaceGroup> {
@@ -195,91 +182,6 @@ impl SurfaceGroup {
         let used = first.and_then(|first| Some((first, (0..y.len()).rev().find(some)?)));
         SurfaceGroup { kind, operations, resolution, title, unit, y, limits, z_max, used, surfaces }
     }
-}
-
-/// `other` minus `one`, disk by disk: of the same name, else of the same place. Times count from each surface's own beginning,
-/// and columns are those of `one`; where `other` knows nothing, there is no column. Disks that only one has are left out.
-///
-/// # Errors
-/// When they count different things. Fine latencies of different ranges are joined.
-pub fn difference(one: &SurfaceGroup, other: &SurfaceGroup) -> Result<SurfaceGroup, SurfaceDifferenceError> {
-    let what = |group: &SurfaceGroup| (group.kind, group.operations, group.resolution);
-    if what(one) != what(other) {
-        let (one, other) = (one.title.clone(), other.title.clone());
-        return Err(SurfaceDifferenceError::OtherKind { one, other });
-    }
-    let labels = joined_labels(one, other);
-    let place = |group: &SurfaceGroup| -> Vec<usize> {
-        let find = |limit: &Option<i64>| labels.1.iter().position(|known| known == limit);
-        group.limits.iter().map(|limit| find(limit).expect("every limit is among the joined ones")).collect()
-    };
-    let (places, other_places) = (place(one), place(other));
-    let mut surfaces = Vec::new();
-    for (index, surface) in one.surfaces.iter().enumerate() {
-        let named = other.surfaces.iter().find(|candidate| candidate.disk == surface.disk);
-        let Some(partner) = named.or_else(|| other.surfaces.get(index)) else { continue };
-        surfaces.push(subtract((surface, &places), (partner, &other_places), labels.0.len()));
-    }
-    let title = format!("{}: second minus first", one.title);
-    Ok(SurfaceGroup::new(what(one), title, one.unit, labels, surfaces))
-}
-
-/// The differences of all kinds that both captures know; see [`difference`].
-pub fn differences(one: &Capture, other: &Capture) -> Vec<SurfaceGroup> {
-    let others = surfaces(other);
-    surfaces(one)
-        .iter()
-        .filter_map(|group| others.iter().find_map(|other| difference(group, other).ok()))
-        .collect()
-}
-
-/// The labels and limits of both, in order of limits; the last bucket without one at the end.
-fn joined_labels(one: &SurfaceGroup, other: &SurfaceGroup) -> (Vec<String>, Vec<Option<i64>>) {
-    let all = |group: &SurfaceGroup| -> Vec<(Option<i64>, String)> {
-        group.limits.iter().copied().zip(group.y.iter().cloned()).collect()
-    };
-    let mut joined = [all(one), all(other)].concat();
-    joined.sort_by_key(|(limit, _)| limit.unwrap_or(i64::MAX));
-    joined.dedup_by_key(|(limit, _)| *limit);
-    joined.into_iter().map(|(limit, label)| (label, limit)).unzip()
-}
-
-fn subtract(
-    (one, places): (&Surface, &[usize]),
-    (other, other_places): (&Surface, &[usize]),
-    buckets: usize,
-) -> Surface {
-    let origin = one.x.first().copied().unwrap_or(0.0);
-    let other_origin = other.x.first().copied().unwrap_or(0.0);
-    let mut result = Surface { disk: one.disk.clone(), x: Vec::new(), seconds: Vec::new(), z: Vec::new() };
-    // Both are in order of time: what ends before this column begins is behind for all later ones too.
-    let mut first = 0;
-    for (index, column) in one.z.iter().enumerate() {
-        let (from, to) = (one.x[index] - origin, one.x[index] - origin + one.seconds[index]);
-        let begin = |at: usize| other.x[at] - other_origin;
-        while first < other.x.len() && begin(first) + other.seconds[first] <= from {
-            first += 1;
-        }
-        let (mut sum, mut known) = (vec![0.0; buckets], 0.0);
-        for at in (first..other.x.len()).take_while(|&at| begin(at) < to) {
-            let overlap = to.min(begin(at) + other.seconds[at]) - from.max(begin(at));
-            known += overlap;
-            for (z, &place) in other.z[at].iter().zip(other_places) {
-                sum[place] += z * overlap;
-            }
-        }
-        if known <= 0.0 {
-            continue;
-        }
-        let mut z: Vec<f64> = sum.iter().map(|sum| sum / known).collect();
-        for (mine, &place) in column.iter().zip(places) {
-            z[place] -= mine;
-        }
-        result.x.push(one.x[index]);
-        result.seconds.push(one.seconds[index]);
-        result.z.push(z);
-    }
-    result
 }
 
 #[cfg(test)]

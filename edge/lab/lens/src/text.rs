@@ -8,7 +8,6 @@ use statistics::words::{milliseconds, number, percent, rate};
 
 use crate::analysis::Analyzed;
 use crate::capture::{Capture, Disk};
-use crate::fit::Likenesses;
 use crate::interference::interference;
 use crate::surface::duration;
 
@@ -44,7 +43,7 @@ pub fn report(capture: &Capture, analyzed: Option<&Analyzed>) -> String {
 /// A table of the disks of a capture, and what is to be known of it.
 pub fn overview(capture: &Capture) -> String {
     let heading =
-        ["disk", "I/Os", "IOPS", "MiB/s", "reads", "mean", "p50", "p99", "p99.9", "outstanding", "X*R"];
+        ["disk", "I/Os", "IOPS", "MiB/s", "reads", "mean", "p50", "p99", "p99.9", "outstanding", "IOPS×mean"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(capture.disks.iter().map(row));
     let seconds = number(capture.end_s() - capture.begin_s());
@@ -52,11 +51,11 @@ pub fn overview(capture: &Capture) -> String {
     for disk in &capture.disks {
         for gap in &disk.gaps {
             let (from, to) = (number(gap.at_s), number(gap.at_s + gap.seconds));
-            text += &format!("  {}: nothing is known from {from} s to {to} s: {}\n", disk.name, gap.reason);
+            text += &format!("  {}: no data from {from} s to {to} s: {}\n", disk.name, gap.reason);
         }
         if let Some((found, implied)) = little(disk).filter(|little| !agrees(*little)) {
             text += &format!(
-                "  {}: I/Os found {} outstanding where pace times latency is {}: times and latencies do not fit\n",
+                "  {}: arriving I/Os found {} outstanding, but IOPS × latency is {}: times and latencies contradict each other\n",
                 disk.name,
                 number(found),
                 number(implied),
@@ -135,21 +134,6 @@ fn coarse_percentile(counts: &[u64], q: f64) -> Option<String> {
         Some(&limit) => format!("≤{}", duration(ns(limit))),
         None => format!(">{}", duration(ns(limits[limits.len() - 1]))),
     })
-}
-
-/// How far two captures are from each other.
-pub fn likenesses(found: &Likenesses) -> String {
-    let mut text = String::new();
-    for pair in &found.disks {
-        text += &format!("{} and {}\n", pair.one, pair.other);
-        for sentence in &pair.sentences {
-            text += &format!("  {sentence}\n");
-        }
-    }
-    for name in &found.alone {
-        text += &format!("{name} is in one of them alone.\n");
-    }
-    text
 }
 
 /// Columns as wide as they need: the first to the left, the others to the right.

@@ -14,6 +14,7 @@ mod tables;
 use std::io::BufRead;
 
 use serde::Serialize;
+use statistics::words::counted;
 
 use crate::error::{ReadError, quoted};
 use crate::event::Event;
@@ -136,26 +137,20 @@ pub struct Told {
 }
 
 impl Told {
-    /// Lines and I/Os that could not be used.
-    pub fn dropped_count(&self) -> u64 {
-        self.dropped.iter().map(|dropped| dropped.count).sum()
-    }
-
     /// All that is to be known, as sentences; none when all is well.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> = self
             .dropped
             .iter()
             .map(|Dropped { reason, count, line, text }| {
-                format!("{count} dropped ({reason}), the first in line {line}: {text}.")
+                format!("{} dropped ({reason}), first at line {line}: {text}.", counted(*count, "record"))
             })
             .collect();
         if self.reordered > 0 {
-            sentences
-                .push(format!("{} I/Os stood out of order and were put in order of time.", self.reordered));
+            sentences.push(format!("{} out of order, sorted by time.", counted(self.reordered, "I/O")));
         }
         if self.unfinished > 0 {
-            sentences.push(format!("{} I/Os have no completion in the trace.", self.unfinished));
+            sentences.push(format!("{} without a completion in the trace.", counted(self.unfinished, "I/O")));
         }
         sentences.extend(self.notes.iter().cloned());
         sentences
@@ -350,9 +345,9 @@ impl TraceReader {
         let first = self.dropped.first();
         let found = match first {
             Some(Dropped { reason, text, .. }) => {
-                format!("{reason}: {text} ({bad} of {} lines could not be used)", self.line)
+                format!("{reason}: {text} ({bad} of {} cannot be used)", counted(self.line, "line"))
             }
-            None => format!("{} lines and no I/O among them", self.line),
+            None => format!("no I/O in {}", counted(self.line, "line")),
         };
         ReadError::Text {
             file: file.to_owned(),
@@ -360,7 +355,7 @@ impl TraceReader {
             column: 1,
             what: self.format.line(),
             found,
-            way_out: format!("a line is like: {}", self.format.shape()),
+            way_out: format!("expected lines like: {}", self.format.shape()),
         }
     }
 }

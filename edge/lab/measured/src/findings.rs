@@ -1,4 +1,4 @@
-//! What must be known about a stage's figures before they are believed.
+//! Doubts about a stage's figures: what a reader must know before using them.
 
 use crate::{Ended, GroupRun, Interval, StageRun, Stall};
 use serde::{Deserialize, Serialize};
@@ -89,10 +89,14 @@ impl StageRun {
     }
 
     fn find_end(&self, found: &mut Vec<Finding>) {
+        if let Some(error) = &self.first_error {
+            let text = format!("the stage continued after errors; the first one: {error}");
+            found.push(Finding { kind: FindingKind::Errors, serious: true, text });
+        }
         let text = match &self.ended {
             Ended::Done | Ended::Steady => return,
-            Ended::Stopped => "it was stopped before its time".to_owned(),
-            Ended::Failed(error) => format!("it failed: {error}"),
+            Ended::Stopped => "the stage was stopped before its end".to_owned(),
+            Ended::Failed(error) => format!("the stage failed: {error}"),
         };
         found.push(Finding { kind: FindingKind::Ended, serious: true, text });
     }
@@ -106,7 +110,7 @@ impl StageRun {
                 found.push(Finding { kind: FindingKind::Agents, serious: true, text });
             } else if part.start_late + part.clock_error > APART_MAX {
                 let text = format!(
-                    "agent {} began {} late, its clock being known to within {}",
+                    "agent {} started {} late; its clock is known to within {}",
                     part.agent,
                     words::milliseconds(part.start_late),
                     words::milliseconds(part.clock_error)
@@ -120,16 +124,21 @@ impl StageRun {
         for group in &self.groups {
             let errors: u64 = group.operations.iter().map(|of| of.errors).sum();
             if errors > 0 {
-                let ios = if errors == 1 { "I/O failed and is" } else { "I/Os failed and are" };
-                let text = format!("{}: {errors} {ios} excluded", group.name);
+                let text = format!(
+                    "{}: {} failed: excluded from IOPS and latency",
+                    group.name,
+                    words::counted(errors, "I/O")
+                );
                 found.push(Finding { kind: FindingKind::Errors, serious: true, text });
             }
             if let Some(verified) = group.verified
                 && verified.wrong > 0
             {
                 let text = format!(
-                    "{}: {} of {} verified units were not what was written",
-                    group.name, verified.wrong, verified.compared
+                    "{}: {} of {} compared do not hold the data that was written",
+                    group.name,
+                    verified.wrong,
+                    words::counted(verified.compared, "block")
                 );
                 found.push(Finding { kind: FindingKind::Errors, serious: true, text });
             }
@@ -145,25 +154,25 @@ impl StageRun {
                 Some(outstanding) if group.iops() > 0.0 => outstanding / group.iops(),
                 Some(_) | None => mean,
             };
-            let claimed = Some(group.outstanding as f64);
-            let figure = little::Figure { throughput: group.iops(), latency_s, claimed, members: 1 };
-            let Some(audit) = little::audit(&figure) else { continue };
-            let Some(ratio) = audit.ratio else { continue };
-            let side = little::side_of(ratio, 0.0);
+            let implied = group.iops() * latency_s;
+            if implied <= 0.0 || group.outstanding == 0 {
+                continue;
+            }
+            let side = little::side_of(implied / group.outstanding as f64, 0.0);
             if side == little::Side::Short {
                 let text = format!(
-                    "{}: {} of {} I/Os were outstanding on average: the rest of the time went to the generator, to pauses or \
-                     to a limit, and a faster generator would get more",
+                    "{}: {} of {} were outstanding on average. The generator, pauses or a rate limit took the rest of the time; the \
+                     target may do more",
                     group.name,
-                    words::number(audit.implied),
-                    group.outstanding
+                    words::number(implied),
+                    words::counted(group.outstanding, "I/O")
                 );
                 found.push(Finding { kind: FindingKind::Little, serious: false, text });
             } else if side == little::Side::Above {
                 let text = format!(
                     "{}: IOPS × latency gives {} outstanding I/Os and exceeds the queue depth of {}: the figures cannot come from one run",
                     group.name,
-                    words::number(audit.implied),
+                    words::number(implied),
                     group.outstanding
                 );
                 found.push(Finding { kind: FindingKind::Little, serious: true, text });
@@ -213,31 +222,32 @@ impl StageRun {
         let is_open = self.groups.iter().any(|group| group.operations.iter().any(|of| of.service.is_some()));
         let what = match stalls.len() {
             1 => format!(
-                "nothing completed for {} s from second {:.1} on",
+                "nothing completed for {} s, from second {:.1} on",
                 words::number(longest.seconds),
                 longest.at
             ),
             count => format!(
-                "{count} times nothing completed, the longest for {} s from second {:.1} on",
+                "nothing completed {count} times, at the longest for {} s from second {:.1} on",
                 words::number(longest.seconds),
                 longest.at
             ),
         };
         if is_open {
             let text = format!(
-                "{what}; what was due meanwhile counts from when it was due, so the percentiles show it"
+                "{what}. The latency of an I/O counts from when it was due, so the percentiles show the stall"
             );
             return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
         }
         let (corrected, hidden) = self.with_hidden(&stalls);
         let (shown, true_p999) = (p999(&self.total().latency), p999(&corrected));
         if true_p999 < shown * HIDDEN_MIN {
-            let text = format!("{what}; it was too short to change the p99.9");
+            let text = format!("{what}. The stall was too short to change the p99.9");
             return found.push(Finding { kind: FindingKind::Stall, serious: false, text });
         }
         let text = format!(
-            "{what}. A closed loop hides that: about {hidden} I/Os were not sent while it lasted. The p99.9 of {} is that of the I/Os \
-             that were sent; independent users would have seen about {}. Run the job with a rate in an open loop to measure it",
+            "{what}. A closed loop hides this: about {} were not sent during the stall. The p99.9 of {} covers only the I/Os that were \
+             sent; independent users would have seen about {}. To measure it, run the job as an open loop with a rate",
+            words::counted(hidden, "I/O"),
             words::milliseconds(shown),
             words::milliseconds(true_p999)
         );
@@ -277,13 +287,13 @@ impl StageRun {
             if is_open && has_waited && (group.unsent > 0 || group.iops() < due * KEPT_MIN) {
                 let unsent = match group.unsent {
                     0 => String::new(),
-                    count => format!(
-                        "; {count} of them were never sent, and count with the time that they had waited"
-                    ),
+                    count => {
+                        format!(". Never sent: {}; their waiting time counts", words::counted(count, "I/O"))
+                    }
                 };
                 let text = format!(
-                    "{}: {} IOPS were due and {} completed{unsent}: the target takes no more, or the depth of {} is too small. What is due \
-                     waits longer the longer it runs, so the percentiles say how long it ran",
+                    "{}: {} IOPS were due and {} completed: the target is saturated, or the depth of {} is too small{unsent}. The backlog grows \
+                     with time, so the percentiles depend on the length of the run",
                     group.name,
                     words::number(due),
                     words::number(group.iops()),
@@ -292,9 +302,11 @@ impl StageRun {
                 found.push(Finding { kind: FindingKind::Backlog, serious: true, text });
             } else if has_waited {
                 let text = format!(
-                    "{}: up to {:.0} I/Os were queued in the generator: all its slots were in use. The target was slower than the \
-                     rate, or the depth of {} too small for it",
-                    group.name, group.backlog_max, group.outstanding
+                    "{}: up to {} queued in the generator because all its slots were in use. The target was slower than the rate, or the \
+                     depth of {} is too small for it",
+                    group.name,
+                    words::counted(group.backlog_max as u64, "I/O"),
+                    group.outstanding
                 );
                 found.push(Finding { kind: FindingKind::Backlog, serious: false, text });
             }
@@ -317,8 +329,8 @@ impl StageRun {
         let doubts = samples::doubts(&self.ios_by_second());
         if let Some(noise) = doubts.noise {
             let text = format!(
-                "IOPS vary by {} of their mean from second to second ({} is the limit): a longer run, or a quieter machine, is \
-                 needed for small differences",
+                "IOPS vary by {} of their mean from second to second (limit {}). To show small differences, run longer or on a quieter \
+                 machine",
                 words::percent(noise),
                 words::percent(samples::NOISE_WITHIN_MAX)
             );
@@ -326,7 +338,7 @@ impl StageRun {
         }
         if let Some(drift) = doubts.drift {
             let text = format!(
-                "not steady: IOPS {} by {} over the run; let it ramp up longer, or precondition the target",
+                "not in steady state: IOPS {} by {} over the run. Use a longer ramp-up, or precondition the target",
                 if drift > 0.0 { "rise" } else { "fall" },
                 words::percent(drift.abs())
             );
@@ -338,13 +350,16 @@ impl StageRun {
         let count = self.total().latency.count() as f64;
         if count > 0.0 && self.seconds < SECONDS_MIN {
             let text = format!(
-                "only {} s inside the measured window: its beginning and end weigh too much; run it longer, or make it larger",
+                "only {} s inside the measured window: start and end effects dominate. Run longer, or use a larger amount",
                 words::number(self.seconds)
             );
             found.push(Finding { kind: FindingKind::FewIos, serious: false, text });
         }
         if count > 0.0 && count * 0.01 < BEYOND_MIN {
-            let text = format!("{count:.0} I/Os are too few for a p99: fewer than 10 lie beyond it");
+            let text = format!(
+                "{} are too few for a p99: fewer than 10 lie beyond it",
+                words::counted(count as u64, "I/O")
+            );
             found.push(Finding { kind: FindingKind::FewIos, serious: false, text });
         }
     }
@@ -403,6 +418,7 @@ mod tests {
             started: 0.0,
             seconds,
             ended: Ended::Done,
+            first_error: None,
             groups: vec![GroupRun {
                 name: "g".into(),
                 vm: None,

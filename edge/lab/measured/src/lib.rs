@@ -108,6 +108,9 @@ pub struct StageRun {
     pub seconds: f64,
     /// How it ended.
     pub ended: Ended,
+    /// The first I/O that failed, of a stage that goes on after errors. The groups have their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
     /// Those of the plan that were measured, in its order; a group on an agent that was lost is not among them.
     pub groups: Vec<GroupRun>,
     /// What each target saw, second by second.

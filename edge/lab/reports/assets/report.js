@@ -171,7 +171,7 @@
     more.xaxis = axis(chart.x, xs, theme);
     more.yaxis = axis(chart.y, ys, theme, room(place) < 500);
     if (chart.x.title === 'seconds') { more.xaxis.rangemode = 'normal'; more.xaxis.showgrid = false; }
-    if (chart.y.title === 'share done') { more.yaxis.range = [0, 1.02]; more.yaxis.tickformat = '.0%'; }
+    if (chart.y.title === 'share completed') { more.yaxis.range = [0, 1.02]; more.yaxis.tickformat = '.0%'; }
     // A long legend takes its room from below, not from the picture.
     if (chart.series.length > 5) {
       var longest = Math.max.apply(null, chart.series.map(function (series) { return series.name.length; }));

@@ -7,6 +7,7 @@ pub mod system;
 pub mod time;
 
 use serde::{Serialize, Serializer};
+use statistics::words;
 
 /// One chart.
 #[derive(Debug, Clone, Serialize)]
@@ -268,7 +269,11 @@ pub fn busiest<T>(mut lines: Vec<(f64, T)>) -> (Vec<T>, usize) {
 
 /// What a caption says of lines that were left out.
 pub fn left_out(count: usize, what: &str) -> String {
-    if count == 0 { String::new() } else { format!(" {count} {what} with less are left out.") }
+    if count == 0 {
+        String::new()
+    } else {
+        format!(" Not drawn: {}, those with the fewest I/Os.", words::counted(count, what))
+    }
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn headlines(place: &str, stage: &StageRun) -> Vec<String> {
 }
 
 fn headline(name: &str, of: &Row) -> String {
-    let time = |ns: Option<f64>| ns.map_or_else(|| "nothing".to_owned(), duration);
+    let time = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), duration);
     format!(
         "{name}: {} IOPS, {} MiB/s, mean {}, p99 {} with {} outstanding",
         words::rate(of.iops),

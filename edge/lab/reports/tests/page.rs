@@ -37,14 +37,14 @@ fn conclusions_come_first_and_the_method_last() {
         "sweet spot N = 8",
         "does not hold",
         "vm2 is the cause",
-        "Before these figures are believed",
+        "Doubts about these figures",
         "<h2>Figures</h2>",
         "<h2>Experiment: a sweep</h2>",
         "<h3>B against A</h3>",
         "Throughput by load",
         "Figures of every run",
         // Two disks beside one another are what this is about.
-        "<h2>What the disks saw</h2>",
+        "<h2>Disk histograms over time</h2>",
         "<h2>Over time</h2>",
         "Heat map of latency",
         "<h2>How it was measured</h2>",
@@ -90,7 +90,7 @@ fn a_verdict_is_the_experiments_own_and_its_cells_are_folded() {
     };
     assert!(row(8).contains("cannot tell") && !row(8).contains("faster"), "{}", row(8));
     assert!(row(16).contains("faster"), "{}", row(16));
-    let folded = text_between(&page, "<summary>Each cell by itself</summary>", "</details>");
+    let folded = text_between(&page, "<summary>Conclusions of each cell</summary>", "</details>");
     assert_eq!(folded.matches("of one cell alone").count(), experiment.cells.len());
     assert_eq!(page.matches("of one cell alone").count(), experiment.cells.len());
 }
@@ -159,8 +159,8 @@ fn a_long_run_stays_small_and_says_what_was_joined() {
     let run = common::run("soak", &[("vm1", 8, 200), ("vm2", 8, 300)], 4_000);
     let page = html(&Report::of_runs("soak", [("soak", &run)]));
     assert!(page.len() < 5_000_000, "{}", page.len());
-    assert!(page.contains("Each point is 7 seconds together."));
-    assert!(page.contains("Each column is 27 samples together."));
+    assert!(page.contains("Each point covers 7 s."));
+    assert!(page.contains("Each column covers 27 samples."));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn many_runs_stay_below_ten_megabytes() {
     let names: Vec<String> = (0..60).map(|index| format!("file {index}")).collect();
     let page = html(&Report::of_runs("many", names.iter().map(String::as_str).zip(&runs)));
     assert!(page.len() < 10_000_000, "{}", page.len());
-    assert!(page.contains("30 more stages are not drawn"));
+    assert!(page.contains("Not drawn: 30 stages"));
 }
 
 /// Of the repeats of a cell the first alone was drawn, and of errors nobody saw when they came.

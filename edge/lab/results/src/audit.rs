@@ -3,7 +3,6 @@
 //! Relies on `statistics`. Every finding has a code, a sentence with its numbers, and the rows it is about. Must find what it
 //! can from the figures alone: a claim (a caption, say) helps, and is not needed.
 
-mod gains;
 mod outstanding;
 mod repeats;
 mod rows;
@@ -12,6 +11,7 @@ mod units;
 
 use serde::{Deserialize, Serialize};
 use statistics::knee::Objective;
+use statistics::words;
 
 use crate::model::ResultSet;
 use rows::rows;
@@ -21,8 +21,6 @@ use rows::rows;
 pub struct Claims {
     /// Outstanding I/Os of each VM: threads x outstanding per thread.
     pub outstanding_per_vm: Option<f64>,
-    /// Pairs of "so much more throughput" and "so much less latency", as shares: (0.635, 0.398).
-    pub gains: Vec<(f64, f64)>,
     /// The latency that a sweet spot must keep; a percentile is the 99th, of runs with a histogram.
     pub objective: Option<Objective>,
 }
@@ -117,8 +115,6 @@ pub enum Code {
     SweetSpot,
     /// How throughput grows with VMs.
     ScaleOut,
-    /// Claims of gains.
-    Gains,
     /// Something that the reader of the file noted.
     Reader,
 }
@@ -142,32 +138,64 @@ impl Code {
             Code::MegabytesWrong => "megabytes-wrong",
             Code::SweetSpot => "sweet-spot",
             Code::ScaleOut => "scale-out",
-            Code::Gains => "gains",
             Code::Reader => "reader",
         }
     }
 }
 
-/// Audits results, each set by itself.
-pub fn audit(sets: &[ResultSet], claims: &Claims) -> Audit {
-    let mut findings = Vec::new();
-    let mut count = 0;
-    for set in sets {
-        let rows = rows(set, claims);
-        count += rows.len();
+/// An audit set by set, so that a folder is audited without all of its results in memory. Each set is judged by itself, but for
+/// repeats: runs of one workload are repeats also where each is a file of its own.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    claims: Claims,
+    audit: Audit,
+    cells: repeats::Cells,
+}
+
+impl Auditor {
+    /// An audit with what is claimed of all results.
+    pub fn new(claims: Claims) -> Auditor {
+        Auditor { claims, ..Auditor::default() }
+    }
+
+    /// Takes one set.
+    pub fn add(&mut self, set: &ResultSet) {
+        let rows = rows(set, &self.claims);
+        let mut findings = Vec::new();
         outstanding::audit(&rows, &mut findings);
         units::audit(&rows, &mut findings);
-        repeats::audit(&rows, &mut findings);
         repeats::within(&rows, &mut findings);
         repeats::fairness(&rows, &mut findings);
-        sweeps::audit(&rows, claims.objective, &mut findings);
+        sweeps::audit(&rows, self.claims.objective, &mut findings);
         sweeps::scale_out(&rows, &mut findings);
         reader_notes(set, &mut findings);
+        self.cells.add(&rows);
+        self.audit.sources.push(set.source.clone());
+        self.audit.rows += rows.len();
+        // What several sources show in the same words is told once, with all rows.
+        for finding in findings {
+            let same = |of: &&mut Finding| of.code == finding.code && of.sentence == finding.sentence;
+            match self.audit.findings.iter_mut().find(same) {
+                Some(told) => told.rows.extend(finding.rows),
+                None => self.audit.findings.push(finding),
+            }
+        }
     }
-    findings.extend(gains::audit(&claims.gains));
-    // What is equally grave stays in the order in which it was found.
-    findings.sort_by_key(|finding| finding.severity);
-    Audit { sources: sets.iter().map(|set| set.source.clone()).collect(), rows: count, findings }
+
+    /// What was found, gravest first.
+    pub fn finish(mut self) -> Audit {
+        self.cells.judge(&mut self.audit.findings);
+        // What is equally grave stays in the order in which it was found.
+        self.audit.findings.sort_by_key(|finding| finding.severity);
+        self.audit
+    }
+}
+
+/// Audits results.
+pub fn audit(sets: &[ResultSet], claims: &Claims) -> Audit {
+    let mut auditor = Auditor::new(claims.clone());
+    sets.iter().for_each(|set| auditor.add(set));
+    auditor.finish()
 }
 
 /// What the reader noted, each sentence once with all its rows.
@@ -192,21 +220,6 @@ fn reader_notes(set: &ResultSet, findings: &mut Vec<Finding>) {
 }
 
 impl Audit {
-    /// Takes what was found in other sources, so that a folder is audited without all of its results in memory. What is found of
-    /// several sources in the same words is told once, with all rows.
-    pub fn join(&mut self, other: Audit) {
-        self.sources.extend(other.sources);
-        self.rows += other.rows;
-        for finding in other.findings {
-            let same = |of: &&mut Finding| of.code == finding.code && of.sentence == finding.sentence;
-            match self.findings.iter_mut().find(same) {
-                Some(told) => told.rows.extend(finding.rows),
-                None => self.findings.push(finding),
-            }
-        }
-        self.findings.sort_by_key(|finding| finding.severity);
-    }
-
     /// The findings of a kind.
     pub fn of(&self, code: Code) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.code == code)
@@ -222,9 +235,8 @@ impl std::fmt::Display for Audit {
         if let more @ 1.. = self.sources.len().saturating_sub(SOURCES_SHOWN) {
             sources.push_str(&format!(" and {more} more"));
         }
-        let plural =
-            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        let (rows, findings) = (plural(self.rows, "row"), plural(self.findings.len(), "finding"));
+        let rows = words::counted(self.rows, "row");
+        let findings = words::counted(self.findings.len(), "finding");
         writeln!(f, "Audit of {sources} ({rows}): {findings}")?;
         for finding in &self.findings {
             write!(f, "\n{finding}")?;
@@ -250,7 +262,7 @@ impl std::fmt::Display for Finding {
         }
         match self.rows.len().saturating_sub(ROWS_SHOWN) {
             0 => Ok(()),
-            more => writeln!(f, "    and {more} more rows"),
+            more => writeln!(f, "    and {}", words::counted(more, "more row")),
         }
     }
 }

@@ -22,7 +22,7 @@ mod vdbench;
 #[cfg(test)]
 mod tests;
 
-pub use audit::{Audit, Claims, Code, Finding, RowName, Severity, audit};
+pub use audit::{Audit, Auditor, Claims, Code, Finding, RowName, Severity, audit};
 pub use error::{Kind, ReadError};
 pub use model::{Direction, Figures, Interval, Job, Latencies, Note, ResultSet, Run, Steps, Tool};
 

@@ -7,6 +7,7 @@ use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Ste
 use crate::pattern;
 use crate::text;
 use columns::Column;
+use statistics::words;
 
 /// True for a text whose first line that is no comment names a throughput and something else that is known.
 pub(crate) fn is_table(text: &str) -> bool {
@@ -229,7 +230,7 @@ fn row(fields: &Fields<'_>, said: &str) -> Result<Run, ReadError> {
 /// "2 VMs, 4k random write, fio", or "threads 4 x 16".
 fn label(run: &Run) -> String {
     let mut parts = Vec::new();
-    parts.extend(run.vms.map(|vms| format!("{vms} VM{}", if vms == 1 { "" } else { "s" })));
+    parts.extend(run.vms.map(|vms| words::counted(vms, "VM")));
     parts.extend(run.job.pattern.clone());
     if run.vms.is_none() {
         parts.extend(run.job.threads.zip(run.job.depth).map(|(t, d)| format!("threads {t} x {d}")));

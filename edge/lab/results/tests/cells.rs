@@ -26,6 +26,31 @@ fn cells_differ_when_any_column_of_the_workload_differs() {
     check("workload,date", ["4k random read,2026-01-02", "4k random read,2026-01-03"], 1);
 }
 
+/// Each file was audited by itself: three runs of one workload were told three times that there is one run.
+#[test]
+fn runs_of_one_workload_in_files_of_their_own_are_repeats() {
+    let set = |file: &str, iops: u32, depth: u32| {
+        let text = format!("workload,threads,depth,iops,latency_ms\n4k random read,1,{depth},{iops},1.0\n");
+        read(file, &text, None).unwrap()
+    };
+    let sets = [set("a1.csv", 1_000, 1), set("a2.csv", 1_010, 1), set("a3.csv", 990, 1)];
+    let found = audit(&sets, &Claims::default());
+    assert_eq!((found.of(Code::OneRun).count(), found.of(Code::NoisyRuns).count()), (0, 0), "{found}");
+    let apart = [set("a1.csv", 1_000, 1), set("a2.csv", 1_500, 1), set("b.csv", 8_000, 8)];
+    let found = audit(&apart, &Claims::default());
+    let noisy: Vec<_> = found.of(Code::NoisyRuns).collect();
+    assert_eq!(noisy.len(), 1, "{found}");
+    assert!(
+        noisy[0].sentence.starts_with("2 runs of one workload vary by 28 % of their mean (limit 5 %)"),
+        "{found}"
+    );
+    let sources: Vec<&str> = noisy[0].rows.iter().map(|row| row.source.as_str()).collect();
+    assert_eq!(sources, ["a1.csv", "a2.csv"]);
+    let once = found.of(Code::OneRun).next().unwrap();
+    assert!(once.sentence.starts_with("1 of 2 cells has one run."), "{found}");
+    assert_eq!(once.rows.iter().map(|row| row.source.as_str()).collect::<Vec<_>>(), ["b.csv"]);
+}
+
 #[test]
 fn small_rates_are_printed_with_their_digits() {
     let text = "workload,iops,latency_ms\n1M write,0.13,7700.0\n1M write,0.23,4300.0\n";

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::samples;
 
-/// No stretch is shorter: a single late second is an outlier and no change.
+/// The shortest stretch of a long series: a single late second is an outlier and no change.
 const STRETCH_MIN: usize = 5;
+/// The shortest stretch of a short series, and the part of a series that a stretch may be: a schedule of 12 s has parts of 4 s.
+const STRETCH_MIN_SHORT: usize = 2;
+const STRETCH_PART: usize = 4;
 /// The penalty per change in units of variance * ln n. BIC's is 2 (place and level); samples that hang together need more.
 const PENALTY: f64 = 4.0;
 /// The noise is never taken to be smaller than this (of the level): else a level without any would break at every ripple.
@@ -62,9 +65,15 @@ fn noise_variance(logs: &[f64]) -> f64 {
     deviation.max(NOISE_MIN).powi(2)
 }
 
+/// The fewest samples of a stretch in a series of `n`.
+fn shortest(n: usize) -> usize {
+    (n / STRETCH_PART).clamp(STRETCH_MIN_SHORT, STRETCH_MIN).min(n)
+}
+
 /// The beginnings of the stretches that cost least: squares around their means, and `penalty` for each.
 fn pelt(logs: &[f64], penalty: f64) -> Vec<usize> {
     let n = logs.len();
+    let shortest = shortest(n);
     // Around the first sample, so that the squares keep their digits.
     let (mut sums, mut squares) = (vec![0.0; n + 1], vec![0.0; n + 1]);
     for (at, y) in logs.iter().map(|y| y - logs[0]).enumerate() {
@@ -78,9 +87,9 @@ fn pelt(logs: &[f64], penalty: f64) -> Vec<usize> {
     let (mut best, mut before) = (vec![f64::INFINITY; n + 1], vec![0usize; n + 1]);
     best[0] = -penalty;
     let mut candidates = vec![0usize];
-    for to in STRETCH_MIN.min(n)..=n {
+    for to in shortest..=n {
         let total = |from: usize| best[from] + cost(from, to) + penalty;
-        let reachable = candidates.iter().copied().filter(|&from| to - from >= STRETCH_MIN.min(n));
+        let reachable = candidates.iter().copied().filter(|&from| to - from >= shortest);
         if let Some(from) = reachable.min_by(|&one, &other| total(one).total_cmp(&total(other))) {
             best[to] = total(from);
             before[to] = from;
@@ -90,10 +99,10 @@ fn pelt(logs: &[f64], penalty: f64) -> Vec<usize> {
         let kept: Vec<usize> = candidates
             .iter()
             .copied()
-            .filter(|&from| to - from < STRETCH_MIN || best[from] + cost(from, to) <= limit)
+            .filter(|&from| to - from < shortest || best[from] + cost(from, to) <= limit)
             .collect();
         candidates = kept;
-        let next = (to + 1).saturating_sub(STRETCH_MIN);
+        let next = (to + 1).saturating_sub(shortest);
         if next > 0 && best[next].is_finite() {
             candidates.push(next);
         }
@@ -146,6 +155,7 @@ mod tests {
     fn a_level_is_one_stretch() {
         check(|_| 50_000.0, 300, &[0]);
         check(|_| 50_000.0, 3, &[0]);
+        check(|_| 50_000.0, 1, &[0]);
         assert_eq!(stretches(&[], 0.05), []);
         assert_eq!(stretches(&[1_000.0; 50], 0.05), [Stretch { from: 0, to: 50, mean: 1_000.0 }]);
     }
@@ -156,6 +166,11 @@ mod tests {
         check(|at| [600.0, 117.0, 590.0][at / 60], 180, &[0, 60, 120]);
         // A stall of ten seconds is a stretch of its own; one of two seconds is not.
         check(|at| if (100..110).contains(&at) { 0.0 } else { 9_000.0 }, 200, &[0, 100, 110]);
+    }
+
+    #[test]
+    fn the_shortest_stretch_follows_the_length_of_the_series() {
+        check(|at| [600.0, 250.0, 600.0][at / 4], 12, &[0, 4, 8]);
     }
 
     #[test]

@@ -60,10 +60,10 @@ impl Question {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum CompareError {
     /// A side without runs.
-    #[error("one side has no runs: there is nothing to compare")]
+    #[error("one side has no runs: give at least one result a side")]
     NoRuns,
     /// A ratio needs figures above zero.
-    #[error("a figure of {value} has no ratio to others: leave out runs that failed")]
+    #[error("a figure of {value} cannot be compared as a ratio: leave out runs that failed")]
     NotPositive {
         /// The figure.
         value: f64,
@@ -145,12 +145,11 @@ impl std::fmt::Display for Verdict {
             Verdict::CannotTell { more_runs } if *more_runs >= RUNS_MAX => {
                 write!(
                     f,
-                    "{CANNOT_TELL}: needs more than {RUNS_MAX} more runs of each; find what makes them differ first"
+                    "{CANNOT_TELL}: needs more than {RUNS_MAX} more runs of each; find out first why runs differ"
                 )
             }
-            Verdict::CannotTell { more_runs: 1 } => write!(f, "{CANNOT_TELL}: needs 1 more run of each"),
             Verdict::CannotTell { more_runs } => {
-                write!(f, "{CANNOT_TELL}: needs {more_runs} more runs of each")
+                write!(f, "{CANNOT_TELL}: needs {} of each", words::counted(*more_runs, "more run"))
             }
             Verdict::Rounded { step } => {
                 let step = words::percent(*step);

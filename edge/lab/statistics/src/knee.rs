@@ -98,7 +98,7 @@ pub struct Sweep {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SweepError {
     /// Fewer than three different N.
-    #[error("a sweep needs at least 3 different numbers of outstanding I/Os, and there are {found}")]
+    #[error("a sweep needs at least 3 different numbers of outstanding I/Os, found {found}")]
     TooFew {
         /// How many there are.
         found: usize,
@@ -110,7 +110,9 @@ pub enum SweepError {
         index: usize,
     },
     /// No point is fast enough.
-    #[error("no point meets the objective of {target_ms:.3} ms: the fastest has {best_ms:.3} ms")]
+    #[error(
+        "no point keeps the latency objective of {target_ms:.3} ms: the lowest latency is {best_ms:.3} ms"
+    )]
     ObjectiveNotMet {
         /// The objective in ms.
         target_ms: f64,
@@ -119,7 +121,7 @@ pub enum SweepError {
     },
     /// An objective about a percentile that no point has.
     #[error(
-        "the objective is about a percentile, and no point carries one: give a mean, or measure percentiles"
+        "the objective is a percentile, and no point has percentiles: give a mean, or use results with percentiles"
     )]
     NoPercentile,
 }
@@ -257,23 +259,23 @@ impl std::fmt::Display for Sweep {
         } else {
             write!(
                 f,
-                "sweet spot N = {} ({} of peak at {})",
+                "sweet spot N = {} ({} of the peak IOPS at {})",
                 n(spot.outstanding),
                 words::percent(spot.throughput / self.peak),
                 words::milliseconds(spot.latency_s)
             )?;
         }
         match self.end {
-            End::Plateau => write!(f, "; peak from {}; above that only latency grows", n(self.peak_from)),
+            End::Plateau => write!(f, "; peak from N = {}, beyond it only latency grows", n(self.peak_from)),
             End::Falling(below) => write!(
                 f,
-                "; peak from {}; beyond, throughput falls, by {} at the last point",
+                "; peak from N = {}, beyond it throughput falls, by {} at the last point",
                 n(self.peak_from),
                 words::percent(below)
             ),
             End::Growing(gain) => write!(
                 f,
-                "; throughput still grew by {} with the last step: sweep beyond N = {}",
+                "; throughput still grew by {} in the last step: extend the sweep beyond N = {}",
                 words::percent(gain),
                 last
             ),
@@ -286,7 +288,7 @@ impl Sweep {
     pub fn estimators(&self) -> Vec<String> {
         let Bounds { unloaded_s, capacity, knee } = self.bounds;
         let mut lines = vec![format!(
-            "asymptotic bounds: R0 = {:.3} ms, C = {}/s, N* = {:.0}",
+            "asymptotic bounds: R0 = {:.3} ms, C = {} IOPS, N* = {:.0}",
             unloaded_s * 1e3,
             words::rate(capacity),
             knee
@@ -298,7 +300,7 @@ impl Sweep {
         });
         lines.push(format!("best ratio of IOPS to latency: {}", words::number(self.power)));
         if let Some(objective) = self.objective {
-            lines.push(format!("most throughput within the objective: {}", words::number(objective)));
+            lines.push(format!("most throughput within the latency objective: {}", words::number(objective)));
         }
         lines.push(format!("within 2 % of the peak from: {}", words::number(self.peak_from)));
         lines

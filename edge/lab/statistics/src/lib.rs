@@ -23,4 +23,5 @@ mod trend;
 pub use bounded::{Bound, BoundedHistogram, BoundsError};
 pub use changes::{Stretch, stretches};
 pub use histogram::{Bucket, DifferenceError, Histogram, HistogramError, PERCENTILE_ERROR};
+pub use quantile::student;
 pub use trend::{Direction, Trend, trend};

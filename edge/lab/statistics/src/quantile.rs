@@ -14,8 +14,12 @@ pub(crate) fn normal_below(x: f64) -> f64 {
     Normal::new(0.0, 1.0).expect("a standard deviation of one is allowed").cdf(x)
 }
 
-/// As [`normal`], of Student's t with `freedom` degrees of freedom, which may be broken and must be above zero.
-pub(crate) fn student(p: f64, freedom: f64) -> f64 {
+/// The value that Student's t stays below with probability `p` (0..1, both excluded). `freedom`, the degrees of freedom, need not be
+/// whole and must be above zero.
+///
+/// # Panics
+/// If `freedom` is not above zero.
+pub fn student(p: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are above zero").inverse_cdf(p)
 }
 

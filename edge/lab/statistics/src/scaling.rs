@@ -58,7 +58,7 @@ pub struct Scalability {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ScalabilityError {
     /// Three parameters and their intervals need four different numbers of members.
-    #[error("the scalability law needs at least 4 different numbers of members, and there are {found}")]
+    #[error("the scalability law needs at least 4 different numbers of members, found {found}")]
     TooFew {
         /// How many there are.
         found: usize,
@@ -70,7 +70,7 @@ pub enum ScalabilityError {
         index: usize,
     },
     /// The equations have no single answer.
-    #[error("the figures do not determine the scalability law: its equations have no single answer")]
+    #[error("the scalability law has no unique fit to these figures")]
     Undetermined,
 }
 
@@ -90,17 +90,14 @@ impl std::fmt::Display for Scalability {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.fits() {
             let error = words::percent(self.error);
-            return write!(
-                f,
-                "the scalability law does not fit (error {error}): nothing follows from its parameters"
-            );
+            return write!(f, "the scalability law does not fit (error {error})");
         }
         let interval = |of: &Parameter| format!("{:.4} ({:.4} to {:.4})", of.value, of.low, of.high);
         let (sigma, kappa) = (interval(&self.sigma), interval(&self.kappa));
-        write!(f, "contention σ = {sigma}, coherence κ = {kappa}, error {}", words::percent(self.error))?;
+        write!(f, "contention σ = {sigma}, coherence κ = {kappa}, fit error {}", words::percent(self.error))?;
         match self.peak {
-            Some(peak) => write!(f, "; throughput is largest at {}", words::number(peak)),
-            None => write!(f, "; no retrograde part seen"),
+            Some(peak) => write!(f, "; throughput peaks at N = {}", words::number(peak)),
+            None => write!(f, "; no decline seen"),
         }
     }
 }

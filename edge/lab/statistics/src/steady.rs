@@ -114,7 +114,7 @@ impl std::fmt::Display for SteadyState {
                     words::percent(window.spread),
                     words::percent(window.drift)
                 )?;
-                left_in_round.map_or(Ok(()), |round| write!(f, "; steady no longer in round {round}"))
+                left_in_round.map_or(Ok(()), |round| write!(f, "; steady state lost in round {round}"))
             }
             SteadyState::NotReached { window, rounds } => write!(
                 f,
@@ -124,10 +124,7 @@ impl std::fmt::Display for SteadyState {
                 words::percent(window.drift)
             ),
             SteadyState::TooFew { rounds } => {
-                write!(
-                    f,
-                    "cannot tell whether it is steady: {rounds} usable rounds, and the rule needs {WINDOW}"
-                )
+                write!(f, "cannot tell whether it is steady: the rule needs {WINDOW} rounds, found {rounds}")
             }
         }
     }

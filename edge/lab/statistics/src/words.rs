@@ -27,6 +27,12 @@ pub fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// A count with its noun, which agrees: "1 row", "2 rows", "0 I/Os".
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// Seconds as milliseconds with two digits after the point, or more where they would be lost: "0.50 ms", "217.08 ms",
 /// "0.0041 ms".
 pub fn milliseconds(seconds: f64) -> String {
@@ -70,6 +76,9 @@ mod tests {
         check(milliseconds(0.000_017_3), "0.017 ms");
         check(milliseconds(0.000_004_12), "0.0041 ms");
         check(milliseconds(0.0), "0.00 ms");
+        check(counted(0u64, "I/O"), "0 I/Os");
+        check(counted(1usize, "row"), "1 row");
+        check(counted(2u32, "row"), "2 rows");
         check(rate(67_848.0), "67.8 k");
         check(rate(850.4), "850");
         check(rate(99.97), "100");

@@ -5,8 +5,8 @@ use crate::builder::{self, Builder};
 use crate::findings::{Findings, refused, unsupported};
 use plan::{
     Arrivals, AtEnd, Caching, Content, Cursor, Data, Depth, Distribution, Extent, Group, Length, Line, Loop,
-    NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size, Stage, Think, Timing,
-    Workers, WriteThrough, Zone,
+    NoteKind, Pace, Pattern, PauseStart, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size, Stage, Think,
+    Timing, Workers, WriteThrough, Zone,
 };
 use std::time::Duration;
 
@@ -185,6 +185,7 @@ fn pattern(target: &Target) -> Pattern {
         after: u32::try_from(burst).unwrap_or(u32::MAX),
         pause: Duration::from_millis(pause),
         spin: false,
+        start: PauseStart::Issued,
     });
     let step = target.step.filter(|&step| step != target.block && step > 0);
     let line: &mut Line = &mut pattern.lines[0];

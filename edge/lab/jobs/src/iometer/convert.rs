@@ -7,8 +7,8 @@ use crate::findings::{Findings, refused};
 use crate::limits;
 use crate::source::Options;
 use plan::{
-    Caching, Content, Data, Depth, Extent, Group, Length, Line, NoteKind, Pattern, Plan, Size, Span, Stage,
-    Target, Think, Timing, Workers, WriteThrough,
+    Caching, Content, Data, Depth, Extent, Group, Length, Line, NoteKind, Pattern, PauseStart, Plan, Size,
+    Span, Stage, Target, Think, Timing, Workers, WriteThrough,
 };
 use std::time::Duration;
 
@@ -350,6 +350,7 @@ fn line(line: &AccessLine) -> Line {
         after: u32::try_from(line.burst.max(1)).unwrap_or(u32::MAX),
         pause: Duration::from_millis(line.delay.min(1 << 40)),
         spin: false,
+        start: PauseStart::Issued,
     });
     Line {
         weight: line.percent as f64,

@@ -3,8 +3,6 @@
 use super::*;
 use crate::analysis::zipf;
 use crate::analysis::{Analysis, Options};
-use crate::builder::CaptureBuilder;
-use crate::capture::Capture;
 use crate::event::Event;
 use base::Random;
 
@@ -129,30 +127,6 @@ fn bursts_become_pauses() {
     let think = group.pattern.lines[0].think.unwrap();
     assert_eq!(think.after, 100);
     assert!((think.pause.as_secs_f64() - 0.5).abs() < 0.01, "{think:?}");
-}
-
-fn capture(events: &[Event]) -> Capture {
-    let mut builder = CaptureBuilder::new(1.0);
-    events.iter().for_each(|event| builder.event(event));
-    builder.finish("t", &["vm".to_owned()])
-}
-
-#[test]
-fn traces_of_one_process_are_alike_and_those_of_another_are_not() {
-    let found = likeness(&capture(&oltp(1, 30_000)), &capture(&oltp(2, 30_000)));
-    assert!(found.disks[0].histograms.iter().all(|one| one.divergence < ALIKE_MAX), "{found:#?}");
-    assert!((found.disks[0].pace.unwrap() - 1.0).abs() < 0.05, "{found:#?}");
-    let stream: Vec<Event> =
-        (0..30_000u64).map(|at| io(at * 500_000, Action::Read, at * 65_536, 65_536, Some(400_000))).collect();
-    let found = likeness(&capture(&oltp(1, 30_000)), &capture(&stream));
-    let of = |kind| found.disks[0].histograms.iter().find(|one| one.kind == kind).unwrap().divergence;
-    assert!(of(iostats::Kind::SeekDistance) > 0.9 && of(iostats::Kind::Length) > 0.5, "{found:#?}");
-    assert!(
-        found.disks[0].sentences.iter().any(|text| text.contains("distances are different")),
-        "{found:#?}"
-    );
-    let alone = likeness(&capture(&stream), &Capture::default());
-    assert_eq!(alone.alone, ["vm"]);
 }
 
 #[test]

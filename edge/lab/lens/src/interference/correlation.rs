@@ -15,7 +15,7 @@ pub struct Correlation {
     /// By how many windows the one comes after the other, 0..=3.
     pub lag: usize,
     /// The share of circular shifts of the one series that follow at least as closely, at any lag: how likely chance is. Shifts
-    /// keep what hangs together from window to window.
+    /// keep what hangs together from window to window. A shift that a lag undoes is no other order of the series, and does not count.
     pub chance: f64,
 }
 
@@ -35,8 +35,10 @@ pub(super) fn follows(follower: &[f64], leader: &[f64]) -> Option<Correlation> {
     };
     let (lag, rank) = best(0)?;
     // Equal up to rounding is equal.
-    let as_close = (1..n).filter(|&shift| best(shift).is_some_and(|(_, other)| other >= rank - 1e-9)).count();
-    Some(Correlation { rank, lag, chance: (as_close + 1) as f64 / n as f64 })
+    let shifts = 1..n - LAGS;
+    let count = shifts.len() + 1;
+    let as_close = shifts.filter(|&shift| best(shift).is_some_and(|(_, other)| other >= rank - 1e-9)).count();
+    Some(Correlation { rank, lag, chance: (as_close + 1) as f64 / count as f64 })
 }
 
 /// The correlation of pairs from `first` on.
@@ -86,6 +88,14 @@ mod tests {
         let found = follows(&follower, &leader).unwrap();
         assert_eq!(found.lag, 2);
         assert!(found.rank > 0.9 && found.chance < 0.05, "{found:?}");
+    }
+
+    /// Three of the shifts were the series itself, a lag having undone them: of 12 windows chance was never below a third.
+    #[test]
+    fn a_short_series_that_follows_is_hardly_chance() {
+        let leader = [0.0, 1.0, 2.0, 1.0, 170.0, 180.0, 175.0, 178.0, 3.0, 1.0, 0.0, 2.0];
+        let found = follows(&leader.map(|load| 5.0 + load / 10.0), &leader).unwrap();
+        assert!(found.rank > 0.99 && found.chance < 0.15, "{found:?}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ const LOAD_CHANGED: f64 = 0.14;
 pub(super) const EFFECT_MIN: f64 = 0.095;
 /// A change must be so many standard errors large: windows hang together, so three are not enough.
 const ERRORS_MIN: f64 = 4.0;
+/// Of few windows it must be more: as many as Student's t exceeds by chance once in a thousand times, on either side.
+const CONFIDENCE: f64 = 0.999;
 /// And so many deviations of single windows,
 const DEVIATIONS_MIN: f64 = 2.0;
 /// or so many standard errors that this does not matter.
@@ -116,7 +118,8 @@ impl Spread {
     }
 
     /// True for a difference of means that is more than chance: many standard errors, and to be seen among the windows unless
-    /// there are very many of them. Few windows may seem to vary less than they do, so both sides are taken together.
+    /// there are very many of them. Few windows may seem to vary less than they do, so both sides are taken together, and Student's t
+    /// allows for the rest.
     fn tells(self, other: Spread, difference: f64) -> bool {
         let freedom = self.count + other.count - 2.0;
         if freedom < 1.0 || self.count < 1.0 || other.count < 1.0 {
@@ -125,7 +128,8 @@ impl Spread {
         let deviation = ((self.squares + other.squares) / freedom).sqrt();
         let error = deviation * (1.0 / self.count + 1.0 / other.count).sqrt();
         let seen = (DEVIATIONS_MIN * deviation).min(ERRORS_SURE * error);
-        difference.abs() >= EFFECT_MIN && difference.abs() > seen.max(ERRORS_MIN * error)
+        let errors = ERRORS_MIN.max(statistics::student(0.5 + CONFIDENCE / 2.0, freedom));
+        difference.abs() >= EFFECT_MIN && difference.abs() > seen.max(errors * error)
     }
 }
 

@@ -31,13 +31,13 @@ fn phase(from_s: u64, iops: f64, depth: usize, pattern: Pattern) -> Phase {
     Phase { from_s, iops, depth, pattern }
 }
 
-const WINDOW_S: u64 = 10;
+const WINDOW_S: f64 = 10.0;
 
 /// One window: a steady closed loop, so that latency is outstanding by pace.
-fn window(at_s: u64, phase: Phase, noise: f64, random: &mut Random) -> Window {
+fn window((at_s, seconds): (f64, f64), phase: Phase, noise: f64, random: &mut Random) -> Window {
     let mut recorder = Recorder::new();
     let iops = phase.iops * noise;
-    let (interval, count) = ((1e9 / iops) as u64, (iops * WINDOW_S as f64) as u64);
+    let (interval, count) = ((1e9 / iops) as u64, (iops * seconds) as u64);
     let (mut under_way, mut position) = (VecDeque::new(), 0u64);
     for index in 0..count {
         let now = Instant(index * interval);
@@ -61,7 +61,7 @@ fn window(at_s: u64, phase: Phase, noise: f64, random: &mut Random) -> Window {
     for (index, arrival) in under_way.into_iter().enumerate() {
         recorder.complete(Instant((count + index as u64) * interval), arrival, true);
     }
-    Window::from_statistics(at_s as f64, WINDOW_S as f64, &recorder.statistics())
+    Window::from_statistics(at_s, seconds, &recorder.statistics())
 }
 
 fn disk(name: &str, seed: u64, end_s: u64, phases: &[Phase]) -> Disk {
@@ -70,13 +70,22 @@ fn disk(name: &str, seed: u64, end_s: u64, phases: &[Phase]) -> Disk {
 
 /// Each window within so many thousandths of its pace.
 fn noisy_disk(name: &str, seed: u64, end_s: u64, phases: &[Phase], noise: u64) -> Disk {
+    windowed_disk(name, seed, (end_s, WINDOW_S), phases, noise)
+}
+
+/// A disk of a schedule of 12 s, with a window for each second as the generator makes them.
+fn short_disk(name: &str, seed: u64, phases: &[Phase], noise: u64) -> Disk {
+    windowed_disk(name, seed, (12, 1.0), phases, noise)
+}
+
+fn windowed_disk(name: &str, seed: u64, (end_s, window_s): (u64, f64), phases: &[Phase], noise: u64) -> Disk {
     let mut random = Random::new(seed);
-    let windows = (0..end_s / WINDOW_S).filter_map(|index| {
-        let at_s = index * WINDOW_S;
+    let windows = (0..(end_s as f64 / window_s) as u64).filter_map(|index| {
+        let at_s = index as f64 * window_s;
         let phase =
-            phases.iter().rev().find(|phase| phase.from_s <= at_s).filter(|phase| phase.iops > 0.0)?;
+            phases.iter().rev().find(|phase| phase.from_s as f64 <= at_s).filter(|phase| phase.iops > 0.0)?;
         let noise = 1.0 + (random.below(2 * noise + 1) as f64 - noise as f64) / 1_000.0;
-        Some(window(at_s, *phase, noise, &mut random))
+        Some(window((at_s, window_s), *phase, noise, &mut random))
     });
     Disk { name: name.to_owned(), windows: windows.collect(), gaps: Vec::new() }
 }
@@ -119,7 +128,7 @@ fn the_same_mixed_load_in_two_machines_slows_both() {
     let found = check(
         test_a(),
         Verdict::Interference,
-        &["VM1 and VM2 slow each other", "VM1 alone", "order of I/Os matters"],
+        &["VM1 and VM2 slow each other", "VM1 alone", "sensitive to the order of I/Os"],
     );
     assert_eq!(found.relations.len(), 1);
     assert_eq!(found.relations[0].kind, RelationKind::Mutual);
@@ -129,7 +138,7 @@ fn the_same_mixed_load_in_two_machines_slows_both() {
 fn a_random_neighbour_is_the_cause_and_a_sequential_stream_the_victim() {
     let parts = [
         "VM2's start at 360 s cut VM1 from 599 to 116 IOPS (-81 %)",
-        "VM1's size and distance histograms did not change (JS 0.00)",
+        "VM1's size and distance histograms did not change (JS divergence 0.00)",
         "VM2 changed little when VM1 stopped",
         "VM2 is the cause, VM1 the victim",
     ];
@@ -161,7 +170,7 @@ fn less_load_is_no_harm() {
         disk("VM1", 7, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 300.0, 4, Pattern::Mixed)]),
         disk("VM2", 8, 900, &[phase(0, 0.0, 1, NONE), phase(450, 300.0, 4, Pattern::Random)]),
     ];
-    check(disks, Verdict::CannotTell, &["VM1 asked for less", "VM2 started", "changed together"]);
+    check(disks, Verdict::CannotTell, &["VM1 decreased its load", "VM2 started", "changed together"]);
 }
 
 #[test]
@@ -185,14 +194,14 @@ fn two_disks_on_one_schedule_are_no_cause_of_each_other() {
 fn one_disk_alone_tells_nothing() {
     let slows =
         disk("VM1", 11, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 200.0, 8, Pattern::Mixed)]);
-    check(vec![slows], Verdict::CannotTell, &["cause is none of them", "at least two disks"]);
+    check(vec![slows], Verdict::CannotTell, &["cause lies outside the capture", "at least two disks"]);
     check(vec![], Verdict::CannotTell, &["at least two disks"]);
 }
 
 #[test]
 fn where_nothing_changes_nothing_can_be_told() {
     let steady = |seed, name: &str| disk(name, seed, 600, &[phase(0, 300.0, 4, Pattern::Mixed)]);
-    check(vec![steady(12, "VM1"), steady(13, "VM2")], Verdict::CannotTell, &["no disk changed"]);
+    check(vec![steady(12, "VM1"), steady(13, "VM2")], Verdict::CannotTell, &["no disk changed its load"]);
 }
 
 #[test]
@@ -200,7 +209,11 @@ fn what_slows_all_at_once_is_none_of_them() {
     let slows = |seed, name: &str| {
         disk(name, seed, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 200.0, 8, Pattern::Mixed)])
     };
-    check(vec![slows(14, "VM1"), slows(15, "VM2")], Verdict::CannotTell, &["the cause is none of them"]);
+    check(
+        vec![slows(14, "VM1"), slows(15, "VM2")],
+        Verdict::CannotTell,
+        &["the cause lies outside the capture"],
+    );
 }
 
 #[test]
@@ -211,7 +224,7 @@ fn of_two_possible_causes_none_is_accused() {
     let victim =
         disk("VM1", 16, 900, &[phase(0, 600.0, 8, Pattern::Mixed), phase(450, 200.0, 8, Pattern::Mixed)]);
     let disks = vec![victim, starts(17, "VM2"), starts(18, "VM3")];
-    check(disks, Verdict::CannotTell, &["VM2 started", "VM3 started", "several may be the cause"]);
+    check(disks, Verdict::CannotTell, &["VM2 started", "VM3 started", "several disks may be the cause"]);
 }
 
 #[test]
@@ -264,7 +277,7 @@ fn a_change_that_helps_once_and_does_nothing_once_is_contradictory() {
     check(
         disks,
         Verdict::CannotTell,
-        &["at other times the same change did nothing", "cannot tell whether VM2 slows VM1"],
+        &["at other times the same change had no effect", "cannot tell whether VM2 slows VM1"],
     );
 }
 
@@ -281,6 +294,39 @@ fn noise_of_a_quarter_hides_no_cause() {
     }
 }
 
+/// Changes of level were looked for among stretches of at least five windows. Each part of a schedule of 12 s has four, so nothing was
+/// found although the charts showed it.
+#[test]
+fn a_schedule_of_twelve_seconds_shows_who_slows_whom() {
+    let mixed = |from, iops| phase(from, iops, 8, Pattern::Mixed);
+    for seed in 0..12 {
+        let one = [mixed(0, 600.0), mixed(4, 250.0), phase(8, 0.0, 1, NONE)];
+        let two = [phase(0, 0.0, 1, NONE), mixed(4, 240.0), mixed(8, 600.0)];
+        let disks = vec![short_disk("VM1", seed, &one, 60), short_disk("VM2", seed + 100, &two, 60)];
+        check(disks, Verdict::Interference, &["VM1 and VM2 slow each other"]);
+        let one = [phase(0, 600.0, 4, Pattern::Sequential), phase(4, 117.0, 4, Pattern::Sequential)];
+        let two = [phase(0, 0.0, 1, NONE), phase(4, 180.0, 8, Pattern::Random), phase(8, 0.0, 1, NONE)];
+        let back = [one[0], one[1], phase(8, 600.0, 4, Pattern::Sequential)];
+        let disks = vec![short_disk("VM1", seed, &back, 60), short_disk("VM2", seed + 100, &two, 60)];
+        check(disks, Verdict::Interference, &["VM2 is the cause, VM1 the victim"]);
+    }
+}
+
+#[test]
+fn in_twelve_seconds_disks_that_share_nothing_are_not_accused() {
+    for seed in 0..400 {
+        let load = |from, depth: usize| phase(from, 50.0 * depth as f64, depth.max(1), Pattern::Random);
+        let one = [load(0, 8), load(8, 0)];
+        let two = [load(0, 0), load(4, 8)];
+        // Every fourth time with noise that a level of four windows may hide in.
+        let noise = [40, 80, 150, 250][seed as usize % 4];
+        let disks = vec![short_disk("VM1", seed, &one, noise), short_disk("VM2", seed + 1_000, &two, noise)];
+        let found = interference(&capture(disks));
+        let accused = found.relations.iter().any(|relation| relation.kind != RelationKind::Unclear);
+        assert!(!accused && found.verdict != Verdict::Interference, "seed {seed}: {:#?}", found.sentences);
+    }
+}
+
 #[test]
 fn disks_that_share_nothing_are_never_accused() {
     for seed in 0..200 {
@@ -292,7 +338,7 @@ fn disks_that_share_nothing_are_never_accused() {
                 .map(|_| {
                     let depth = [0, 1, 2, 4, 8][random.below(5) as usize];
                     let phase = phase(from_s, 50.0 * depth as f64, depth.max(1), Pattern::Random);
-                    from_s += random.range(6..30) * WINDOW_S;
+                    from_s += random.range(6..30) * WINDOW_S as u64;
                     phase
                 })
                 .collect();

@@ -25,10 +25,10 @@ pub(super) fn sentences(found: &Interference, names: &[&str]) -> Vec<String> {
             (Verdict::Interference, _) => return sentences,
             (Verdict::CannotTell, 0 | 1) => "Cannot tell: interference needs at least two disks in one capture.",
             (Verdict::CannotTell, _) if found.events.is_empty() => {
-                "Cannot tell: no disk changed what it does, so nothing shows what one does to another. Stop or start one of them."
+                "Cannot tell: no disk changed its load, so no effect of one on another can show. Start or stop the load of one disk."
             }
             (Verdict::CannotTell, _) => {
-                "Cannot tell who slows whom. Change the load of one disk at a time, with the others busy."
+                "Cannot tell who slows whom. Change the load of one disk at a time while the others are busy."
             }
             (Verdict::NoInterference, _) => "No disk slows another in this capture.",
         }
@@ -57,8 +57,8 @@ fn own_change(change: &Change, name: &str, at_s: f64) -> String {
     match change.role {
         Role::Started => format!("{name}'s start {at}"),
         Role::Stopped => format!("{name}'s stop {at}"),
-        Role::MoreLoad => format!("{name}'s rise to {} IOPS {at}", iops(change.after.iops)),
-        Role::LessLoad => format!("{name}'s fall to {} IOPS {at}", iops(change.after.iops)),
+        Role::MoreLoad => format!("{name}'s load increase to {} IOPS {at}", iops(change.after.iops)),
+        Role::LessLoad => format!("{name}'s load decrease to {} IOPS {at}", iops(change.after.iops)),
         _ => format!("{name}'s change of pattern {at}"),
     }
 }
@@ -89,8 +89,8 @@ fn pattern_moved(change: &Change) -> Option<(f64, &'static str)> {
 
 fn unchanged(pattern: Option<(f64, &'static str)>, name: &str) -> String {
     match pattern {
-        Some((moved, what)) => format!("{name}'s {what} did not change (JS {moved:.2})"),
-        None => format!("too few I/Os of {name} tell whether its pattern stayed the same"),
+        Some((moved, what)) => format!("{name}'s {what} did not change (JS divergence {moved:.2})"),
+        None => format!("{name} did too few I/Os to tell whether its pattern changed"),
     }
 }
 
@@ -121,10 +121,10 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
     if relation.kind == RelationKind::Unclear {
         let chance = relation.follows.map(|found| percent(found.chance));
         let reason = match chance {
-            Some(chance) => format!("chance does as well in {chance} of cases"),
-            None => "at other times the same change did nothing".to_owned(),
+            Some(chance) => format!("{chance} of random shifts correlate as closely"),
+            None => "at other times the same change had no effect".to_owned(),
         };
-        return format!("{}; but {reason}: cannot tell whether {cause} slows {victim}.", parts.join("; "));
+        return format!("{}. But {reason}: cannot tell whether {cause} slows {victim}.", parts.join(". "));
     }
     if let Some(found) = strongest(relation.other, relation.one, &|_| true) {
         let event = &events[found.event];
@@ -135,7 +135,7 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
             _ => little(change, cause, &event.changes[relation.other], victim),
         });
     } else {
-        parts.push(format!("what {victim} does to {cause} was never seen alone"));
+        parts.push(format!("The effect of {victim} on {cause} was never seen alone"));
     }
     let end = match relation.kind {
         RelationKind::Mutual => {
@@ -145,7 +145,7 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
         }
         _ => format!("{cause} is the cause, {victim} the victim."),
     };
-    format!("{}: {end}", parts.join("; "))
+    format!("{}. {end}", parts.join(". "))
 }
 
 /// "VM2 changed little when VM1 stopped".
@@ -153,8 +153,8 @@ fn little(change: &Change, name: &str, other: &Change, other_name: &str) -> Stri
     let what = match other.role {
         Role::Started => "started",
         Role::Stopped => "stopped",
-        Role::MoreLoad => "asked for more",
-        Role::LessLoad => "asked for less",
+        Role::MoreLoad => "increased its load",
+        Role::LessLoad => "decreased its load",
         _ => "changed its pattern",
     };
     let figures = relative(change.before.iops, change.after.iops);
@@ -172,7 +172,8 @@ fn together(relation: &Relation, events: &[Incident], names: &[&str]) -> Option<
     })?;
     let sum: f64 = pair.iter().map(|(disk, _)| event.changes[*disk].after.iops).sum();
     let before = event.changes[alone].before.iops;
-    let meaning = if sum < before * 0.95 { ": the order of I/Os matters to what is below" } else { "" };
+    let meaning =
+        if sum < before * 0.95 { ": the shared device is sensitive to the order of I/Os" } else { "" };
     let (sum, before) = (iops(sum), iops(before));
     Some(format!("together {sum} IOPS, {} alone {before}{meaning}", names[alone]))
 }
@@ -195,25 +196,25 @@ fn of_event(event: &Incident, names: &[&str]) -> String {
             match change.role {
                 Role::Started => format!("{name} started ({after} IOPS)"),
                 Role::Stopped => format!("{name} stopped ({before} IOPS before)"),
-                Role::MoreLoad => format!("{name} asked for more ({before} to {after} IOPS)"),
-                Role::LessLoad => format!("{name} asked for less ({before} to {after} IOPS)"),
+                Role::MoreLoad => format!("{name} increased its load ({before} to {after} IOPS)"),
+                Role::LessLoad => format!("{name} decreased its load ({before} to {after} IOPS)"),
                 Role::OtherPattern => format!("{name} changed its pattern ({before} to {after} IOPS)"),
                 Role::Slower => {
-                    format!("{name} got less ({before} to {after} IOPS) with as much outstanding")
+                    format!("{name} slowed down ({before} to {after} IOPS) at the same queue depth")
                 }
                 Role::Faster => {
-                    format!("{name} got more ({before} to {after} IOPS) with as much outstanding")
+                    format!("{name} sped up ({before} to {after} IOPS) at the same queue depth")
                 }
-                _ => format!("{name}'s pace changed ({before} to {after} IOPS)"),
+                _ => format!("{name}'s IOPS changed ({before} to {after})"),
             }
         })
         .collect();
     let meaning = match (changed.len(), affected.len(), unclear.len()) {
-        (_, _, 1..) => "without latencies it cannot be told whether less was asked for or less was given",
-        (0, 1.., _) => "no disk of this capture asked for anything else, so the cause is none of them",
+        (_, _, 1..) => "without latencies, less demand cannot be told from slower service",
+        (0, 1.., _) => "no disk of this capture changed its load, so the cause lies outside the capture",
         (1, 0, _) => "no other disk changed",
-        (2.., 0, _) => "they changed together, and none got less than it asked for",
-        _ => "several may be the cause, and which one cannot be told",
+        (2.., 0, _) => "they changed together, and none was slowed down",
+        _ => "several disks may be the cause",
     };
     format!("{at}, {}: {meaning}.", what.join(", "))
 }

@@ -64,32 +64,3 @@ fn joined_columns_keep_all_ios() {
     let ios: f64 = surface.z.iter().zip(&surface.seconds).map(|(z, seconds)| z[4] * seconds).sum();
     assert!((ios - 10_000.0).abs() < 1e-6, "{ios}");
 }
-
-#[test]
-fn a_capture_minus_itself_is_nothing() {
-    let one = capture("a", &[second(10, 8, 200), second(30, 16, 2_000)]);
-    let all = differences(&one, &one);
-    assert_eq!(all.len(), 18);
-    assert!(all.iter().all(|group| group.z_max == 0.0 && group.used.is_none()));
-}
-
-#[test]
-fn a_difference_joins_latencies_of_different_ranges_and_windows_of_different_lengths() {
-    let fast = capture("a", &[second(10, 8, 200), second(20, 8, 200)]);
-    let mut slow = capture("b", &[second(30, 8, 50_000)]);
-    // Later on its clock, and one window of two seconds.
-    (slow.disks[0].windows[0].at_s, slow.disks[0].windows[0].seconds) = (500.0, 2.0);
-    let groups = differences(&fast, &slow);
-    let fine = group(&groups, Kind::Latency, Resolution::Fine);
-    let (first, last) = (0, fine.y.len() - 1);
-    let z = &fine.surfaces[0].z;
-    assert_eq!((z[0][first], z[0][last], z[1][first], z[1][last]), (-10.0, 15.0, -20.0, 15.0));
-    assert_eq!(fine.z_max, 20.0);
-}
-
-#[test]
-fn surfaces_of_different_kinds_have_no_difference() {
-    let groups = surfaces(&capture("a", &[second(1, 8, 200)]));
-    let error = difference(&groups[0], &groups[3]).unwrap_err();
-    assert!(error.to_string().contains("IO lengths of commands"), "{error}");
-}

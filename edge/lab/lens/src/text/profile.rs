@@ -1,7 +1,7 @@
 //! What a disk's I/O is like, in words and small tables.
 
 use base::units::format_bytes;
-use statistics::words::{number, percent, rate};
+use statistics::words::{counted, number, percent, rate};
 
 use crate::analysis::Profile;
 use crate::event::Action;
@@ -14,7 +14,8 @@ const SIZES: usize = 8;
 
 /// What a disk's I/O is like.
 pub fn profile(profile: &Profile) -> String {
-    let mut text = format!("{}: {} I/Os in {} s\n", profile.name, profile.ios, number(profile.seconds));
+    let mut text =
+        format!("{}: {} in {} s\n", profile.name, counted(profile.ios, "I/O"), number(profile.seconds));
     mix(profile, &mut text);
     places(profile, &mut text);
     memory(profile, &mut text);
@@ -42,7 +43,7 @@ fn mix(profile: &Profile, text: &mut String) {
     }));
     *text += &table(&rows);
     if mix.sizes.len() > SIZES {
-        *text += &format!("  and {} sizes more\n", mix.sizes.len() - SIZES);
+        *text += &format!("  and {}\n", counted(mix.sizes.len() - SIZES, "more size"));
     }
     let misaligned =
         format!("{} to 4 KiB, {} to 64 KiB", percent(mix.misaligned_4k), percent(mix.misaligned_64k));
@@ -52,25 +53,29 @@ fn mix(profile: &Profile, text: &mut String) {
 fn places(profile: &Profile, text: &mut String) {
     let found = &profile.sequentiality;
     let shares = format!(
-        "{} after the last I/O, {} after one of the last 16, {} of the last 32",
+        "{} continue the last I/O, {} one of the last 16, {} one of the last 32",
         percent(found.after_last),
         percent(found.after_last_16),
         percent(found.after_last_32)
     );
     add(text, "sequential", &shares);
     if found.in_streams > 0.05 {
-        let streams =
-            format!("{} of the I/Os, {} taking turns", percent(found.in_streams), number(found.streams));
+        let streams = format!(
+            "{} of the I/Os, in {} interleaved streams",
+            percent(found.in_streams),
+            number(found.streams)
+        );
         add(text, "streams", &streams);
     }
     let heat = &profile.heat;
     let hottest = heat.lorenz.iter().find(|(share, _)| *share == 0.10);
-    let hottest = hottest
-        .map_or(String::new(), |(_, ios)| format!(", the hottest 10 % have {} of the I/Os", percent(*ios)));
+    let hottest = hottest.map_or(String::new(), |(_, ios)| {
+        format!(", the hottest 10 % receive {} of the I/Os", percent(*ios))
+    });
     add(
         text,
         "hot spots",
-        &format!("Gini {:.2} of parts of {}{hottest}", heat.gini, format_bytes(heat.region)),
+        &format!("Gini coefficient {:.2} over regions of {}{hottest}", heat.gini, format_bytes(heat.region)),
     );
     if let Some(theta) = heat.zipf {
         let meaning = if theta < 0.2 { ": no skew" } else { "" };
@@ -96,21 +101,21 @@ fn memory(profile: &Profile, text: &mut String) {
         .iter()
         .zip(profile.reuse.for_hits)
         .map(|(hits, bytes)| match bytes {
-            Some(bytes) => format!("{hits} % with {}", format_bytes(bytes)),
-            None => format!("{hits} % never"),
+            Some(bytes) => format!("{} for {hits} % hits", format_bytes(bytes)),
+            None => format!("none for {hits} % hits"),
         })
         .collect();
     add(
         text,
-        "cache hits",
-        &format!("{} ({} are first accesses)", sizes.join(", "), percent(profile.reuse.cold)),
+        "LRU cache size",
+        &format!("{} ({} of accesses are the first)", sizes.join(", "), percent(profile.reuse.cold)),
     );
     let again = &profile.overwrites;
     if again.share > 0.0 {
         let soon = again.median_s.map_or(String::new(), |seconds| {
-            format!(", half of it within {}", duration((seconds * 1e9) as u64))
+            format!(", half of them within {}", duration((seconds * 1e9) as u64))
         });
-        add(text, "written again", &format!("{} of written blocks{soon}", percent(again.share)));
+        add(text, "overwritten", &format!("{} of written blocks{soon}", percent(again.share)));
     }
 }
 
@@ -118,7 +123,10 @@ fn time(profile: &Profile, text: &mut String) {
     let found = &profile.burstiness;
     if let Some(seconds) = found.interarrival_s.filter(|seconds| *seconds > 0.0) {
         let variation = found.interarrival_variation.map_or(String::new(), |variation| {
-            format!(", time between I/Os varies by {} (1 is chance)", number(variation))
+            format!(
+                ", coefficient of variation of interarrival times {} (random arrivals: 1)",
+                number(variation)
+            )
         });
         add(text, "pace", &format!("{} IOPS{variation}", rate(1.0 / seconds)));
     }
@@ -129,23 +137,27 @@ fn time(profile: &Profile, text: &mut String) {
         .map(|(seconds, dispersion)| format!("{} at {} s", number(*dispersion), number(*seconds)))
         .collect();
     if !scales.is_empty() {
-        add(text, "dispersion", &format!("{} (1 is chance)", scales.join(", ")));
+        add(text, "index of dispersion", &format!("{} (random arrivals: 1)", scales.join(", ")));
     }
     if let Some(second) = found.peak_second {
-        let minute =
-            found.peak_minute.map_or(String::new(), |minute| format!(", busiest minute {}", number(minute)));
-        add(text, "peak to mean", &format!("busiest second {}{minute}", number(second)));
+        let minute = found
+            .peak_minute
+            .map_or(String::new(), |minute| format!(", {} in the busiest minute", number(minute)));
+        add(text, "peak to mean", &format!("{} in the busiest second{minute}", number(second)));
     }
     if let Some(bursts) = found.bursts {
         let pause = duration((bursts.pause_s * 1e9) as u64);
-        add(text, "bursts", &format!("of {} I/Os, with pauses of {pause}", number(bursts.ios)));
+        add(text, "bursts", &format!("{} I/Os each, pauses of {pause}", number(bursts.ios)));
     }
     if let Some(outstanding) = profile.outstanding {
         let (mean, found) = (number(outstanding.mean), number(outstanding.at_arrival));
         add(
             text,
             "outstanding",
-            &format!("{mean} over time (X*R), {found} as I/Os find it, {} at most", outstanding.most),
+            &format!(
+                "{mean} on average over time, {found} at arrival of an I/O, {} at most",
+                outstanding.most
+            ),
         );
     }
 }

@@ -45,7 +45,7 @@ fn a_report_says_what_was_found() {
         "vm: latency of IOs",
         "reads                  100 % of the I/Os",
         "8 KiB  reads",
-        "cache hits",
+        "LRU cache size",
         "log's start at 200 s slowed vm from 5.50 ms to 20.",
         "log is the cause, vm the victim",
         "all disks: 60000 I/Os",
@@ -80,7 +80,8 @@ fn coarse_percentiles_are_told_as_limits() {
         let us = if at < 95 { 400 } else { 200_000 };
         recorder.complete(base::Instant(now.0 + us * 1_000), arrival, true);
     }
-    let dump = vscsi::read_dump("d", &vscsi::write(&recorder.statistics(), 1, 2, "scsi0:0")).unwrap();
+    let dump =
+        vscsi::tests::read_dump("d", &vscsi::tests::write(&recorder.statistics(), 1, 2, "scsi0:0")).unwrap();
     let capture = vscsi::capture("d", &[dump], &[60.0], vscsi::Counting::Cumulative).unwrap();
     let text = overview(&capture);
     assert!(text.contains("≤500 us") && text.contains(">100 ms"), "{text}");

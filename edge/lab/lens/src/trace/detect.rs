@@ -23,7 +23,7 @@ pub(super) fn of_lines(file: &str, lines: &[String]) -> Result<Format, ReadError
         file: file.to_owned(),
         line: line as u64 + 1,
         column: 1,
-        what: "a trace of a form that is known",
+        what: "a known trace format",
         found,
         way_out: way_out.to_owned(),
     };
@@ -31,12 +31,11 @@ pub(super) fn of_lines(file: &str, lines: &[String]) -> Result<Format, ReadError
         return Err(refuse(0, "nothing".to_owned(), "give the file that the tracer wrote"));
     };
     if let Some(at) = lines.iter().position(|line| line.trim_start().starts_with("TIME(ms)")) {
-        let way_out =
-            "bpftrace's biosnoop.bt tells neither where nor how much: trace with bcc's biosnoop instead";
+        let way_out = "bpftrace's biosnoop.bt has no offsets and sizes: trace with bcc's biosnoop instead";
         return Err(refuse(at, quoted(lines[at]), way_out));
     }
-    let known = "blkparse, tracepoints, fio's latency log and iolog, MSR, Tencent, Alibaba and bcc's biosnoop are read; say which \
-                 it is if it is one of them";
+    let known = "known formats: blkparse, tracepoints, fio's latency log and iolog, MSR, Tencent, Alibaba, bcc's biosnoop. If the \
+                 trace has one of these, name the format";
     of(&lines).ok_or_else(|| refuse(first, quoted(lines[first]), known))
 }
 

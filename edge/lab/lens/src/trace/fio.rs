@@ -51,11 +51,12 @@ impl Lines for Latency {
 
     fn end(&mut self, found: &mut Found) {
         if self.any {
-            let note = "Times are whole milliseconds: how many I/Os were outstanding and how they follow one another is blurred.";
+            let note =
+                "Times are whole milliseconds: outstanding I/Os and interarrival times are approximate.";
             found.notes.push(note.to_owned());
         }
         if self.any && !self.offsets {
-            let note = "All offsets are 0: the log was written without log_offset=1, so nothing can be said of where.";
+            let note = "All offsets are 0: the log was written without log_offset=1, so seek distances and hot spots are unknown.";
             found.notes.push(note.to_owned());
         }
     }
@@ -79,11 +80,15 @@ impl Lines for Iolog {
         }
         let mut fields = line.split_whitespace();
         let at_us = match self.version {
-            0 => return Heard::Dropped("it stands before \"fio version 2 iolog\" or 3"),
+            0 => {
+                return Heard::Dropped(
+                    "it precedes the line \"fio version 2 iolog\" or \"fio version 3 iolog\"",
+                );
+            }
             2 => self.waited_us,
             _ => match fields.next().and_then(whole) {
                 Some(at_us) => at_us,
-                None => return Heard::Dropped("it begins with no time"),
+                None => return Heard::Dropped("it does not begin with a time"),
             },
         };
         let (Some(name), Some(action)) = (fields.next(), fields.next()) else {
@@ -114,7 +119,7 @@ impl Lines for Iolog {
 
     fn end(&mut self, found: &mut Found) {
         if self.version == 2 && self.waited_us == 0 {
-            let note = "An iolog of version 2 has no times: only what and where can be told, not when.";
+            let note = "An iolog of version 2 has no times: rates and latencies are unknown.";
             found.notes.push(note.to_owned());
         }
     }

@@ -3,6 +3,8 @@
 //! One I/O is one request as the device sees it: its beginning is that of the first I/O that was merged into it, or of the one
 //! that it is a part of.
 
+use statistics::words::counted;
+
 use crate::event::Action;
 
 use super::fields::{decimal, is_device, rwbs, whole};
@@ -59,14 +61,14 @@ impl Lines for Blkparse {
             return if self.summary {
                 Heard::Ignored
             } else {
-                Heard::Dropped("it begins with no device number")
+                Heard::Dropped("it does not begin with a device number")
             };
         }
         if fields.len() < 6 {
             return Heard::Dropped("it is cut off");
         }
         let Some(at_ns) = decimal(fields[3], 1_000_000_000) else {
-            return Heard::Dropped("its time is no number of seconds");
+            return Heard::Dropped("its time is not a number of seconds");
         };
         let step = match fields[5] {
             "Q" => Step::Queue,
@@ -100,8 +102,8 @@ impl Lines for Blkparse {
         self.pairing.end(found);
         if self.remapped > 0 {
             found.notes.push(format!(
-                "{} I/Os went through a partition or a mapped device: they count on each device that was traced.",
-                self.remapped
+                "{} through a partition or a mapped device: counted on each traced device.",
+                counted(self.remapped, "I/O")
             ));
         }
     }
@@ -144,7 +146,7 @@ impl Lines for Tracepoints {
                 return Heard::Ignored;
             }
             let other = line.trim_start().starts_with('#') || line.contains(": ");
-            return if other { Heard::Ignored } else { Heard::Dropped("it is no tracepoint") };
+            return if other { Heard::Ignored } else { Heard::Dropped("it is not a tracepoint") };
         };
         let step = match name {
             "block_bio_queue" => Step::Queue,
@@ -153,7 +155,7 @@ impl Lines for Tracepoints {
             _ => return Heard::Ignored,
         };
         let Some(at_ns) = decimal(time, 1_000_000_000) else {
-            return Heard::Dropped("its time is no number of seconds");
+            return Heard::Dropped("its time is not a number of seconds");
         };
         let fields: Vec<&str> = rest.split_whitespace().take(64).collect();
         let (Some(&device), Some(letters)) = (fields.first().filter(|field| is_device(field)), fields.get(1))

@@ -169,7 +169,7 @@ impl Pairing {
                 // Nothing but completions: that is when it was done, and all that is known.
                 found.event(at_ns, event(range, None, None))
             }
-            _ => Heard::Dropped("a completion without a beginning"),
+            _ => Heard::Dropped("a completion without an issue"),
         }
     }
 
@@ -178,7 +178,7 @@ impl Pairing {
         let key = (range.disk, range.action, range.sector);
         self.issued.remove(&key);
         self.take_queued(range);
-        Heard::Dropped("it failed")
+        Heard::Dropped("the I/O failed")
     }
 
     /// There is nothing more: what is under way stays unfinished.

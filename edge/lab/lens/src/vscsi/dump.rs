@@ -73,19 +73,6 @@ impl DumpDisk {
     }
 }
 
-/// Reads a text with one dump.
-///
-/// # Errors
-/// When the text is not what `vscsiStats -c` prints, or holds several dumps.
-pub fn read_dump(file: &str, text: &str) -> Result<Dump, ReadError> {
-    let mut dumps = read_dumps(file, text)?;
-    if dumps.len() > 1 {
-        let found = format!("{} dumps one after another", dumps.len());
-        return Err(at(file, 1, found, "read it as a series and say how many seconds lie between them"));
-    }
-    Ok(dumps.remove(0))
-}
-
 /// Reads a text with dumps one after another: where a histogram of a disk comes again, the next dump begins.
 ///
 /// # Errors
@@ -122,12 +109,7 @@ pub fn read_dumps(file: &str, text: &str) -> Result<Vec<Dump>, ReadError> {
         match place {
             Some(place) if dump.disks[place].histogram(kind, operations).is_some() => {
                 if dumps.len() >= DUMPS_MAX {
-                    return Err(at(
-                        file,
-                        number,
-                        format!("more than {DUMPS_MAX} dumps"),
-                        "cut the file in parts",
-                    ));
+                    return Err(at(file, number, format!("more than {DUMPS_MAX} dumps"), "split the file"));
                 }
                 dumps.push(Dump { disks: vec![heading.disk(histogram)], unknown: Vec::new() });
             }
@@ -137,7 +119,7 @@ pub fn read_dumps(file: &str, text: &str) -> Result<Vec<Dump>, ReadError> {
                     file,
                     number,
                     format!("more than {DISKS_MAX} disks"),
-                    "dump fewer machines at a time",
+                    "dump fewer virtual machines at a time",
                 ));
             }
             None => dump.disks.push(heading.disk(histogram)),
@@ -260,7 +242,7 @@ fn read_block(
     block: &[(u64, &str)],
 ) -> Result<DumpHistogram, ReadError> {
     let cut_off =
-        || at(file, heading, "a block that is cut off".to_owned(), "dump again, and keep all of the output");
+        || at(file, heading, "a block that is cut off".to_owned(), "dump again and keep the whole output");
     let figure = |index: usize, name: &str| -> Result<i64, ReadError> {
         let &(line, text) = block.get(index).ok_or_else(cut_off)?;
         let value = text.split_once(',').filter(|(found, _)| found.trim() == name);
@@ -292,12 +274,12 @@ fn read_block(
     }
     let sum = counts.iter().fold(0u64, |sum, &count| sum.saturating_add(count));
     if sum != count {
-        let found = format!("buckets that hold {sum} values where the block says {count}");
+        let found = format!("buckets with {sum} values in a block of {count}");
         return Err(at(
             file,
             heading,
             found,
-            "the dump is damaged, or was written while it was changed: leave it out",
+            "the dump is damaged or was taken during a change: leave it out",
         ));
     }
     let wrapped = kind == Kind::Interarrival && max > INTERARRIVAL_US_MAX;

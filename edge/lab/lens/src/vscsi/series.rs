@@ -2,6 +2,7 @@
 
 use iostats::{Kind, Operations};
 use serde::Serialize;
+use statistics::words::counted;
 
 use crate::capture::{Capture, Disk, Gap};
 use crate::window::{Counted, Total, Window};
@@ -27,7 +28,7 @@ pub enum Counting {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SeriesError {
     /// There are not as many times as dumps.
-    #[error("there are {dumps} dumps and {times} times: give one time in seconds for each dump")]
+    #[error("{dumps} dumps, but {times} times: give one time in seconds for each dump")]
     Times {
         /// Dumps.
         dumps: usize,
@@ -36,7 +37,7 @@ pub enum SeriesError {
     },
     /// Times that do not rise.
     #[error(
-        "dump {} (the first is 1) is at {at_s} s and the one before at {before_s} s: times must rise from 0 on",
+        "dump {} (counted from 1) is at {at_s} s, the dump before it at {before_s} s: times must rise",
         index + 1
     )]
     Order {
@@ -49,9 +50,9 @@ pub enum SeriesError {
     },
     /// A count that fell although the counters were not reset.
     #[error(
-        "{disk}: the bucket \"{limit}\" of \"{title}\" fell from {earlier} in dump {} to {later} in dump {} (the first is 1), though \
-         nothing shows that the counters were reset between them; say --separate if each dump counts by itself, else give the dumps \
-         of one capture in the order in which they were taken",
+        "{disk}: the bucket \"{limit}\" of \"{title}\" fell from {earlier} in dump {} to {later} in dump {} (counted from 1) without a \
+         reset of the counters; pass --separate if each dump starts at 0, otherwise give the dumps of one capture in the order in \
+         which they were taken",
         before + 1,
         index + 1
     )]
@@ -103,7 +104,7 @@ pub fn capture(
     let mut capture = Capture { source: source.into(), ..Capture::default() };
     let counting = match counting {
         Counting::FindOut if fell_each_time(dumps) => {
-            let note = "Counts fall between all dumps: they are taken to have been reset after each.";
+            let note = "Counts fall between all dumps, so each dump is taken as reset (as with --separate).";
             capture.notes.push(note.to_owned());
             Counting::ResetEachTime
         }
@@ -113,7 +114,10 @@ pub fn capture(
     let mut unknown: Vec<&String> = dumps.iter().flat_map(|dump| &dump.unknown).collect();
     unknown.dedup();
     if let Some(first) = unknown.first() {
-        capture.notes.push(format!("Histograms of unknown titles are left out: \"{first}\" and such."));
+        capture.notes.push(format!(
+            "Left out: {} with unknown titles, e.g. \"{first}\".",
+            counted(unknown.len(), "histogram")
+        ));
     }
     for (first, disk) in disks(dumps) {
         capture.disks.push(one_disk(first, disk, dumps, times, counting)?);
@@ -201,7 +205,7 @@ fn one_disk(
             },
             (_, None) if index == 0 && seconds > 0.0 => Some(window(from_s, seconds, None, later)),
             (_, None) if index > 0 => {
-                result.gaps.push(gap("when the disk's counters started is unknown"));
+                result.gaps.push(gap("the start of the disk's counters is unknown"));
                 None
             }
             (_, None) => None,
@@ -324,10 +328,10 @@ fn mark_stop(capture: &mut Capture) {
     }
     for disk in &mut capture.disks {
         disk.windows.retain(|window| window.at_s < last_busy);
-        let reason = "all counters stand still: collection had stopped by itself".to_owned();
+        let reason = "collection had stopped: no counter changes".to_owned();
         disk.gaps.push(Gap { at_s: last_busy, seconds: end - last_busy, reason });
     }
     capture.notes.push(format!(
-        "All counters stand still from {last_busy:.0} s on: vscsiStats stops after about 30 minutes unless it is started again."
+        "No counter changes after {last_busy:.0} s: vscsiStats stops after about 30 minutes unless it is started again."
     ));
 }

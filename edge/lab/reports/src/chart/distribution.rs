@@ -19,7 +19,7 @@ pub fn charts(stage: &StageRun) -> Vec<Chart> {
                 continue;
             }
             if let Some(service) = &of.service {
-                lines.push((format!("{name}, from when it began"), service.clone()));
+                lines.push((format!("{name}, service time"), service.clone()));
             }
             lines.push((name, of.latency.clone()));
         }
@@ -38,7 +38,7 @@ pub fn of_histograms(named: &[(String, Histogram)]) -> Vec<Chart> {
     let beyond = kept.iter().map(|(name, histogram)| line(name, histogram, |_, beyond| beyond)).collect();
     let chart = |title: &str, caption: &str, y: Axis, series| Chart {
         title: title.to_owned(),
-        caption: format!("{caption}{}", left_out(rest, "lines")),
+        caption: format!("{caption}{}", left_out(rest, "line")),
         shape: Shape::Lines(Lines {
             x: Axis::scaled("latency", Scale::LogTime),
             y,
@@ -49,13 +49,13 @@ pub fn of_histograms(named: &[(String, Histogram)]) -> Vec<Chart> {
     vec![
         chart(
             "Latency distribution",
-            "The share of I/Os that were done within a time. Further left is faster; a step is a mode.",
-            Axis::linear("share done"),
+            "Share of I/Os that completed within a time. Further left is faster; each step is a mode of the latency.",
+            Axis::linear("share completed"),
             within,
         ),
         chart(
             "Tail of latency",
-            "The share of I/Os that took longer, both axes logarithmic: p99 lies where a line crosses 1 %, p99.9 where it crosses \
+            "Share of I/Os that took longer, both axes logarithmic. A line crosses 1 % at its p99 and \
              0.1 %.",
             Axis::scaled("share slower", Scale::LogShare),
             beyond,

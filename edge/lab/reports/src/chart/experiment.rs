@@ -173,7 +173,7 @@ fn sweeps(cells: &[Cell]) -> Vec<Chart> {
             marks: marks.clone(),
         }),
     };
-    let bars = "All runs of each cell together; bars reach from the lowest run to the highest.";
+    let bars = "All runs of each cell; bars reach from the lowest run to the highest.";
     let mut throughput = lines(Figure::Iops);
     if let [only] = &swept[..] {
         throughput.extend(bounds(only));
@@ -205,7 +205,7 @@ fn bounds(of: &Swept) -> Option<Series> {
     };
     let y = x.iter().map(|&n| bound(n)).collect();
     Some(Series {
-        name: "at most (no queueing, then capacity)".to_owned(),
+        name: "asymptotic bound".to_owned(),
         style: Style::Dashed,
         x: Numbers(x),
         y,
@@ -231,11 +231,11 @@ fn cost_of_throughput(swept: &[Swept]) -> Chart {
     });
     let (series, rest) = busiest(lines.collect());
     Chart {
-        title: "What throughput costs".to_owned(),
+        title: "Latency against throughput".to_owned(),
         caption: format!(
-            "p99 latency against throughput, one point a cell: good is low and far right; where the line turns upwards, more \
-             load only waits.{}",
-            left_out(rest, "lines")
+            "p99 latency against throughput, one point per cell. Low and far right is better. Where the line turns upwards, more load \
+             only adds queueing.{}",
+            left_out(rest, "line")
         ),
         shape: Shape::Lines(Lines {
             x: Axis::linear("I/Os per second"),
@@ -260,7 +260,7 @@ fn scale_out(cells: &[Cell]) -> Option<Chart> {
             .collect();
         if let Some(first) = measured.first().filter(|_| all.len() == 1) {
             let y = line.x.0.iter().map(|members| first.throughput / first.members * members).collect();
-            let name = "in proportion".to_owned();
+            let name = "linear scaling".to_owned();
             lines.push((
                 0.0,
                 Series { name, style: Style::Dashed, x: line.x.clone(), y, ..Series::default() },
@@ -281,10 +281,7 @@ fn scale_out(cells: &[Cell]) -> Option<Chart> {
     let (series, rest) = busiest(lines);
     (!series.is_empty()).then(|| Chart {
         title: "Scale-out".to_owned(),
-        caption: format!(
-            "Throughput of all machines together by how many there are.{}",
-            left_out(rest, "lines")
-        ),
+        caption: format!("Throughput of all machines together by their number.{}", left_out(rest, "line")),
         shape: Shape::Lines(Lines {
             x: Axis::linear("virtual machines"),
             y: Axis::linear("I/Os per second"),
@@ -319,8 +316,7 @@ fn changes(compared: &[(&Conclusion, &Compared)]) -> Option<Chart> {
     };
     Some(Chart {
         title: "B against A".to_owned(),
-        caption: "How much each figure changes from A to B, with its 95 % interval. An interval across 0 is no difference that \
-                  was shown."
+        caption: "Change of each figure from A to B with its 95 % confidence interval. An interval across 0 shows no difference."
             .to_owned(),
         shape: Shape::Lines(Lines {
             x: Axis::scaled("change from A to B", Scale::Ratio),
@@ -349,13 +345,13 @@ fn every_run(cells: &[Cell]) -> Option<Chart> {
         }
     }
     let rest = if left_out > 0 {
-        format!(" {left_out} more cells are in the table of figures.")
+        format!(" The table of figures has {}.", statistics::words::counted(left_out, "more cell"))
     } else {
         String::new()
     };
     Some(Chart {
         title: "Every run".to_owned(),
-        caption: format!("Throughput of each run by cell; points of a cell that lie apart are noise.{rest}"),
+        caption: format!("Throughput of each run by cell. The spread of a cell's points is noise.{rest}"),
         shape: Shape::Lines(Lines {
             x: Axis::linear("I/Os per second"),
             y: Axis { names: shown.into_iter().map(|(_, label)| label).collect(), ..Axis::default() },

@@ -44,14 +44,13 @@ pub fn chart(capture: &Capture, columns: usize) -> Option<Chart> {
     if views.is_empty() {
         return None;
     }
-    let mut caption =
-        "Time across, buckets into the depth, I/Os per second upwards; all disks on one scale.".to_owned();
+    let mut caption = "x: time. y: buckets. z: I/Os per second. All disks have one scale.".to_owned();
     let joined = samples.div_ceil(columns.max(1));
     if joined > 1 {
-        caption.push_str(&format!(" Each column is {joined} samples together."));
+        caption.push_str(&format!(" Each column covers {joined} samples."));
     }
     if left_out > 0 {
-        caption.push_str(&format!(" {left_out} more disks are left out."));
+        caption.push_str(&format!(" Not drawn: {}.", statistics::words::counted(left_out, "disk")));
     }
     let disks = shown.disks.into_iter().map(|disk| disk.name).collect();
     Some(Chart { title: capture.source.clone(), caption, shape: Shape::Surfaces(Surfaces { disks, views }) })
@@ -79,11 +78,11 @@ fn view(group: &SurfaceGroup) -> Option<View> {
 fn title(group: &SurfaceGroup) -> String {
     let what = match group.kind {
         Kind::Length => "Size",
-        Kind::SeekDistance => "Distance from the I/O before",
-        Kind::SeekDistanceNearest => "Distance from the nearest of the last 16 I/Os",
+        Kind::SeekDistance => "Seek distance from the previous I/O",
+        Kind::SeekDistanceNearest => "Seek distance from the nearest of the last 16 I/Os",
         Kind::Latency => "Latency",
-        Kind::Outstanding => "I/Os outstanding at the arrival",
-        Kind::Interarrival => "Time since the arrival before",
+        Kind::Outstanding => "Outstanding I/Os at arrival",
+        Kind::Interarrival => "Interarrival time",
     };
     let of = match group.operations {
         Operations::Both => "reads and writes",
@@ -99,7 +98,7 @@ fn axis(kind: Kind) -> &'static str {
         Kind::SeekDistance | Kind::SeekDistanceNearest => "distance in sectors",
         Kind::Latency => "latency",
         Kind::Outstanding => "I/Os outstanding",
-        Kind::Interarrival => "time between arrivals",
+        Kind::Interarrival => "interarrival time",
     }
 }
 

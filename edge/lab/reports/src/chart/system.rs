@@ -29,7 +29,10 @@ fn chart(system: &System, figure: &str, unit: &str) -> Option<Chart> {
     let (series, rest) = busiest(weighed);
     (!series.is_empty()).then(|| Chart {
         title: format!("System under test: {}", figure.to_lowercase()),
-        caption: format!("By its own metrics, about once a second.{}", left_out(rest, "lines")),
+        caption: format!(
+            "From the metrics of the system under test, about once a second.{}",
+            left_out(rest, "line")
+        ),
         shape: Shape::Lines(Lines {
             x: Axis::linear("seconds"),
             y: Axis::linear(unit),

@@ -43,7 +43,7 @@ pub fn repeats(stages: &[&StageRun]) -> Vec<Chart> {
     };
     let chart = |title: &str, axis: Axis, (series, rest): (Vec<Series>, usize)| Chart {
         title: title.to_owned(),
-        caption: format!("{}{}", each_point(&runs[0]), left_out(rest, "runs")),
+        caption: format!("{}{}", each_point(&runs[0]), left_out(rest, "run")),
         shape: Shape::Lines(Lines { x: Axis::linear("seconds"), y: axis, series, marks: Vec::new() }),
     };
     let rate = |slot: &Slot| slot.counts.iter().map(|(ios, _)| *ios as f64).sum::<f64>() / slot.seconds;
@@ -62,7 +62,7 @@ fn errors(stage: &StageRun, slots: &Slots) -> Option<Chart> {
     let y = slots.slots.iter().map(|slot| slot.errors as f64 / slot.seconds).collect();
     Some(Chart {
         title: "Errors over time".to_owned(),
-        caption: format!("I/Os that failed, all groups together. {}", each_point(slots)),
+        caption: format!("Failed I/Os of all groups. {}", each_point(slots)),
         shape: Shape::Lines(Lines {
             x: Axis::linear("seconds"),
             y: Axis::linear("failed I/Os per second"),
@@ -74,8 +74,8 @@ fn errors(stage: &StageRun, slots: &Slots) -> Option<Chart> {
 
 fn each_point(slots: &Slots) -> String {
     match slots.width {
-        1 => "One point a second.".to_owned(),
-        width => format!("Each point is {width} seconds together."),
+        1 => "One point per second.".to_owned(),
+        width => format!("Each point covers {width} s."),
     }
 }
 
@@ -123,7 +123,7 @@ fn rates(stage: &StageRun, slots: &Slots, title: &str, unit: &str, of: impl Fn((
     }
     Chart {
         title: title.to_owned(),
-        caption: format!("{}{}", each_point(slots), left_out(rest, "lines")),
+        caption: format!("{}{}", each_point(slots), left_out(rest, "line")),
         shape: Shape::Lines(Lines {
             x: Axis::linear("seconds"),
             y: Axis::linear(unit),
@@ -155,10 +155,7 @@ fn percentiles(stage: &StageRun, slots: &Slots) -> Chart {
         [(Some(0.5), "p50"), (Some(0.95), "p95"), (Some(0.99), "p99"), (Some(0.999), "p99.9"), (None, "max")];
     Chart {
         title: "Latency over time".to_owned(),
-        caption: format!(
-            "{} Percentiles of all groups' I/Os together, each of its own time.",
-            each_point(slots)
-        ),
+        caption: format!("{} Percentiles over the I/Os of all groups in that time.", each_point(slots)),
         shape: Shape::Lines(Lines {
             x: Axis::linear("seconds"),
             y: Axis::scaled("latency", Scale::LogTime),
@@ -195,7 +192,7 @@ fn heat_map(slots: &Slots) -> Option<Chart> {
     Some(Chart {
         title: "Heat map of latency".to_owned(),
         caption: format!(
-            "Colour is I/Os per second, on a logarithmic scale so that rare slow I/Os show. {}",
+            "Colour shows I/Os per second on a logarithmic scale, so that rare slow I/Os are visible. {}",
             each_point(slots)
         ),
         shape: Shape::Heat(Heat {

@@ -58,7 +58,8 @@ pub fn write_runs(page: &mut Page, report: &Report) {
     }
     if rest > 0 {
         page.paragraph(&format!(
-            "{rest} more stages are not drawn: their figures are above, and the tables as CSV have them."
+            "Not drawn: {}. The tables above and as CSV have the figures.",
+            words::counted(rest, "stage")
         ));
     }
 }
@@ -99,17 +100,17 @@ pub fn write_captures(page: &mut Page, mut captures: Vec<Capture>) {
     let columns = surfaces::columns_of(disks);
     let mut charts = captures.iter().filter_map(|capture| surfaces::chart(capture, columns));
     let Some(first) = charts.next() else { return };
-    page.section("What the disks saw");
+    page.section("Disk histograms over time");
     page.paragraph(
-        "How long, how far apart, how many at once and how slow the I/Os of each disk were over time: counted at the disk, \
-         as vscsiStats does.",
+        "Size, seek distance, outstanding I/Os, interarrival time and latency of each disk's I/Os over time, counted at the disk as \
+         vscsiStats does.",
     );
     page.charts(vec![first]);
     for chart in charts {
         page.folded_charts(&chart.title.clone(), vec![chart]);
     }
     if rest > 0 {
-        page.paragraph(&format!("{rest} more captures are not drawn."));
+        page.paragraph(&format!("Not drawn: {}.", words::counted(rest, "capture")));
     }
 }
 
@@ -124,7 +125,7 @@ pub fn figure(chart: &Chart, index: usize) -> String {
     let title = escaped(&chart.title);
     format!(
         "<figure class=\"{class}\"><h4>{title}</h4>\n<div class=\"plot\" data-chart=\"{index}\" role=\"group\" tabindex=\"0\" \
-         aria-label=\"{title}\" aria-describedby=\"c{index}\"><noscript><p class=\"quiet\">Without scripts, the table below has the figures.</p></noscript>\
+         aria-label=\"{title}\" aria-describedby=\"c{index}\"><noscript><p class=\"quiet\">Charts need scripts; the table below has the figures.</p></noscript>\
          </div>\n<p class=\"spoken\" aria-live=\"polite\"></p>\n<figcaption id=\"c{index}\">{}</figcaption>\n\
          <details><summary>As a table</summary>\n<p><button type=\"button\" class=\"download\" data-download=\"{index}\">\
          Download all points as CSV</button></p>\n{body}</details></figure>\n",
@@ -134,7 +135,7 @@ pub fn figure(chart: &Chart, index: usize) -> String {
 
 fn number(axis: &Axis, value: f64) -> String {
     if !value.is_finite() {
-        return "–".to_owned();
+        return "-".to_owned();
     }
     match axis.scale {
         _ if !axis.names.is_empty() => {
@@ -150,8 +151,7 @@ fn number(axis: &Axis, value: f64) -> String {
 /// Every n-th so that few enough remain, and what to say of it.
 fn thinned(count: usize) -> (usize, String) {
     let step = count.div_ceil(CHART_TABLE_ROWS_MAX).max(1);
-    let said =
-        if step > 1 { format!("<p class=\"quiet\">Every {step}th point.</p>\n") } else { String::new() };
+    let said = if step > 1 { format!("<p class=\"quiet\">1 of {step} points.</p>\n") } else { String::new() };
     (step, said)
 }
 
@@ -167,7 +167,7 @@ fn lines_table(lines: &Lines) -> String {
             .step_by(step)
             .map(|at| {
                 let figures = lines.series.iter().map(|series| {
-                    Cell::Figure(series.y.0.get(at).map_or("–".to_owned(), |&value| number(&lines.y, value)))
+                    Cell::Figure(series.y.0.get(at).map_or("-".to_owned(), |&value| number(&lines.y, value)))
                 });
                 [Cell::Words(number(&lines.x, first.x.0[at]))].into_iter().chain(figures).collect()
             })
@@ -209,7 +209,7 @@ fn heat_table(heat: &Heat) -> String {
             ]
         })
         .collect();
-    table(&["latency", "I/Os per second, mean", "in the busiest column"], &rows)
+    table(&["latency", "IOPS, mean", "IOPS in the busiest column"], &rows)
 }
 
 fn surfaces_tables(surfaces: &Surfaces) -> String {
@@ -246,6 +246,5 @@ fn view_table(view: &View, disks: &[String]) -> String {
             [Cell::Words(view.labels[last - 1].clone())].into_iter().chain(figures).collect()
         })
         .collect();
-    "<p class=\"quiet\">I/Os per second in each bucket, mean over the whole time.</p>\n".to_owned()
-        + &table(&head, &rows)
+    "<p class=\"quiet\">Mean IOPS in each bucket over the whole time.</p>\n".to_owned() + &table(&head, &rows)
 }

@@ -6,6 +6,7 @@ use crate::SENTENCES_MAX;
 use crate::figures;
 use crate::report::{Report, experiment_runs, place, stage_name};
 use measured::{Conclusion, Expected, ExperimentRun, Finding, FindingKind, Run};
+use statistics::words::counted;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -65,8 +66,8 @@ fn of_cells(page: &mut Page, experiment: &ExperimentRun) {
     let rows: Vec<Vec<Cell>> =
         shown.map(|of| vec![Cell::Words(of.about.clone()), Cell::Words(of.text.clone())]).collect();
     let open = if all.len() <= OPEN_MAX { " open" } else { "" };
-    let text = table(&["Cell", ""], &rows);
-    page.raw(&format!("<details{open}><summary>Each cell by itself</summary>\n{text}</details>\n"));
+    let text = table(&["Cell", "conclusion"], &rows);
+    page.raw(&format!("<details{open}><summary>Conclusions of each cell</summary>\n{text}</details>\n"));
 }
 
 /// Sentences with what each is about; the same `about` is written once.
@@ -87,7 +88,7 @@ fn conclusions(page: &mut Page, experiment: &ExperimentRun) {
     }
     let rest = all().count().saturating_sub(SENTENCES_MAX);
     if rest > 0 {
-        write!(text, "<dd>and {rest} more</dd>").expect("strings take all");
+        write!(text, "<dd>{rest} more</dd>").expect("strings take all");
     }
     text.push_str("</dl>\n");
     page.raw(&text);
@@ -103,11 +104,11 @@ fn expectations(page: &mut Page, expectations: &[Expected]) {
                 true => Cell::Tag("holds", Severity::Good),
                 false => Cell::Tag("does not hold", Severity::Serious),
             };
-            let measured = expected.measured.map_or("–".to_owned(), statistics::words::number);
+            let measured = expected.measured.map_or("-".to_owned(), statistics::words::number);
             vec![Cell::Words(expected.text.clone()), Cell::Figure(measured), tag]
         })
         .collect();
-    page.raw(&table(&["What was expected", "measured", ""], &rows));
+    page.raw(&table(&["Expectation", "measured", "result"], &rows));
 }
 
 /// The figures of runs that nothing else is said of.
@@ -127,9 +128,9 @@ fn headlines(page: &mut Page, report: &Report) {
         return;
     }
     let rest = lines.len().saturating_sub(HEADLINES_MAX);
-    let more = (rest > 0).then(|| format!("and {rest} more: see the figures"));
+    let more = (rest > 0).then(|| format!("{rest} more: see the tables of figures"));
     if !report.sections.is_empty() {
-        page.heading("What was measured");
+        page.heading("Results");
     }
     page.raw(&list(lines.into_iter().take(HEADLINES_MAX).chain(more)));
 }
@@ -146,11 +147,9 @@ fn findings(page: &mut Page, report: &Report) {
             found.extend(stage.findings().into_iter().map(|finding| (at.clone(), finding)));
         }
     }
-    page.heading("Before these figures are believed");
+    page.heading("Doubts about these figures");
     if found.is_empty() {
-        page.paragraph(
-            "Nothing was found that casts doubt on them: no errors, no stalls, seconds alike, Little's law holds.",
-        );
+        page.paragraph("No doubts: no errors, no stalls, steady IOPS, and Little's law holds.");
         return;
     }
     found.sort_by_key(|(_, finding)| (!finding.serious, finding.kind));
@@ -164,10 +163,10 @@ fn findings(page: &mut Page, report: &Report) {
     if !others.is_empty() {
         let text = findings_table(&others[..others.len().min(SENTENCES_MAX)]);
         let rest = others.len().saturating_sub(SENTENCES_MAX);
-        let more = if rest > 0 { format!("<p>And {rest} more.</p>") } else { String::new() };
+        let more = if rest > 0 { format!("<p>Not shown: {rest} more.</p>") } else { String::new() };
         page.raw(&format!(
-            "<details><summary>{} more of the same kinds</summary>\n{text}{more}</details>\n",
-            others.len()
+            "<details><summary>{} of the same kinds</summary>\n{text}{more}</details>\n",
+            counted(others.len(), "more finding")
         ));
     }
 }
@@ -182,5 +181,5 @@ fn findings_table(found: &[(String, Finding)]) -> String {
             vec![Cell::Words(place.clone()), tag, Cell::Words(finding.text.clone())]
         })
         .collect();
-    table(&["Where", "", "What"], &rows)
+    table(&["Where", "severity", "finding"], &rows)
 }

@@ -32,14 +32,14 @@ fn compared(page: &mut Page, all: &[(&Conclusion, &Compared)]) {
     let head = ["Workload", "figure", "A", "B", "change", "from", "to (95 %)", "B is"];
     page.raw(&table(&head, &rows));
     page.paragraph(
-        "A and B are means over runs. The change is the ratio of their geometric means; its interval is Welch's, on logarithms. \
-         Among many rows, what chance alone may show is not claimed.",
+        "A and B are means over runs. The change is the ratio of their geometric means, with Welch's interval on logarithms. \
+         Verdicts are corrected for the number of comparisons (Benjamini and Hochberg).",
     );
 }
 
 fn compared_row(about: &str, of: &Compared) -> Vec<Cell> {
     let change = of.comparison.change;
-    let percent = |share: Option<f64>| Cell::Figure(share.map_or("–".to_owned(), words::percent));
+    let percent = |share: Option<f64>| Cell::Figure(share.map_or("-".to_owned(), words::percent));
     let show = |value: f64| Cell::Figure(of.figure.show(value));
     let outcome = of.comparison.verdict.outcome();
     let severity = match outcome {
@@ -86,7 +86,7 @@ fn cells(page: &mut Page, named: &NamedExperiment) {
     for (cell, label) in cells.iter().zip(own_labels(cells)) {
         for (index, run) in cell.runs.iter().enumerate() {
             let Some(stage) = run.stages.first() else { continue };
-            let cpu = stage.cpu_us_per_io().map_or("–".to_owned(), |us| format!("{us:.1} µs"));
+            let cpu = stage.cpu_us_per_io().map_or("-".to_owned(), |us| format!("{us:.1} µs"));
             let own = [(index + 1).to_string(), cell.vms.to_string(), cpu];
             rows.push(row(label.clone(), own, &total(stage)));
             if (2..=GROUPS_SHOWN_MAX).contains(&stage.groups.len()) {
@@ -107,11 +107,17 @@ fn cells(page: &mut Page, named: &NamedExperiment) {
     match rows.len() > OPEN_ROWS_MAX {
         true => {
             let count = rows.len();
-            page.raw(&format!("<details><summary>{count} rows</summary>\n{table}</details>\n"));
+            page.raw(&format!(
+                "<details><summary>{}</summary>\n{table}</details>\n",
+                words::counted(count, "row")
+            ));
         }
         false => page.raw(&table),
     }
     if rest > 0 {
-        page.paragraph(&format!("{rest} further rows are left out: the tables as CSV have them all."));
+        page.paragraph(&format!(
+            "Not shown: {}. The tables as CSV have all rows.",
+            words::counted(rest, "row")
+        ));
     }
 }

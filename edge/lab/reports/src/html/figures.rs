@@ -8,7 +8,7 @@ use crate::report::{Report, stage_name};
 use statistics::words;
 
 /// Why a percentile is grey.
-const FEW: &str = "fewer than 10 I/Os lie beyond it: it means little";
+const FEW: &str = "unreliable: fewer than 10 I/Os lie beyond it";
 
 /// The figures of all runs that belong to no experiment; those of experiments stand with their cells.
 pub fn write(page: &mut Page, report: &Report) {
@@ -24,28 +24,28 @@ pub fn write(page: &mut Page, report: &Report) {
         for stage in &named.run.stages {
             let of_stage = rows(stage);
             if of_stage.len() > left {
-                page.paragraph("Further figures are left out: the tables as CSV have them all.");
+                page.paragraph("Further rows are not shown. The tables as CSV have all rows.");
                 return;
             }
             left -= of_stage.len();
             page.raw(&format!("<h4>{}</h4>\n", super::write::escaped(&stage_name(named.run, stage))));
             page.paragraph(&format!(
-                "{:.1} s, {} outstanding, {} of the generator's CPU an I/O",
+                "{:.1} s, {}, generator CPU time per I/O {}",
                 stage.seconds,
-                stage.outstanding(),
-                stage.cpu_us_per_io().map_or("nothing".to_owned(), |us| duration(us * 1e3)),
+                words::counted(stage.outstanding(), "outstanding I/O"),
+                stage.cpu_us_per_io().map_or("-".to_owned(), |us| duration(us * 1e3)),
             ));
             page.raw(&figures_table(&of_stage));
         }
     }
     page.paragraph(
-        "Latency is from when an I/O was meant to begin to its end. A grey percentile has fewer than 10 I/Os beyond it.",
+        "Latency counts from when an I/O was due to its completion. A grey percentile has fewer than 10 I/Os beyond it.",
     );
 }
 
 /// Rows with the usual columns.
 pub fn figures_table(of: &[Row]) -> String {
-    let mut head = vec!["", "", "IOPS", "MiB/s", "mean"];
+    let mut head = vec!["Group", "operation", "IOPS", "MiB/s", "mean"];
     head.extend(PERCENTILES.iter().map(|(_, name)| *name));
     head.extend(["max", "errors"]);
     let cells: Vec<Vec<Cell>> = of.iter().map(row_cells).collect();
@@ -61,7 +61,7 @@ fn row_cells(row: &Row) -> Vec<Cell> {
 /// IOPS, MiB/s, mean, percentiles, max, errors.
 pub fn figure_cells(row: &Row) -> Vec<Cell> {
     let latency = &row.measured.latency;
-    let time = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
+    let time = |ns: Option<f64>| ns.map_or("-".to_owned(), duration);
     let mut cells = vec![
         Cell::Figure(words::rate(row.iops)),
         Cell::Figure(mebibytes(row.bytes_per_second)),

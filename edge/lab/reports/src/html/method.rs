@@ -107,7 +107,7 @@ fn machines(page: &mut Page, report: &Report) {
             ]
         })
         .collect();
-    page.raw(&table(&["Name", "kernel", "processors", "clock off by"], &rows));
+    page.raw(&table(&["Name", "kernel", "processors", "clock error"], &rows));
 }
 
 fn outline(run: &Run) -> String {
@@ -140,10 +140,16 @@ fn plans(page: &mut Page, report: &Report) {
     page.raw(&text);
     if !folded.is_empty() {
         let more = told.len() - PLANS_OPEN_MAX;
-        page.raw(&format!("<details><summary>{more} more plans</summary>\n{folded}</details>\n"));
+        page.raw(&format!(
+            "<details><summary>{}</summary>\n{folded}</details>\n",
+            words::counted(more, "more plan")
+        ));
     }
     if rest > 0 {
-        page.paragraph(&format!("{rest} more runs have further plans: they are in the bundle."));
+        page.paragraph(&format!(
+            "{} with other plans: the bundle has them.",
+            words::counted(rest, "more run")
+        ));
     }
 }
 
@@ -152,7 +158,7 @@ fn sources(page: &mut Page, report: &Report) {
         let source = &named.experiment.source;
         if !source.is_empty() {
             page.raw(&format!(
-                "<details><summary>The experiment as it was written: {}</summary><pre>{}</pre></details>\n",
+                "<details><summary>Experiment file: {}</summary><pre>{}</pre></details>\n",
                 escaped(named.name),
                 escaped(source)
             ));
@@ -170,8 +176,8 @@ fn versions(page: &mut Page, report: &Report) {
     }
     rows.truncate(crate::FIGURE_ROWS_MAX);
     if !rows.is_empty() {
-        page.heading("When and by what");
-        page.raw(&table(&["Name", "begun", "program"], &rows));
+        page.heading("When and with which version");
+        page.raw(&table(&["Name", "started", "program"], &rows));
     }
 }
 

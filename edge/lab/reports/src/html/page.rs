@@ -3,6 +3,7 @@
 use super::write::{escaped, json};
 use crate::chart::Chart;
 use crate::report::Report;
+use statistics::words::counted;
 use std::fmt::Write;
 
 /// The drawing library (assets/README.md says how it is made).
@@ -145,7 +146,7 @@ fn lead(report: &Report) -> String {
     }
     let began = runs.iter().map(|(_, run)| run.started_unix_ms).min();
     if let Some(began) = began {
-        parts.push(format!("begun {}", crate::figures::moment(began)));
+        parts.push(format!("started {}", crate::figures::moment(began)));
     }
     if !report.captures.is_empty() {
         parts.push(counted(report.captures.len(), "capture"));
@@ -156,8 +157,4 @@ fn lead(report: &Report) -> String {
         .map(|about| format!("<p class=\"about\">{}</p>\n", escaped(about)))
         .collect();
     format!("<p class=\"lead\">{}</p>\n{abouts}", escaped(&parts.join(" · ")))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

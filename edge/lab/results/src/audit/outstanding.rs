@@ -77,34 +77,36 @@ fn against_claim(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
     let (tool, held, claim) = (base.tool, words::number(base.measured), words::number(claimed));
     let single = rows.iter().filter(|row| row.vms == 1);
     let names =
-        single.map(|row| row.name(row.implied().map(|n| format!("{} outstanding", words::number(n)))));
+        single.map(|row| row.name(row.implied().map(|n| format!("{} outstanding I/Os", words::number(n)))));
     // Results of a single host speak of no VMs.
     let per = if rows.iter().any(|row| row.run.vms.is_some()) { " per VM" } else { "" };
     let median = if base.from > 1 { format!(", median of {} rows", base.from) } else { String::new() };
-    let of = format!("{tool} held {held} outstanding{per} (IOPS x latency{median})");
+    let of = format!("{tool} held {held} outstanding I/Os{per} (IOPS × latency{median})");
     let (code, severity, sentence) = match (whole_multiple(ratio), whole_multiple(1.0 / ratio)) {
-        _ if side_of(ratio, 0.0) == Side::Agrees => {
-            (Code::OutstandingAgrees, Severity::Information, format!("{of}, and {claim} are claimed: agrees"))
-        }
+        _ if side_of(ratio, 0.0) == Side::Agrees => (
+            Code::OutstandingAgrees,
+            Severity::Information,
+            format!("{of}, which agrees with the {claim} claimed"),
+        ),
         (None, None) if ratio < 1.0 => (
             Code::Short,
             Severity::Warning,
             format!(
-                "{of}, while {claim} are claimed: samples lost, idle time, a rate limit, or time that the tool itself takes \
-                 between I/Os"
+                "{of}, but {claim} are claimed. Samples were lost, the generator was idle, a rate was limited, or the tool \
+                 takes time between I/Os"
             ),
         ),
         (multiple, part) => {
             let times = match (multiple, part) {
-                (Some(times), _) => format!("{times} times that: it ran at another depth than is claimed"),
-                (None, Some(parts)) => format!("1/{parts} of that: it ran at another depth than is claimed"),
-                (None, None) => "more: latency and IOPS are not of the same I/Os".to_owned(),
+                (Some(times), _) => {
+                    format!("{times} times as many as the {claim} claimed: the depth was another")
+                }
+                (None, Some(parts)) => format!("1/{parts} of the {claim} claimed: the depth was another"),
+                (None, None) => {
+                    format!("more than the {claim} claimed: latency and IOPS do not come from the same I/Os")
+                }
             };
-            (
-                Code::OutstandingOther,
-                Severity::Contradiction,
-                format!("{of}, while {claim} are claimed; {times}"),
-            )
+            (Code::OutstandingOther, Severity::Contradiction, format!("{of}, {times}"))
         }
     };
     findings.push(Finding { code, severity, sentence, rows: names.collect() });
@@ -132,31 +134,28 @@ fn by_base(base: &Base, rows: &[&Row<'_>], findings: &mut Vec<Finding>) {
     let several = rows.iter().filter(|row| row.vms > 1).count();
     if let Some(worst) = worst(&mut unequal) {
         let sentence = format!(
-            "the VMs were unequal in {} of {several} {tool} rows with several VMs: with {each} outstanding per VM, IOPS x latency \
-             exceeds what could be outstanding, so the latency is a plain mean over unequal VMs, overstated by this factor; \
-             the worst is {:.2} times",
+            "{tool}: the VMs were served unequally in {} of {} with several VMs. IOPS × latency exceeds the {each} outstanding I/Os \
+             of each VM. The latency is a plain average over unequal VMs, up to {worst:.2} times too high",
             unequal.len(),
-            worst
+            words::counted(several, "row")
         );
         findings.push(finding(Code::UnequalVms, Severity::Warning, sentence, &unequal));
     }
     if let Some(worst) = worst(&mut overstated) {
         let sentence = format!(
-            "{} {tool} row{} with one VM hold{} up to {:.2} times the {each} outstanding of the others: the latency is not \
-             the mean of all I/Os there; was the mean of reads and that of writes averaged without weights?",
-            overstated.len(),
-            if overstated.len() == 1 { "" } else { "s" },
-            if overstated.len() == 1 { "s" } else { "" },
-            worst
+            "{tool}: in {} with one VM, IOPS × latency is up to {worst:.2} times the {each} outstanding I/Os of the other rows. \
+             The latency is not the mean of all I/Os: were the means of reads and of writes averaged without weights?",
+            words::counted(overstated.len(), "row")
         );
         findings.push(finding(Code::LatencyOverstated, Severity::Warning, sentence, &overstated));
     }
     short.sort_by(|one, other| one.0.total_cmp(&other.0));
     if let Some((least, _)) = short.first() {
         let sentence = format!(
-            "{} {tool} rows hold less than {each} outstanding per VM, down to {least:.2} of it: samples were lost, VMs were \
-             idle for part of the time, or a rate was limited",
-            short.len()
+            "{tool}: in {} less than {each} I/Os were outstanding per VM, down to {}. Samples were lost, VMs were idle for part of \
+             the time, or a rate was limited",
+            words::counted(short.len(), "row"),
+            words::percent(*least)
         );
         findings.push(finding(Code::Short, Severity::Warning, sentence, &short));
     }
@@ -191,7 +190,8 @@ fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], findings: &mut Vec<Finding>)
     let agree = checked - off.len();
     let named = if tool == Tool::Unknown { String::new() } else { format!("{tool}: ") };
     let sentence = format!(
-        "{named}IOPS x latency agrees with the outstanding asked for in {agree} of {checked} rows, rounding allowed for"
+        "{named}IOPS × latency agrees with the outstanding I/Os asked for in {agree} of {}, within rounding",
+        words::counted(checked, "row")
     );
     let severity = Severity::Information;
     if agree > 0 {
@@ -199,11 +199,19 @@ fn each_by_its_claim(tool: Tool, rows: &[&Row<'_>], findings: &mut Vec<Finding>)
     }
     let below = off.iter().filter(|(ratio, _)| *ratio < 1.0).count();
     if worst(&mut off).is_some() {
+        let reasons = [
+            (below, "below: samples were lost, the generator was idle, or a rate was limited"),
+            (
+                off.len() - below,
+                "above: latency and IOPS do not come from the same I/Os, or the depth was another",
+            ),
+        ];
+        let found = reasons.into_iter().filter(|(count, _)| *count > 0);
+        let reasons: Vec<String> = found.map(|(count, reason)| format!("{count} {reason}")).collect();
         let sentence = format!(
-            "{named}IOPS x latency differs from the outstanding asked for by more than 5 % in {} rows ({below} short: samples \
-             lost, idle time or a rate limit; {} above: latency and IOPS are not of the same I/Os, or another depth)",
-            off.len(),
-            off.len() - below
+            "{named}IOPS × latency differs from the outstanding I/Os asked for by more than 5 % in {}. {}",
+            words::counted(off.len(), "row"),
+            reasons.join(". ")
         );
         let code = if below == off.len() { Code::Short } else { Code::OutstandingOther };
         findings.push(finding(code, Severity::Warning, sentence, &off));
@@ -223,7 +231,7 @@ fn between_tools(one: &Base, other: &Base, rows: &[Row<'_>], findings: &mut Vec<
     let (alike, apart): (Vec<_>, Vec<_>) = pairs.iter().partition(near);
     if side_of(ratio, 0.0) != Side::Above {
         let sentence = format!(
-            "{} and {} held the same outstanding per VM ({few}): IOPS and latency of both may be put side by side",
+            "{} and {} held the same number of outstanding I/Os per VM ({few}): their IOPS and latency can be compared",
             less.tool, more.tool
         );
         let severity = Severity::Information;
@@ -232,13 +240,14 @@ fn between_tools(one: &Base, other: &Base, rows: &[Row<'_>], findings: &mut Vec<
     }
     let times = whole_multiple(ratio).map_or(format!("{ratio:.2} times"), |times| format!("{times} times"));
     let single = pairs.iter().filter(|(one, _)| one.vms == 1).flat_map(|(one, other)| [*one, *other]);
-    let held = |row: &Row<'_>| row.name(row.implied().map(|n| format!("{} outstanding", words::number(n))));
+    let held =
+        |row: &Row<'_>| row.name(row.implied().map(|n| format!("{} outstanding I/Os", words::number(n))));
     findings.push(Finding {
         code: Code::ToolsDiffer,
         severity: Severity::Contradiction,
         sentence: format!(
-            "the tools did not run the same load: with one VM, {} held {many} outstanding and {} {few} (IOPS x latency), {times} \
-             as many; whatever one caption says for both is wrong for one of them",
+            "the tools did not run the same load. With one VM, {} held {many} outstanding I/Os and {} {few} (IOPS × latency): \
+             {times} as many. A caption for both is wrong for one of them",
             more.tool, less.tool
         ),
         rows: single.map(held).collect(),
@@ -257,20 +266,25 @@ fn comparable(
         let change = words::percent(pair.1.iops / pair.0.iops - 1.0);
         pair.1.name(Some(format!("IOPS differ by {change} from {}", less.tool)))
     };
+    let all = words::counted(alike.len() + apart.len(), "pair");
+    let mut sentences = vec![format!(
+        "{} against {}: latency cannot be compared in any row, as {} had {times} the outstanding I/Os",
+        more.tool, less.tool, more.tool
+    )];
+    sentences.push(match alike.len() {
+        0 => format!("IOPS differ by more than 10 % in all of {all}"),
+        count => format!(
+            "IOPS can be compared in {count} of {all}: they lie within 10 % despite the depths, so both tools saturate the target"
+        ),
+    });
+    if !apart.is_empty() {
+        sentences
+            .push("In the pairs listed, the depth, the tool or chance may make the difference".to_owned());
+    }
     Finding {
         code: Code::Comparable,
         severity: Severity::Warning,
-        sentence: format!(
-            "{} against {}: latency may not be compared in any row, as {} had {times} the outstanding; IOPS may in {} of {} pairs, \
-             where they are within 10 % in spite of that, so both saturate; in the other {} (listed) the difference may be the \
-             depth, the tool or chance",
-            more.tool,
-            less.tool,
-            more.tool,
-            alike.len(),
-            alike.len() + apart.len(),
-            apart.len()
-        ),
+        sentence: sentences.join(". "),
         rows: apart.iter().map(name).collect(),
     }
 }

@@ -1,67 +1,89 @@
 //! Whether there are repeats at all, how far they differ, and how steady each run was.
 
 use statistics::fairness::fairness as fairness_of;
-use statistics::samples::{NOISE_WITHIN_MAX, doubts, mean_of_runs};
+use std::collections::BTreeMap;
+
+use statistics::samples::{NOISE_BETWEEN_MAX, NOISE_WITHIN_MAX, doubts, mean_of_runs};
 use statistics::words;
 
-use super::rows::{Row, grouped};
+use super::rows::Row;
 use super::{Code, Finding, RowName, Severity};
 use crate::model::{Direction, Tool};
 
 /// Tools whose results bear the names of their jobs.
 const NAMING: [Tool; 3] = [Tool::Fio, Tool::Vdbench, Tool::Iometer];
 
-pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
-    let cells = grouped(rows, |row| {
-        let job = &row.run.job;
-        // Jobs that have names are told apart by them, and others where nothing else tells. The rows of a table are named by their run.
-        let unnamed = job.pattern.is_none() && job.block_bytes.is_none();
-        let label = if (row.run.tool.is_none() && NAMING.contains(&row.tool) && row.run.job.pattern.is_none())
-            || unnamed
-        {
-            row.run.label.clone()
-        } else {
-            String::new()
-        };
-        let outstanding = row.claimed.map(f64::to_bits);
-        (row.tool, row.pattern(), row.vms, job.threads, job.depth, outstanding, label)
-    });
-    let once = cells.values().filter(|runs| runs.len() == 1).count();
-    if once > 0 {
-        let (severity, which) = match (once, cells.len()) {
-            (1, 1) => (Severity::Information, "there is one run: it supports".to_owned()),
-            (once, all) if once == all => {
-                (Severity::Warning, format!("all {all} cells are one run each: they support"))
-            }
-            (once, all) => {
-                (Severity::Warning, format!("{once} of {all} cells are one run each: they support"))
-            }
-        };
-        let sentence = format!(
-            "{which} no claim of a gain or a loss, as nobody knows how far two runs of the same cell differ; three runs of each are \
-             the least, five are better"
-        );
-        let rows = rows.first().map(|row| RowName::of_source(&row.set.source)).into_iter().collect();
-        findings.push(Finding { code: Code::OneRun, severity, sentence, rows });
+/// What makes runs repeats of one cell: the tool, the pattern, VMs, threads, depth, outstanding I/Os, and the job's name where only
+/// that tells cells apart.
+type Key = (Tool, String, u32, Option<u32>, Option<u32>, Option<u64>, String);
+
+/// The runs of each cell, of all sources: repeats are often given as a file each.
+#[derive(Debug, Default)]
+pub(super) struct Cells(BTreeMap<Key, Vec<(RowName, f64)>>);
+
+impl Cells {
+    /// Adds the rows of a set.
+    pub(super) fn add(&mut self, rows: &[Row<'_>]) {
+        for row in rows {
+            let figure = format!("{} IOPS", words::rate(row.iops));
+            self.0.entry(key(row)).or_default().push((row.name(Some(figure)), row.iops));
+        }
     }
-    for runs in cells.values().filter(|runs| runs.len() > 1) {
-        let figures: Vec<f64> = runs.iter().map(|row| row.iops).collect();
-        let Some(mean) = mean_of_runs(&figures, 0.95).filter(|mean| mean.is_noisy()) else { continue };
-        let variation = words::percent(mean.variation.unwrap_or(0.0));
-        let sentence = format!(
-            "{} runs of one cell vary by {variation} of their mean (5 % is the limit): more runs before any claim",
-            runs.len()
-        );
-        let rows = runs.iter().map(|row| row.name(Some(format!("{} IOPS", words::rate(row.iops))))).collect();
-        findings.push(Finding { code: Code::NoisyRuns, severity: Severity::Warning, sentence, rows });
+
+    /// Whether there are repeats at all, and how far they differ.
+    pub(super) fn judge(self, findings: &mut Vec<Finding>) {
+        let once: Vec<&RowName> =
+            self.0.values().filter(|runs| runs.len() == 1).map(|runs| &runs[0].0).collect();
+        findings.extend(unrepeated(&once, self.0.len()));
+        for runs in self.0.into_values().filter(|runs| runs.len() > 1) {
+            let figures: Vec<f64> = runs.iter().map(|(_, iops)| *iops).collect();
+            let Some(mean) = mean_of_runs(&figures, 0.95).filter(|mean| mean.is_noisy()) else { continue };
+            let sentence = format!(
+                "{} runs of one workload vary by {} of their mean (limit {}). Repeat them before you claim a gain or a loss; compare runs \
+                 of different systems with `lab compare`",
+                runs.len(),
+                words::percent(mean.variation.unwrap_or(0.0)),
+                words::percent(NOISE_BETWEEN_MAX)
+            );
+            let rows = runs.into_iter().map(|(name, _)| name).collect();
+            findings.push(Finding { code: Code::NoisyRuns, severity: Severity::Warning, sentence, rows });
+        }
     }
+}
+
+fn key(row: &Row<'_>) -> Key {
+    let job = &row.run.job;
+    // Jobs that have names are told apart by them, and others where nothing else tells. The rows of a table are named by their run.
+    let is_unnamed = job.pattern.is_none() && job.block_bytes.is_none();
+    let is_named = row.run.tool.is_none() && NAMING.contains(&row.tool) && job.pattern.is_none();
+    let label = if is_named || is_unnamed { row.run.label.clone() } else { String::new() };
+    (row.tool, row.pattern(), row.vms, job.threads, job.depth, row.claimed.map(f64::to_bits), label)
+}
+
+/// Cells with one run each, `once` of `all`.
+fn unrepeated(once: &[&RowName], all: usize) -> Option<Finding> {
+    let (severity, which) = match (once.len(), all) {
+        (0, _) => return None,
+        (1, 1) => (Severity::Information, "there is one run".to_owned()),
+        (count, all) if count == all => (Severity::Warning, format!("all {all} cells have one run each")),
+        (1, all) => (Severity::Warning, format!("1 of {all} cells has one run")),
+        (count, all) => (Severity::Warning, format!("{count} of {all} cells have one run each")),
+    };
+    let sentence = format!(
+        "{which}. How far runs of the same cell differ is unknown, so no gain or loss can be claimed. Run each cell at least 3 times, \
+         better 5 times"
+    );
+    let mut sources: Vec<&str> = once.iter().map(|row| row.source.as_str()).collect();
+    sources.dedup();
+    let rows = sources.into_iter().map(RowName::of_source).collect();
+    Some(Finding { code: Code::OneRun, severity, sentence, rows })
 }
 
 /// How evenly the VMs or workers of a run were served, where each one's figures are known.
 pub(super) fn fairness(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
     for row in rows {
         let Some(found) = fairness_of(&row.run.workers_iops).filter(|of| of.is_unequal()) else { continue };
-        let sentence = format!("its {} workers or VMs were served unequally: {found}", found.members);
+        let sentence = format!("the {} workers or VMs were served unequally: {found}", found.members);
         let rows = vec![row.name(None)];
         findings.push(Finding { code: Code::UnequalVms, severity: Severity::Warning, sentence, rows });
     }
@@ -73,7 +95,7 @@ pub(super) fn within(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
         let doubts = doubts(&samples(row));
         if let Some(noise) = doubts.noise {
             let sentence = format!(
-                "IOPS vary by {} of their mean from sample to sample ({} is the limit): the mean hides what happened",
+                "IOPS vary by {} of their mean from sample to sample (limit {}): the mean hides these changes",
                 words::percent(noise),
                 words::percent(NOISE_WITHIN_MAX)
             );
@@ -82,7 +104,7 @@ pub(super) fn within(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
         }
         if let Some(drift) = doubts.drift {
             let sentence = format!(
-                "IOPS {} by {} over the run: it was not steady, and its mean depends on how long it lasted",
+                "IOPS {} by {} over the run: it was not in steady state, and its mean depends on its length",
                 if drift > 0.0 { "rise" } else { "fall" },
                 words::percent(drift.abs())
             );
@@ -101,7 +123,7 @@ fn samples(row: &Row<'_>) -> Vec<f64> {
         return totals;
     }
     // Directions are logged beside each other: those that begin at the same time are added.
-    let mut by_begin: std::collections::BTreeMap<u64, f64> = std::collections::BTreeMap::new();
+    let mut by_begin: BTreeMap<u64, f64> = BTreeMap::new();
     for (interval, iops) in intervals.iter().filter_map(|of| Some((of, of.iops?))) {
         *by_begin.entry((interval.from_s * 1e3) as u64).or_default() += iops;
     }

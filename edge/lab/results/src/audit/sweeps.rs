@@ -30,10 +30,12 @@ pub(super) fn audit(rows: &[Row<'_>], objective: Option<Objective>, findings: &m
         name.extend((!pattern.is_empty()).then_some(pattern));
         name.extend((vms > 1).then(|| format!("{vms} VMs")));
         let (severity, sentence) = match sweep(&points, objective) {
-            Ok(found) => (Severity::Information, format!("{found}. By {}", found.estimators().join("; "))),
+            Ok(found) => {
+                (Severity::Information, format!("{found}. Estimators: {}", found.estimators().join("; ")))
+            }
             Err(error) => (Severity::Warning, error.to_string()),
         };
-        let sentence = format!("{}, {} points: {sentence}", name.join(", "), points.len());
+        let sentence = format!("{}, {}: {sentence}", name.join(", "), words::counted(points.len(), "point"));
         findings.push(Finding { code: Code::SweetSpot, severity, sentence, rows: vec![] });
     }
 }
@@ -51,6 +53,8 @@ pub(super) fn scale_out(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
         let linear = linearity(&points);
         let Some((most, share)) = linear.last() else { continue };
         let best = points.iter().map(|point| point.throughput).fold(0.0, f64::max);
+        let mut name = vec![tool.to_string()];
+        name.extend((!pattern.is_empty()).then_some(pattern));
         // The first that is within 5 % of the best: beyond it, more VMs only share.
         let first = points.iter().filter(|point| point.throughput >= 0.95 * best).map(|point| point.members);
         let first = first.fold(f64::INFINITY, f64::min);
@@ -59,10 +63,11 @@ pub(super) fn scale_out(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
             Err(error) => error.to_string(),
         };
         let sentence = format!(
-            "{tool}, {pattern}: the most is {} IOPS, within 5 % of it from {} VMs; {} VMs reach {} of linear scaling; {law}",
+            "{}: peak {} IOPS, within 5 % of it from {} on; {} reach {} of linear scaling; {law}",
+            name.join(", "),
             words::rate(best),
-            words::number(first),
-            words::number(*most),
+            words::counted(first as u32, "VM"),
+            words::counted(*most as u32, "VM"),
             words::percent(*share)
         );
         findings.push(Finding {

@@ -1,4 +1,4 @@
-//! What "MB/s" means: IOPS x I/O size, in 2^20 or 10^6 bytes, within what rounding allows.
+//! What "MB/s" means: IOPS × I/O size, in 2^20 or 10^6 bytes, within what rounding allows.
 
 use statistics::words;
 
@@ -36,13 +36,14 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
         return;
     }
     let by = inferred.map_or(String::new(), |bytes| {
-        format!(" (I/Os of {} bytes, by the figures themselves)", words::number(bytes))
+        format!(" (I/O size {} B, inferred from the figures)", words::number(bytes))
     });
     if binary.max(decimal) * 2 > sized {
         let (count, unit) =
             if binary >= decimal { (binary, "MiB/s (2^20 bytes)") } else { (decimal, "MB/s (10^6 bytes)") };
         let sentence = format!(
-            "what is printed as MB/s is {unit}: IOPS x I/O size agrees in {count} of {sized} rows{by}"
+            "MB/s stands for {unit}: IOPS × I/O size agrees in {count} of {}{by}",
+            words::counted(sized, "row")
         );
         findings.push(Finding {
             code: Code::Megabytes,
@@ -57,7 +58,7 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
         .filter_map(|(row, mb)| {
             let bytes = size(row).filter(|bytes| !fits(row.iops, *bytes, unit, *mb))?;
             let expected = words::number(row.iops * bytes / unit);
-            Some(row.name(Some(format!("{} printed, {expected} by IOPS x size", words::number(*mb)))))
+            Some(row.name(Some(format!("{} printed, {expected} by IOPS × I/O size", words::number(*mb)))))
         })
         .collect();
     if !wrong.is_empty() {
@@ -65,8 +66,8 @@ pub(super) fn audit(rows: &[Row<'_>], findings: &mut Vec<Finding>) {
             code: Code::MegabytesWrong,
             severity: Severity::Warning,
             sentence: format!(
-                "in {} rows the megabytes are not IOPS x I/O size by either unit: one of the three figures is of something else",
-                wrong.len()
+                "in {} the throughput is IOPS × I/O size neither in MB/s nor in MiB/s: one of the three figures comes from another run",
+                words::counted(wrong.len(), "row")
             ),
             rows: wrong,
         });

@@ -89,7 +89,7 @@ fn answer(search: &Search, unit: &str, found: &limit::Limit) -> String {
     let percentile = format!("p{}", words::number(search.percentile));
     let within = format!("{percentile} within {}", words::milliseconds(search.latency_ms / 1e3));
     let shown = |point: &SearchPoint| match point.percentile_s {
-        _ if !point.is_kept => "the rate is not kept".to_owned(),
+        _ if !point.is_kept => "the rate is not reached".to_owned(),
         Some(seconds) => format!("{percentile} is {}", words::milliseconds(seconds)),
         None => "nothing completes".to_owned(),
     };
@@ -101,7 +101,7 @@ fn answer(search: &Search, unit: &str, found: &limit::Limit) -> String {
                 None => "nothing higher was tried".to_owned(),
             };
             format!(
-                "the highest that keeps {within} is {} {unit}: {} IOPS in total, {}; {beyond}",
+                "the highest load that meets {within} is {} {unit}: {} IOPS in total, {}; {beyond}",
                 number(highest),
                 words::rate(highest.throughput),
                 shown(highest)
@@ -109,7 +109,7 @@ fn answer(search: &Search, unit: &str, found: &limit::Limit) -> String {
         }
         (None, Some(failing)) => {
             format!(
-                "{within} does not hold at {} {unit}, the lowest tried: {}",
+                "{within} is not met at {} {unit}, the lowest load tried: {}",
                 number(failing),
                 shown(failing)
             )
@@ -178,11 +178,7 @@ fn scale_out(about: &str, cells: &[&Cell], found: &mut Vec<Conclusion>) {
         .map(|(members, share)| format!("{members}: {}", words::percent(share)))
         .collect();
     if !linear.is_empty() {
-        say(
-            found,
-            about,
-            format!("throughput of what so many machines alone would give: {}", linear.join(", ")),
-        );
+        say(found, about, format!("throughput as a share of linear scaling: {}", linear.join(", ")));
     }
     match scaling::scalability(&points) {
         Ok(law) => say(found, about, format!("scale-out: {law}")),
@@ -229,7 +225,7 @@ fn verdict(figure: ComparedFigure, comparison: &Comparison) -> String {
     const SEEN_MAX: f64 = 1.0;
     let seen = comparison.smallest_seen.filter(|&seen| seen <= SEEN_MAX);
     let seen = seen.map_or(String::new(), |seen| {
-        format!("; the smallest difference that so many runs can show is {}", words::percent(seen))
+        format!("; the smallest difference that this number of runs can detect is {}", words::percent(seen))
     });
     format!("{} (A {a}, B {b}): {}{seen}", figure.name(), comparison.verdict.sentence("A", "B"))
 }
@@ -240,7 +236,7 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
             say(
                 found,
                 "all",
-                "one run a cell supports no claim that one cell is faster than another: repeat it",
+                "one run per cell is inconclusive: repeat the experiment at least 3 times (--repeat 3)",
             );
         }
         return;
@@ -248,7 +244,7 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
     let noisy = noisy_cells(cells);
     if noisy > 0 {
         let text = format!(
-            "in {noisy} of {} cells the runs differ by more than {}: repeat them before small differences are believed",
+            "in {noisy} of {} cells the runs differ by more than {}: repeat them before you rely on small differences",
             cells.len(),
             words::percent(samples::NOISE_BETWEEN_MAX)
         );
@@ -266,8 +262,8 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
             format!(", between {} and {} (95 %)", words::rate(low), words::rate(high))
         });
         let text = match mean.runs {
-            1 => format!("{} IOPS of one run: the others gave no figure", words::rate(mean.mean)),
-            runs => format!("{} IOPS on average of {runs} runs{interval}{noisy}", words::rate(mean.mean)),
+            1 => format!("{} IOPS in one run; the other runs have no figure", words::rate(mean.mean)),
+            runs => format!("{} IOPS, the mean of {runs} runs{interval}{noisy}", words::rate(mean.mean)),
         };
         say(found, &cell.label(), text);
     }
@@ -285,7 +281,7 @@ fn unfairness(cells: &[Cell], found: &mut Vec<Conclusion>) {
         let Some(stage) = cell.runs.first().and_then(|run| run.stages.first()) else { continue };
         let each: Vec<f64> = stage.groups.iter().map(measured::GroupRun::iops).collect();
         if let Some(of) = fairness::fairness(&each).filter(fairness::Fairness::is_unequal) {
-            let text = format!("machines were served unequally: {of}");
+            let text = format!("the machines got unequal shares: {of}");
             say(found, &cell.label(), text);
         }
     }
@@ -305,7 +301,7 @@ mod tests {
             ComparedFigure::Iops,
             &[20_000.0, 20_050.0, 20_100.0],
             &[23_000.0, 23_050.0, 23_100.0],
-            "IOPS (A 20.1 k, B 23.1 k): B is faster by 14 % to 16 %; the smallest difference that so many runs can show is \
+            "IOPS (A 20.1 k, B 23.1 k): B is faster by 14 % to 16 %; the smallest difference that this number of runs can detect is \
              0.72 %",
         );
         check(
@@ -341,6 +337,7 @@ mod tests {
             started: 0.0,
             seconds: group.seconds,
             ended: measured::Ended::Done,
+            first_error: None,
             groups: vec![group],
             disks: Vec::new(),
             stalls: Vec::new(),
@@ -388,7 +385,7 @@ mod tests {
             found,
             [Conclusion::new(
                 "w",
-                "the highest that keeps p99 within 1.00 ms is 300 IOPS of each machine: 300 IOPS in total, p99 is 0.90 ms; at 400, \
+                "the highest load that meets p99 within 1.00 ms is 300 IOPS of each machine: 300 IOPS in total, p99 is 0.90 ms; at 400, \
                  p99 is 3.00 ms"
             )]
         );
@@ -407,12 +404,12 @@ mod tests {
             found.swap_remove(0).text
         };
         assert!(
-            said(99.0).starts_with("the highest that keeps p99 within 1.00 ms is 4 outstanding I/Os"),
+            said(99.0).starts_with("the highest load that meets p99 within 1.00 ms is 4 outstanding I/Os"),
             "{}",
             said(99.0)
         );
         assert!(
-            said(99.9).starts_with("p99.9 within 1.00 ms does not hold at 1 outstanding I/Os"),
+            said(99.9).starts_with("p99.9 within 1.00 ms is not met at 1 outstanding I/Os"),
             "{}",
             said(99.9)
         );

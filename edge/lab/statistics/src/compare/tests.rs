@@ -171,7 +171,7 @@ fn every_verdict_is_a_whole_sentence() {
         ),
         (
             Verdict::CannotTell { more_runs: RUNS_MAX },
-            "cannot tell whether B differs from A: needs more than 1000 more runs of each; find what makes them differ first",
+            "cannot tell whether B differs from A: needs more than 1000 more runs of each; find out first why runs differ",
         ),
         (Verdict::OneRun, "one run per side is inconclusive: repeat it at least 3 times"),
     ] {

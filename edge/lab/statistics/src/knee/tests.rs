@@ -52,14 +52,14 @@ fn the_published_sweeps_have_their_sweet_spot_at_32() {
         0.312,
         67_800.0,
         21.0,
-        "sweet spot N = 32 (93 % of peak at 0.50 ms); peak from 64; above that only latency grows",
+        "sweet spot N = 32 (93 % of the peak IOPS at 0.50 ms); peak from N = 64, beyond it only latency grows",
     );
     check(
         FIO,
         0.280,
         68_100.0,
         19.0,
-        "sweet spot N = 32 (93 % of peak at 0.48 ms); peak from 64; above that only latency grows",
+        "sweet spot N = 32 (93 % of the peak IOPS at 0.48 ms); peak from N = 64, beyond it only latency grows",
     );
 }
 

@@ -60,7 +60,7 @@ fn a_peak_is_told_only_when_it_is_sure() {
     let found = scalability(&curve(1_000.0, 0.2, 0.0, 0.06)).unwrap();
     assert!(found.kappa.low <= 0.0 && found.kappa.high >= 0.0, "{found:?}");
     assert_eq!(found.peak, None);
-    assert!(found.to_string().ends_with("no retrograde part seen"), "{found}");
+    assert!(found.to_string().ends_with("no decline seen"), "{found}");
 }
 
 #[test]
