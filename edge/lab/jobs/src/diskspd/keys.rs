@@ -21,18 +21,18 @@ pub(crate) enum ByFlag {
     Own(fn(&mut Draft, &Flag<'_>, &mut Findings) -> Result<(), Fault>),
 }
 
-const LATENCY: &str = "Measures latency; the lab always measures latency.";
-const INTERVALS: &str = "IOPS per interval; the lab always keeps them, per second.";
+const LATENCY: &str = "Measures latency. The lab always measures latency.";
+const INTERVALS: &str = "IOPS per interval. The lab always keeps them, per second.";
 const OUTPUT: &str = "Form and detail of DiskSPD's output.";
 const AFFINITY: &str = "Binds threads to processors, or to none.";
 const WINDOWS: &str = "Feature of Windows: completion routines, large pages, event tracing, priorities.";
 const STRIDE: &str = "Sequential I/O with this stride.";
-const INTERLOCKED: &str = "Sequential I/O; all threads share one position.";
+const INTERLOCKED: &str = "Sequential I/O. All threads share one position.";
 const THREAD_DISTANCE: &str = "Distance between the first offsets of threads.";
 const RANDOM_DATA: &str = "New random bytes in every write.";
 const HINTS: &str = "Hint to the page cache of Windows.";
 const OVERLAP: &str =
-    "Sequential I/Os start at the same offset; in the lab each starts where the last ended.";
+    "Sequential I/Os start at the same offset. In the lab each starts where the last ended.";
 
 /// A word is the flag with the longest name that it begins with. A row for each key.
 #[rustfmt::skip]
@@ -40,19 +40,19 @@ pub(crate) const FLAGS: &[Rule<ByFlag>] = {
     use ByFlag::{Number, Own, Size};
     &[
         // Sizes may be given in blocks, so the reader takes the block first.
-        Rule::structure("-b", "I/O size; 64K by default."),
+        Rule::structure("-b", "I/O size, 64K by default."),
         Rule::carried("-B", "Start of the span, and its length behind a colon.", Own(flags::base)),
-        Rule::carried("-f", "End of the span; the hints `r`, `s`, `t` leave a note.", Own(flags::end)),
+        Rule::carried("-f", "End of the span. The hints `r`, `s`, `t` leave a note.", Own(flags::end)),
         Rule::carried("-c", "Size of a file that is created first.", Size(CREATE)),
-        Rule::carried("-d", "Duration, in seconds; 10 by default.", Number(DURATION)),
-        Rule::carried("-W", "Ramp-up, in seconds; 5 by default.", Number(WARMUP)),
+        Rule::carried("-d", "Duration, in seconds, 10 by default.", Number(DURATION)),
+        Rule::carried("-W", "Ramp-up, in seconds, 5 by default.", Number(WARMUP)),
         Rule::carried("-C", "Cool-down, in seconds.", Number(COOLDOWN)),
-        Rule::carried("-o", "Outstanding I/Os per thread and target; 2 by default.", Number(REQUESTS)),
-        Rule::carried("-t", "Threads per target; 1 by default.", Number(THREADS)),
+        Rule::carried("-o", "Outstanding I/Os per thread and target, 2 by default.", Number(REQUESTS)),
+        Rule::carried("-t", "Threads per target, 1 by default.", Number(THREADS)),
         Rule::carried("-F", "Threads over all targets.", Number(ALL_THREADS)),
         Rule::carried("-O", "Outstanding I/Os per thread over all targets.", Number(ALL_REQUESTS)),
         Rule::carried("-r", "Random I/O, aligned to this size or to the block size.", Own(flags::step)),
-        Rule::carried("-rs", "Percent of random I/O; the rest is sequential.", Number(RANDOM)),
+        Rule::carried("-rs", "Percent of random I/O. The rest is sequential.", Number(RANDOM)),
         Rule::carried("-rdpct", "Random I/O in zones: percent of I/Os and of the target.", Own(flags::zones)),
         Rule::carried("-rdabs", "Random I/O in zones: percent of I/Os, and bytes.", Own(flags::zones)),
         Rule::carried("-s", STRIDE, Own(flags::step)),
@@ -60,13 +60,13 @@ pub(crate) const FLAGS: &[Rule<ByFlag>] = {
         Rule::carried("-T", THREAD_DISTANCE, Size(THREAD_STRIDE)),
         Rule::noted("-p", OVERLAP),
         Rule::carried("-w", "Percent of writes.", Number(WRITES)),
-        Rule::carried("-S", "Caching: b, h, u, w; m (memory mapping) is refused, r leaves a note.", Own(flags::cache)),
+        Rule::carried("-S", "Caching: b, h, u, w. m (memory mapping) is refused, r leaves a note.", Own(flags::cache)),
         Rule::carried("-h", "Old spelling of -Sh.", Own(flags::cache)),
-        Rule::noted("-N", "Flushes mapped memory; the lab maps no memory."),
+        Rule::noted("-N", "Flushes mapped memory. The lab maps no memory."),
         Rule::carried("-g", "Rate per thread and target: bytes per ms, or IOPS with an i.", Own(flags::throughput)),
         Rule::carried("-i", "I/Os between two pauses.", Number(BURST)),
         Rule::carried("-j", "Length of a pause, in milliseconds.", Number(PAUSE)),
-        Rule::carried("-z", "Random seed; without a number, a new seed for each run.", Own(flags::seed)),
+        Rule::carried("-z", "Random seed. Without a number: a new seed for each run.", Own(flags::seed)),
         Rule::carried("-Z", "Content of writes: zeroes, or parts of a random buffer of this size.", Own(flags::buffer)),
         Rule::carried("-Zr", RANDOM_DATA, Own(flags::buffer)),
         Rule::noted("-L", LATENCY),
@@ -74,9 +74,9 @@ pub(crate) const FLAGS: &[Rule<ByFlag>] = {
         Rule::noted("-R", OUTPUT).or(&["-v", "-P"]),
         Rule::noted("-a", AFFINITY).or(&["-n"]),
         Rule::noted("-x", WINDOWS).or(&["-I", "-l", "-e", "-y"]),
-        Rule::structure("-X", "Profile; only -W, -d, -C, -R, -v and -z may stand beside it."),
-        Rule::refused("-A", "Runs under the control of another process; remove -A."),
-        Rule::refused("-?", "Prints the usage; remove it."),
+        Rule::structure("-X", "Profile. Only -W, -d, -C, -R, -v and -z may stand beside it."),
+        Rule::refused("-A", "Runs under the control of another process. Remove -A."),
+        Rule::refused("-?", "Prints the usage. Remove it."),
     ]
 };
 
@@ -98,7 +98,7 @@ pub(crate) const ELEMENTS: &[&[Rule<ByElement>]] = {
     &[
         &within("Profile", [
             Rule::noted("ResultFormat", OUTPUT).or(&["Progress", "Verbose", "VerboseStats"]),
-            Rule::noted("PrecreateFiles", "Creates files before the first time span; so does the lab."),
+            Rule::noted("PrecreateFiles", "Creates files before the first time span. So does the lab."),
             Rule::noted("ETW", WINDOWS).or(&["ExperimentFlags"]),
             Rule::structure("TimeSpans", "Time spans, one after another."),
         ]),
@@ -123,7 +123,7 @@ pub(crate) const ELEMENTS: &[&[Rule<ByElement>]] = {
             Rule::carried("Target", "Target.", Own(xml::target)),
         ]),
         &within("Target", [
-            Rule::carried("Path", "Name; *1, *2 stand for targets of the command line.", Own(xml::path)),
+            Rule::carried("Path", "Name. *1 and *2 stand for targets of the command line.", Own(xml::path)),
             Rule::carried("BlockSize", "I/O size.", Own(xml::block)),
             Rule::carried("StrideSize", STRIDE, Number(STEP)).or(&["SequentialStride"]),
             Rule::carried("Random", "Random I/O, aligned to this size.", Number(RANDOM_STEP)),
@@ -146,13 +146,13 @@ pub(crate) const ELEMENTS: &[&[Rule<ByElement>]] = {
             })),
             Rule::structure("WriteBufferContent", "Content of writes."),
             Rule::carried("Distribution", "Distribution of random I/O.", Own(xml::distribution)),
-            Rule::noted("Weight", "Share of a thread's I/Os; in the lab all targets have equal shares."),
-            Rule::noted("ThreadTargets", "Threads that use the target; in the lab all threads do."),
-            Rule::noted("DisableLocalCache", "Cache of a remote file on this machine; Linux has no such switch."),
+            Rule::noted("Weight", "Share of a thread's I/Os. In the lab all targets have equal shares."),
+            Rule::noted("ThreadTargets", "Threads that use the target. In the lab all threads do."),
+            Rule::noted("DisableLocalCache", "Cache of a remote file on this machine. Linux has no such switch."),
             Rule::noted("SequentialScan", HINTS).or(&["RandomAccess", "TemporaryFile"]),
             Rule::noted("IOPriority", WINDOWS).or(&["UseLargePages"]),
             Rule::noted("ParallelAsyncIO", OVERLAP),
-            Rule::refused("MemoryMappedIo", "The lab measures I/O, no memory mapping; remove the element.")
+            Rule::refused("MemoryMappedIo", "The lab measures I/O, no memory mapping. Remove the element.")
                 .or(&["MemoryMappedIoFlushType", "FlushType"]),
         ]),
         &within("WriteBufferContent", [
@@ -161,7 +161,7 @@ pub(crate) const ELEMENTS: &[&[Rule<ByElement>]] = {
         ]),
         &within("RandomDataSource", [
             Rule::carried("SizeInBytes", "Size of the buffer.", Number(WINDOW)),
-            Rule::noted("FilePath", "File with the content of the buffer; the lab uses random bytes."),
+            Rule::noted("FilePath", "File with the content of the buffer. The lab uses random bytes."),
         ]),
         &within("Distribution", [
             Rule::structure("Percent", "Zones in percent of the target."),

@@ -8,7 +8,7 @@ use crate::vdbench::settings::{Setting, Transfer};
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &within("rd", [
-    Rule::structure("rd", "Run definition; `default` applies to the definitions below it."),
+    Rule::structure("rd", "Run definition. `default` applies to the definitions below it."),
     Rule::carried("wd", "Workloads.", Set(|reader, parameter, _| {
         let names = parameter.names(reader.job.wds.iter().map(|wd| wd.name.as_str()));
         set(&mut reader.rd().wds, names)
@@ -29,24 +29,24 @@ pub(super) const RULES: &[Rule] = &within("rd", [
         }
         Ok(())
     })),
-    Rule::noted("stopcurve", "Latency that ends a curve; the lab runs all points of the curve."),
+    Rule::noted("stopcurve", "Latency that ends a curve. The lab runs all points of the curve."),
     Rule::carried("elapsed", "Duration, in seconds.", Seconds(|rd, seconds| rd.elapsed = seconds)),
-    Rule::carried("interval", "Seconds of an interval; the first interval is excluded unless there is a ramp-up.", Seconds(|rd, seconds| {
+    Rule::carried("interval", "Seconds of an interval. The first interval is excluded unless there is a ramp-up.", Seconds(|rd, seconds| {
         rd.interval = seconds
     })),
     Rule::carried("warmup", "Ramp-up, in seconds.", Seconds(|rd, seconds| rd.warmup = Some(seconds))),
     Rule::carried("pause", "Pause before the run, in seconds.", Seconds(|rd, seconds| rd.pause = seconds)),
-    Rule::carried("maxdata", "Bytes that end a run; below 100, a multiple of the size of all devices.", Set(|reader, parameter, _| {
+    Rule::carried("maxdata", "Bytes that end a run. Below 100: a multiple of the size of all devices.", Set(|reader, parameter, _| {
         set(&mut reader.rd().bytes_max, parameter.bytes_of(parameter.one()?).map(Some))
     })),
-    Rule::refused("maxdataread", "The lab limits the bytes of reads and writes together; write maxdata=.").or(&["maxdatawritten"]),
+    Rule::refused("maxdataread", "The lab limits the bytes of reads and writes together. Write maxdata=.").or(&["maxdatawritten"]),
     Rule::carried("distribution", "Arrivals of a fixed rate: exponential, uniform, deterministic.", Set(|reader, parameter, findings| {
         set(&mut reader.rd().arrivals, parameter.arrivals(findings))
     })),
     Rule::carried("openflags", "As in a storage definition.", Set(|reader, parameter, findings| {
         set(&mut reader.rd().flags, parameter.flags(findings).map(Some))
     })),
-    Rule::carried("forthreads", "Loop over outstanding I/Os; without `for`, one value for all devices.", Loop(|parameter, text, _| {
+    Rule::carried("forthreads", "Loop over outstanding I/Os. Without `for`: one value for all devices.", Loop(|parameter, text, _| {
         parameter.count_of(text).map(Setting::Threads)
     })).or(&["threads"]),
     Rule::carried("forxfersize", "Loop over I/O sizes.", Loop(|parameter, text, _| {
@@ -56,28 +56,28 @@ pub(super) const RULES: &[Rule] = &within("rd", [
         let value = (parameter.values.join("/"), Setting::Transfer(parameter.transfer()?));
         reader.add_loop("xfersize", parameter, vec![value])
     })),
-    Rule::carried("forhitarea", "Loop over sizes of the area for cache hits; without `for`, one value for all devices.", Loop(|parameter, text, _| {
+    Rule::carried("forhitarea", "Loop over sizes of the area for cache hits. Without `for`: one value for all devices.", Loop(|parameter, text, _| {
         parameter.bytes_of(text).map(Setting::HitArea)
     })).or(&["hitarea"]),
-    Rule::carried("forrdpct", "Loop over percent of reads; without `for`, one value for all workloads.", Loop(|parameter, text, _| {
+    Rule::carried("forrdpct", "Loop over percent of reads. Without `for`: one value for all workloads.", Loop(|parameter, text, _| {
         parameter.percent_of(text).map(Setting::Reads)
     })).or(&["rdpct", "readpct"]),
-    Rule::carried("forseekpct", "Loop over percent of random I/O; without `for`, one value for all workloads.", Loop(|parameter, text, findings| {
+    Rule::carried("forseekpct", "Loop over percent of random I/O. Without `for`: one value for all workloads.", Loop(|parameter, text, findings| {
         parameter.seek_of(text, findings).map(Setting::Seek)
     })).or(&["seekpct"]),
-    Rule::carried("forrhpct", "Loop over percent of read hits; without `for`, one value for all workloads.", Loop(|parameter, text, _| {
+    Rule::carried("forrhpct", "Loop over percent of read hits. Without `for`: one value for all workloads.", Loop(|parameter, text, _| {
         parameter.percent_of(text).map(Setting::ReadHits)
     })).or(&["rhpct"]),
-    Rule::carried("forwhpct", "Loop over percent of write hits; without `for`, one value for all workloads.", Loop(|parameter, text, _| {
+    Rule::carried("forwhpct", "Loop over percent of write hits. Without `for`: one value for all workloads.", Loop(|parameter, text, _| {
         parameter.percent_of(text).map(Setting::WriteHits)
     })).or(&["whpct"]),
-    Rule::carried("fordedupratio", "Loop over deduplication ratios; without `for`, one value for the run.", Loop(|parameter, text, _| {
+    Rule::carried("fordedupratio", "Loop over deduplication ratios. Without `for`: one value for the run.", Loop(|parameter, text, _| {
         parameter.ratio_of(text).map(Setting::Deduplication)
     })).or(&["dedupratio"]),
-    Rule::carried("forcompratio", "Loop over compression ratios; without `for`, one value for the run.", Loop(|parameter, text, _| {
+    Rule::carried("forcompratio", "Loop over compression ratios. Without `for`: one value for the run.", Loop(|parameter, text, _| {
         parameter.ratio_of(text).map(Setting::Compression)
     })).or(&["forcompression", "compratio"]),
-    Rule::refused("forrange", "Loop over ranges; write a workload with range= and a run definition for each range.").or(&["range"]),
+    Rule::refused("forrange", "Limits the run to a range. Write a workload with range= and a run definition for each range.").or(&["range"]),
     Rule::refused("replay", REPLAY),
     Rule::refused("fwd", FILES).or(&["fwdrate", "format", "operations", "foroperations"]),
     Rule::noted("startcmd", COMMAND).or(&["endcmd", "start_cmd", "end_cmd"]),
