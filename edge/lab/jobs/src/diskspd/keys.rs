@@ -32,7 +32,7 @@ const THREAD_DISTANCE: &str = "Distance between the first offsets of threads.";
 const RANDOM_DATA: &str = "New random bytes in every write.";
 const HINTS: &str = "Hint to the page cache of Windows.";
 const OVERLAP: &str =
-    "Sequential I/Os start at the same offset. In the lab each starts where the last ended.";
+    "Sequential I/Os overlap at the same offset. In the lab each starts where the last ended: remove it.";
 
 /// A word is the flag with the longest name that it begins with. A row for each key.
 #[rustfmt::skip]
@@ -58,7 +58,7 @@ pub(crate) const FLAGS: &[Rule<ByFlag>] = {
         Rule::carried("-s", STRIDE, Own(flags::step)),
         Rule::carried("-si", INTERLOCKED, Own(flags::step)),
         Rule::carried("-T", THREAD_DISTANCE, Size(THREAD_STRIDE)),
-        Rule::noted("-p", OVERLAP),
+        Rule::refused("-p", OVERLAP),
         Rule::carried("-w", "Percent of writes.", Number(WRITES)),
         Rule::carried("-S", "Caching: b, h, u, w. m (memory mapping) is refused, r leaves a note.", Own(flags::cache)),
         Rule::carried("-h", "Old spelling of -Sh.", Own(flags::cache)),
@@ -146,12 +146,12 @@ pub(crate) const ELEMENTS: &[&[Rule<ByElement>]] = {
             })),
             Rule::structure("WriteBufferContent", "Content of writes."),
             Rule::carried("Distribution", "Distribution of random I/O.", Own(xml::distribution)),
-            Rule::noted("Weight", "Share of a thread's I/Os. In the lab all targets have equal shares."),
-            Rule::noted("ThreadTargets", "Threads that use the target. In the lab all threads do."),
+            Rule::refused("Weight", "The lab gives all targets equal shares of a thread's I/Os. Remove the weights."),
+            Rule::refused("ThreadTargets", "The lab runs all threads on all targets of a time span. Remove the element."),
             Rule::noted("DisableLocalCache", "Cache of a remote file on this machine. Linux has no such switch."),
             Rule::noted("SequentialScan", HINTS).or(&["RandomAccess", "TemporaryFile"]),
             Rule::noted("IOPriority", WINDOWS).or(&["UseLargePages"]),
-            Rule::noted("ParallelAsyncIO", OVERLAP),
+            Rule::refused("ParallelAsyncIO", OVERLAP),
             Rule::refused("MemoryMappedIo", "The lab measures I/O, no memory mapping. Remove the element.")
                 .or(&["MemoryMappedIoFlushType", "FlushType"]),
         ]),
