@@ -1,11 +1,11 @@
 //! What flags and elements set alike, before it is known what it means together.
 
-use super::settings::{Access, Span, Target};
+use super::settings::{Access, Buffer, Span, Target};
 use crate::limits;
 use plan::Place;
 
 /// A time span and the target that is read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Draft {
     pub(crate) span: Span,
     pub(crate) target: Target,
@@ -13,13 +13,17 @@ pub(crate) struct Draft {
     pub(crate) interlocked: bool,
     /// Percent of random I/O.
     ratio: Option<u64>,
+    /// Whether every write has new random bytes, whatever the targets say.
+    pub(crate) random_data: bool,
+    /// Size of the target's random buffer.
+    window: Option<u64>,
 }
 
 impl Draft {
     /// DiskSPD's defaults.
     pub(crate) fn new(place: &Place) -> Draft {
-        let target = Target::new("", place.clone());
-        Draft { span: Span::new(place.clone()), target, random: false, interlocked: false, ratio: None }
+        let (span, target) = (Span::new(place.clone()), Target::new(place.clone()));
+        Draft { span, target, ..Draft::default() }
     }
 
     /// What was said of the target, together.
@@ -29,7 +33,11 @@ impl Draft {
             (false, _) if self.interlocked => Access::Interlocked,
             (false, _) => Access::Sequential,
         };
-        Target { access, ..self.target.clone() }
+        let buffer = match (&self.target.buffer, self.window) {
+            (Buffer::Random, Some(bytes)) => Buffer::Window(bytes),
+            (buffer, _) => buffer.clone(),
+        };
+        Target { access, buffer, ..self.target.clone() }
     }
 }
 
@@ -70,6 +78,7 @@ pub(crate) const RANDOM: Number =
 pub(crate) const STEP: Number = Number::new(1, BYTES, |draft, bytes| draft.target.step = Some(bytes));
 pub(crate) const RANDOM_STEP: Number =
     Number::new(1, BYTES, |draft, bytes| (draft.random, draft.target.step) = (true, Some(bytes)));
+pub(crate) const WINDOW: Number = Number::new(1, BYTES, |draft, bytes| draft.window = Some(bytes));
 pub(crate) const BASE: Number = Number::new(0, BYTES, |draft, bytes| draft.target.base = bytes);
 pub(crate) const STOP: Number = Number::new(1, BYTES, |draft, bytes| draft.target.stop = Some(bytes));
 pub(crate) const CREATE: Number = Number::new(1, BYTES, |draft, bytes| draft.target.create = Some(bytes));

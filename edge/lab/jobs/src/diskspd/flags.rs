@@ -5,6 +5,7 @@ use super::keys::{ByFlag, FLAGS};
 use super::settings::{Buffer, Span, Target, Throughput};
 use super::size;
 use super::words::{Command, Word};
+use super::xml::{OVERRIDABLE, Overridable, Overrides, read_with};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::keys::Rule;
@@ -411,12 +412,7 @@ fn with_profile(
         additions: Vec::new(),
         ..*options
     };
-    let given = |name: &str| flags.iter().any(|flag| flag.name == name);
-    let overrides = super::xml::Overrides {
-        duration: given("-d").then_some(draft.span.duration),
-        warmup: given("-W").then_some(draft.span.warmup),
-        cooldown: given("-C").then_some(draft.span.cooldown),
-        seed: given("-z").then_some(draft.span.seed),
-    };
-    super::xml::read_with(&Source::new(name, text), &inner, &overrides, findings)
+    let given = |row: &&Overridable| flags.iter().any(|flag| flag.name == row.0);
+    let overrides = Overrides { rows: OVERRIDABLE.iter().filter(given).collect(), span: draft.span.clone() };
+    read_with(&Source::new(name, text), &inner, &overrides, findings)
 }

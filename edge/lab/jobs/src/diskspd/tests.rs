@@ -175,3 +175,26 @@ fn a_wrong_share_of_random_io_is_one_error() {
     let error = import(&source, &Options::default()).expect_err("-rs is 1 to 100");
     assert_eq!(error.faults.len(), 1, "{error}");
 }
+
+/// They left a note, and the run did other I/Os than DiskSPD does.
+#[test]
+fn what_changes_the_order_or_the_shares_of_ios_is_refused() {
+    let refused = |name: &str, text: &str, expected: &str| {
+        let found = import(&Source::new(name, text), &Options::default());
+        let error = found.map(|_| ()).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    };
+    refused("x.cmd", "diskspd -b4K -o4 -p x", "remove it");
+    let profile = |inner: &str| {
+        format!(
+            "<Profile><TimeSpans><TimeSpan><ThreadCount>2</ThreadCount><RequestCount>4</RequestCount><Targets><Target><Path>\
+             /dev/sdx</Path>{inner}</Target></Targets></TimeSpan></TimeSpans></Profile>"
+        )
+    };
+    refused("x.xml", &profile("<ParallelAsyncIO>true</ParallelAsyncIO>"), "remove it");
+    refused("x.xml", &profile("<Weight>30</Weight>"), "equal shares");
+    let threads = "<ThreadTargets><ThreadTarget><Thread>0</Thread></ThreadTarget></ThreadTargets>";
+    refused("x.xml", &profile(threads), "time span");
+    let off = profile("<ParallelAsyncIO>false</ParallelAsyncIO>");
+    import(&Source::new("x.xml", off), &Options::default()).expect("it is off");
+}

@@ -3,36 +3,33 @@
 use super::draft::{BYTES, Draft, RATE};
 use super::elements::{Element, parse};
 use super::keys::{ByElement, ELEMENTS};
-use super::settings::{Buffer, Cache, Span, Throughput};
+use super::settings::{Buffer, Span, Throughput};
 use super::size;
 use crate::error::Fault;
-use crate::findings::{Findings, malformed, refused};
+use crate::findings::{Findings, malformed, refused, shown};
 use crate::keys::Treatment;
 use crate::limits;
 use crate::source::{Options, Source};
 use plan::{Extent, NoteKind, Place, Zone};
 
 /// What a command line with `-X` overrides in every time span.
-#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Overrides {
-    pub(crate) duration: Option<u64>,
-    pub(crate) warmup: Option<u64>,
-    pub(crate) cooldown: Option<u64>,
-    pub(crate) seed: Option<Option<u64>>,
+    /// The rows of [`OVERRIDABLE`] that are overridden.
+    pub(crate) rows: Vec<&'static Overridable>,
+    /// What they are taken from.
+    pub(crate) span: Span,
 }
 
-impl Overrides {
-    /// Whether an element is overridden, so that what stands in it does not matter.
-    fn have(&self, element: &str) -> bool {
-        match element {
-            "Duration" => self.duration.is_some(),
-            "Warmup" => self.warmup.is_some(),
-            "Cooldown" => self.cooldown.is_some(),
-            "RandSeed" => self.seed.is_some(),
-            _ => false,
-        }
-    }
-}
+/// A flag, its element, and what the one copies in place of the other.
+pub(crate) type Overridable = (&'static str, &'static str, fn(&mut Span, &Span));
+
+/// All that may be overridden.
+pub(crate) const OVERRIDABLE: [Overridable; 4] = [
+    ("-d", "Duration", |span, given| span.duration = given.duration),
+    ("-W", "Warmup", |span, given| span.warmup = given.warmup),
+    ("-C", "Cooldown", |span, given| span.cooldown = given.cooldown),
+    ("-z", "RandSeed", |span, given| span.seed = given.seed),
+];
 
 /// A profile as far as it is read.
 pub(crate) struct Profile<'a> {
@@ -40,16 +37,14 @@ pub(crate) struct Profile<'a> {
     overrides: &'a Overrides,
     spans: Vec<Span>,
     /// The time span and the target that are read.
-    pub(super) draft: Draft,
-    /// Whether every write has new random bytes.
-    pub(super) random_data: bool,
-    /// The size of the target's random buffer.
-    window: Option<u64>,
+    draft: Draft,
 }
 
 /// The time spans of a profile.
 pub(crate) fn read(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Span> {
-    let overrides = Overrides { duration: options.duration, ..Overrides::default() };
+    let span = Span { duration: options.duration.unwrap_or(0), ..Span::default() };
+    let rows = options.duration.map(|_| &OVERRIDABLE[0]).into_iter().collect();
+    let overrides = Overrides { rows, span };
     read_with(source, options, &overrides, findings)
 }
 
@@ -67,8 +62,7 @@ pub(crate) fn read_with(
         return Vec::new();
     }
     let draft = Draft::new(&element.place);
-    let mut profile =
-        Profile { options, overrides, spans: Vec::new(), draft, random_data: false, window: None };
+    let mut profile = Profile { options, overrides, spans: Vec::new(), draft };
     profile.within(&element, findings);
     if profile.spans.is_empty() && findings.faults.is_empty() {
         let remedy = "add <TimeSpans><TimeSpan>…";
@@ -104,12 +98,14 @@ impl Profile<'_> {
         let scoped = || ELEMENTS.iter().copied().flatten().filter(|rule| rule.key.scope == scope);
         let Some(rule) = scoped().find(|rule| rule.key.is(&element.name)) else {
             let near = crate::keys::nearest(&element.name, scoped().map(|rule| rule.key.name));
-            let shown: String = element.name.chars().take(60).collect();
+            let shown = shown(&element.name);
             let remedy = near.map_or("remove it".to_owned(), |near| format!("did you mean <{near}>?"));
             return Err(rejected(&element.place, format!("<{scope}> has no element <{shown}>"), remedy));
         };
         let is_off = matches!(element.text.as_str(), "false" | "0");
-        if rule.key.treatment != Treatment::Carried && is_off || self.overrides.have(&element.name) {
+        if rule.key.treatment != Treatment::Carried && is_off
+            || self.overrides.rows.iter().any(|row| row.1 == element.name)
+        {
             return Ok(());
         }
         let shown = format!("<{}>", element.name);
@@ -120,16 +116,11 @@ impl Profile<'_> {
             Some(ByElement::Number(number) | ByElement::Optional(number)) => {
                 (number.set)(&mut self.draft, element.number(number.least, number.most)?);
             }
-            Some(ByElement::Switch(set)) if element.boolean()? => set(self),
+            Some(ByElement::Switch(set)) if element.boolean()? => set(&mut self.draft),
             Some(ByElement::Switch(_)) => {}
             Some(ByElement::Own(set)) => set(self, element, findings)?,
         }
         Ok(())
-    }
-
-    /// The caching of the target.
-    pub(super) fn cache(&mut self) -> &mut Cache {
-        &mut self.draft.target.cache
     }
 
     /// Adds a zone of the target's distribution.
@@ -164,7 +155,7 @@ impl Element {
             ));
         }
         self.text.parse::<u64>().ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-            let text: String = self.text.chars().take(40).collect();
+            let text = shown(&self.text);
             let remedy = format!("write a whole number, {least} to {most}");
             rejected(&self.place, format!("<{}> is `{text}`", self.name), remedy)
         })
@@ -197,15 +188,12 @@ pub(super) fn span(
         return Ok(());
     }
     profile.draft = Draft::new(&element.place);
-    profile.random_data = false;
     profile.within(element, findings);
     let mut span = profile.draft.span.clone();
-    let overrides = profile.overrides;
-    span.duration = overrides.duration.unwrap_or(span.duration);
-    span.warmup = overrides.warmup.unwrap_or(span.warmup);
-    span.cooldown = overrides.cooldown.unwrap_or(span.cooldown);
-    span.seed = overrides.seed.unwrap_or(span.seed);
-    for target in span.targets.iter_mut().filter(|_| profile.random_data) {
+    for (_, _, copy) in &profile.overrides.rows {
+        copy(&mut span, &profile.overrides.span);
+    }
+    for target in span.targets.iter_mut().filter(|_| profile.draft.random_data) {
         if target.buffer == Buffer::Counting {
             target.buffer = Buffer::Random;
         }
@@ -225,14 +213,11 @@ pub(super) fn target(
     element: &Element,
     findings: &mut Findings,
 ) -> Result<(), Fault> {
-    let span = std::mem::replace(&mut profile.draft, Draft::new(&element.place)).span;
-    profile.draft.span = span;
-    profile.window = None;
+    let Draft { span, random_data, .. } = std::mem::take(&mut profile.draft);
+    profile.draft = Draft::new(&element.place);
+    (profile.draft.span, profile.draft.random_data) = (span, random_data);
     profile.within(element, findings);
-    let mut target = profile.draft.target();
-    if let (Buffer::Random, Some(bytes)) = (&target.buffer, profile.window) {
-        target.buffer = Buffer::Window(bytes);
-    }
+    let target = profile.draft.target();
     let mut refuse = |found: &str, tool: &str, remedy: &str| {
         findings.fault(refused(&element.place, found, tool, remedy));
     };
@@ -287,7 +272,7 @@ pub(super) fn throughput(
         None | Some("BPMS") => Some(Throughput::BytesPerMillisecond(number)),
         Some("IOPS") => Some(Throughput::Iops(number)),
         Some(other) => {
-            let unit: String = other.chars().take(40).collect();
+            let unit = shown(other);
             return Err(rejected(
                 &element.place,
                 format!("the unit {unit}"),
@@ -301,11 +286,6 @@ pub(super) fn throughput(
 pub(super) fn block(profile: &mut Profile<'_>, element: &Element, _: &mut Findings) -> Result<(), Fault> {
     let bytes = element.number(1, BYTES)?.to_string();
     profile.draft.target.block = size::block(&bytes, "<BlockSize>", &element.place)?;
-    Ok(())
-}
-
-pub(super) fn window(profile: &mut Profile<'_>, element: &Element, _: &mut Findings) -> Result<(), Fault> {
-    profile.window = Some(element.number(1, BYTES)?);
     Ok(())
 }
 
@@ -323,7 +303,7 @@ pub(super) fn pattern(profile: &mut Profile<'_>, element: &Element, _: &mut Find
         "zero" => Buffer::Zeroes,
         "random" => Buffer::Random,
         other => {
-            let shown: String = other.chars().take(40).collect();
+            let shown = shown(other);
             return Err(rejected(
                 &element.place,
                 format!("the pattern `{shown}`"),

@@ -1,6 +1,6 @@
 //! An `.icf` file as a plan: each assigned pattern is a stage, each step of a cycle another.
 
-use super::file::{AccessLine, File, Manager, Spec, TestType, Worker};
+use super::file::{AccessLine, Cycle, File, Manager, Spec, TestType, Worker};
 use crate::builder::{self, Builder};
 use crate::error::Fault;
 use crate::findings::{Findings, refused};
@@ -225,49 +225,37 @@ fn stage_name(file: &File, round: usize, step: &Step) -> String {
 
 /// The steps of the cycle that the test type asks for; one of everything where it asks for none.
 fn steps(file: &File) -> Vec<Step> {
-    let all = Step { workers: usize::MAX, targets: usize::MAX, depth: None };
-    let one_by_one = |cycle: Option<super::file::Cycle>, most: usize| -> Vec<usize> {
+    use TestType::{CycleDepth, CycleDepthAndTargets, CycleTargets, CycleWorkers, CycleWorkersAndTargets};
+    let managers = &file.managers;
+    let each = |manager: &Manager| manager.workers.iter().map(|worker| worker.targets.len()).max();
+    let all = |manager: &Manager| manager.workers.iter().map(|worker| worker.targets.len()).sum();
+    let most_targets = match file.test_type {
+        TestType::Normal | CycleWorkers | CycleDepth => None,
+        CycleTargets | CycleWorkersAndTargets | CycleDepthAndTargets => {
+            managers.iter().filter_map(each).max()
+        }
+        TestType::IncrementParallel => managers.iter().map(all).max(),
+        TestType::IncrementSerial => Some(managers.iter().map(all).sum()),
+    };
+    let cycles_workers = matches!(file.test_type, CycleWorkers | CycleWorkersAndTargets);
+    let most_workers = managers.iter().map(|manager| manager.workers.len()).max().filter(|_| cycles_workers);
+    let one_by_one = |cycle: Option<Cycle>, most: Option<usize>| -> Vec<usize> {
+        let Some(most) = most else { return vec![usize::MAX] };
         let steps = cycle.map_or_else(|| (1..=most as u64).collect(), |cycle| cycle.steps(most as u64));
         steps.into_iter().map(|step| usize::try_from(step).unwrap_or(usize::MAX)).collect()
     };
-    let managers = &file.managers;
-    let most_workers = managers.iter().map(|manager| manager.workers.len()).max().unwrap_or(1);
-    let of_manager = |manager: &super::file::Manager| -> usize {
-        manager.workers.iter().map(|worker| worker.targets.len()).sum()
+    let cycles_depth = matches!(file.test_type, CycleDepth | CycleDepthAndTargets);
+    let depths: Vec<Option<u64>> = match file.depth_cycle.filter(|_| cycles_depth) {
+        Some(cycle) => cycle.steps(cycle.end.max(cycle.start)).into_iter().map(Some).collect(),
+        None => vec![cycles_depth.then_some(1)],
     };
-    let most_targets = match file.test_type {
-        TestType::IncrementParallel => managers.iter().map(of_manager).max().unwrap_or(1),
-        TestType::IncrementSerial => managers.iter().map(of_manager).sum(),
-        _ => managers
-            .iter()
-            .flat_map(|manager| &manager.workers)
-            .map(|worker| worker.targets.len())
-            .max()
-            .unwrap_or(1),
-    };
-    let targets = || one_by_one(file.target_cycle, most_targets);
-    let workers = || one_by_one(file.worker_cycle, most_workers);
-    let depths = || file.depth_cycle.map_or(vec![1], |cycle| cycle.steps(cycle.end.max(cycle.start)));
-    match file.test_type {
-        TestType::Normal => vec![all],
-        TestType::CycleTargets | TestType::IncrementParallel | TestType::IncrementSerial => {
-            targets().into_iter().map(|targets| Step { targets, ..all }).collect()
-        }
-        TestType::CycleWorkers => workers().into_iter().map(|workers| Step { workers, ..all }).collect(),
-        TestType::CycleWorkersAndTargets => pairs(&workers(), &targets())
-            .map(|(workers, targets)| Step { workers, targets, depth: None })
-            .collect(),
-        TestType::CycleDepth => {
-            depths().into_iter().map(|depth| Step { depth: Some(depth), ..all }).collect()
-        }
-        TestType::CycleDepthAndTargets => pairs(&targets(), &depths())
-            .map(|(targets, depth)| Step { targets, depth: Some(depth), ..all })
-            .collect(),
-    }
-}
-
-fn pairs<A: Copy, B: Copy>(outer: &[A], inner: &[B]) -> impl Iterator<Item = (A, B)> {
-    outer.iter().flat_map(|&one| inner.iter().map(move |&two| (one, two))).take(limits::STAGES_MAX + 1)
+    let (workers, targets) =
+        (one_by_one(file.worker_cycle, most_workers), one_by_one(file.target_cycle, most_targets));
+    let (targets, depths) = (&targets, &depths);
+    let pairs = workers.iter().flat_map(|&workers| targets.iter().map(move |&targets| (workers, targets)));
+    let steps = pairs
+        .flat_map(|(workers, targets)| depths.iter().map(move |&depth| Step { workers, targets, depth }));
+    steps.take(limits::STAGES_MAX + 1).collect()
 }
 
 /// The groups of a stage: workers that do the same beside each other are one group.

@@ -3,7 +3,7 @@
 use super::keys::{Apply, KEYS, MANAGER, SECTION, SPECS, WORKER, find, scope_of};
 use super::lex::{Line, Lines, leading_number};
 use crate::error::Fault;
-use crate::findings::{Findings, malformed, refused, unit_trap, unsupported};
+use crate::findings::{Findings, malformed, refused, shown, unit_trap, unsupported};
 use crate::keys::Treatment;
 use crate::limits;
 use crate::source::Source;
@@ -48,8 +48,9 @@ impl Cycle {
 }
 
 /// What a test cycles through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum TestType {
+    #[default]
     Normal,
     CycleTargets,
     CycleWorkers,
@@ -81,7 +82,7 @@ pub(crate) struct Spec {
 }
 
 /// A worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Worker {
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -101,24 +102,8 @@ pub(crate) struct Manager {
     pub(crate) workers: Vec<Worker>,
 }
 
-impl Worker {
-    fn new(name: &str, place: Place) -> Worker {
-        Worker {
-            name: name.to_owned(),
-            place,
-            depth: 1,
-            seed: None,
-            sectors: 0,
-            start: 0,
-            data: 0,
-            specs: Vec::new(),
-            targets: Vec::new(),
-        }
-    }
-}
-
 /// All of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct File {
     pub(crate) place: Place,
     pub(crate) old: bool,
@@ -141,20 +126,8 @@ pub(crate) struct Reader<'a> {
 
 /// Reads all sections, in whatever order they stand.
 pub(crate) fn read(source: &Source, findings: &mut Findings) -> File {
-    let place = Place { file: source.name.clone(), line: 1, column: 1 };
-    let file = File {
-        place: place.clone(),
-        old: false,
-        description: String::new(),
-        run_time: Duration::ZERO,
-        ramp: Duration::ZERO,
-        worker_cycle: None,
-        target_cycle: None,
-        depth_cycle: None,
-        test_type: TestType::Normal,
-        specs: Vec::new(),
-        managers: Vec::new(),
-    };
+    let place = source.start();
+    let file = File { place: place.clone(), ..File::default() };
     let mut reader = Reader { file, lines: Lines::of(source) };
     match reader.lines.take() {
         Some(line) => reader.file.old = version(&line, findings),
@@ -202,7 +175,7 @@ impl<'a> Reader<'a> {
             old_spec(line, &mut self.file, findings);
             return;
         }
-        let shown: String = text.chars().take(60).collect();
+        let shown = shown(text);
         let remedy = "write the value below its key; a key starts with '";
         findings.fault(malformed(&line.place, format!("`{shown}` belongs to no key"), remedy));
     }
@@ -292,7 +265,8 @@ pub(super) fn access_lines(reader: &mut Reader<'_>, _: &Line<'_>, findings: &mut
 /// `'Worker`.
 pub(super) fn worker(reader: &mut Reader<'_>, line: &Line<'_>, findings: &mut Findings) {
     let name = findings.take(reader.value().ok_or_else(|| without_value("worker", line)));
-    let worker = Worker::new(name.map_or("", |name| name.text.trim()), line.place.clone());
+    let name = name.map_or("", |name| name.text.trim()).to_owned();
+    let worker = Worker { name, place: line.place.clone(), depth: 1, ..Worker::default() };
     if reader.file.managers.is_empty() {
         let remedy = "write 'Manager ID above the worker";
         findings.fault(malformed(&line.place, "the worker belongs to no manager", remedy));
@@ -337,7 +311,7 @@ fn without_value(key: &str, line: &Line<'_>) -> Fault {
 }
 
 fn unknown(scope: &str, key: &str, line: &Line<'_>) -> Fault {
-    let shown: String = key.chars().take(60).collect();
+    let shown = shown(key);
     let here =
         KEYS.iter().copied().flatten().filter(|rule| rule.key.scope == scope).map(|rule| rule.key.name);
     let remedy = match (crate::keys::nearest(&shown, here), scope_of(key)) {

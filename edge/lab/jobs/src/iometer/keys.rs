@@ -27,158 +27,72 @@ pub(crate) const SPECS: &str = "ACCESS SPECIFICATIONS";
 pub(crate) const MANAGER: &str = "MANAGER LIST";
 pub(crate) const WORKER: &str = "Worker";
 
-const NETWORK: &str = "Concerns network workers; the lab measures disks.";
+const NETWORK: &str = "Concerns network workers. The lab measures disks.";
 
 /// In lower case, as they are compared; a key of the file may go on behind them.
+#[rustfmt::skip]
 pub(crate) const KEYS: [&[Rule]; 5] = [
-    &within(
-        SECTION,
-        [
-            Rule::structure("version", "Version of the format: a date, or 1.1.0 for the newest."),
-            Rule::carried(
-                "test setup",
-                "Duration and repeats.",
-                Section(|reader, _, findings| reader.section(SETUP, Some("end test setup"), findings)),
-            ),
-            Rule::noted("results display", "Contents of Iometer's window; no effect on the run."),
-            Rule::carried("access specifications", "Patterns by name.", Section(file::specs)),
-            Rule::carried(
-                "manager list",
-                "Machines, their workers and targets.",
-                Section(|reader, _, findings| reader.section(MANAGER, Some("end manager list"), findings)),
-            ),
-        ],
-    ),
-    &within(
-        SETUP,
-        [
-            Rule::carried(
-                "test description",
-                "Name of the plan.",
-                Value(|file, value, _| {
-                    value.text.trim().clone_into(&mut file.description);
-                    Ok(())
-                }),
-            ),
-            Rule::carried(
-                "run time",
-                "Hours, minutes and seconds of each stage; 0 0 0 runs until stopped.",
-                Value(file::run_time),
-            ),
-            Rule::carried(
-                "ramp up time",
-                "Ramp-up, in seconds.",
-                Value(|file, value, _| {
-                    file.ramp = Duration::from_secs(value.number(0));
-                    Ok(())
-                }),
-            ),
-            Rule::noted(
-                "default disk workers to spawn",
-                "Workers of a machine that the file does not name; add the workers.",
-            )
+    &within(SECTION, [
+        Rule::structure("version", "Version of the format: a date, or 1.1.0 for the newest."),
+        Rule::carried("test setup", "Duration and repeats.", Section(|reader, _, findings| reader.section(SETUP, Some("end test setup"), findings))),
+        Rule::noted("results display", "Contents of Iometer's window. It has no effect on the run."),
+        Rule::carried("access specifications", "Patterns by name.", Section(file::specs)),
+        Rule::carried("manager list", "Machines, their workers and targets.", Section(|reader, _, findings| {
+            reader.section(MANAGER, Some("end manager list"), findings)
+        })),
+    ]),
+    &within(SETUP, [
+        Rule::carried("test description", "Name of the plan.", Value(|file, value, _| {
+            value.text.trim().clone_into(&mut file.description);
+            Ok(())
+        })),
+        Rule::carried("run time", "Hours, minutes and seconds of each stage. 0 0 0 runs until stopped.", Value(file::run_time)),
+        Rule::carried("ramp up time", "Ramp-up, in seconds.", Value(|file, value, _| {
+            file.ramp = Duration::from_secs(value.number(0));
+            Ok(())
+        })),
+        Rule::noted("default disk workers to spawn", "Workers of a machine that the file does not name. Add the workers.")
             .or(&["default workers to spawn"]),
-            Rule::noted("default network workers to spawn", NETWORK),
-            Rule::noted("record results", "Results that Iometer writes; the lab keeps all results."),
-            Rule::carried(
-                "worker cycling",
-                "Number of workers: start, step and kind of growth.",
-                Value(|file, value, _| {
-                    file.worker_cycle = file::cycle(value, false)?;
-                    Ok(())
-                }),
-            ),
-            Rule::carried(
-                "disk cycling",
-                "Number of targets: start, step and kind of growth.",
-                Value(|file, value, _| {
-                    file.target_cycle = file::cycle(value, false)?;
-                    Ok(())
-                }),
-            )
-            .or(&["target cycling"]),
-            Rule::carried(
-                "queue depth cycling",
-                "Queue depth: start, end, step and kind of growth, for a cycling test type.",
-                Value(|file, value, _| {
-                    file.depth_cycle = file::cycle(value, true)?;
-                    Ok(())
-                }),
-            ),
-            Rule::carried(
-                "test type",
-                "Cycles workers, targets or queue depth; each step is a stage.",
-                Value(file::test_type),
-            ),
-        ],
-    ),
-    &within(
-        SPECS,
-        [
-            Rule::carried(
-                "access specification name",
-                "Name of a pattern, and its default assignment.",
-                Value(file::spec),
-            ),
-            Rule::carried(
-                "size",
-                "Lines of size, share, reads, random, delay, burst, alignment, reply.",
-                Section(file::access_lines),
-            ),
-        ],
-    ),
-    &within(
-        MANAGER,
-        [
-            Rule::carried(
-                "manager id",
-                "Machine; of several machines each is one of the plan.",
-                Value(file::manager),
-            ),
-            Rule::noted(
-                "manager network address",
-                "Address of Dynamo; the lab runs agents on other machines.",
-            ),
-            Rule::carried("worker", "Name of a worker.", Section(file::worker)),
-        ],
-    ),
-    &within(
-        WORKER,
-        [
-            Rule::carried("worker type", "DISK; network workers are refused.", Value(file::kind)),
-            Rule::structure("default target settings for worker", "Queue depth, seed, span and data."),
-            Rule::carried(
-                "number of outstanding ios",
-                "Queue depth per target; a fixed seed.",
-                Value(file::depth),
-            ),
-            Rule::carried(
-                "disk maximum size",
-                "Span in sectors of 512 bytes, its start, and the kind of data.",
-                Value(file::span),
-            ),
-            Rule::noted(
-                "use random data",
-                "Old spelling of full random data; write 2 behind the starting sector.",
-            ),
-            Rule::carried(
-                "assigned access specs",
-                "Names of patterns; each pattern is a stage.",
-                Section(file::assigned),
-            ),
-            Rule::structure("target assignments", "Targets of the worker."),
-            Rule::carried(
-                "target",
-                "Name of a target.",
-                Value(|file, value, _| {
-                    file.worker().targets.push(value.text.trim().to_owned());
-                    Ok(())
-                }),
-            ),
-            Rule::carried("target type", "DISK; other targets are refused.", Value(file::kind)),
-            Rule::noted("local network interface", NETWORK).or(&["target manager id"]),
-        ],
-    ),
+        Rule::noted("default network workers to spawn", NETWORK),
+        Rule::noted("record results", "Results that Iometer writes. The lab keeps all results."),
+        Rule::carried("worker cycling", "Number of workers: start, step and kind of growth.", Value(|file, value, _| {
+            file.worker_cycle = file::cycle(value, false)?;
+            Ok(())
+        })),
+        Rule::carried("disk cycling", "Number of targets: start, step and kind of growth.", Value(|file, value, _| {
+            file.target_cycle = file::cycle(value, false)?;
+            Ok(())
+        })).or(&["target cycling"]),
+        Rule::carried("queue depth cycling", "Queue depth: start, end, step and kind of growth, for a cycling test type.", Value(|file, value, _| {
+            file.depth_cycle = file::cycle(value, true)?;
+            Ok(())
+        })),
+        Rule::carried("test type", "Cycles workers, targets or queue depth. Each step is a stage.", Value(file::test_type)),
+    ]),
+    &within(SPECS, [
+        Rule::carried("access specification name", "Name of a pattern, and its default assignment.", Value(file::spec)),
+        Rule::carried("size", "Lines of size, share, reads, random, delay, burst, alignment, reply.", Section(file::access_lines)),
+    ]),
+    &within(MANAGER, [
+        Rule::carried("manager id", "Machine. Each of several machines is a machine of the plan.", Value(file::manager)),
+        Rule::noted("manager network address", "Address of Dynamo. The lab runs agents on other machines."),
+        Rule::carried("worker", "Name of a worker.", Section(file::worker)),
+    ]),
+    &within(WORKER, [
+        Rule::carried("worker type", "DISK. Network workers are refused.", Value(file::kind)),
+        Rule::structure("default target settings for worker", "Queue depth, seed, span and data."),
+        Rule::carried("number of outstanding ios", "Queue depth per target, and a fixed seed.", Value(file::depth)),
+        Rule::carried("disk maximum size", "Span in sectors of 512 bytes, its start, and the kind of data.", Value(file::span)),
+        Rule::noted("use random data", "Old spelling of full random data. Write 2 behind the starting sector."),
+        Rule::carried("assigned access specs", "Names of patterns. Each pattern is a stage.", Section(file::assigned)),
+        Rule::structure("target assignments", "Targets of the worker."),
+        Rule::carried("target", "Name of a target.", Value(|file, value, _| {
+            file.worker().targets.push(value.text.trim().to_owned());
+            Ok(())
+        })),
+        Rule::carried("target type", "DISK. Other targets are refused.", Value(file::kind)),
+        Rule::noted("local network interface", NETWORK).or(&["target manager id"]),
+    ]),
 ];
 
 /// The key of a scope that a line's key begins with; the longest one where several do.

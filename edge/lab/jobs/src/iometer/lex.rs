@@ -1,6 +1,6 @@
 //! Lines of an `.icf` file: keys and values.
 
-use crate::source::Source;
+use crate::source::{Source, place};
 use plan::Place;
 
 /// One line.
@@ -53,11 +53,7 @@ impl<'a> Lines<'a> {
             .enumerate()
             .map(|(index, text)| {
                 let column = text.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
-                let place = Place {
-                    file: source.name.clone(),
-                    line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-                    column: u32::try_from(column).unwrap_or(u32::MAX),
-                };
+                let place = place(&source.name, index + 1, column);
                 Line { text, place }
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use super::keys::{Apply, PARAMETERS, Rule, find};
 use super::lex::Parameter;
-use super::settings::{Flags, General, Job, Loop, Rd, Sd, Seek, Setting, Transfer, Wd};
+use super::settings::{General, Job, Loop, Rd, Sd, Seek, Setting, Wd};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, unsupported};
 use crate::keys::Treatment;
@@ -43,8 +43,7 @@ pub(crate) fn read(
     options: &Options<'_>,
     findings: &mut Findings,
 ) -> Job {
-    let place = Place { file: source.name.clone(), line: 1, column: 1 };
-    let mut reader = Reader::new(place, options);
+    let mut reader = Reader::new(source.start(), options);
     for parameter in &parameters {
         if let Err(fault) = reader.parameter(parameter, findings) {
             findings.fault(fault);
@@ -61,65 +60,24 @@ pub(crate) fn read(
 }
 
 impl<'a> Reader<'a> {
+    /// Vdbench's defaults.
     fn new(place: Place, options: &'a Options<'a>) -> Reader<'a> {
-        let wd = Wd {
-            name: "default".into(),
-            place: place.clone(),
-            sds: None,
-            hosts: None,
-            transfer: Transfer::Mix(vec![(4096, 100.0)]),
-            reads: 100.0,
-            seek: Seek { random: 100.0, stops: false },
-            read_hits: 0.0,
-            write_hits: 0.0,
-            skew: None,
-            part: None,
-            flags: None,
-        };
+        let general = General { compression: 1.0, deduplication: 1.0, unit: 128 << 10 };
+        let seek = Seek { random: 100.0, stops: false };
         Reader {
-            job: Job {
-                place: place.clone(),
-                hosts: Vec::new(),
-                wd_default: wd.clone(),
-                general: General { compression: 1.0, deduplication: 1.0, unit: 128 << 10 },
-                sds: Vec::new(),
-                wds: Vec::new(),
-                rds: Vec::new(),
-            },
-            sd: Sd {
-                name: String::new(),
-                place: place.clone(),
-                luns: Vec::new(),
-                hosts: Vec::new(),
-                size: None,
-                flags: Flags::default(),
-                threads: 8,
-                part: None,
-                hit_area: 1 << 20,
-                offset: 0,
-                align: None,
-                count: None,
-            },
-            wd,
-            rd: Rd {
-                name: String::new(),
-                place,
-                wds: Vec::new(),
-                sds: None,
-                goals: Vec::new(),
-                curve: vec![10.0, 50.0, 70.0, 80.0, 90.0, 100.0],
-                elapsed: 30,
-                interval: 1,
-                warmup: None,
-                pause: 0,
-                bytes_max: None,
-                arrivals: Arrivals::Poisson,
-                flags: None,
-                loops: Vec::new(),
-            },
+            job: Job { place: place.clone(), general, ..Job::default() },
             options,
             in_default: false,
             section: Section::General,
+            sd: Sd { threads: 8, hit_area: 1 << 20, ..Sd::default() },
+            wd: Wd { name: "default".into(), place, reads: 100.0, seek, ..Wd::default() },
+            rd: Rd {
+                curve: vec![10.0, 50.0, 70.0, 80.0, 90.0, 100.0],
+                elapsed: 30,
+                interval: 1,
+                arrivals: Arrivals::Poisson,
+                ..Rd::default()
+            },
             given: Vec::new(),
             is_skipping: false,
         }

@@ -9,7 +9,7 @@ use super::definitions::Reader;
 use super::lex::Parameter;
 use super::settings::{General, Rd, Sd, Setting, Wd};
 use crate::error::Fault;
-use crate::findings::{Findings, unsupported};
+use crate::findings::{Findings, shown, unsupported};
 use crate::keys::{nearest, within};
 
 /// Sets what a parameter says, in the definition that it stands in.
@@ -39,90 +39,52 @@ pub(crate) const PARAMETERS: [&[Rule]; 6] =
     [GENERAL, HOSTS, storage::RULES, workloads::RULES, runs::RULES, OTHERS];
 
 const REPLAY: &str =
-    "The lab replays no traces; analyse the trace with `drystone lens` and write its workload as a job.";
-const COMMAND: &str = "Command before or after a run; run the command yourself.";
+    "The lab replays no traces. Analyse the trace with `drystone lens` and write its workload as a job.";
+const COMMAND: &str = "Command before or after a run. Run the command yourself.";
 const FILES: &str =
     "The lab measures block storage, no file systems: write sd=, wd= and rd= with a large file.";
 
-const GENERAL: &[Rule] = &within(
-    "General",
-    [
-        Rule::carried(
-            "compratio",
-            "Compression ratio, n to 1.",
-            Ratio(|general, ratio| general.compression = ratio),
-        )
-        .or(&["compression"]),
-        Rule::carried(
-            "dedupratio",
-            "Deduplication ratio, n to 1.",
-            Ratio(|general, ratio| general.deduplication = ratio),
-        ),
-        Rule::carried(
-            "dedupunit",
-            "Deduplication unit, in bytes.",
-            Set(|reader, parameter, _| {
-                set(&mut reader.job.general.unit, parameter.block_of(parameter.one()?))
-            }),
-        ),
-        Rule::noted("dedupsets", "Choice of duplicate blocks; the lab duplicates blocks at random.")
-            .or(&["deduphotsets", "dedupflipflop"]),
-        Rule::noted("data_errors", "Number of errors that ends a run; the lab counts all errors.")
-            .or(&["dataerrors"]),
-        Rule::noted("monitor", "File that ends a run."),
-        Rule::noted("startcmd", COMMAND).or(&["endcmd", "start_cmd", "end_cmd"]),
-        Rule::refused(
-            "validate",
-            "Vdbench reads each block before it overwrites the block; remove validate= and add --verify.",
-        ),
-        Rule::noted("pattern", "Data patterns from files; the lab writes random data.").or(&["patterns"]),
-        Rule::refused("concatenatesds", "A plan cannot join devices into one; name the devices one by one."),
-        Rule::noted("formatsds", "Vdbench fills the files before a run; fill the files with the lab.")
-            .or(&["formatxfersize"]),
-        Rule::noted("abort_failed_skew", "Deviation from skew= that ends a run."),
-        Rule::noted("report", "Contents of Vdbench's reports; the lab reports everything.").or(&[
-            "report_run_totals",
-            "auxreport",
-            "histogram",
-            "miscellaneous",
-        ]),
-        Rule::noted("swat", "Integration with other tools, Java and the operating system.").or(&[
-            "debug",
-            "ios_per_jvm",
-            "messagescan",
-            "psrset",
-            "unix2windows",
-        ]),
-        Rule::noted("port", "Connection of Vdbench to other hosts.").or(&["timeout", "loginuid"]),
-        Rule::noted("create_anchors", "Concerns file systems."),
-    ],
-);
+#[rustfmt::skip]
+const GENERAL: &[Rule] = &within("General", [
+    Rule::carried("compratio", "Compression ratio, n to 1.", Ratio(|general, ratio| general.compression = ratio)).or(&["compression"]),
+    Rule::carried("dedupratio", "Deduplication ratio, n to 1.", Ratio(|general, ratio| general.deduplication = ratio)),
+    Rule::carried("dedupunit", "Deduplication unit, in bytes.", Set(|reader, parameter, _| {
+        set(&mut reader.job.general.unit, parameter.block_of(parameter.one()?))
+    })),
+    Rule::noted("dedupsets", "Choice of duplicate blocks. The lab duplicates blocks at random.").or(&["deduphotsets", "dedupflipflop", "dedupacross", "dedupmaxkey"]),
+    Rule::noted("data_errors", "Number of errors that ends a run. The lab counts all errors.").or(&["dataerrors"]),
+    Rule::noted("monitor", "File that ends a run."),
+    Rule::noted("startcmd", COMMAND).or(&["endcmd", "start_cmd", "end_cmd"]),
+    Rule::refused("validate", "Vdbench reads each block before it overwrites the block. Remove validate= and add --verify."),
+    Rule::noted("pattern", "Data patterns from files. The lab writes random data.").or(&["patterns", "pattern_buffer", "compressionseed"]),
+    Rule::refused("loop", "Vdbench repeats all runs. Remove loop= and pass --repeat."),
+    Rule::refused("concatenatesds", "A plan cannot join devices into one. Name the devices one by one."),
+    Rule::noted("formatsds", "Vdbench fills the files before a run. Fill the files with the lab.").or(&["formatxfersize"]),
+    Rule::noted("abort_failed_skew", "Deviation from skew= that ends a run."),
+    Rule::noted("report", "Contents of Vdbench's reports. The lab reports everything.")
+        .or(&["report_run_totals", "auxreport", "histogram", "miscellaneous"]),
+    Rule::noted("debug", "Debugging, and integration with other tools, Java and the operating system.")
+        .or(&["swat", "ios_per_jvm", "messagescan", "psrset", "showlba", "unix2windows"]),
+    Rule::noted("port", "Connection of Vdbench to other hosts.").or(&["timeout", "loginuid"]),
+    Rule::noted("create_anchors", "Concerns file systems."),
+]);
 
-const HOSTS: &[Rule] = &within(
-    "hd",
-    [
-        Rule::structure("hd", "Host definition; `default` applies to the definitions below it."),
-        Rule::noted("system", "Access to a host; the lab runs agents on other machines.")
-            .or(&["shell", "user", "vdbench", "jvms"]),
-        Rule::noted("clients", "Clients of a host; define each as a host of its own."),
-        Rule::noted("mount", "Mounts a file system."),
-    ],
-);
+#[rustfmt::skip]
+const HOSTS: &[Rule] = &within("hd", [
+    Rule::structure("hd", "Host definition. `default` applies to the definitions below it."),
+    Rule::noted("system", "Access to a host. The lab runs agents on other machines.").or(&["shell", "user", "vdbench", "jvms"]),
+    Rule::noted("clients", "Clients of a host. Define each as a host of its own."),
+    Rule::noted("mount", "Mounts a file system."),
+]);
 
 /// What begins none of the sections.
-pub(crate) const OTHERS: &[Rule] = &within(
-    "Others",
-    [
-        Rule::refused(
-            "fsd",
-            "The lab measures block storage, no file systems: write sd=, wd= and rd= with a large file.",
-        )
-        .or(&["fwd"]),
-        Rule::refused("rg", REPLAY),
-        Rule::structure("include", "Inserts another file."),
-        Rule::structure("eof", "Ends the file."),
-    ],
-);
+#[rustfmt::skip]
+pub(crate) const OTHERS: &[Rule] = &within("Others", [
+    Rule::refused("fsd", "The lab measures block storage, no file systems: write sd=, wd= and rd= with a large file.").or(&["fwd"]),
+    Rule::refused("rg", REPLAY),
+    Rule::structure("include", "Inserts another file."),
+    Rule::structure("eof", "Ends the file."),
+]);
 
 /// Puts a value that was read where it belongs.
 fn set<T>(field: &mut T, value: Result<T, Fault>) -> Result<(), Fault> {
@@ -165,7 +127,7 @@ pub(crate) fn find(
 }
 
 fn unknown(rules: &'static [Rule], parameter: &Parameter) -> Fault {
-    let shown: String = parameter.key.chars().take(60).collect();
+    let shown = shown(&parameter.key);
     let elsewhere = PARAMETERS.iter().copied().flatten().find(|rule| rule.key.is(&parameter.key));
     let remedy = match (nearest(&parameter.key, rules.iter().map(|rule| rule.key.name)), elsewhere) {
         (Some(near), _) => format!("did you mean {near}=?"),

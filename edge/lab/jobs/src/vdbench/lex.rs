@@ -2,11 +2,11 @@
 
 use super::keys::OTHERS;
 use crate::error::Fault;
-use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::findings::{Findings, malformed, refused, shown, unsupported};
 use crate::includes::{Includes, NotIncluded};
 use crate::keys::Treatment;
 use crate::limits;
-use crate::source::{Options, Source};
+use crate::source::{Options, Source, place};
 use plan::Place;
 
 /// `key=value` or `key=(value,value)`.
@@ -26,7 +26,7 @@ impl Parameter {
     /// As it stands in the file, shortened.
     pub(crate) fn shown(&self) -> String {
         let values = self.values.join(",");
-        let values: String = values.chars().take(60).collect();
+        let values = shown(&values);
         if self.listed { format!("{}=({values})", self.key) } else { format!("{}={values}", self.key) }
     }
 }
@@ -77,11 +77,7 @@ impl Lexer<'_, '_> {
     fn file(&mut self, name: &str, text: &str, depth: usize) {
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let column = line.chars().take_while(|letter| *letter == ' ').count();
-            let place = Place {
-                file: name.to_owned(),
-                line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-                column: u32::try_from(column + 1).unwrap_or(u32::MAX),
-            };
+            let place = place(name, index + 1, column + 1);
             let line = line.trim_start_matches(' ').trim_end_matches(['\r', '\n']);
             if line.trim().is_empty() || line.starts_with(['*', '#', '/']) {
                 continue;
@@ -97,7 +93,7 @@ impl Lexer<'_, '_> {
             let foreign =
                 OTHERS.iter().find(|rule| rule.key.is(&key) && rule.key.treatment == Treatment::Refused);
             if let Some(rule) = foreign {
-                let shown: String = first.chars().take(60).collect();
+                let shown = shown(first);
                 self.foreign = Some(unsupported(&place, format!("`{shown}`"), rule.key.sentence));
                 return;
             }
@@ -144,7 +140,7 @@ impl Lexer<'_, '_> {
             return;
         }
         if body.ends_with(',') && looks_like_parameter(comment) {
-            let shown: String = comment.trim().chars().take(40).collect();
+            let shown = shown(comment.trim());
             let column = place.column + u32::try_from(body.chars().count()).unwrap_or(0);
             self.findings.fault(refused(
                 &Place { column, ..place },
@@ -234,7 +230,7 @@ impl Lexer<'_, '_> {
                     if depth > 0 || quoted {
                         self.findings.fault(malformed(
                             &place,
-                            format!("`{}` is not closed", piece.chars().take(60).collect::<String>()),
+                            format!("`{}` is not closed", shown(&piece)),
                             "close the parenthesis or quote",
                         ));
                     } else {
@@ -250,7 +246,7 @@ impl Lexer<'_, '_> {
 
     fn parameter(&mut self, piece: &str, place: Place, first: bool) {
         let Some((key, value)) = piece.split_once('=') else {
-            let shown: String = piece.chars().take(60).collect();
+            let shown = shown(piece);
             self.findings.fault(refused(
                 &place,
                 format!("`{shown}` has no `=`"),

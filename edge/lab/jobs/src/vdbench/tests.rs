@@ -148,6 +148,7 @@ fn what_changes_a_run_and_cannot_be_carried_is_refused() {
     refused(&format!("{sd}{wd},streams=4{rd}\n"), "range=");
     refused(&format!("{sd}{wd},hotband=(10,20){rd}\n"), "skew=");
     refused(&format!("validate=yes\n{sd}{wd}{rd}\n"), "--verify");
+    refused(&format!("loop=4\n{sd}{wd}{rd}\n"), "--repeat");
     refused(&format!("{sd}{wd}{rd},maxdata=2\n"), "2 times the size of all devices");
     let found = plan(&format!("{sd},size=1g{wd}{rd},maxdata=2\n"));
     assert_eq!(found.stages[0].bytes_max, Some(2 << 30));

@@ -103,7 +103,8 @@ impl Parameter {
             "rand" | "random" => (100.0, false),
             "seq" | "sequential" | "same" => (0.0, false),
             "seqnz" => {
-                let text = "Vdbench starts sequential I/O at a random offset; the lab starts at offset 0";
+                let text =
+                    "Vdbench starts this sequential I/O at an offset above 0; the lab starts at offset 0";
                 findings.note(NoteKind::Changed, &self.place, "seekpct", text);
                 (0.0, false)
             }
