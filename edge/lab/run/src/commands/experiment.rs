@@ -2,7 +2,7 @@
 
 use super::agent::AgentsOptions;
 use super::live::Live;
-use super::own_disks::{self, OwnDisks, Rules};
+use super::own_disks::{self, OwnDisks, Rules, Wanted};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::watching::WatchOptions;
@@ -15,6 +15,7 @@ use crate::target::Target;
 use clap::Args;
 use measured::ExperimentRun;
 use plan::{Plan, format_seconds};
+use statistics::words::counted;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,6 +57,9 @@ pub struct ExperimentOptions {
     /// Ramp-up seconds of every run, in place of the file's.
     #[arg(long)]
     pub ramp: Option<f64>,
+    /// Seconds between runs, in place of the file's.
+    #[arg(long)]
+    pub pause: Option<f64>,
     /// Number of runs of every cell, in place of the file's.
     #[arg(long)]
     pub repeat: Option<u32>,
@@ -92,14 +96,7 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
             own_disks::wanted(&experiment.name, plans.iter().map(|of| &of.plan), &rules, &is_named)?
         }
     };
-    for disk in &wanted {
-        let (name, size) = (&disk.name, base::units::format_bytes(disk.size));
-        eprintln!(
-            "  disk {name} is created for {}: {size}, policy {}",
-            disk.target,
-            or_default(&disk.policy)
-        );
-    }
+    tell_disks(&wanted);
     if options.dry_run {
         return Ok(());
     }
@@ -118,6 +115,7 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
 /// Settings of the command line in place of those of the file.
 fn change(experiment: &mut Experiment, options: &ExperimentOptions) {
     experiment.ramp = options.ramp.unwrap_or(experiment.ramp);
+    experiment.pause = options.pause.unwrap_or(experiment.pause);
     experiment.repeat = options.repeat.unwrap_or(experiment.repeat);
     if let Some(seconds) = options.seconds {
         experiment.seconds = seconds;
@@ -128,6 +126,19 @@ fn change(experiment: &mut Experiment, options: &ExperimentOptions) {
     }
     if let Some(size) = options.size {
         experiment.vms.iter_mut().for_each(|vm| vm.size = Some(size.to_string()));
+    }
+}
+
+/// One line for disks of one size and policy.
+fn tell_disks(wanted: &[Wanted]) {
+    for alike in wanted.chunk_by(|one, next| (one.size, &one.policy) == (next.size, &next.policy)) {
+        let names = match alike {
+            [one] => format!("disk {}", one.name),
+            [first, .., last] => format!("{} disks {} to {}", alike.len(), first.name, last.name),
+            [] => continue,
+        };
+        let size = base::units::format_bytes(alike[0].size);
+        eprintln!("  created for the experiment: {names}, {size}, policy {}", or_default(&alike[0].policy));
     }
 }
 
@@ -223,15 +234,12 @@ fn tell(experiment: &Experiment, plans: &[crate::experiment::CellPlan]) {
             format_seconds((end + experiment.pause) * f64::from(experiment.repeat))
         }
     };
-    eprintln!("{}: {} cells, {runs} runs, {time}", experiment.name, plans.len());
+    let counts = (counted(plans.len(), "cell"), counted(runs, "run"));
+    eprintln!("{}: {}, {}, {time}", experiment.name, counts.0, counts.1);
     const SHOWN: usize = 20;
     for plan in plans.iter().take(SHOWN) {
-        eprintln!(
-            "  {}: {} machines, {} I/Os in flight",
-            plan.cell.label(),
-            plan.cell.vms,
-            plan.cell.outstanding
-        );
+        let load = (counted(plan.cell.vms, "machine"), counted(plan.cell.outstanding, "I/O"));
+        eprintln!("  {}: {}, {} in flight", plan.cell.label(), load.0, load.1);
     }
     if plans.len() > SHOWN {
         eprintln!("  and {} more", plans.len() - SHOWN);
