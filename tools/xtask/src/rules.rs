@@ -85,7 +85,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("frontends", &["libc", "rustls", "rustls-pki-types", "slab", "smallvec", "thiserror"]),
     ("trust", &["pem", "rcgen", "ring", "rustls", "serde", "thiserror", "x509-parser"]),
     ("plan", &["serde", "thiserror"]),
-    ("jobs", &["quick-xml", "serde", "thiserror"]),
+    ("jobs", &["quick-xml", "serde", "strsim", "thiserror"]),
     ("statistics", &["serde", "statrs", "thiserror"]),
     ("results", &["quick-xml", "serde", "serde_json", "thiserror"]),
     ("measured", &["serde", "serde_json", "thiserror"]),

@@ -172,56 +172,21 @@ pub fn keys(dialect: Dialect) -> Vec<Key> {
     }
 }
 
-/// The longest name that is compared with others, in letters: no key is nearly as long.
-const NAME_LETTERS_MAX: usize = 64;
+/// The longest name that is compared with others: no key is nearly as long.
+const NAME_BYTES_MAX: usize = 64;
 
 /// The key that is spelled like this one most nearly: at most a third of its letters differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = letters(name)?;
-    let mut best: Option<(usize, &str)> = None;
-    for candidate in known {
-        let Some(others) = self::letters(candidate) else { continue };
-        let most = candidate.len().max(name.len()) / 3;
-        // So many letters at least are too many or too few.
-        if letters.len().abs_diff(others.len()) > most {
-            continue;
-        }
-        let distance = distance(&letters, &others);
-        if distance <= most && best.is_none_or(|(least, _)| distance < least) {
-            best = Some((distance, candidate));
-        }
-    }
-    best.map(|(_, candidate)| candidate)
-}
-
-/// The letters of a name, unless it is too long to be compared.
-fn letters(name: &str) -> Option<Vec<char>> {
-    let letters: Vec<char> = name.chars().take(NAME_LETTERS_MAX + 1).collect();
-    (letters.len() <= NAME_LETTERS_MAX).then_some(letters)
-}
-
-/// Letters to insert, delete, replace or swap with a neighbour (Damerau and Levenshtein, without overlaps). Each word has at
-/// most [`NAME_LETTERS_MAX`] letters.
-fn distance(one: &[char], other: &[char]) -> usize {
-    let mut before = [0usize; NAME_LETTERS_MAX + 1];
-    let mut above: [usize; NAME_LETTERS_MAX + 1] = std::array::from_fn(|column| column);
-    for row in 1..=one.len() {
-        let mut here = [row; NAME_LETTERS_MAX + 1];
-        for column in 1..=other.len() {
-            let change = usize::from(one[row - 1] != other[column - 1]);
-            let mut least = (above[column] + 1).min(here[column - 1] + 1).min(above[column - 1] + change);
-            let swapped = row > 1
-                && column > 1
-                && one[row - 1] == other[column - 2]
-                && one[row - 2] == other[column - 1];
-            if swapped {
-                least = least.min(before[column - 2] + 1);
-            }
-            here[column] = least;
-        }
-        (before, above) = (above, here);
-    }
-    above[other.len()]
+    let comparable = |name: &str| name.len() <= NAME_BYTES_MAX;
+    let distances =
+        known.filter(|candidate| comparable(name) && comparable(candidate)).filter_map(|candidate| {
+            let most = candidate.len().max(name.len()) / 3;
+            // So many letters at least are too many or too few.
+            let differs = candidate.len().abs_diff(name.len()) > most;
+            let distance = if differs { usize::MAX } else { strsim::osa_distance(name, candidate) };
+            (distance <= most).then_some((distance, candidate))
+        });
+    distances.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// The guide's chapter on keys, in Markdown: `docs/guide/job-keys.md` is this text.
