@@ -94,3 +94,21 @@ fn a_missing_line_is_one_fault() {
     let found = faults(&renamed, &Options::default());
     assert!(found.len() == 1 && found[0].remedy == "did you mean 'access specifications?", "{found:?}");
 }
+
+/// The last value counted, and the first of two patterns of one name, without a word.
+#[test]
+fn a_key_or_a_pattern_that_stands_twice_is_an_error() {
+    let text = format!("{HEAD}{}{}{END}", manager("HOST1"), manager("HOST2"));
+    let twice = |line: &str, expected: &str| {
+        let found = faults(&text.replacen(line, &line.repeat(2), 1), &Options::default());
+        assert!(found.len() == 1 && found[0].found.contains(expected), "{line}: {found:?}");
+    };
+    twice("'Run Time\n\t0 1 0\n", "'run time stands twice");
+    let depth =
+        "'Number of outstanding IOs,test connection rate,transactions per connection\n\t8,DISABLED,1\n";
+    twice(depth, "outstanding ios stands twice");
+    let pattern = "'Access specification name,default assignment\n\t4K,NONE\n\
+                   'size,% of size,% reads,% random,delay,burst,align,reply\n\t4096,100,70,100,0,1,0,0\n";
+    let found = faults(&text.replacen(pattern, &pattern.repeat(2), 1), &Options::default());
+    assert!(found.len() == 1 && found[0].found.contains("have the name `4K`"), "{found:?}");
+}
