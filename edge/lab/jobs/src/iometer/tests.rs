@@ -39,14 +39,14 @@ fn a_library_of_patterns_is_listed_and_not_run() {
     let found = faults(&text, &Options { has_targets: true, ..Options::default() });
     assert_eq!(found.len(), 1, "{found:?}");
     let told = found[0].to_string();
-    assert!(told.contains("a library of 1 patterns") && told.contains("4K: 4 KiB, 70 % reads"), "{told}");
+    assert!(told.contains("a library of 1 pattern,") && told.contains("4K: 4 KiB, 70 % reads"), "{told}");
     let variables = vec![("pattern".into(), "4K".into()), ("depth".into(), "16".into())];
     let plan = import(&Source::new("x.icf", text.as_str()), &Options { variables, ..Options::default() })
         .expect("one of them is named")
         .plan;
     assert_eq!((plan.stages.len(), plan.stages[0].outstanding()), (1, 16));
     let variables = vec![("pattern".into(), "8K".into())];
-    assert!(faults(&text, &Options { variables, ..Options::default() })[0].found.contains("no pattern `8K`"));
+    assert!(faults(&text, &Options { variables, ..Options::default() })[0].found.contains("none is `8K`"));
 }
 
 #[test]
