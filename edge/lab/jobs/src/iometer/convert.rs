@@ -136,11 +136,11 @@ fn library(file: &File, options: &Options<'_>, mut plan: Plan, findings: &mut Fi
             .map(|spec| format!("\n    {}: {}", spec.name, pattern(spec, 0, 0).describe()))
             .collect();
         let first = file.specs.first().map_or("", |spec| spec.name.as_str());
+        let patterns =
+            if listed.len() == 1 { "1 pattern".into() } else { format!("{} patterns", listed.len()) };
         let found = match named {
-            Some(name) => format!("there is no pattern `{name}` among the {} of the file", listed.len()),
-            None => {
-                format!("the file is a library of {} patterns, without a worker that runs them", listed.len())
-            }
+            Some(name) => format!("the file has {patterns}, and none is `{name}`"),
+            None => format!("the file is a library of {patterns}, without a worker that runs them"),
         };
         findings.fault(refused(
             &file.place,

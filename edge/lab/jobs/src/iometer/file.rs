@@ -1,6 +1,6 @@
 //! What stands in an `.icf` file, section by section.
 
-use super::keys::{Apply, KEYS, MANAGER, SECTION, SPECS, WORKER, find, scope_of};
+use super::keys::{Apply, KEYS, MANAGER, SECTION, SETUP, SPECS, WORKER, find, scope_of};
 use super::lex::{Line, Lines, leading_number};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, shown, unit_trap, unsupported};
@@ -122,13 +122,15 @@ pub(crate) struct File {
 pub(crate) struct Reader<'a> {
     pub(super) file: File,
     lines: Lines<'a>,
+    /// Keys of the setup, or of the worker, so far.
+    given: Vec<&'static str>,
 }
 
 /// Reads all sections, in whatever order they stand.
 pub(crate) fn read(source: &Source, findings: &mut Findings) -> File {
     let place = source.start();
     let file = File { place: place.clone(), ..File::default() };
-    let mut reader = Reader { file, lines: Lines::of(source) };
+    let mut reader = Reader { file, lines: Lines::of(source), given: Vec::new() };
     match reader.lines.take() {
         Some(line) => reader.file.old = version(&line, findings),
         None => findings.fault(malformed(&place, "the file is empty", "start with `Version 1.1.0`")),
@@ -143,6 +145,7 @@ pub(crate) fn read(source: &Source, findings: &mut Findings) -> File {
 impl<'a> Reader<'a> {
     /// Reads a section up to its end.
     pub(super) fn section(&mut self, scope: &'static str, end: Option<&str>, findings: &mut Findings) {
+        self.given.clear();
         while let Some(line) = self.lines.peek().cloned() {
             let key = line.key();
             if let Some(key) = key.as_deref().filter(|key| begins_another(scope, key)) {
@@ -213,7 +216,15 @@ impl<'a> Reader<'a> {
             None => {}
             Some(Apply::Section(read)) => read(self, line, findings),
             Some(Apply::Value(set)) => {
-                let value = self.value().ok_or_else(|| without_value(rule.key.name, line))?;
+                let name = rule.key.name;
+                let value = self.value().ok_or_else(|| without_value(name, line))?;
+                let is_single =
+                    scope == SETUP || matches!(name, "number of outstanding ios" | "disk maximum size");
+                if is_single && self.given.contains(&name) {
+                    let found = format!("the key '{name} stands twice");
+                    return Err(malformed(&line.place, found, "remove one of them"));
+                }
+                self.given.push(name);
                 set(&mut self.file, &value, findings)?;
             }
         }
@@ -434,8 +445,14 @@ pub(super) fn spec(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Resul
     // The name ends at the last comma; it may have commas of its own.
     let name = value.text.trim();
     let name = name.rsplit_once(',').map_or(name, |(name, _)| name).to_owned();
+    let is_new = file.specs.iter().all(|spec| spec.name != name);
+    let fault = malformed(
+        &value.place,
+        format!("two access specifications have the name `{name}`"),
+        "rename one of them",
+    );
     file.specs.push(Spec { name, place: value.place.clone(), lines: Vec::new() });
-    Ok(())
+    if is_new { Ok(()) } else { Err(fault) }
 }
 
 pub(super) fn manager(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {

@@ -39,14 +39,14 @@ fn a_library_of_patterns_is_listed_and_not_run() {
     let found = faults(&text, &Options { has_targets: true, ..Options::default() });
     assert_eq!(found.len(), 1, "{found:?}");
     let told = found[0].to_string();
-    assert!(told.contains("a library of 1 patterns") && told.contains("4K: 4 KiB, 70 % reads"), "{told}");
+    assert!(told.contains("a library of 1 pattern,") && told.contains("4K: 4 KiB, 70 % reads"), "{told}");
     let variables = vec![("pattern".into(), "4K".into()), ("depth".into(), "16".into())];
     let plan = import(&Source::new("x.icf", text.as_str()), &Options { variables, ..Options::default() })
         .expect("one of them is named")
         .plan;
     assert_eq!((plan.stages.len(), plan.stages[0].outstanding()), (1, 16));
     let variables = vec![("pattern".into(), "8K".into())];
-    assert!(faults(&text, &Options { variables, ..Options::default() })[0].found.contains("no pattern `8K`"));
+    assert!(faults(&text, &Options { variables, ..Options::default() })[0].found.contains("none is `8K`"));
 }
 
 #[test]
@@ -93,4 +93,22 @@ fn a_missing_line_is_one_fault() {
     let renamed = text.replacen("'ACCESS SPECIFICATIONS", "'ACCES SPECIFICATIONS", 1);
     let found = faults(&renamed, &Options::default());
     assert!(found.len() == 1 && found[0].remedy == "did you mean 'access specifications?", "{found:?}");
+}
+
+/// The last value counted, and the first of two patterns of one name, without a word.
+#[test]
+fn a_key_or_a_pattern_that_stands_twice_is_an_error() {
+    let text = format!("{HEAD}{}{}{END}", manager("HOST1"), manager("HOST2"));
+    let twice = |line: &str, expected: &str| {
+        let found = faults(&text.replacen(line, &line.repeat(2), 1), &Options::default());
+        assert!(found.len() == 1 && found[0].found.contains(expected), "{line}: {found:?}");
+    };
+    twice("'Run Time\n\t0 1 0\n", "'run time stands twice");
+    let depth =
+        "'Number of outstanding IOs,test connection rate,transactions per connection\n\t8,DISABLED,1\n";
+    twice(depth, "outstanding ios stands twice");
+    let pattern = "'Access specification name,default assignment\n\t4K,NONE\n\
+                   'size,% of size,% reads,% random,delay,burst,align,reply\n\t4096,100,70,100,0,1,0,0\n";
+    let found = faults(&text.replacen(pattern, &pattern.repeat(2), 1), &Options::default());
+    assert!(found.len() == 1 && found[0].found.contains("have the name `4K`"), "{found:?}");
 }
