@@ -105,8 +105,17 @@ impl Pattern {
                 parts.push("ends at the end of the span".to_owned());
             }
         }
-        for line in &self.lines {
-            let Some(think) = line.think else { continue };
+        for pause in self.pauses() {
+            if !parts.contains(&pause) {
+                parts.push(pause);
+            }
+        }
+        parts
+    }
+
+    /// Pauses of the lines, in words.
+    fn pauses(&self) -> impl Iterator<Item = String> {
+        self.lines.iter().filter_map(|line| line.think).map(|think| {
             let pause = time(think.pause);
             let spin = if think.spin { ", processor busy" } else { "" };
             let start = match think.start {
@@ -114,15 +123,8 @@ impl Pattern {
                 PauseStart::Drained => ", once all in flight have completed",
                 PauseStart::Completed => " completed, once all in flight have completed",
             };
-            let part = format!(
-                "pause of {pause} after every {}{start}{spin}",
-                count_of(u64::from(think.after), "I/O")
-            );
-            if !parts.contains(&part) {
-                parts.push(part);
-            }
-        }
-        parts
+            format!("pause of {pause} after every {}{start}{spin}", count_of(u64::from(think.after), "I/O"))
+        })
     }
 
     /// The part of each target, where it is not all of it.

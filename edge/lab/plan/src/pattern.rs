@@ -265,6 +265,13 @@ pub enum Extent {
     Percent(f64),
 }
 
+impl Default for Extent {
+    /// Nothing.
+    fn default() -> Self {
+        Extent::Bytes(0)
+    }
+}
+
 impl Extent {
     /// In bytes of a whole of `whole` bytes, rounded down.
     pub fn of(self, whole: u64) -> u64 {

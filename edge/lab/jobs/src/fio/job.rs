@@ -21,7 +21,7 @@ pub(crate) const TRIM: usize = 2;
 pub(crate) const DEFAULT_SEED: u64 = 0xb189_9bed;
 
 /// `rw=`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mode {
     pub(crate) read: bool,
     pub(crate) write: bool,
@@ -30,8 +30,9 @@ pub(crate) struct Mode {
 }
 
 /// `rw=…:N`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Jump {
+    #[default]
     None,
     /// So many I/Os between seeks.
     Every(u32),
@@ -52,7 +53,7 @@ pub(crate) enum Sizes {
 }
 
 /// How often the span is done: `loops=`, and the I/Os that end a pass (`number_ios=`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Passes {
     pub(crate) count: u32,
     pub(crate) ios: Option<u32>,
@@ -72,7 +73,7 @@ pub(crate) struct Verification {
 }
 
 /// A job with all its options.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Job {
     /// What it is called: `name=`, or its section.
     pub(crate) name: String,
@@ -154,86 +155,29 @@ pub(crate) struct Job {
     pub(crate) steady_window: Duration,
 }
 
-impl Default for Job {
+impl Job {
     /// A job of fio's defaults.
-    fn default() -> Job {
+    pub(crate) fn new() -> Job {
         Job {
-            name: String::new(),
-            section: String::new(),
-            place: Place { file: String::new(), line: 1, column: 1 },
             kilo: 1024,
-            engine: None,
-            is_no_io: false,
-            is_zoned: false,
-            uri: None,
-            mode: Mode { read: true, write: false, trim: false, random: false },
-            jump: Jump::None,
+            mode: Mode { read: true, ..Mode::default() },
             mix_read: 50.0,
             block: [4096; 3],
-            range: [None; 3],
-            range_unaligned: false,
-            split: None,
-            align: [None; 3],
             random_percent: [100.0; 3],
-            distribution: Distribution::Uniform,
             each_once: true,
             repeatable: true,
-            seed: None,
             depth: 1,
-            depth_low: 0,
             batch: Batch { submit: 1, complete: 1, complete_max: 1 },
             count: 1,
-            files: Vec::new(),
             files_count: 1,
-            file_choice: None,
-            file_format: None,
-            directories: Vec::new(),
-            size: None,
-            file_size: None,
-            io_size: None,
-            fill: false,
-            offset: Extent::Bytes(0),
-            offset_step: Extent::Bytes(0),
-            runtime: Duration::ZERO,
-            time_based: false,
-            ramp: Duration::ZERO,
-            delay: Duration::ZERO,
             passes: Passes { count: 1, ios: None },
-            stonewall: None,
-            wait_for: None,
-            exit_all: false,
-            rate_bytes: [None; 3],
-            rate_iops: [None; 3],
-            poisson: false,
-            offload: false,
-            think: Duration::ZERO,
-            think_spin: Duration::ZERO,
             think_after: 1,
             think_start: PauseStart::Completed,
-            flow: 0,
-            direct: None,
-            write_through: WriteThrough::No,
-            flush_every: 0,
-            flush_data_every: 0,
-            flush_end: false,
-            zeroes: false,
-            refill: false,
-            pattern: None,
-            compress: 0,
-            compress_unit: None,
-            duplicates: 0,
-            verify: None,
-            verification: Verification::default(),
-            latency_target: None,
-            latency_window: None,
             latency_percentile: 100.0,
-            steady: None,
-            steady_window: Duration::ZERO,
+            ..Job::default()
         }
     }
-}
 
-impl Job {
     /// The search for a depth, if one is asked for.
     pub(crate) fn search(&self) -> Option<LatencyTarget> {
         self.latency_target.map(|latency| LatencyTarget {

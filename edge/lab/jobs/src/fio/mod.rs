@@ -54,7 +54,7 @@ pub(crate) fn read(source: &Source, options: &Options<'_>) -> Result<Plan, Impor
 
 /// Every job with its own options over those of the globals above it.
 fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings) -> Vec<Job> {
-    let mut defaults = Job::default();
+    let mut defaults = Job::new();
     let mut jobs = Vec::new();
     let (mut global_bytes, mut held_bytes) = (0, 0);
     let mut unset = Vec::new();
@@ -66,7 +66,7 @@ fn resolve(sections: &[Section], options: &Options<'_>, findings: &mut Findings)
         let bytes: usize = section.entries.iter().map(Entry::bytes).sum();
         match section.kind {
             SectionKind::Command => {
-                defaults = Job::default();
+                defaults = Job::new();
                 waits = Some(section.place.clone()).filter(|_| !jobs.is_empty());
             }
             SectionKind::Global => {
