@@ -9,6 +9,7 @@ use super::{Found, Heard, Lines};
 const BYTES_MAX: u64 = 1 << 41;
 
 const NO_NUMBER: &str = "a number in it cannot be read";
+const IMPLAUSIBLE: &str = "it is larger than 2 TiB, or there are too many disks";
 
 fn event(
     disk: Option<u32>,
@@ -43,7 +44,7 @@ impl Lines for Msr {
         let disk = found.disk(&format!("{}_{}", fields[1], fields[2]));
         match event(disk, action, (offset, bytes), latency.checked_mul(100)) {
             Some(event) => found.event(i128::from(time) * 100, event),
-            None => Heard::Dropped("it is no I/O of this world, or of too many disks"),
+            None => Heard::Dropped(IMPLAUSIBLE),
         }
     }
 }
@@ -74,7 +75,7 @@ impl Lines for Tencent {
         let range = (sector.saturating_mul(SECTOR), sectors.saturating_mul(SECTOR));
         match event(disk, action, range, None) {
             Some(event) => found.event(i128::from(time), event),
-            None => Heard::Dropped("it is no I/O of this world, or of too many disks"),
+            None => Heard::Dropped(IMPLAUSIBLE),
         }
     }
 }
@@ -100,7 +101,7 @@ impl Lines for Alibaba {
         let disk = found.disk(fields[0]);
         match event(disk, action, (offset, bytes), None) {
             Some(event) => found.event(i128::from(time) * 1_000, event),
-            None => Heard::Dropped("it is no I/O of this world, or of too many disks"),
+            None => Heard::Dropped(IMPLAUSIBLE),
         }
     }
 }
@@ -168,6 +169,8 @@ impl Lines for Biosnoop {
         if bytes == 0 {
             return Heard::Ignored;
         }
+        // A flush with data is a write.
+        let action = if action == Action::Flush { Action::Write } else { action };
         let Some(sector) = whole(field(columns.sector)) else { return Heard::Dropped(NO_NUMBER) };
         let queued_ns = queued_ns.flatten();
         let latency_ns = device_ns.saturating_add(queued_ns.unwrap_or(0));
@@ -176,7 +179,7 @@ impl Lines for Biosnoop {
             Some(event) => {
                 found.event(i128::from(done_ns) - i128::from(latency_ns), Event { queued_ns, ..event })
             }
-            None => Heard::Dropped("it is no I/O of this world, or of too many disks"),
+            None => Heard::Dropped(IMPLAUSIBLE),
         }
     }
 }
