@@ -125,7 +125,7 @@ fn beginning(line: &str) -> String {
 
 fn unknown(file: &str, text: &str) -> ReadError {
     let origin = error::Origin { file, kind: Kind::Unknown };
-    let way_out = "what is read: fio JSON, JSON+, normal and terse text and logs, DiskSPD text and XML, Vdbench folders, summary, flatfile, parseflat CSV \
+    let way_out = "known results: fio JSON, JSON+, normal and terse text and logs, DiskSPD text and XML, Vdbench folders, summary, flatfile, parseflat CSV \
                    and histogram, Iometer results, esxtop batch CSV, HCIBench -res.txt and folders, and CSV tables with a column iops";
     // A document that is cut off before it names its tool still tells by its beginning what it wanted to be.
     let begin = text.trim_start_matches('\u{feff}').trim_start();

@@ -75,6 +75,13 @@ pub struct ResultSet {
     pub notes: Vec<Note>,
 }
 
+impl ResultSet {
+    /// A set without version and notes.
+    pub(crate) fn new(source: &str, tool: Tool, runs: Vec<Run>) -> ResultSet {
+        ResultSet { source: source.to_owned(), tool, version: None, runs, notes: vec![] }
+    }
+}
+
 /// One measurement of one job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Run {
