@@ -115,7 +115,7 @@ impl Format {
 
 /// What is to be known of a trace that was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Told {
+pub struct TraceSummary {
     /// As what it was read.
     pub format: Format,
     /// The disks' names, which events name by index.
@@ -136,7 +136,7 @@ pub struct Told {
     pub notes: Vec<String>,
 }
 
-impl Told {
+impl TraceSummary {
     /// All that is to be known, as sentences; none when all is well.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> = self
@@ -179,7 +179,7 @@ struct Raw {
 
 /// What a line was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum LineOutcome {
     /// An I/O or a step of one.
     Used,
     /// Nothing about an I/O: a heading, a comment, a step that is not needed.
@@ -191,7 +191,7 @@ enum Heard {
 /// What reads the lines of one form of trace.
 trait Lines: std::fmt::Debug {
     /// Takes a line.
-    fn line(&mut self, line: &str, found: &mut Found) -> Heard;
+    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome;
     /// There are no more lines.
     fn end(&mut self, found: &mut Found) {
         let _ = found;
@@ -225,9 +225,9 @@ impl Found {
         Some(place)
     }
 
-    fn event(&mut self, at_ns: i128, event: Event) -> Heard {
+    fn event(&mut self, at_ns: i128, event: Event) -> LineOutcome {
         self.raw.push(Raw { at_ns, event });
-        Heard::Used
+        LineOutcome::Used
     }
 }
 
@@ -282,9 +282,9 @@ impl TraceReader {
             return;
         }
         match self.lines.line(line, &mut self.found) {
-            Heard::Used => self.used += 1,
-            Heard::Ignored => {}
-            Heard::Dropped(reason) => self.drop_line(reason, line),
+            LineOutcome::Used => self.used += 1,
+            LineOutcome::Ignored => {}
+            LineOutcome::Dropped(reason) => self.drop_line(reason, line),
         }
         self.give_on(line, sink);
     }
@@ -317,7 +317,7 @@ impl TraceReader {
     ///
     /// # Errors
     /// When there was no I/O, or more lines could not be used than could.
-    pub fn finish(mut self, file: &str, sink: &mut impl FnMut(&Event)) -> Result<Told, ReadError> {
+    pub fn finish(mut self, file: &str, sink: &mut impl FnMut(&Event)) -> Result<TraceSummary, ReadError> {
         self.lines.end(&mut self.found);
         self.give_on("the end", sink);
         while let Some(event) = self.order.pop() {
@@ -328,7 +328,7 @@ impl TraceReader {
         if self.events == 0 || bad > self.used {
             return Err(self.refusal(file, bad));
         }
-        Ok(Told {
+        Ok(TraceSummary {
             format: self.format,
             disks: self.found.names,
             lines: self.line,
@@ -370,7 +370,7 @@ pub fn read(
     mut input: impl BufRead,
     format: Option<Format>,
     mut sink: impl FnMut(&Event),
-) -> Result<Told, ReadError> {
+) -> Result<TraceSummary, ReadError> {
     let mut head: Vec<String> = Vec::new();
     let mut count = 0;
     let mut next = |input: &mut dyn BufRead| -> Result<Option<String>, ReadError> {

@@ -12,7 +12,7 @@ mod system;
 
 pub use compact::Compact;
 pub use experiment::{
-    Cell, Compared, ComparedFigure, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun,
+    Cell, Compared, ComparedFigure, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun, series,
 };
 pub use findings::{Finding, FindingKind};
 pub use kept::{Kept, KeptError, SETS_MAX, is_kept, read, read_experiment, read_run};

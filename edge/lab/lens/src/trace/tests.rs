@@ -5,7 +5,7 @@ use crate::event::Action;
 use base::Random;
 use proptest::prelude::*;
 
-fn events_of(text: &str) -> (Vec<Event>, Told) {
+fn events_of(text: &str) -> (Vec<Event>, TraceSummary) {
     let mut events = Vec::new();
     let told = read("t", text.as_bytes(), None, |event| events.push(*event))
         .unwrap_or_else(|error| panic!("{error}"));
@@ -13,7 +13,7 @@ fn events_of(text: &str) -> (Vec<Event>, Told) {
 }
 
 /// Lines and I/Os that could not be used.
-fn dropped(told: &Told) -> u64 {
+fn dropped(told: &TraceSummary) -> u64 {
     told.dropped.iter().map(|dropped| dropped.count).sum()
 }
 
