@@ -113,31 +113,31 @@ impl Format {
     }
 }
 
-/// What is to be known of a trace that was read.
+/// How a trace was read, and what was dropped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceSummary {
-    /// As what it was read.
+    /// Its format.
     pub format: Format,
     /// The disks' names, which events name by index.
     pub disks: Vec<String>,
     /// Lines in all.
     pub lines: u64,
-    /// I/Os that were given on.
+    /// I/Os passed to the caller.
     pub events: u64,
     /// I/Os whose completion is not in the trace although others' are.
     pub unfinished: u64,
-    /// I/Os that stood out of order and were put in order.
+    /// I/Os that were out of order and were sorted.
     pub reordered: u64,
     /// When the first I/O was asked for, on the trace's own clock, in ns.
     pub began_ns: i128,
-    /// What could not be used, and why.
+    /// Dropped lines and I/Os by reason.
     pub dropped: Vec<Dropped>,
-    /// Anything else to be known, as sentences.
+    /// Further notes, as sentences.
     pub notes: Vec<String>,
 }
 
 impl TraceSummary {
-    /// All that is to be known, as sentences; none when all is well.
+    /// What was dropped, sorted or incomplete, as sentences; none for a clean trace.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> = self
             .dropped

@@ -30,7 +30,7 @@ pub struct ExperimentRun {
     pub conclusions: Vec<Conclusion>,
     /// What it was expected to show, and whether it did.
     pub expectations: Vec<Expected>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl Conclusion {
 pub struct Compared {
     /// Which figure.
     pub figure: ComparedFigure,
-    /// The runs of both sides (IOPS, or milliseconds) and the verdict, which knows of all other comparisons of the experiment.
+    /// The runs of both sides (IOPS, or milliseconds) and the verdict, corrected for the number of comparisons of the experiment.
     pub comparison: Comparison,
 }
 
@@ -173,9 +173,9 @@ impl ComparedFigure {
 /// An expectation, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
-    /// In words.
+    /// The expectation in words.
     pub text: String,
-    /// What was measured; none if nothing was.
+    /// The measured figure; none if nothing was measured.
     pub measured: Option<f64>,
     /// Whether it holds.
     pub holds: bool,
