@@ -50,6 +50,11 @@ impl Findings {
     }
 }
 
+/// As much of a text as a message shows.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
 /// A fault of the dialect's own tool: it refuses the same.
 pub(crate) fn refused(
     place: &Place,

@@ -1,9 +1,12 @@
-//! The key tables: every option, flag, parameter and element of the four dialects, and what becomes of it.
+//! The key tables: every option, flag, parameter and element of the four dialects, what becomes of it, and what applies it.
 //!
-//! The readers look every key up here, so that a key that is missing is an unknown one, and the documentation
-//! (`docs/guide/job-keys.md`) is written from here.
+//! A key stands in one list, its dialect's rules. The reader takes from the list what applies a key, so a key that is missing
+//! there is an unknown one, and the documentation (`docs/guide/job-keys.md`) is written from the same list.
 
 use crate::Dialect;
+use crate::error::Fault;
+use crate::findings::{Findings, unsupported};
+use plan::{NoteKind, Place};
 use std::fmt::Write;
 
 /// What becomes of a key.
@@ -35,8 +38,10 @@ pub struct Key {
     pub scope: &'static str,
     /// As the dialect spells it.
     pub name: &'static str,
-    /// Other spellings.
+    /// Other spellings, or other keys that are treated alike.
     pub aliases: &'static [&'static str],
+    /// Other keys that are treated alike, separated by blanks.
+    pub alike: &'static str,
     /// What becomes of it.
     pub treatment: Treatment,
     /// What it is, and what the lab makes of it.
@@ -46,53 +51,124 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key that the plan says.
-    pub(crate) const fn carried(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Carried, sentence, alone: false }
-    }
-
-    /// A key that leaves a note.
-    pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Noted, sentence, alone: false }
-    }
-
-    /// A key that a job is refused for.
-    pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Key {
-        Key { scope: "", name, aliases: &[], treatment: Treatment::Refused, sentence, alone: false }
-    }
-
-    /// The same with other spellings.
-    pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Key {
-        self.aliases = aliases;
-        self
-    }
-
-    /// The same, which may stand without a value.
-    pub(crate) const fn alone(mut self) -> Key {
-        self.alone = true;
-        self
-    }
-
-    /// The same in a scope.
-    pub(crate) const fn of(mut self, scope: &'static str) -> Key {
-        self.scope = scope;
-        self
+    /// All its spellings.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied()).chain(self.alike.split_whitespace())
     }
 
     /// Whether it is spelled so.
     pub(crate) fn is(&self, name: &str) -> bool {
-        self.name == name || self.aliases.contains(&name)
+        self.names().any(|own| own == name)
     }
 }
 
+/// A key with the function that applies it. A reader has one list of rules and no other list of keys.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule<F> {
+    /// What the documentation says of the key.
+    pub(crate) key: Key,
+    /// Sets what the key says; none where it is noted or refused, or where the reader follows the key itself (a section).
+    pub(crate) apply: Option<F>,
+}
+
+impl<F: Copy> Rule<F> {
+    const fn new(
+        name: &'static str,
+        treatment: Treatment,
+        sentence: &'static str,
+        apply: Option<F>,
+    ) -> Rule<F> {
+        Rule {
+            key: Key { scope: "", name, aliases: &[], alike: "", treatment, sentence, alone: false },
+            apply,
+        }
+    }
+
+    /// A key that the plan says.
+    pub(crate) const fn carried(name: &'static str, sentence: &'static str, apply: F) -> Rule<F> {
+        Rule::new(name, Treatment::Carried, sentence, Some(apply))
+    }
+
+    /// A key that the reader follows itself: the head of a section or of a list.
+    pub(crate) const fn structure(name: &'static str, sentence: &'static str) -> Rule<F> {
+        Rule::new(name, Treatment::Carried, sentence, None)
+    }
+
+    /// A key that leaves a note.
+    pub(crate) const fn noted(name: &'static str, sentence: &'static str) -> Rule<F> {
+        Rule::new(name, Treatment::Noted, sentence, None)
+    }
+
+    /// A key that a job is refused for.
+    pub(crate) const fn refused(name: &'static str, sentence: &'static str) -> Rule<F> {
+        Rule::new(name, Treatment::Refused, sentence, None)
+    }
+
+    /// The same for other keys too, separated by blanks.
+    pub(crate) const fn alike(mut self, alike: &'static str) -> Rule<F> {
+        self.key.alike = alike;
+        self
+    }
+
+    /// The same with other spellings.
+    pub(crate) const fn or(mut self, aliases: &'static [&'static str]) -> Rule<F> {
+        self.key.aliases = aliases;
+        self
+    }
+
+    /// The same, which may stand without a value.
+    pub(crate) const fn alone(mut self) -> Rule<F> {
+        self.key.alone = true;
+        self
+    }
+
+    /// What applies a key that a job uses under this name; none for a key that is noted, which is then told of.
+    ///
+    /// # Errors
+    /// For a key that a job is refused for. `shown` is the key with its value, as the job has it.
+    pub(crate) fn admit(
+        &self,
+        name: &str,
+        shown: &str,
+        place: &Place,
+        findings: &mut Findings,
+    ) -> Result<Option<F>, Fault> {
+        match self.key.treatment {
+            Treatment::Carried => Ok(self.apply),
+            Treatment::Noted => {
+                findings.note(NoteKind::NotCarried, place, name, self.key.sentence);
+                Ok(None)
+            }
+            Treatment::Refused => Err(unsupported(place, format!("`{shown}`"), self.key.sentence)),
+        }
+    }
+}
+
+/// Rules of one scope.
+pub(crate) const fn within<F: Copy, const N: usize>(
+    scope: &'static str,
+    mut rules: [Rule<F>; N],
+) -> [Rule<F>; N] {
+    let mut index = 0;
+    while index < N {
+        rules[index].key.scope = scope;
+        index += 1;
+    }
+    rules
+}
+
+fn keys_of<F>(rules: &[Rule<F>]) -> Vec<Key> {
+    rules.iter().map(|rule| rule.key).collect()
+}
+
 /// All keys of a dialect, in the order of its documentation.
-pub fn keys(dialect: Dialect) -> &'static [Key] {
+pub fn keys(dialect: Dialect) -> Vec<Key> {
     match dialect {
-        Dialect::Fio => crate::fio::KEYS,
-        Dialect::DiskSpd => crate::diskspd::FLAGS,
-        Dialect::DiskSpdXml => crate::diskspd::ELEMENTS,
-        Dialect::Vdbench => crate::vdbench::PARAMETERS,
-        Dialect::Iometer => crate::iometer::KEYS,
+        Dialect::Fio => crate::fio::rules().map(|rule| rule.key).collect(),
+        Dialect::DiskSpd => keys_of(crate::diskspd::FLAGS),
+        Dialect::DiskSpdXml => keys_of(&crate::diskspd::ELEMENTS.concat()),
+        Dialect::Vdbench => keys_of(&crate::vdbench::PARAMETERS.concat()),
+        Dialect::Iometer => keys_of(&crate::iometer::KEYS.concat()),
     }
 }
 
@@ -170,10 +246,8 @@ pub fn key_table_markdown() -> String {
                 }
                 text.push_str("\n| key | treatment | what it is |\n|---|---|---|\n");
             }
-            let names: Vec<String> = std::iter::once(&key.name)
-                .chain(key.aliases)
-                .map(|name| format!("`{}`", name.replace('|', "\\|")))
-                .collect();
+            let names: Vec<String> =
+                key.names().map(|name| format!("`{}`", name.replace('|', "\\|"))).collect();
             let sentence = key.sentence.replace('|', "\\|");
             let _ = writeln!(text, "| {} | {} | {sentence} |", names.join(", "), key.treatment.name());
         }
@@ -188,7 +262,8 @@ mod tests {
 
     #[test]
     fn a_key_that_is_spelled_wrongly_is_recognised() {
-        let names = || keys(Dialect::Fio).iter().map(|key| key.name);
+        let keys = keys(Dialect::Fio);
+        let names = || keys.iter().map(|key| key.name);
         for (found, expected) in [
             ("runitme", Some("runtime")),
             ("iodepht", Some("iodepth")),
@@ -204,8 +279,8 @@ mod tests {
         for dialect in Dialect::ALL {
             let mut seen = HashSet::new();
             for key in keys(dialect) {
-                for name in std::iter::once(&key.name).chain(key.aliases) {
-                    assert!(seen.insert((key.scope, *name)), "{} {name} twice", dialect.name());
+                for name in key.names() {
+                    assert!(seen.insert((key.scope, name)), "{} {name} twice", dialect.name());
                 }
                 assert!(key.sentence.ends_with('.'), "{} {}", dialect.name(), key.name);
             }

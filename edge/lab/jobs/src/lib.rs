@@ -8,6 +8,7 @@
 //!
 //! Relies on `plan` and `base`. Must never open a file or read the environment: both come through [`Options`].
 
+mod builder;
 mod detect;
 mod diskspd;
 mod error;
@@ -22,7 +23,6 @@ pub mod limits;
 mod mix;
 mod sameness;
 mod source;
-mod targets;
 mod vdbench;
 
 pub use detect::{detect, is_command_line};
@@ -34,7 +34,6 @@ pub use sameness::{difference, same_work};
 pub use source::{Dialect, Imported, Options, Source};
 
 use findings::malformed;
-use plan::Place;
 
 /// Reads a job of the dialect that its text looks like.
 ///
@@ -42,7 +41,7 @@ use plan::Place;
 /// When no dialect is recognised, and as [`import_as`].
 pub fn import(source: &Source, options: &Options<'_>) -> Result<Imported, ImportError> {
     let Some(dialect) = detect(&source.name, &source.text) else {
-        let place = Place { file: source.name.clone(), line: 1, column: 1 };
+        let place = source.start();
         return Err(malformed(
             &place,
             "nothing here looks like a job of fio, DiskSPD, Vdbench or Iometer",
@@ -61,7 +60,7 @@ pub fn import(source: &Source, options: &Options<'_>) -> Result<Imported, Import
 /// author meant, and when the lab cannot do what it asks.
 pub fn import_as(dialect: Dialect, source: &Source, options: &Options<'_>) -> Result<Imported, ImportError> {
     if source.text.len() > limits::TEXT_BYTES_MAX {
-        let place = Place { file: source.name.clone(), line: 1, column: 1 };
+        let place = source.start();
         return Err(malformed(
             &place,
             format!("the text has {} bytes", source.text.len()),
@@ -85,7 +84,7 @@ pub fn import_as(dialect: Dialect, source: &Source, options: &Options<'_>) -> Re
 
 /// The plan's own rules, as faults: a reader checks what its dialect checks, and the plan checks the rest.
 fn check(source: &Source, plan: &plan::Plan) -> Result<(), ImportError> {
-    let place = Place { file: source.name.clone(), line: 1, column: 1 };
+    let place = source.start();
     let faults: Vec<Fault> = plan
         .problems()
         .into_iter()

@@ -1,6 +1,6 @@
 //! What is read, how, and what it becomes.
 
-use plan::Plan;
+use plan::{Place, Plan};
 
 /// The text of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,11 @@ impl Source {
         Source { name: name.into(), text: text.into() }
     }
 
+    /// Its first line.
+    pub(crate) fn start(&self) -> Place {
+        place(&self.name, 1, 1)
+    }
+
     /// The name without folders and without its last extension.
     pub fn short_name(&self) -> &str {
         let name = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
@@ -25,6 +30,12 @@ impl Source {
             _ => name,
         }
     }
+}
+
+/// A place in a text.
+pub(crate) fn place(file: &str, line: usize, column: usize) -> Place {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Place { file: file.to_owned(), line: count(line), column: count(column) }
 }
 
 /// How a job is spelled.

@@ -259,3 +259,32 @@ fn check_done(job: &str) {
         }
     }
 }
+
+/// What fio prints of itself, run with this argument.
+fn told_by_fio(argument: &str) -> String {
+    let told = Command::new("fio").arg(argument).output().expect("fio is installed");
+    String::from_utf8_lossy(&told.stdout).into_owned()
+}
+
+#[test]
+fn every_option_and_engine_of_fio_is_known() {
+    let known =
+        |name: &str| jobs::keys(Dialect::Fio).iter().any(|key| key.names().any(|known| known == name));
+    let engines = told_by_fio("--enghelp");
+    let engines: Vec<&str> = engines.lines().skip(1).map(str::trim).filter(|name| !name.is_empty()).collect();
+    assert!(engines.len() > 20, "{engines:?}");
+    let mut texts = vec![told_by_fio("--cmdhelp=all")];
+    texts.extend(engines.iter().map(|engine| told_by_fio(&format!("--enghelp={engine}"))));
+    let unknown: Vec<&str> = (texts.iter().flat_map(|text| text.lines()))
+        .filter_map(|line| line.split_once(" : ").map(|(name, _)| name.trim()))
+        .filter(|name| !known(name))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for engine in engines {
+        let text = format!("[j]\nsize=1m\nioengine={engine}\n");
+        let Err(error) = import_as(Dialect::Fio, &Source::new("job.fio", text), &Options::default()) else {
+            continue;
+        };
+        assert!(!error.to_string().contains("fails to parse"), "{engine}: {error}");
+    }
+}

@@ -39,7 +39,7 @@ fn jobs_of_fio_that_ask_for_too_much_are_refused_soon() {
     check("[j]\nsize=1m\nnumjobs=60000\nnrfiles=60000\n".into(), "files");
     check(
         format!("[global]\nsize=1m\nnumjobs=60000\nfilename_format=f$jobnum\n{}", "[j]\n".repeat(9000)),
-        "files",
+        "too many targets of groups",
     );
     check(format!("[j]\nsize=1m\nfilename={}\n", "abcdefgh:".repeat(400_000)), "names 400000 files");
     check(
@@ -103,11 +103,14 @@ fn parameter_files_of_vdbench_that_ask_for_too_much_are_refused_soon() {
     };
     let wd = "wd=w,sd=*,xfersize=4k\n";
     let rd = "rd=r,wd=w,iorate=max,elapsed=10,interval=1";
-    check(format!("sd=s,lun=/d,count=(1,1000000000)\n{wd}{rd}\n"), "smaller number");
-    check(format!("{}{wd}{rd}\n", sds(60_000)), "too many definitions");
+    check(format!("sd=s,lun=/d,count=(1,1000000000)\n{wd}{rd}\n"), "from 1 to 1048576");
+    check(format!("{}{wd}{rd}\n", sds(60_000)), "more than 4096 definitions");
     check(format!("{}{wd}{rd},forthreads=(1-9000,1)\n", sds(4000)), "too many");
-    check(format!("{}{wd}{rd},forthreads=(1-9000,1),forxfersize=(1k-9m,1k)\n", sds(1)), "multiply");
-    check(format!("{}{}", sds(1), "wd=w,sd=s0\n".repeat(200_000)), "twice");
+    check(
+        format!("{}{wd}{rd},forthreads=(1-9000,1),forxfersize=(1k-9m,1k)\n", sds(1)),
+        "too many stages: 82944000",
+    );
+    check(format!("{}{}", sds(1), "wd=w,sd=s0\n".repeat(200_000)), "two definitions have the name");
     check(format!("sd=s,lun={}", "a,".repeat(2_000_000)), "=");
     check(format!("sd=s,lun=({}", "(".repeat(4_000_000)), "closed");
 }

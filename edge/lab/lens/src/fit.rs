@@ -95,7 +95,12 @@ fn pace(profile: &Profile, group: &mut Group, notes: &mut Vec<String>) -> u32 {
         for line in &mut group.pattern.lines {
             let after = bursts.ios * line.weight / weights / workers;
             let pause = Duration::from_secs_f64(bursts.pause_s.clamp(0.0, 3_600.0));
-            line.think = Some(Think { after: after.round().clamp(1.0, 1e9) as u32, pause, spin: false });
+            line.think = Some(Think {
+                after: after.round().clamp(1.0, 1e9) as u32,
+                pause,
+                spin: false,
+                start: plan::PauseStart::Issued,
+            });
         }
         if group.pattern.lines.len() > 1 || workers > 1.0 {
             notes.push(format!(

@@ -192,7 +192,7 @@ fn incidents(grid: &Grid) -> Vec<Incident> {
 }
 
 fn is_change(role: Role) -> bool {
-    !matches!(role, Role::Absent | Role::Same)
+    !matches!(role, Role::Absent | Role::Same | Role::Unsure)
 }
 
 /// May a change of this kind take something from others?

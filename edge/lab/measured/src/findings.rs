@@ -89,6 +89,10 @@ impl StageRun {
     }
 
     fn find_end(&self, found: &mut Vec<Finding>) {
+        if let Some(error) = &self.first_error {
+            let text = format!("the stage continued after errors; the first one: {error}");
+            found.push(Finding { kind: FindingKind::Errors, serious: true, text });
+        }
         let text = match &self.ended {
             Ended::Done | Ended::Steady => return,
             Ended::Stopped => "the stage was stopped before its end".to_owned(),
@@ -414,6 +418,7 @@ mod tests {
             started: 0.0,
             seconds,
             ended: Ended::Done,
+            first_error: None,
             groups: vec![GroupRun {
                 name: "g".into(),
                 vm: None,

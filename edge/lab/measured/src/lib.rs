@@ -108,6 +108,9 @@ pub struct StageRun {
     pub seconds: f64,
     /// How it ended.
     pub ended: Ended,
+    /// The first I/O that failed, of a stage that goes on after errors. The groups have their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
     /// The measured groups in the order of the plan. Groups on lost agents are missing.
     pub groups: Vec<GroupRun>,
     /// I/O histograms of each target, per second.

@@ -4,7 +4,7 @@
 
 use crate::content::{Content, VerifyWhen, WriteThrough};
 use crate::outline::format_seconds;
-use crate::pace::{Amount, Arrivals, Length, Loop, Pace, Rate, RateOf, RatePer};
+use crate::pace::{Amount, Arrivals, Length, Loop, Pace, PauseStart, Rate, RateOf, RatePer};
 use crate::pattern::{AtEnd, Cursor, Distribution, Extent, Line, Pattern, Reuse, Size};
 use crate::structure::{Engine, Group};
 use base::units::format_bytes;
@@ -109,8 +109,15 @@ impl Pattern {
             let Some(think) = line.think else { continue };
             let pause = time(think.pause);
             let spin = if think.spin { ", processor busy" } else { "" };
-            let part =
-                format!("pause of {pause} after every {}{spin}", count_of(u64::from(think.after), "I/O"));
+            let start = match think.start {
+                PauseStart::Issued => "",
+                PauseStart::Drained => ", once all in flight have completed",
+                PauseStart::Completed => " completed, once all in flight have completed",
+            };
+            let part = format!(
+                "pause of {pause} after every {}{start}{spin}",
+                count_of(u64::from(think.after), "I/O")
+            );
             if !parts.contains(&part) {
                 parts.push(part);
             }
@@ -179,9 +186,9 @@ impl Group {
         };
         let per = match rate.per {
             RatePer::WorkerAndTarget if self.worker_count() > 1 || self.targets.len() > 1 => {
-                " a worker and target"
+                " per worker and target"
             }
-            RatePer::Worker if self.worker_count() > 1 => " a worker",
+            RatePer::Worker if self.worker_count() > 1 => " per worker",
             RatePer::WorkerAndTarget | RatePer::Worker | RatePer::Group => "",
         };
         let arrivals = match rate.arrivals {
@@ -214,10 +221,10 @@ impl Group {
     /// When it starts, ramps up and ends.
     fn length(&self, size: Option<u64>) -> String {
         let amount = |amount: Amount| match (amount, self.bytes_of(amount, size)) {
-            (Amount::Bytes(bytes), _) => format!("{} each worker", format_bytes(bytes)),
+            (Amount::Bytes(bytes), _) => format!("{} per worker", format_bytes(bytes)),
             (Amount::Passes(passes), bytes) => {
                 let bytes =
-                    bytes.map_or(String::new(), |bytes| format!(" = {} each worker", format_bytes(bytes)));
+                    bytes.map_or(String::new(), |bytes| format!(" = {} per worker", format_bytes(bytes)));
                 if passes == 1.0 {
                     format!("one pass{bytes}")
                 } else {

@@ -57,10 +57,10 @@ pub(crate) fn contradiction(label: &str, group: &Group) -> Option<String> {
     }
     let (is_random, is_sequential) = (says(&["rand"]), says(&["seq"]));
     if is_random && !is_sequential && random == 0.0 {
-        return told("random".into(), "sequential I/O alone".into());
+        return told("random".into(), "only sequential I/O".into());
     }
     if is_sequential && !is_random && random == 100.0 {
-        return told("sequential".into(), "random I/O alone".into());
+        return told("sequential".into(), "only random I/O".into());
     }
     None
 }

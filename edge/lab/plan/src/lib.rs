@@ -24,8 +24,8 @@ pub use content::{Caching, Content, Data, FlushRule, Verify, VerifyWhen, WriteTh
 pub use note::{Note, NoteKind, Place};
 pub use outline::{Growth, Outline, StageOutline, TargetOutline, format_seconds};
 pub use pace::{
-    Amount, Arrivals, LatencyTarget, Length, Loop, Pace, Rate, RateOf, RatePer, Steady, SteadyOf, Think,
-    Timing,
+    Amount, Arrivals, LatencyTarget, Length, Loop, Pace, PauseStart, Rate, RateOf, RatePer, Steady, SteadyOf,
+    Think, Timing,
 };
 pub use pattern::{
     AtEnd, Cursor, Distribution, Extent, HitArea, Line, Pattern, Reuse, Sequence, Size, Span, Zone,

@@ -145,7 +145,7 @@ impl Plan {
         if is_random {
             common.push(match self.seed {
                 Seed::Fixed(seed) => format!("the same random I/Os in every run (seed {seed})"),
-                Seed::Fresh => "other random I/Os in every run".to_owned(),
+                Seed::Fresh => "different random I/Os in every run".to_owned(),
             });
         }
         Outline { name: self.name.clone(), stages, targets, seconds, common }
@@ -231,7 +231,7 @@ fn remarks(stage: &Stage) -> Vec<String> {
     }));
     remarks.extend(stage.search.map(|search| {
         format!(
-            "searches the largest depth at which {} % of the I/Os take at most {}, in steps of {}",
+            "searches for the largest queue depth at which {} % of the I/Os complete within {}, in steps of {}",
             short(search.percentile),
             time(search.latency),
             format_seconds(search.window.as_secs_f64())

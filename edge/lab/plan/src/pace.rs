@@ -99,6 +99,22 @@ pub struct Think {
     /// Whether the processor is kept busy meanwhile.
     #[serde(default)]
     pub spin: bool,
+    /// When it begins, where several I/Os are in flight.
+    #[serde(default)]
+    pub start: PauseStart,
+}
+
+/// When a pause begins, where several I/Os are in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseStart {
+    /// When the I/Os are issued: those in flight go on during the pause (DiskSPD's `-i`, Iometer's burst).
+    #[default]
+    Issued,
+    /// When all I/Os in flight have completed after the last one was issued (fio's `thinktime_blocks_type=issue`).
+    Drained,
+    /// The I/Os are counted when they complete, and then all in flight must complete too (fio's `complete`, its default).
+    Completed,
 }
 
 /// When a group starts, when it counts, when it ends.

@@ -284,8 +284,12 @@ mod tests {
         group.workers = Workers::PerTarget(3);
         group.timing.length =
             Length::First { time: Duration::from_millis(1500), amount: crate::Amount::Passes(2.0) };
-        group.pattern.lines[0].think =
-            Some(Think { after: 8, pause: Duration::from_micros(250), spin: true });
+        group.pattern.lines[0].think = Some(Think {
+            after: 8,
+            pause: Duration::from_micros(250),
+            spin: true,
+            start: crate::PauseStart::default(),
+        });
         group.pattern.distribution = Distribution::Zoned(vec![
             Zone { ios: 95.0, length: Extent::Percent(5.0) },
             Zone { ios: 5.0, length: Extent::Bytes(1 << 20) },

@@ -42,7 +42,7 @@ impl fmt::Display for Outline {
         let is_full = formatter.alternate();
         let at_most = if self.stages.iter().any(|stage| stage.ends_early) { "at most " } else { "" };
         let time = |seconds| format!("{at_most}{}", format_seconds(seconds));
-        let time = self.seconds.map_or("as long as its amounts take".to_owned(), time);
+        let time = self.seconds.map_or("until its amounts are done".to_owned(), time);
         writeln!(formatter, "{}: {}, {time}", self.name, count_of(self.stages.len() as u64, "stage"))?;
         if !self.common.is_empty() {
             let what = if self.stages.iter().map(|stage| stage.parts.len()).sum::<usize>() > 1 {
@@ -302,9 +302,9 @@ mod tests {
             &[
                 "50 % from 1 MiB on, each worker 4 KiB further",
                 "zones: 90 % of the I/Os on 10 %, 10 % of the I/Os on 90 %",
-                "32 MiB each worker, at most 1 min after 10 s ramp-up, starts at 5 s",
+                "32 MiB per worker, at most 1 min after 10 s ramp-up, starts at 5 s",
                 "page cache",
-                "other random I/Os in every run",
+                "different random I/Os in every run",
                 "nothing is written",
             ],
         );

@@ -33,66 +33,66 @@ use clap::Subcommand;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Measures any datastore with the jobs that people have.
+/// Measure any datastore with the job files that you have.
 #[derive(Debug, Clone, Subcommand)]
 pub enum LabCommand {
     /// Run a job (of fio, DiskSPD, Vdbench or Iometer) on a target and show what it measured.
     Run(Box<run::RunOptions>),
-    /// Show what a job would do, expanded, before anything runs.
+    /// Show what a job would do, without running it.
     Plan(run::PlanOptions),
-    /// Read what an earlier run wrote and verified, after a crash of what is under test or of the generator.
+    /// Verify the data of an earlier run, after a crash of the system under test or of the generator.
     Verify(verify::VerifyOptions),
-    /// Wait for a driver on another machine, and run its jobs' workers here.
+    /// Wait for a driver on another machine and run its workers here.
     Agent(agent::AgentOptions),
-    /// Run an experiment: a written plan of many runs, and what it must show.
+    /// Run an experiment: a file that describes many runs and the results they must show.
     Experiment(Box<experiment::ExperimentOptions>),
-    /// List the named workloads that experiments may use.
+    /// List the named workloads for experiments.
     Profiles,
-    /// Say what can be concluded from results: ours, those of fio, DiskSPD, Vdbench, Iometer and HCIBench, and tables.
+    /// Audit results of this lab, fio, DiskSPD, Vdbench, Iometer or HCIBench, and tables: which conclusions they support.
     Audit(audit::AuditOptions),
-    /// Compare results: is B really faster than A?
+    /// Compare results: is B faster than A, and how certain is it?
     Compare(audit::CompareOptions),
-    /// Keep results under a name, for later results to be compared with.
+    /// Keep results under a name, to compare later results with.
     #[command(subcommand)]
     Baseline(baseline::BaselineCommand),
     /// Write a report of results.
     Report(report::ReportOptions),
-    /// Show what disks did: from captures, traces and results, or live (disk:NAME, --live DEVICE).
+    /// Show the workload of disks, from captures, traces and results, or live (disk:NAME, --live DEVICE).
     Lens(LensOptions),
-    /// Write a job as a job file of fio, and say what was lost.
+    /// Convert a job to a job file of fio, and tell which settings fio cannot express.
     Convert(convert::ConvertOptions),
 }
 
-/// What the commands need of the program that they are part of.
+/// What the commands need from the program that they belong to.
 pub struct World<'a> {
     /// Where answers go.
     pub out: &'a mut dyn Write,
     /// Whether JSON is wanted.
     pub json: bool,
-    /// Whether a person can be asked.
+    /// Whether a person can answer questions.
     pub interactive: bool,
     /// The program's name and version, for results.
     pub program: String,
-    /// Who knows virtual disks.
+    /// Access to virtual disks.
     pub disks: Arc<dyn VirtualDisks>,
-    /// Where results are kept that nobody named a file for; none: nowhere.
+    /// Folder of results without a file of their own; none: they are not kept.
     pub keep: Option<std::path::PathBuf>,
 }
 
-/// What kind of failure a command ends with.
+/// Kind of a command's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Not well formed.
+    /// The input is malformed.
     Usage,
-    /// Cannot be done as things are.
+    /// The present state forbids it.
     Refused,
-    /// Does not exist.
+    /// The thing does not exist.
     NotFound,
-    /// Something broke.
+    /// An operation failed.
     Failed,
 }
 
-/// Why a command did not do what it was told.
+/// Why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct CommandError {

@@ -50,11 +50,11 @@ pub fn compare(sides: &[(String, Vec<ResultSet>)], effect: f64) -> Comparisons {
         for (key, runs) in table {
             match tables[0].get(key) {
                 Some(first) => rows.extend(rows_of(key, side, first, runs, effect)),
-                None => left_out.push(format!("{} has {}, {} has not", names[side], key.0, names[0])),
+                None => left_out.push(format!("{} has {}, {} does not", names[side], key.0, names[0])),
             }
         }
         let missing = tables[0].keys().filter(|key| !table.contains_key(*key));
-        left_out.extend(missing.map(|key| format!("{} has {}, {} has not", names[0], key.0, names[side])));
+        left_out.extend(missing.map(|key| format!("{} has {}, {} does not", names[0], key.0, names[side])));
     }
     control_chance(&mut rows, &names);
     Comparisons { sides: names, rows, left_out }
@@ -154,7 +154,7 @@ impl fmt::Display for Comparisons {
             writeln!(formatter, "Left out: {text}.")?;
         }
         if self.rows.is_empty() {
-            writeln!(formatter, "the sides have no job in common: nothing can be compared")?;
+            writeln!(formatter, "the sides have no job in common, so nothing can be compared")?;
         }
         Ok(())
     }

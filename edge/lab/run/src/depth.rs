@@ -49,9 +49,9 @@ pub fn search<E>(
         words::milliseconds(target.latency.as_secs_f64())
     );
     let found = match kept {
-        0 => format!("no depth keeps {limit}: it ran at depth 1"),
-        kept if kept == most => format!("the job's own depth of {most} keeps {limit}"),
-        kept => format!("a depth of {kept} is the largest that keeps {limit}: it ran at that"),
+        0 => format!("no queue depth meets {limit}: the job ran at depth 1"),
+        kept if kept == most => format!("the queue depth of the job, {most}, meets {limit}"),
+        kept => format!("{kept} is the largest queue depth that meets {limit}: the job ran at this depth"),
     };
     let sentence = format!("{}: {found} (tried {})", plan.stages[index].name, tried.join(", "));
     Ok(Found { depth: kept.max(1), sentence })
@@ -136,6 +136,7 @@ mod tests {
             started: 0.0,
             seconds: 1.0,
             ended: Ended::Done,
+            first_error: None,
             groups: vec![group],
             disks: Vec::new(),
             stalls: Vec::new(),
@@ -157,13 +158,13 @@ mod tests {
     fn what_was_found_is_said() {
         assert_eq!(
             found(4, 2).sentence,
-            "s: a depth of 2 is the largest that keeps 99 % of I/Os within 2.02 ms: it ran at that \
+            "s: 2 is the largest queue depth that meets 99 % of I/Os within 2.02 ms: the job ran at this depth \
              (tried 1: 1.00 ms, 2: 2.00 ms, 4: 4.00 ms, 3: 3.00 ms)"
         );
         assert!(
             found(8, 0)
                 .sentence
-                .starts_with("s: no depth keeps 99 % of I/Os within 0.020 ms: it ran at depth 1")
+                .starts_with("s: no queue depth meets 99 % of I/Os within 0.020 ms: the job ran at depth 1")
         );
     }
 }

@@ -50,6 +50,8 @@ struct Watched {
 /// Metrics that are watched unless others are named: those of Drystone's hosts, and of Prometheus' node exporter.
 const USUAL: &[Usual] = &[
     rate("drystone_processor_seconds_total", "Processor", "processors", None),
+    rate("drystone_peer_received_bytes_total", "Network received", MIB_A_SECOND, None),
+    rate("drystone_peer_sent_bytes_total", "Network sent", MIB_A_SECOND, None),
     rate("drystone_device_busy_seconds_total", "Device requests under way", "requests", Some("device")),
     rate("drystone_device_requests_total", "Device requests", "requests/s", Some("device")),
     gauge("drystone_congestion", "Congestion", "of 255", Some("group")),

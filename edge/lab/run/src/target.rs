@@ -41,7 +41,7 @@ pub enum TargetError {
     Size(#[from] base::units::SizeError),
     /// A part of a spindle that is none.
     #[error(
-        "`{text}` is no part of a simulated spindle: write spindle:NAME/PART/SIZE, as spindle:disk/vm1/1GiB"
+        "`{text}` is not a part of a simulated spindle: write spindle:NAME/PART/SIZE, for example spindle:disk/vm1/1GiB"
     )]
     Spindle {
         /// What was given.
@@ -70,7 +70,7 @@ pub enum TargetError {
     },
     /// A file that is to be made, and nobody says how large.
     #[error(
-        "{path} does not exist and the job does not say how large it should be: add --size, or make the file first"
+        "{path} does not exist and the job does not specify its size: add --size, or create the file first"
     )]
     NoSize {
         /// Which.
@@ -85,7 +85,7 @@ pub enum TargetError {
         reason: String,
     },
     /// Not enough room.
-    #[error("{path}: the job asks for {wanted}, but there is {found}: {remedy}")]
+    #[error("{path}: the job uses {wanted}, but there is {found}: {remedy}")]
     TooSmall {
         /// Which.
         path: String,
@@ -188,7 +188,7 @@ impl Target {
             TargetName::Null(size) => (What::Null, *size),
             TargetName::Spindle(name, part, size) => (What::Spindle(Part::of(name, part, *size)), *size),
             TargetName::Disk(disk) => {
-                let reason = "no host of Drystone was asked for it".to_owned();
+                let reason = "no Drystone host knows it".to_owned();
                 return Err(TargetError::Disk { name: disk.clone(), reason });
             }
             TargetName::Nbd(address) => {
@@ -374,7 +374,7 @@ fn find_path(
             path: text.to_owned(),
             wanted: base::units::format_bytes(wanted),
             found: base::units::format_bytes(data.len()),
-            remedy: "a job that only reads changes no file; make the job's size smaller, or fill the file first",
+            remedy: "a job that only reads does not change a file; reduce the size of the job, or fill the file first",
         });
     }
     if wanted > data.len() {
@@ -405,7 +405,7 @@ fn make_file(
             path: path.display().to_string(),
             wanted: base::units::format_bytes(size - from),
             found: format!("{} free in its file system", base::units::format_bytes(free)),
-            remedy: "make the job smaller (--size), or name a larger target",
+            remedy: "reduce the job (--size), or use a larger target",
         });
     }
     let mut file = OpenOptions::new()

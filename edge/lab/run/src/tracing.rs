@@ -17,7 +17,7 @@ const EVENTS: [&str; 2] = ["block_rq_issue", "block_rq_complete"];
 #[derive(Debug, thiserror::Error)]
 pub enum TracingError {
     /// No block device.
-    #[error("{path} is no block device: name one, such as /dev/sda")]
+    #[error("{path} is not a block device: name one, for example /dev/sda")]
     NoDevice {
         /// What was named.
         path: String,

@@ -44,7 +44,7 @@ fn record(target: &Target, unit: u64, index: usize, folder: Option<&Path>) -> Re
         return Err(StageError::Verification {
             target: target.name.clone(),
             reason: format!(
-                "units of {unit} bytes cannot be verified: I/Os must be a power of two, 512 bytes at least"
+                "units of {unit} bytes cannot be verified: the block size must be a power of two of at least 512 bytes"
             ),
         });
     }
@@ -56,7 +56,7 @@ fn record(target: &Target, unit: u64, index: usize, folder: Option<&Path>) -> Re
     };
     made.map_err(|error| StageError::Verification {
         target: target.name.clone(),
-        reason: format!("make the record of its writes: {error}"),
+        reason: format!("create the record of writes: {error}"),
     })
 }
 
@@ -145,11 +145,11 @@ pub fn judge(stage: &Stage, run: &mut StageRun) {
     };
     let unit = group.verify.as_ref().map_or(0, |verify| unit_of(group, verify));
     let why = match group.pattern.writes() {
-        true => "none of its writes completed".to_owned(),
-        false => format!("no read that completed held a whole unit of {unit} bytes"),
+        true => "none of the writes completed".to_owned(),
+        false => format!("no completed read contained a whole unit of {unit} bytes"),
     };
     let text = format!(
-        "{}: the verification compared nothing: {why}; run it for longer, or give verify_interval as the data was written with",
+        "{}: the verification compared nothing: {why}; run longer, or set verify_interval to the unit that the data was written with",
         group.name
     );
     run.ended = Ended::Failed(text);

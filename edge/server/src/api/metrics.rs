@@ -236,6 +236,12 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
         let help = "Connections with other hosts that went wrong";
         snapshot.add("peer_failures", help, &[("reason", reason)], Value::Counter(count));
     }
+    for (name, help, bytes) in [
+        ("peer_received_bytes", "Bytes received from other hosts", peers.received_bytes),
+        ("peer_sent_bytes", "Bytes sent to other hosts", peers.sent_bytes),
+    ] {
+        snapshot.add(name, help, &[], Value::Counter(bytes));
+    }
     for (host, is_up) in &local.links {
         let name = hosts.get(host).unwrap_or(host);
         let up = Value::Gauge(f64::from(u8::from(*is_up)));

@@ -146,7 +146,7 @@ pub struct LocalView {
     /// How long its devices worked for a request in the last ten seconds; those that did nothing are left out.
     #[serde(default)]
     pub paces: Vec<PaceView>,
-    /// Connections with other hosts that went wrong.
+    /// Traffic with other hosts, and connections that went wrong.
     pub peers: PeerCountersView,
 }
 
@@ -161,7 +161,7 @@ pub struct PaceView {
     pub request_us: u64,
 }
 
-/// Connections with other hosts that went wrong, since the start.
+/// Traffic with other hosts, and connections that went wrong, since the start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PeerCountersView {
     /// Refused in the greeting, or never greeted.
@@ -170,6 +170,12 @@ pub struct PeerCountersView {
     pub garbage: u64,
     /// Ended because the other host took too little.
     pub slow: u64,
+    /// Bytes received from other hosts.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// Bytes sent to other hosts.
+    #[serde(default)]
+    pub sent_bytes: u64,
 }
 
 /// What the owner of a disk says of it.

@@ -42,6 +42,8 @@ impl Cluster {
                 refused: counters.refused,
                 garbage: counters.garbage,
                 slow: counters.slow,
+                received_bytes: counters.received_bytes,
+                sent_bytes: counters.sent_bytes,
             },
         }
     }

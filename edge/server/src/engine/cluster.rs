@@ -206,7 +206,7 @@ pub struct HeldComponent {
     pub description: u32,
 }
 
-/// Connections with other nodes that went wrong, since the start.
+/// Traffic with other nodes, and connections that went wrong, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerCounters {
     /// Refused in the greeting, or never greeted.
@@ -215,6 +215,20 @@ pub struct PeerCounters {
     pub garbage: u64,
     /// Ended because the other node took too little of what it was sent.
     pub slow: u64,
+    /// Bytes that came over the network, encryption and all.
+    pub received_bytes: u64,
+    /// Bytes that were sent.
+    pub sent_bytes: u64,
+}
+
+impl std::ops::AddAssign for PeerCounters {
+    fn add_assign(&mut self, other: PeerCounters) {
+        self.refused += other.refused;
+        self.garbage += other.garbage;
+        self.slow += other.slow;
+        self.received_bytes += other.received_bytes;
+        self.sent_bytes += other.sent_bytes;
+    }
 }
 
 impl Engine {

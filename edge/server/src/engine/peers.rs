@@ -242,6 +242,7 @@ impl Engine {
     pub(crate) fn peer_received(&mut self, key: u32, vectors: Box<Vectors>, result: &io::Result<i32>) {
         let Some(peers) = self.peers.as_mut() else { return };
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
+        peers.counters.received_bytes += result.as_ref().map_or(0, |bytes| u64::from(bytes.unsigned_abs()));
         let goes_on = connection.received(vectors, result);
         peers.touch(key);
         match goes_on {
@@ -253,6 +254,7 @@ impl Engine {
     pub(crate) fn peer_sent(&mut self, key: u32, vectors: Box<Vectors>, result: &io::Result<i32>) {
         let Some(peers) = self.peers.as_mut() else { return };
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
+        peers.counters.sent_bytes += result.as_ref().map_or(0, |bytes| u64::from(bytes.unsigned_abs()));
         let goes_on = connection.sent(vectors, result);
         peers.touch(key);
         if !goes_on {

@@ -417,9 +417,7 @@ impl ClusterState {
                 *known = through.max(*known);
             }
             merged.components.extend(one.components);
-            merged.counters.refused += one.counters.refused;
-            merged.counters.garbage += one.counters.garbage;
-            merged.counters.slow += one.counters.slow;
+            merged.counters += one.counters;
         }
         merged
     }

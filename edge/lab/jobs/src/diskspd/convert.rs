@@ -1,13 +1,12 @@
 //! Time spans as stages.
 
 use super::settings::{Access, Buffer, Span, Target, Throughput};
-use crate::findings::{Findings, malformed, refused, unsupported};
-use crate::limits;
-use crate::targets::Targets;
+use crate::builder::{self, Builder};
+use crate::findings::{Findings, refused, unsupported};
 use plan::{
-    Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent, Group,
-    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Seed, Sequence, Size,
-    Stage, Think, Timing, Workers, WriteThrough, Zone,
+    Arrivals, AtEnd, Caching, Content, Cursor, Data, Depth, Distribution, Extent, Group, Length, Line, Loop,
+    NoteKind, Pace, Pattern, PauseStart, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size, Stage, Think,
+    Timing, Workers, WriteThrough, Zone,
 };
 use std::time::Duration;
 
@@ -19,30 +18,32 @@ pub(crate) fn check(span: &Span, findings: &mut Findings) {
             findings.fault(refused(
                 &target.place,
                 format!("the span of {} ends at or before its start {}", target.path, target.base),
-                "DiskSPD says that the maximum must be above the base offset",
+                "DiskSPD requires an end above the base offset",
                 "write a larger -f, or a smaller -B",
             ));
         }
         if target.stop.is_some() && target.length.is_some() {
             findings.fault(refused(
                 &target.place,
-                "the span's end is given by -f and by the length of -B",
-                "DiskSPD refuses both",
-                "take one of them out",
+                "-f and the length of -B both set the end of the span",
+                "DiskSPD rejects both together",
+                "remove one of them",
             ));
         }
         let threads = span.threads.unwrap_or(target.threads);
         if threads > 1 && target.access == Access::Sequential && target.thread_stride == 0 {
-            let text = "several threads read the same blocks one behind another: DiskSPD warns that the pattern is not \
-                        sequential; use -si or -T";
+            let text = "several threads access the same blocks in sequence: DiskSPD warns that the pattern is not sequential; \
+                        add -si or -T";
             findings.note(NoteKind::Trap, &target.place, "-t", text);
         }
         if target.writes > 0 && target.buffer == Buffer::Counting {
-            let text = "writes have the bytes 0 to 255 again and again, which compress to nothing; -Zr writes random bytes";
+            let text =
+                "writes repeat the bytes 0 to 255, which compress to almost nothing; -Zr writes random bytes";
             findings.note(NoteKind::Default, &target.place, "-Z", text);
         }
-        if !target.cache.direct {
-            let text = "I/Os go through the page cache: memory is measured with the disk; add -Sh or -Su";
+        if target.cache.direct != Some(true) {
+            let text =
+                "I/Os use the page cache, so the run measures memory too; add -Sh or -Su for direct I/O";
             findings.note(NoteKind::Default, &target.place, "-S", text);
         }
     }
@@ -55,11 +56,11 @@ pub(crate) fn closed(mut zones: Vec<Zone>) -> Result<Vec<Zone>, &'static str> {
         .map(|zone| if let Extent::Percent(percent) = zone.length { percent } else { 0.0 })
         .sum();
     if ios > 100.0 || percent > 100.0 {
-        return Err("DiskSPD says that a distribution exceeds 100 %");
+        return Err("DiskSPD rejects a distribution that exceeds 100 %");
     }
     if ios < 100.0 {
         if percent >= 100.0 {
-            return Err("DiskSPD says that nothing is left of the target for the rest of the I/Os");
+            return Err("DiskSPD finds no part of the target for the rest of the I/Os");
         }
         let absolute = zones.iter().any(|zone| matches!(zone.length, Extent::Bytes(_)));
         // A zone ends with the span, so a last one of 100 % is all that is left.
@@ -71,37 +72,35 @@ pub(crate) fn closed(mut zones: Vec<Zone>) -> Result<Vec<Zone>, &'static str> {
 
 /// The plan of these time spans.
 pub(crate) fn plan(spans: &[Span], findings: &mut Findings) -> Plan {
-    let mut plan = Plan::default();
-    let mut targets = Targets::default();
-    plan.seed = spans.first().and_then(|span| span.seed).map_or(Seed::Fresh, Seed::Fixed);
-    let groups: usize = spans.iter().map(|span| span.targets.len()).sum();
-    if let Some(span) =
-        spans.first().filter(|_| groups > limits::GROUPS_MAX || spans.len() > limits::STAGES_MAX)
-    {
-        findings.fault(malformed(&span.place, "there are too many time spans and targets", "split the file"));
-        return plan;
-    }
+    let mut builder = Builder::default();
+    builder.seed(spans.iter().map(|span| (span.seed, &span.place)), "time spans", "-z", findings);
     for (number, span) in spans.iter().enumerate() {
-        if span.seed != spans[0].seed {
-            let text = "time spans have seeds of their own; the lab takes that of the first";
-            findings.note(NoteKind::Changed, &span.place, "-z", text);
+        let count = span.targets.len();
+        let added = builder.room(1, count, count, &span.place).and_then(|()| {
+            let groups = groups(span, &mut builder, findings);
+            builder.stage(Stage::new(format!("span {}", number + 1), groups), &span.place)
+        });
+        if findings.take(added).is_none() {
+            break;
         }
-        let mut members: Vec<(&Target, Group)> = Vec::new();
-        for target in &span.targets {
-            let index = targets.index(&mut plan, None, &target.path, target.create);
-            let group = group(span, target, index, findings);
-            match members.last_mut().filter(|(last, _)| alike(last, target)) {
-                Some((_, last)) => last.targets.push(index),
-                None => members.push((target, group)),
-            }
-        }
-        let groups: Vec<Group> = members.into_iter().map(|(_, group)| group).collect();
-        if groups.len() > 1 {
-            shared(span, findings);
-        }
-        plan.stages.push(Stage::new(format!("span {}", number + 1), groups));
     }
-    plan
+    builder.plan
+}
+
+/// The groups of a time span: targets of the same settings are one.
+fn groups(span: &Span, builder: &mut Builder, findings: &mut Findings) -> Vec<Group> {
+    let mut members: Vec<(&Target, Group)> = Vec::new();
+    for target in &span.targets {
+        let index = builder.target(None, &target.path, target.create);
+        match members.last_mut().filter(|(last, _)| alike(last, target)) {
+            Some((_, last)) => last.targets.push(index),
+            None => members.push((target, group(span, target, index, findings))),
+        }
+    }
+    if members.len() > 1 {
+        shared(span, findings);
+    }
+    members.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Threads and depths over targets that differ cannot be said.
@@ -109,11 +108,11 @@ fn shared(span: &Span, findings: &mut Findings) {
     if span.depth.is_some() {
         findings.fault(unsupported(
             &span.place,
-            "threads share their outstanding I/Os over targets of different settings",
-            "give each target its own RequestCount, or all targets the same settings",
+            "threads share their outstanding I/Os over targets with different settings",
+            "write RequestCount in each target, or the same settings in all targets",
         ));
     } else if span.threads.is_some() {
-        let text = "threads over all targets become threads of each kind of target: a slow one does not hold back the others";
+        let text = "threads over all targets become threads of each kind of target: a slow target does not delay the others";
         findings.note(NoteKind::Changed, &span.place, "ThreadCount", text);
     }
 }
@@ -131,7 +130,9 @@ fn group(span: &Span, target: &Target, index: usize, findings: &mut Findings) ->
         length: Length::Time(Duration::from_secs(span.duration)),
         cooldown: Duration::from_secs(span.cooldown),
     };
-    let mut group = Group::new(&target.path, index, 1, pattern(target), timing);
+    let write_through = if target.cache.write_through { WriteThrough::Data } else { WriteThrough::No };
+    let caching = Caching { direct: target.cache.direct.unwrap_or(false), write_through, flush: None };
+    let mut group = builder::group(&target.path, vec![index], pattern(target), timing, caching);
     group.workers = match span.threads {
         Some(threads) => Workers::Together(small(threads)),
         None => Workers::PerTarget(small(target.threads)),
@@ -148,10 +149,6 @@ fn group(span: &Span, target: &Target, index: usize, findings: &mut Findings) ->
         Buffer::Window(bytes) => Content::Window(bytes),
     };
     group.data = Data { content, ..Data::default() };
-    let write_through = if target.cache.write_through { WriteThrough::Data } else { WriteThrough::No };
-    group.caching = Caching { direct: target.cache.direct, write_through, flush: None };
-    group.engine = Engine::IoUring;
-    group.batch = Batch::default();
     group
 }
 
@@ -162,7 +159,7 @@ fn rate(target: &Target, findings: &mut Findings) -> Option<Rate> {
             let rounded = iops.saturating_mul(target.block) / 1000 * 1000 / target.block;
             if rounded != iops {
                 let text = format!(
-                    "DiskSPD rounds it to whole bytes per millisecond, about {rounded} IOPS; the lab takes {iops}"
+                    "DiskSPD rounds the rate to whole bytes per millisecond, about {rounded} IOPS; the lab keeps {iops} IOPS"
                 );
                 findings.note(NoteKind::Changed, &target.place, "-g", text);
             }
@@ -188,6 +185,7 @@ fn pattern(target: &Target) -> Pattern {
         after: u32::try_from(burst).unwrap_or(u32::MAX),
         pause: Duration::from_millis(pause),
         spin: false,
+        start: PauseStart::Issued,
     });
     let step = target.step.filter(|&step| step != target.block && step > 0);
     let line: &mut Line = &mut pattern.lines[0];

@@ -42,15 +42,11 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
         let at = usize::try_from(reader.buffer_position()).unwrap_or(text.len());
         let event = reader.read_event().map_err(|error| {
             let at = usize::try_from(reader.error_position()).unwrap_or(at);
-            malformed(
-                &places.of(at),
-                format!("this is no XML: {error}"),
-                "close every element that is opened",
-            )
+            malformed(&places.of(at), format!("the text is not XML: {error}"), "close every element")
         })?;
         count += usize::from(matches!(event, Event::Start(_) | Event::Empty(_)));
         if open.len() > DEPTH_MAX || count > limits::GROUPS_MAX {
-            return Err(malformed(&places.of(at), "there are too many elements", "split the profile"));
+            return Err(malformed(&places.of(at), "the profile has too many elements", "split the profile"));
         }
         let closed = match event {
             Event::Start(start) => {
@@ -66,7 +62,7 @@ pub(crate) fn parse(source: &Source) -> Result<Element, Fault> {
                     return Err(malformed(
                         &places.of(at),
                         "text outside of any element",
-                        "begin with <Profile>",
+                        "start with <Profile>",
                     ));
                 }
                 None
@@ -104,7 +100,7 @@ fn ended(open: Option<Element>, places: &mut Places<'_>) -> Fault {
             format!("<{}> is not closed", element.name),
             format!("add </{}>", element.name),
         ),
-        None => malformed(&places.of(0), "the text has no element", "begin with <Profile>"),
+        None => malformed(&places.of(0), "the text has no element", "start with <Profile>"),
     }
 }
 
@@ -114,13 +110,21 @@ fn element(start: &BytesStart<'_>, place: Place) -> Result<Element, Fault> {
     for (index, attribute) in start.attributes().enumerate() {
         if index == ATTRIBUTES_MAX {
             let found = format!("<{name}> has more than {ATTRIBUTES_MAX} attributes");
-            return Err(malformed(&place, found, "take out what is no part of a profile"));
+            return Err(malformed(&place, found, "remove attributes that are no part of a profile"));
         }
         let attribute = attribute.map_err(|error| {
-            malformed(&place, format!("an attribute of <{name}> cannot be read: {error}"), "correct it")
+            malformed(
+                &place,
+                format!("an attribute of <{name}> cannot be read: {error}"),
+                "correct the attribute",
+            )
         })?;
         let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).map_err(|error| {
-            malformed(&place, format!("an attribute of <{name}> cannot be read: {error}"), "correct it")
+            malformed(
+                &place,
+                format!("an attribute of <{name}> cannot be read: {error}"),
+                "correct the attribute",
+            )
         })?;
         let key = attribute.key.local_name().as_ref().to_owned();
         attributes.push((key, value.into_owned()));

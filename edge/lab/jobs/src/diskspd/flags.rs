@@ -1,75 +1,47 @@
 //! Command lines of DiskSPD: flags in single words, then targets.
 
-use super::keys::FLAGS;
-use super::settings::{Access, Buffer, Cache, Span, Target, Throughput};
+use super::draft::{Draft, RATE, SEED};
+use super::keys::{ByFlag, FLAGS};
+use super::settings::{Buffer, Span, Target, Throughput};
 use super::size;
 use super::words::{Command, Word};
+use super::xml::{OVERRIDABLE, Overridable, Overrides, read_with};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused, unsupported};
-use crate::keys::{Key, Treatment};
+use crate::keys::Rule;
 use crate::limits;
 use crate::source::{Options, Source};
 use plan::{Extent, NoteKind, Zone};
 
 /// A flag with what follows it in its word.
-struct Flag<'a> {
-    key: &'static Key,
+#[derive(Clone, Copy)]
+pub(crate) struct Flag<'a> {
+    rule: &'static Rule<ByFlag>,
+    name: &'static str,
     rest: &'a str,
     word: &'a Word,
-}
-
-/// What is gathered before it can be checked as a whole.
-struct Reading {
-    span: Span,
-    target: Target,
-    interlocked: bool,
-    random: bool,
-    random_percent: Option<u64>,
-    profile: Option<String>,
-    cache: CacheSet,
-}
-
-/// What `-S` has set so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct CacheSet {
-    direct: Option<bool>,
-    write_through: bool,
-}
-
-impl CacheSet {
-    fn applied(self) -> Cache {
-        Cache { direct: self.direct.unwrap_or(false), write_through: self.write_through }
-    }
 }
 
 /// The time spans of a command line: one, or those of its profile.
 pub(crate) fn read(command: &Command, options: &Options<'_>, findings: &mut Findings) -> Vec<Span> {
     let (flags, paths) = parted(command, findings);
-    let mut reading = Reading {
-        span: Span::new(command.place.clone()),
-        target: Target::new("", command.place.clone()),
-        interlocked: false,
-        random: false,
-        random_percent: None,
-        profile: None,
-        cache: CacheSet::default(),
-    };
+    let mut draft = Draft::new(&command.place);
     // Sizes may be given in blocks, so the block comes first wherever it stands.
-    for flag in flags.iter().filter(|flag| flag.key.name == "-b") {
+    for flag in flags.iter().filter(|flag| flag.name == "-b") {
         let found = size::block(flag.rest, &flag.word.text, &flag.word.place);
-        reading.target.block = findings.take(found).unwrap_or(reading.target.block);
+        draft.target.block = findings.take(found).unwrap_or(draft.target.block);
     }
     for flag in &flags {
-        if let Err(fault) = reading.apply(flag, findings) {
+        if let Err(fault) = apply(flag, &mut draft, findings) {
             findings.fault(fault);
         }
     }
-    check_pairs(&flags, &reading, findings);
-    if let Some(profile) = reading.profile.clone() {
-        return with_profile(&profile, &reading, &flags, &paths, command, options, findings);
+    check_repeats(&flags, findings);
+    check_pairs(&flags, &draft, findings);
+    if let Some(flag) = flags.iter().rev().find(|flag| flag.name == "-X") {
+        return with_profile(flag.rest, &draft, &flags, &paths, command, options, findings);
     }
-    reading.finish(&paths, command, findings);
-    vec![reading.span]
+    vec![finish(&draft, &paths, command, findings)]
 }
 
 /// Flags and targets. `/` begins a flag too, unless more of them make it a path.
@@ -95,14 +67,14 @@ fn parted<'a>(command: &'a Command, findings: &mut Findings) -> (Vec<Flag<'a>>, 
             continue;
         }
         let rest = &text[1..];
-        let found =
-            FLAGS.iter().filter(|key| rest.starts_with(&key.name[1..])).max_by_key(|key| key.name.len());
-        let Some(key) = found else {
+        let names = FLAGS.iter().flat_map(|rule| rule.key.names().map(move |name| (rule, name)));
+        let found = names.filter(|(_, name)| rest.starts_with(&name[1..])).max_by_key(|(_, name)| name.len());
+        let Some((rule, name)) = found else {
             findings.fault(refused(
                 &word.place,
                 format!("the option `{text}` is unknown"),
                 "DiskSPD prints its usage",
-                "take it out; options are single words such as -b8K, and their letters' case counts",
+                "remove the option; options are single words such as -b8K, and upper and lower case differ",
             ));
             continue;
         };
@@ -110,18 +82,18 @@ fn parted<'a>(command: &'a Command, findings: &mut Findings) -> (Vec<Flag<'a>>, 
             findings.fault(malformed(
                 &word.place,
                 format!("the command line has more than {} options", limits::FLAGS_MAX),
-                "split it",
+                "split the command line",
             ));
             return (flags, paths);
         }
-        flags.push(Flag { key, rest: &rest[key.name.len() - 1..], word });
+        flags.push(Flag { rule, name, rest: &rest[name.len() - 1..], word });
     }
     (flags, paths)
 }
 
 impl Flag<'_> {
     fn letter(&self) -> char {
-        self.key.name.chars().nth(1).unwrap_or('?')
+        self.name.chars().nth(1).unwrap_or('?')
     }
 
     fn size(&self, block: u64) -> Result<u64, Fault> {
@@ -140,183 +112,113 @@ impl Flag<'_> {
             let separate =
                 if self.rest.is_empty() { "; a value stands in the same word, without a blank" } else { "" };
             return Err(self.refused(
-                "DiskSPD says that the value is invalid",
-                format!("write {}<number>, {least} to {most}{separate}", self.key.name),
+                "DiskSPD rejects the value",
+                format!("write {}<number>, {least} to {most}{separate}", self.name),
             ));
         };
         if digits < self.rest.len() {
-            let text = format!("DiskSPD reads {number} and passes over `{}`", &self.rest[digits..]);
-            findings.note(NoteKind::Trap, &self.word.place, self.key.name, text);
+            let text = format!("DiskSPD reads {number} and ignores `{}`", &self.rest[digits..]);
+            findings.note(NoteKind::Trap, &self.word.place, self.name, text);
         }
         Ok(number)
     }
 }
 
-const SECONDS: u64 = 10 * 365 * 86_400;
-const COUNT: u64 = 1 << 20;
-
-impl Reading {
-    fn apply(&mut self, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
-        let block = self.target.block;
-        match flag.key.treatment {
-            Treatment::Noted => {
-                findings.note(NoteKind::NotCarried, &flag.word.place, flag.key.name, flag.key.sentence);
-                return Ok(());
-            }
-            Treatment::Refused => {
-                return Err(unsupported(
-                    &flag.word.place,
-                    format!("`{}`", flag.word.text),
-                    flag.key.sentence,
-                ));
-            }
-            Treatment::Carried => {}
+fn apply(flag: &Flag<'_>, draft: &mut Draft, findings: &mut Findings) -> Result<(), Fault> {
+    match flag.rule.admit(flag.name, &flag.word.text, &flag.word.place, findings)? {
+        None => {}
+        Some(ByFlag::Number(number)) => {
+            (number.set)(draft, flag.number(number.least, number.most, findings)?);
         }
-        let target = &mut self.target;
-        match flag.key.name {
-            "-b" => {}
-            "-B" => (target.base, target.length) = base(flag, block)?,
-            "-f" => return self.apply_end(flag, findings),
-            "-c" => target.create = Some(flag.size(block)?),
-            "-r" => {
-                self.random = true;
-                if !flag.rest.is_empty() {
-                    target.step = Some(flag.size(block)?);
-                }
-            }
-            "-rs" => {
-                self.random = true;
-                self.random_percent = Some(flag.number(1, 100, findings)?);
-            }
-            "-rdpct" => target.zones = zones(flag, percent)?,
-            "-rdabs" => target.zones = zones(flag, |text| bytes(text, block, flag))?,
-            "-s" | "-si" => {
-                self.interlocked = flag.key.name == "-si";
-                if !flag.rest.is_empty() {
-                    target.step = Some(flag.size(block)?);
-                }
-            }
-            "-T" => target.thread_stride = flag.size(block)?,
-            "-S" => {
-                cache(flag, &mut self.cache, findings)?;
-                self.target.cache = self.cache.applied();
-            }
-            "-h" => {
-                let text = "-h is an old spelling of -Sh";
-                findings.note(NoteKind::Default, &flag.word.place, "-h", text);
-                cache(&Flag { key: flag.key, rest: "h", word: flag.word }, &mut self.cache, findings)?;
-                self.target.cache = self.cache.applied();
-            }
-            "-Zr" if flag.rest.is_empty() => target.buffer = Buffer::Random,
-            "-Zr" => return Err(flag.refused("DiskSPD says that it is invalid", "write -Zr alone")),
-            "-Z" => target.buffer = buffer(flag, block, findings)?,
-            "-X" => self.profile = Some(flag.rest.to_owned()),
-            _ => return self.apply_number(flag, findings),
-        }
-        Ok(())
+        Some(ByFlag::Size(size)) => (size.set)(draft, flag.size(draft.target.block)?),
+        Some(ByFlag::Own(set)) => set(draft, flag, findings)?,
     }
+    Ok(())
+}
 
-    /// `-f`: a size, or hints for opening.
-    fn apply_end(&mut self, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
-        if flag.rest.starts_with(|letter: char| letter.is_ascii_digit()) {
-            self.target.stop = Some(flag.size(self.target.block)?);
-            return Ok(());
-        }
-        if flag.rest.is_empty() || !flag.rest.chars().all(|letter| "rst".contains(letter)) {
-            return Err(flag.refused("DiskSPD says that it is invalid", "write -f<size>, -fr, -fs or -ft"));
-        }
-        let text = "hints for opening a file have no effect without the page cache";
-        findings.note(NoteKind::NotCarried, &flag.word.place, "-f", text);
-        Ok(())
+/// What the flags come to, for each target.
+fn finish(draft: &Draft, paths: &[&Word], command: &Command, findings: &mut Findings) -> Span {
+    let mut span = draft.span.clone();
+    let target = draft.target();
+    if paths.is_empty() {
+        findings.fault(refused(
+            &command.place,
+            "the command line names no target",
+            "DiskSPD requires a target",
+            "add a file or a device at the end",
+        ));
     }
-
-    fn apply_number(&mut self, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
-        let (span, target) = (&mut self.span, &mut self.target);
-        match flag.key.name {
-            "-d" => span.duration = flag.number(1, SECONDS, findings)?,
-            "-W" => span.warmup = flag.number(0, SECONDS, findings)?,
-            "-C" => span.cooldown = flag.number(0, SECONDS, findings)?,
-            "-o" => target.depth = flag.number(1, COUNT, findings)?,
-            "-t" => target.threads = flag.number(1, COUNT, findings)?,
-            "-F" => span.threads = Some(flag.number(1, COUNT, findings)?),
-            "-O" => span.depth = Some(flag.number(1, COUNT, findings)?),
-            "-w" => target.writes = flag.number(0, 100, findings)?,
-            "-i" => target.burst = Some(flag.number(1, COUNT, findings)?),
-            "-j" => target.think_ms = Some(flag.number(1, SECONDS, findings)?),
-            "-g" => {
-                let iops = flag.rest.ends_with('i');
-                let digits = Flag { key: flag.key, rest: flag.rest.trim_end_matches('i'), word: flag.word };
-                let number = digits.number(1, u64::MAX >> 20, findings)?;
-                target.throughput = Some(if iops {
-                    Throughput::Iops(number)
-                } else {
-                    Throughput::BytesPerMillisecond(number)
-                });
-            }
-            "-z" => {
-                span.seed = match flag.rest {
-                    "" => None,
-                    _ => Some(flag.number(0, u64::MAX, findings)?),
-                }
-            }
-            _ => return Err(unsupported(&flag.word.place, format!("`{}`", flag.word.text), "take it out")),
-        }
-        Ok(())
-    }
-
-    /// What the flags come to, for each target.
-    fn finish(&mut self, paths: &[&Word], command: &Command, findings: &mut Findings) {
-        self.target.access = match (self.random, self.random_percent) {
-            (true, percent) => Access::Random(percent.unwrap_or(100)),
-            (false, _) if self.interlocked => Access::Interlocked,
-            (false, _) => Access::Sequential,
-        };
-        if paths.is_empty() {
+    for path in paths {
+        if path.text.starts_with('*') {
             findings.fault(refused(
-                &command.place,
-                "the command line names no target",
-                "DiskSPD says that at least one is needed",
-                "add a file or a device at the end",
+                &path.place,
+                format!("`{}` stands for a target of a profile", path.text),
+                "DiskSPD allows it only in profiles",
+                "name the target",
             ));
         }
-        for path in paths {
-            if path.text.starts_with('*') {
-                findings.fault(refused(
-                    &path.place,
-                    format!("`{}` stands for a target of a profile", path.text),
-                    "DiskSPD takes it in profiles alone",
-                    "name the target",
-                ));
-            }
-            if looks_like_value(&path.text) {
-                let text = format!("`{}` is a target: a flag's value stands in the same word", path.text);
-                findings.note(NoteKind::Trap, &path.place, "target", text);
-            }
-            self.span.targets.push(Target {
-                path: path.text.clone(),
-                place: path.place.clone(),
-                ..self.target.clone()
-            });
+        if looks_like_value(&path.text) {
+            let text = format!("`{}` is a target: the value of a flag stands in the flag's word", path.text);
+            findings.note(NoteKind::Trap, &path.place, "target", text);
         }
-        super::convert::check(&self.span, findings);
+        span.targets.push(Target { path: path.text.clone(), place: path.place.clone(), ..target.clone() });
     }
+    super::convert::check(&span, findings);
+    span
 }
 
-/// `base:length`.
-fn base(flag: &Flag<'_>, block: u64) -> Result<(u64, Option<u64>), Fault> {
+/// `-B`: `base:length`.
+pub(crate) fn base(draft: &mut Draft, flag: &Flag<'_>, _: &mut Findings) -> Result<(), Fault> {
     let (base, length) =
         flag.rest.split_once(':').map_or((flag.rest, None), |(base, length)| (base, Some(length)));
-    let read = |text: &str| size::size(text, Some(block), &flag.word.text, &flag.word.place);
-    Ok((read(base)?, length.map(read).transpose()?))
+    let read = |text: &str| Flag { rest: text, ..*flag }.size(draft.target.block);
+    (draft.target.base, draft.target.length) = (read(base)?, length.map(read).transpose()?);
+    Ok(())
 }
 
-fn percent(text: &str) -> Option<Extent> {
-    let percent = text.parse::<u64>().ok().filter(|percent| *percent <= 100)?;
-    Some(Extent::Percent(percent as f64))
+/// `-f`: a size, or hints for opening.
+pub(crate) fn end(draft: &mut Draft, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
+    if flag.rest.starts_with(|letter: char| letter.is_ascii_digit()) {
+        draft.target.stop = Some(flag.size(draft.target.block)?);
+        return Ok(());
+    }
+    if flag.rest.is_empty() || !flag.rest.chars().all(|letter| "rst".contains(letter)) {
+        return Err(flag.refused("DiskSPD rejects the option", "write -f<size>, -fr, -fs or -ft"));
+    }
+    let text = "hints to the page cache of Windows have no effect here";
+    findings.note(NoteKind::NotCarried, &flag.word.place, "-f", text);
+    Ok(())
 }
 
-fn bytes(text: &str, block: u64, flag: &Flag<'_>) -> Option<Extent> {
-    size::size(text, Some(block), "-rdabs", &flag.word.place).ok().map(Extent::Bytes)
+/// `-r`, `-s` and `-si`: how I/Os follow one another, with an alignment or a stride.
+pub(crate) fn step(draft: &mut Draft, flag: &Flag<'_>, _: &mut Findings) -> Result<(), Fault> {
+    match flag.name {
+        "-r" => draft.random = true,
+        name => draft.interlocked = name == "-si",
+    }
+    if !flag.rest.is_empty() {
+        draft.target.step = Some(flag.size(draft.target.block)?);
+    }
+    Ok(())
+}
+
+/// `-z`: a seed, or none.
+pub(crate) fn seed(draft: &mut Draft, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
+    draft.span.seed = match flag.rest {
+        "" => None,
+        _ => Some(flag.number(SEED.least, SEED.most, findings)?),
+    };
+    Ok(())
+}
+
+/// `-g`: bytes per millisecond, or I/Os per second with an i.
+pub(crate) fn throughput(draft: &mut Draft, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
+    let rest = flag.rest.trim_end_matches('i');
+    let number = Flag { rest, ..*flag }.number(1, RATE, findings)?;
+    let is_iops = rest.len() < flag.rest.len();
+    draft.target.throughput =
+        Some(if is_iops { Throughput::Iops(number) } else { Throughput::BytesPerMillisecond(number) });
+    Ok(())
 }
 
 /// Whether a target looks like the value of a flag that a blank was put before: `8K`, `60`.
@@ -326,13 +228,17 @@ fn looks_like_value(text: &str) -> bool {
         && matches!(&text[digits..], "" | "k" | "K" | "m" | "M" | "g" | "G" | "t" | "T" | "KB" | "MB" | "GB")
 }
 
-/// `-S`: several of them add up, and each property is set once.
-fn cache(flag: &Flag<'_>, set: &mut CacheSet, findings: &mut Findings) -> Result<(), Fault> {
-    let letters = if flag.rest.is_empty() { "u" } else { flag.rest };
-    let conflict = |letter: char| {
-        let tool = format!("DiskSPD says `-S{letter} conflicts with earlier specification`");
-        flag.refused(&tool, "write -Sh, -Su, -Suw, -Sw or -Sb once")
+/// `-S` and `-h`: several of them add up, and each property is set once.
+pub(crate) fn cache(draft: &mut Draft, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
+    let letters = match (flag.name, flag.rest) {
+        ("-h", _) => {
+            findings.note(NoteKind::Default, &flag.word.place, "-h", "-h is an old spelling of -Sh");
+            "h"
+        }
+        (_, "") => "u",
+        (_, letters) => letters,
     };
+    let set = &mut draft.target.cache;
     for letter in letters.chars() {
         let (mode, through) = match letter {
             'b' => (Some(false), false),
@@ -340,26 +246,24 @@ fn cache(flag: &Flag<'_>, set: &mut CacheSet, findings: &mut Findings) -> Result
             'w' => (None, true),
             'h' => (Some(true), true),
             'r' => {
-                let text = "the cache of a remote file on this machine; Linux has no such switch";
+                let text = "cache of a remote file on this machine; Linux has no such switch";
                 findings.note(NoteKind::NotCarried, &flag.word.place, "-Sr", text);
                 (Some(false), false)
             }
             'm' => {
-                return Err(unsupported(
-                    &flag.word.place,
-                    "`-Sm` maps memory",
-                    "write -Sh, or leave it out for the page cache",
-                ));
+                let remedy = "write -Sh, or remove -Sm for the page cache";
+                return Err(unsupported(&flag.word.place, "`-Sm` maps memory", remedy));
             }
             _ => {
                 return Err(flag.refused(
-                    "DiskSPD says that the option of -S is unrecognized; -Sd is of DiskSPD for Linux alone",
+                    "DiskSPD does not know the option of -S; only DiskSPD for Linux has -Sd",
                     "write -Sh, -Su, -Suw, -Sw or -Sb",
                 ));
             }
         };
         if (mode.is_some() && set.direct.is_some()) || (through && set.write_through) {
-            return Err(conflict(letter));
+            let tool = format!("DiskSPD says `-S{letter} conflicts with earlier specification`");
+            return Err(flag.refused(&tool, "write -Sh, -Su, -Suw, -Sw or -Sb once"));
         }
         set.direct = set.direct.or(mode);
         set.write_through |= through;
@@ -367,118 +271,117 @@ fn cache(flag: &Flag<'_>, set: &mut CacheSet, findings: &mut Findings) -> Result
     Ok(())
 }
 
-fn buffer(flag: &Flag<'_>, block: u64, findings: &mut Findings) -> Result<Buffer, Fault> {
+/// `-Z` and `-Zr`: zeroes, parts of a random buffer, or new bytes in every write.
+pub(crate) fn buffer(draft: &mut Draft, flag: &Flag<'_>, findings: &mut Findings) -> Result<(), Fault> {
+    let block = draft.target.block;
     if flag.rest.is_empty() {
-        return Ok(Buffer::Zeroes);
+        draft.target.buffer = if flag.name == "-Zr" { Buffer::Random } else { Buffer::Zeroes };
+        return Ok(());
+    }
+    if flag.name == "-Zr" {
+        return Err(flag.refused("DiskSPD rejects the option", "write -Zr alone"));
     }
     let (length, file) = flag.rest.split_once(',').map_or((flag.rest, None), |(one, two)| (one, Some(two)));
-    let length = size::size(length, Some(block), &flag.word.text, &flag.word.place)?;
+    let length = Flag { rest: length, ..*flag }.size(block)?;
     if length < block {
-        return Err(flag.refused(
-            "DiskSPD says that the buffer must be at least as large as the block",
-            format!("write -Z{block} or more"),
-        ));
+        let tool = "DiskSPD requires a buffer of at least the block size";
+        return Err(flag.refused(tool, format!("write -Z{block} or more")));
     }
     if file.is_some() {
-        let text = "the buffer is filled with random bytes in place of the file's";
+        let text = "the lab fills the buffer with random bytes, not from the file";
         findings.note(NoteKind::Changed, &flag.word.place, "-Z", text);
     }
-    Ok(Buffer::Window(length))
+    draft.target.buffer = Buffer::Window(length);
+    Ok(())
 }
 
-/// `ios/length:ios/length`; what is left of the I/Os goes to what is left of the target.
-fn zones(flag: &Flag<'_>, length: impl Fn(&str) -> Option<Extent>) -> Result<Vec<Zone>, Fault> {
-    let mut zones = Vec::new();
-    for part in flag.rest.split(':') {
-        let found = part.split_once('/').and_then(|(ios, size)| {
-            let ios = ios.parse::<u64>().ok().filter(|ios| *ios <= 100)?;
-            Some(Zone { ios: ios as f64, length: length(size)? })
-        });
-        let Some(zone) = found else {
-            return Err(flag.refused(
-                "DiskSPD says that the distribution is invalid",
-                "write io%/size pairs: -rdpct95/5:4/10",
-            ));
+/// `-rdpct` and `-rdabs`: `ios/length:ios/length`; what is left of the I/Os goes to what is left of the target.
+pub(crate) fn zones(draft: &mut Draft, flag: &Flag<'_>, _: &mut Findings) -> Result<(), Fault> {
+    let percent = |text: &str| text.parse::<u64>().ok().filter(|percent| *percent <= 100);
+    let zone = |part: &str| {
+        let (ios, length) = part.split_once('/')?;
+        let length = match flag.name {
+            "-rdpct" => Extent::Percent(percent(length)? as f64),
+            _ => Extent::Bytes(Flag { rest: length, ..*flag }.size(draft.target.block).ok()?),
         };
-        zones.push(zone);
-    }
-    super::convert::closed(zones).map_err(|tool| flag.refused(tool, "write shares of at most 100 %"))
+        Some(Zone { ios: percent(ios)? as f64, length })
+    };
+    let Some(zones) = flag.rest.split(':').map(zone).collect::<Option<Vec<Zone>>>() else {
+        return Err(flag.refused("DiskSPD rejects the distribution", "write io%/size pairs: -rdpct95/5:4/10"));
+    };
+    draft.target.zones =
+        super::convert::closed(zones).map_err(|tool| flag.refused(tool, "write shares of at most 100 %"))?;
+    Ok(())
 }
 
-/// Flags that exclude each other, or need each other.
-fn check_pairs(flags: &[Flag<'_>], reading: &Reading, findings: &mut Findings) {
-    let find = |name: &str| flags.iter().find(|flag| flag.key.name == name);
+/// Flags that stand more than once.
+fn check_repeats(flags: &[Flag<'_>], findings: &mut Findings) {
+    // Hints of `-f` go together with its size.
+    let is_hint =
+        |flag: &Flag<'_>| flag.name == "-f" && flag.rest.chars().all(|letter| letter.is_ascii_alphabetic());
+    // `-r` and `-rs` go together.
+    let kind = |flag: &Flag<'_>| match flag.letter() {
+        's' => "-s",
+        'Z' => "-Z",
+        _ if flag.name.starts_with("-rd") => "-rd",
+        _ => flag.name,
+    };
     for (index, flag) in flags.iter().enumerate() {
-        let repeated = flags[..index].iter().find(|earlier| {
-            // `-r` and `-rs` go together, and so do a size and hints of `-f`.
-            let same = earlier.key.name == flag.key.name
-                || matches!((earlier.letter(), flag.letter()), ('s', 's') | ('Z', 'Z'))
-                || (earlier.key.name.starts_with("-rd") && flag.key.name.starts_with("-rd"));
-            let hints =
-                flag.key.name == "-f" && earlier.rest.chars().all(|letter| letter.is_ascii_alphabetic());
-            let hint = flag.key.name == "-f" && flag.rest.chars().all(|letter| letter.is_ascii_alphabetic());
-            same && !hints && !hint && !matches!(flag.letter(), 'a' | 'e' | 'y' | 'v')
-        });
-        if repeated.is_none() || flag.letter() == 'S' {
+        let repeats = |earlier: &Flag<'_>| kind(earlier) == kind(flag) && !is_hint(earlier);
+        if is_hint(flag) || "aeyvS".contains(flag.letter()) || !flags[..index].iter().any(repeats) {
             continue;
         }
-        if matches!(flag.letter(), 'r' | 's' | 'X' | 'Z' | 'B' | 'f') {
-            let tool = "DiskSPD says that it is specified multiple times";
-            findings.fault(flag.refused(tool, "take one of them out"));
+        if "rsXZBf".contains(flag.letter()) {
+            findings.fault(flag.refused("DiskSPD allows the option once", "remove one of them"));
         } else {
-            let text = format!("`{}` stands beside another one: DiskSPD takes the last", flag.word.text);
-            findings.note(NoteKind::Trap, &flag.word.place, flag.key.name, text);
+            let text = format!("`{}` repeats an option: DiskSPD takes the last", flag.word.text);
+            findings.note(NoteKind::Trap, &flag.word.place, flag.name, text);
         }
     }
+}
+
+/// Flags that exclude others.
+const EXCLUDED: [(&str, &[&str]); 7] = [
+    ("-n", &["-a"]),
+    ("-F", &["-t"]),
+    ("-g", &["-x"]),
+    ("-O", &["-g", "-j", "-p"]),
+    ("-r", &["-T", "-s", "-si", "-p"]),
+    ("-rs", &["-T", "-s", "-si", "-p"]),
+    ("-si", &["-T", "-p"]),
+];
+
+/// Flags that exclude each other, or need each other.
+fn check_pairs(flags: &[Flag<'_>], draft: &Draft, findings: &mut Findings) {
+    let find = |name: &str| flags.iter().find(|flag| flag.name == name);
     let mut refuse = |flag: &Flag<'_>, tool: &str, remedy: &str| findings.fault(flag.refused(tool, remedy));
-    let excluded = [
-        ("-n", "-a"),
-        ("-F", "-t"),
-        ("-g", "-x"),
-        ("-O", "-g"),
-        ("-O", "-j"),
-        ("-O", "-p"),
-        ("-r", "-T"),
-        ("-r", "-s"),
-        ("-r", "-si"),
-        ("-r", "-p"),
-        ("-rs", "-T"),
-        ("-rs", "-s"),
-        ("-rs", "-si"),
-        ("-rs", "-p"),
-        ("-si", "-T"),
-        ("-si", "-p"),
-    ];
-    for (one, other) in excluded {
-        if let (Some(_), Some(flag)) = (find(one), find(other)) {
-            refuse(flag, &format!("DiskSPD refuses it together with {one}"), "take one of them out");
+    for (one, others) in EXCLUDED.into_iter().filter(|(one, _)| find(one).is_some()) {
+        for flag in others.iter().filter_map(|other| find(other)) {
+            refuse(flag, &format!("DiskSPD rejects it together with {one}"), "remove one of them");
         }
     }
-    for (one, other) in [("-i", "-j"), ("-j", "-i")] {
+    for (one, other, remedy) in [
+        ("-i", "-j", "add -j<milliseconds>"),
+        ("-j", "-i", "add -i<I/Os>"),
+        ("-O", "-F", "add -F<threads>, or write -o"),
+    ] {
         if let (Some(flag), None) = (find(one), find(other)) {
-            refuse(flag, &format!("DiskSPD wants {other} with it"), &format!("add {other}<number>"));
+            refuse(flag, &format!("DiskSPD expects {other} with it"), remedy);
         }
     }
-    if let (Some(flag), None) = (find("-O"), find("-F")) {
-        refuse(flag, "DiskSPD wants -F with it", "add -F<threads>, or write -o");
+    let is_random = find("-r").or(find("-rs")).is_some();
+    for flag in ["-rdpct", "-rdabs"].into_iter().filter_map(find).filter(|_| !is_random) {
+        refuse(flag, "DiskSPD rejects a distribution of sequential I/O", "add -r");
     }
-    for name in ["-rdpct", "-rdabs"] {
-        if let (Some(flag), false) = (find(name), reading.random) {
-            refuse(flag, "DiskSPD refuses a distribution of sequential I/O", "add -r");
-        }
-    }
-    if let Some(flag) = find("-T")
-        && find("-F").is_none()
-        && reading.target.threads == 1
-    {
-        refuse(flag, "DiskSPD refuses it with one thread", "add -t<threads>");
+    if let Some(flag) = find("-T").filter(|_| find("-F").is_none() && draft.target.threads == 1) {
+        refuse(flag, "DiskSPD rejects it with one thread", "add -t<threads>");
     }
 }
 
 /// A profile with what the command line overrides.
 fn with_profile(
     name: &str,
-    reading: &Reading,
+    draft: &Draft,
     flags: &[Flag<'_>],
     paths: &[&Word],
     command: &Command,
@@ -486,9 +389,8 @@ fn with_profile(
     findings: &mut Findings,
 ) -> Vec<Span> {
     for flag in flags.iter().filter(|flag| !"XWdCRvz".contains(flag.letter())) {
-        findings.fault(
-            flag.refused("DiskSPD takes only -W, -d, -C, -R, -v and -z beside -X", "put it into the profile"),
-        );
+        let tool = "DiskSPD allows only -W, -d, -C, -R, -v and -z beside -X";
+        findings.fault(flag.refused(tool, "put the option into the profile"));
     }
     let text = match (options.include)(name) {
         Ok(text) => text,
@@ -497,7 +399,7 @@ fn with_profile(
                 &command.place,
                 format!("the profile {name} cannot be read: {reason}"),
                 "DiskSPD stops",
-                "give the path of the profile behind -X, without a blank",
+                "write the path of the profile behind -X, without a blank",
             ));
             return Vec::new();
         }
@@ -510,12 +412,7 @@ fn with_profile(
         additions: Vec::new(),
         ..*options
     };
-    let given = |name: &str| flags.iter().any(|flag| flag.key.name == name);
-    let overrides = super::xml::Overrides {
-        duration: given("-d").then_some(reading.span.duration),
-        warmup: given("-W").then_some(reading.span.warmup),
-        cooldown: given("-C").then_some(reading.span.cooldown),
-        seed: given("-z").then_some(reading.span.seed),
-    };
-    super::xml::read_with(&Source::new(name, text), &inner, &overrides, findings)
+    let given = |row: &&Overridable| flags.iter().any(|flag| flag.name == row.0);
+    let overrides = Overrides { rows: OVERRIDABLE.iter().filter(given).collect(), span: draft.span.clone() };
+    read_with(&Source::new(name, text), &inner, &overrides, findings)
 }

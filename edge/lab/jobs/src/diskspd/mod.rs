@@ -4,6 +4,7 @@
 //! `CmdLineParser.cpp`, `XmlProfileParser.cpp` and `Profile.cpp`).
 
 mod convert;
+mod draft;
 mod elements;
 mod flags;
 mod keys;
@@ -18,7 +19,7 @@ use crate::error::ImportError;
 use crate::findings::{Findings, malformed};
 use crate::limits;
 use crate::source::{Options, Source};
-use plan::{Place, Plan};
+use plan::Plan;
 
 /// Reads command lines: each is a stage.
 pub(crate) fn read_commands(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
@@ -31,8 +32,12 @@ pub(crate) fn read_commands(source: &Source, options: &Options<'_>) -> Result<Pl
         spans.extend(flags::read(&command, options, &mut findings));
     }
     if spans.is_empty() && findings.faults.is_empty() {
-        let place = Place { file: source.name.clone(), line: 1, column: 1 };
-        findings.fault(malformed(&place, "there is no command line", "write `diskspd -b4K -r -d60 target`"));
+        let place = source.start();
+        findings.fault(malformed(
+            &place,
+            "the text has no command line",
+            "write `diskspd -b4K -r -d60 target`",
+        ));
     }
     finish(spans, findings)
 }

@@ -3,9 +3,10 @@
 use plan::{Place, Zone};
 
 /// Whether and how sequential I/O is shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Access {
     /// One behind another; each thread has its own position.
+    #[default]
     Sequential,
     /// One behind another; all threads share a position (`-si`).
     Interlocked,
@@ -16,13 +17,15 @@ pub(crate) enum Access {
 /// What stands between threads and target (`-S`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Cache {
-    pub(crate) direct: bool,
+    /// Past the page cache or through it; none where nothing is said, which is through it.
+    pub(crate) direct: Option<bool>,
     pub(crate) write_through: bool,
 }
 
 /// What is written (`-Z`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Buffer {
+    #[default]
     Counting,
     Zeroes,
     Random,
@@ -37,7 +40,7 @@ pub(crate) enum Throughput {
 }
 
 /// A target with all that may differ between targets of an XML profile.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Target {
     pub(crate) path: String,
     pub(crate) place: Place,
@@ -65,33 +68,13 @@ pub(crate) struct Target {
 
 impl Target {
     /// A target of the defaults: 64 KiB sequential reads, one thread, two outstanding.
-    pub(crate) fn new(path: impl Into<String>, place: Place) -> Target {
-        Target {
-            path: path.into(),
-            place,
-            block: 64 << 10,
-            base: 0,
-            length: None,
-            stop: None,
-            create: None,
-            access: Access::Sequential,
-            step: None,
-            thread_stride: 0,
-            writes: 0,
-            depth: 2,
-            threads: 1,
-            cache: Cache::default(),
-            buffer: Buffer::Counting,
-            throughput: None,
-            burst: None,
-            think_ms: None,
-            zones: Vec::new(),
-        }
+    pub(crate) fn new(place: Place) -> Target {
+        Target { place, block: 64 << 10, depth: 2, threads: 1, ..Target::default() }
     }
 }
 
 /// What runs together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Span {
     pub(crate) place: Place,
     pub(crate) duration: u64,
@@ -109,15 +92,6 @@ pub(crate) struct Span {
 impl Span {
     /// A time span of the defaults: 10 s after 5 s.
     pub(crate) fn new(place: Place) -> Span {
-        Span {
-            place,
-            duration: 10,
-            warmup: 5,
-            cooldown: 0,
-            seed: Some(0),
-            threads: None,
-            depth: None,
-            targets: Vec::new(),
-        }
+        Span { place, duration: 10, warmup: 5, seed: Some(0), ..Span::default() }
     }
 }

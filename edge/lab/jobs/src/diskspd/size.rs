@@ -7,12 +7,7 @@ use plan::Place;
 /// A whole number and K, M, G or T (by 1024), or b: so many blocks. No fractions, no `KB`.
 pub(crate) fn size(text: &str, block: Option<u64>, option: &str, place: &Place) -> Result<u64, Fault> {
     let bad = |remedy: String| {
-        Err(refused(
-            place,
-            format!("`{option}` has the size `{text}`"),
-            "DiskSPD says that the size is invalid",
-            remedy,
-        ))
+        Err(refused(place, format!("`{option}` has the size `{text}`"), "DiskSPD rejects the size", remedy))
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let Ok(number) = text[..digits].parse::<u64>() else {
@@ -27,7 +22,7 @@ pub(crate) fn size(text: &str, block: Option<u64>, option: &str, place: &Place) 
         "t" | "T" => 1 << 40,
         "b" | "B" => match block {
             Some(block) => block,
-            None => return bad("a block cannot be counted in blocks: write K, M or G".into()),
+            None => return bad("the block size has no unit b: write K, M or G".into()),
         },
         _ => {
             let letter = suffix.chars().next().unwrap_or('K').to_ascii_uppercase();
@@ -45,14 +40,14 @@ pub(crate) fn size(text: &str, block: Option<u64>, option: &str, place: &Place) 
 pub(crate) fn block(text: &str, option: &str, place: &Place) -> Result<u64, Fault> {
     let bytes = size(text, None, option, place)?;
     if bytes == 0 {
-        return Err(refused(place, format!("`{option}` is 0"), "DiskSPD refuses it", "write -b4K"));
+        return Err(refused(place, format!("`{option}` is 0"), "DiskSPD rejects a size of 0", "write -b4K"));
     }
     if bytes < 512 {
         return Err(unit_trap(
             place,
             format!("`{option}` is {bytes} bytes"),
             format!("DiskSPD does I/Os of {bytes} bytes"),
-            format!("write {bytes}K if {bytes} KiB are meant; I/Os have 512 bytes at least"),
+            format!("write {bytes}K for {bytes} KiB; the lab does I/Os of at least 512 bytes"),
         ));
     }
     Ok(bytes)

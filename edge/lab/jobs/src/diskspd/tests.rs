@@ -58,7 +58,7 @@ fn what_diskspd_rejects_is_rejected_with_the_way_out() {
         ("-w x", "-w<number>"),
         ("-w101 x", "0 to 100"),
         ("-B1M -f512K x", "larger -f"),
-        ("-B1M -B2M x", "multiple times"),
+        ("-B1M -B2M x", "allows the option once"),
         ("-Sb -h x", "conflicts with earlier"),
         ("-b4K", "no target"),
         ("-b4K *1", "profile"),
@@ -142,4 +142,59 @@ fn an_element_that_stands_twice_is_an_error() {
     let error = import(&Source::new("x.xml", text), &Options::default()).expect_err("two values");
     assert_eq!(error.faults.len(), 2, "{error}");
     assert!(error.to_string().contains("<Duration> stands twice in <TimeSpan>"), "{error}");
+}
+
+/// A <TimeSpan> below <Profile>, and a <Target> below <TimeSpan>, were passed over without a word.
+#[test]
+fn an_element_at_the_wrong_place_is_one_error_and_elements_of_the_schema_are_known() {
+    let target = "<Targets><Target><Path>/dev/sdx</Path></Target></Targets>";
+    let faults = |text: &str| {
+        let found = import(&Source::new("x.xml", text), &Options::default());
+        found.map(|_| ()).expect_err(text).faults
+    };
+    for text in [
+        &format!(
+            "<Profile><TimeSpan></TimeSpan><TimeSpans><TimeSpan>{target}</TimeSpan></TimeSpans></Profile>"
+        ),
+        &format!("<Profile><TimeSpans><TimeSpan><Target></Target>{target}</TimeSpan></TimeSpans></Profile>"),
+    ] {
+        let found = faults(text);
+        assert!(found.len() == 1 && found[0].found.contains("has no element"), "{found:?}");
+    }
+    let text = format!(
+        "<Profile><ExperimentFlags>0</ExperimentFlags><TimeSpans><TimeSpan><GroupAffinity>true</GroupAffinity>{target}</TimeSpan>\
+         </TimeSpans></Profile>"
+    );
+    let plan = import(&Source::new("x.xml", text), &Options::default()).expect("the schema has them").plan;
+    assert!(plan.notes.iter().any(|note| note.key == "GroupAffinity"), "{:?}", plan.notes);
+}
+
+#[test]
+fn a_wrong_share_of_random_io_is_one_error() {
+    let source = Source::new("x.cmd", "diskspd -b4K -rs0 -rdpct95/5 x");
+    let error = import(&source, &Options::default()).expect_err("-rs is 1 to 100");
+    assert_eq!(error.faults.len(), 1, "{error}");
+}
+
+/// They left a note, and the run did other I/Os than DiskSPD does.
+#[test]
+fn what_changes_the_order_or_the_shares_of_ios_is_refused() {
+    let refused = |name: &str, text: &str, expected: &str| {
+        let found = import(&Source::new(name, text), &Options::default());
+        let error = found.map(|_| ()).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    };
+    refused("x.cmd", "diskspd -b4K -o4 -p x", "remove it");
+    let profile = |inner: &str| {
+        format!(
+            "<Profile><TimeSpans><TimeSpan><ThreadCount>2</ThreadCount><RequestCount>4</RequestCount><Targets><Target><Path>\
+             /dev/sdx</Path>{inner}</Target></Targets></TimeSpan></TimeSpans></Profile>"
+        )
+    };
+    refused("x.xml", &profile("<ParallelAsyncIO>true</ParallelAsyncIO>"), "remove it");
+    refused("x.xml", &profile("<Weight>30</Weight>"), "equal shares");
+    let threads = "<ThreadTargets><ThreadTarget><Thread>0</Thread></ThreadTarget></ThreadTargets>";
+    refused("x.xml", &profile(threads), "time span");
+    let off = profile("<ParallelAsyncIO>false</ParallelAsyncIO>");
+    import(&Source::new("x.xml", off), &Options::default()).expect("it is off");
 }

@@ -1,8 +1,8 @@
 //! Command lines in a text: a script, a list of lines, or options alone.
 
 use crate::detect::{plain_dash, program_of};
-use crate::findings::{Findings, malformed};
-use crate::source::Source;
+use crate::findings::{Findings, malformed, shown};
+use crate::source::{Source, place};
 use plan::Place;
 
 /// A word with its place.
@@ -24,7 +24,7 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
     let mut commands = Vec::new();
     let mut open: Option<Command> = None;
     for (index, line) in source.text.trim_start_matches('\u{feff}').lines().enumerate() {
-        let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let number = index + 1;
         let trimmed = line.trim();
         let comment = open.is_none()
             && (trimmed.starts_with(['#', ';', ':'])
@@ -51,9 +51,9 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
             Some(command) if goes_on => open = Some(command),
             Some(command) => commands.push(command),
             None => {
-                let place = Place { file: source.name.clone(), line: number, column: 1 };
-                let shown: String = trimmed.chars().take(60).collect();
-                let text = format!("`{shown}` is no call of diskspd and was passed over");
+                let place = place(&source.name, number, 1);
+                let shown = shown(trimmed);
+                let text = format!("`{shown}` does not call diskspd and is ignored");
                 findings.note(plan::NoteKind::NotCarried, &place, "diskspd", text);
             }
         }
@@ -93,15 +93,11 @@ fn begun(mut words: Vec<Word>) -> Option<Command> {
 }
 
 /// Words between blanks, up to a pipe or a redirection; double and single quotes keep blanks.
-fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Findings) -> Vec<Word> {
+fn words(line: &str, file: &str, number: usize, offset: usize, findings: &mut Findings) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut word: Option<Word> = None;
     let mut quote: Option<char> = None;
-    let place = |column: usize| Place {
-        file: file.to_owned(),
-        line: number,
-        column: u32::try_from(offset + column + 1).unwrap_or(u32::MAX),
-    };
+    let place = |column: usize| place(file, number, offset + column + 1);
     for (column, letter) in line.chars().enumerate() {
         match (letter, quote) {
             (letter, Some(open)) if letter == open => quote = None,
@@ -119,11 +115,11 @@ fn words(line: &str, file: &str, number: u32, offset: usize, findings: &mut Find
     }
     words.extend(word.take());
     if quote.is_some() {
-        findings.fault(malformed(&place(0), "a quote is not closed", "close it"));
+        findings.fault(malformed(&place(0), "a quote is not closed", "close the quote"));
     }
     for word in &mut words {
         if let Some(typed) = plain_dash(&word.text) {
-            let text = "typographic dashes, as of a web page, are read as hyphens";
+            let text = "typographic dashes (from a web page) are read as hyphens";
             findings.note(plan::NoteKind::Trap, &word.place, "-", text);
             word.text = typed;
         }

@@ -1,28 +1,50 @@
 //! XML profiles of DiskSPD.
 
+use super::draft::{BYTES, Draft, RATE};
 use super::elements::{Element, parse};
-use super::keys::ELEMENTS;
-use super::settings::{Access, Buffer, Span, Target, Throughput};
+use super::keys::{ByElement, ELEMENTS};
+use super::settings::{Buffer, Span, Throughput};
 use super::size;
 use crate::error::Fault;
-use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::findings::{Findings, malformed, refused, shown};
 use crate::keys::Treatment;
 use crate::limits;
 use crate::source::{Options, Source};
-use plan::{Extent, NoteKind, Zone};
+use plan::{Extent, NoteKind, Place, Zone};
 
 /// What a command line with `-X` overrides in every time span.
-#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Overrides {
-    pub(crate) duration: Option<u64>,
-    pub(crate) warmup: Option<u64>,
-    pub(crate) cooldown: Option<u64>,
-    pub(crate) seed: Option<Option<u64>>,
+    /// The rows of [`OVERRIDABLE`] that are overridden.
+    pub(crate) rows: Vec<&'static Overridable>,
+    /// What they are taken from.
+    pub(crate) span: Span,
+}
+
+/// A flag, its element, and what the one copies in place of the other.
+pub(crate) type Overridable = (&'static str, &'static str, fn(&mut Span, &Span));
+
+/// All that may be overridden.
+pub(crate) const OVERRIDABLE: [Overridable; 4] = [
+    ("-d", "Duration", |span, given| span.duration = given.duration),
+    ("-W", "Warmup", |span, given| span.warmup = given.warmup),
+    ("-C", "Cooldown", |span, given| span.cooldown = given.cooldown),
+    ("-z", "RandSeed", |span, given| span.seed = given.seed),
+];
+
+/// A profile as far as it is read.
+pub(crate) struct Profile<'a> {
+    options: &'a Options<'a>,
+    overrides: &'a Overrides,
+    spans: Vec<Span>,
+    /// The time span and the target that are read.
+    draft: Draft,
 }
 
 /// The time spans of a profile.
 pub(crate) fn read(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Span> {
-    let overrides = Overrides { duration: options.duration, ..Overrides::default() };
+    let span = Span { duration: options.duration.unwrap_or(0), ..Span::default() };
+    let rows = options.duration.map(|_| &OVERRIDABLE[0]).into_iter().collect();
+    let overrides = Overrides { rows, span };
     read_with(source, options, &overrides, findings)
 }
 
@@ -33,375 +55,273 @@ pub(crate) fn read_with(
     overrides: &Overrides,
     findings: &mut Findings,
 ) -> Vec<Span> {
-    let Some(profile) = findings.take(parse(source)) else { return Vec::new() };
-    if profile.name != "Profile" {
-        findings.fault(refused(
-            &profile.place,
-            format!("the outermost element is <{}>", profile.name),
-            "DiskSPD's schema wants <Profile>",
-            "begin with <Profile>",
-        ));
+    let Some(element) = findings.take(parse(source)) else { return Vec::new() };
+    if element.name != "Profile" {
+        let found = format!("the outermost element is <{}>", element.name);
+        findings.fault(rejected(&element.place, found, "start with <Profile>"));
         return Vec::new();
     }
-    let mut spans = Vec::new();
-    for child in &profile.children {
-        if child.name == "TimeSpans" {
-            for inner in &child.children {
-                if known(inner, "Profile", findings)
-                    && inner.name == "TimeSpan"
-                    && spans.len() <= limits::STAGES_MAX
-                {
-                    spans.push(span(inner, options, overrides, findings));
-                }
-            }
-        } else {
-            known(child, "Profile", findings);
-        }
+    let draft = Draft::new(&element.place);
+    let mut profile = Profile { options, overrides, spans: Vec::new(), draft };
+    profile.within(&element, findings);
+    if profile.spans.is_empty() && findings.faults.is_empty() {
+        let remedy = "add <TimeSpans><TimeSpan>…";
+        findings.fault(rejected(&element.place, "the profile has no time span", remedy));
     }
-    if spans.is_empty() && findings.faults.is_empty() {
-        findings.fault(refused(
-            &profile.place,
-            "the profile has no time span",
-            "DiskSPD refuses it",
-            "add <TimeSpans><TimeSpan>…",
-        ));
-    }
-    spans
+    profile.spans
 }
 
-/// Whether an element may stand here; what is noted or refused is told.
-fn known(element: &Element, scope: &str, findings: &mut Findings) -> bool {
-    let Some(key) = ELEMENTS.iter().find(|key| key.scope == scope && key.is(&element.name)) else {
-        let names = ELEMENTS.iter().filter(|key| key.scope == scope).map(|key| key.name);
-        let remedy = match crate::keys::nearest(&element.name, names) {
-            Some(near) => format!("did you mean <{near}>?"),
-            None => "take it out".to_owned(),
+/// What DiskSPD's schema does not allow.
+fn rejected(place: &Place, found: impl Into<String>, remedy: impl Into<String>) -> Fault {
+    refused(place, found, "DiskSPD's schema rejects the profile", remedy)
+}
+
+impl Profile<'_> {
+    /// Applies what stands within an element.
+    fn within(&mut self, element: &Element, findings: &mut Findings) {
+        for (index, child) in element.children.iter().enumerate() {
+            if findings.is_full() {
+                return;
+            }
+            let is_list = matches!(child.name.as_str(), "TimeSpan" | "Target" | "Range");
+            if !is_list && element.children[..index].iter().any(|earlier| earlier.name == child.name) {
+                let found = format!("<{}> stands twice in <{}>", child.name, element.name);
+                findings.fault(rejected(&child.place, found, "remove one of them"));
+                continue;
+            }
+            let applied = self.apply(child, &element.name, findings);
+            findings.take(applied);
+        }
+    }
+
+    fn apply(&mut self, element: &Element, scope: &str, findings: &mut Findings) -> Result<(), Fault> {
+        let scoped = || ELEMENTS.iter().copied().flatten().filter(|rule| rule.key.scope == scope);
+        let Some(rule) = scoped().find(|rule| rule.key.is(&element.name)) else {
+            let near = crate::keys::nearest(&element.name, scoped().map(|rule| rule.key.name));
+            let shown = shown(&element.name);
+            let remedy = near.map_or("remove it".to_owned(), |near| format!("did you mean <{near}>?"));
+            return Err(rejected(&element.place, format!("<{scope}> has no element <{shown}>"), remedy));
         };
-        let shown: String = element.name.chars().take(60).collect();
-        findings.fault(refused(
-            &element.place,
-            format!("the element <{shown}> is unknown here"),
-            "DiskSPD's schema refuses it",
-            remedy,
-        ));
-        return false;
-    };
-    match key.treatment {
-        Treatment::Carried => true,
-        Treatment::Noted => {
-            if element.text != "false" && element.text != "0" {
-                findings.note(NoteKind::NotCarried, &element.place, key.name, key.sentence);
-            }
-            false
+        let is_off = matches!(element.text.as_str(), "false" | "0");
+        if rule.key.treatment != Treatment::Carried && is_off
+            || self.overrides.rows.iter().any(|row| row.1 == element.name)
+        {
+            return Ok(());
         }
-        Treatment::Refused => {
-            if element.text != "false" {
-                findings.fault(unsupported(&element.place, format!("<{}>", key.name), key.sentence));
+        let shown = format!("<{}>", element.name);
+        match rule.admit(&element.name, &shown, &element.place, findings)? {
+            None if rule.key.treatment == Treatment::Carried => self.within(element, findings),
+            None => {}
+            Some(ByElement::Optional(_)) if element.text == "0" => {}
+            Some(ByElement::Number(number) | ByElement::Optional(number)) => {
+                (number.set)(&mut self.draft, element.number(number.least, number.most)?);
             }
-            false
+            Some(ByElement::Switch(set)) if element.boolean()? => set(&mut self.draft),
+            Some(ByElement::Switch(_)) => {}
+            Some(ByElement::Own(set)) => set(self, element, findings)?,
         }
+        Ok(())
+    }
+
+    /// Adds a zone of the target's distribution.
+    fn zone(&mut self, range: &Element, length: Extent) -> Result<(), Fault> {
+        let ios = range.attribute("IO").and_then(|ios| ios.parse::<u64>().ok()).filter(|ios| *ios <= 100);
+        let Some(ios) = ios else {
+            let found = "<Range> has no attribute IO of 0 to 100";
+            return Err(rejected(&range.place, found, "write <Range IO=\"95\">5</Range>"));
+        };
+        let zones = &mut self.draft.target.zones;
+        if zones.len() == limits::MIX_LINES_MAX {
+            let found = format!("there are more than {} ranges", limits::MIX_LINES_MAX);
+            return Err(malformed(&range.place, found, "write fewer"));
+        }
+        zones.push(Zone { ios: ios as f64, length });
+        Ok(())
     }
 }
 
-fn number(element: &Element, least: u64, most: u64) -> Result<u64, Fault> {
-    if element.text.is_empty() {
-        return Err(refused(
-            &element.place,
-            format!("<{}> is empty", element.name),
-            "DiskSPD's schema refuses it: the profile is a template",
-            format!(
-                "write a number into <{0}>, give --duration in place of an empty <Duration>, or make the profile with the \
-                 script that fills it (New-FleetProfile)",
-                element.name
-            ),
-        ));
-    }
-    element.text.parse::<u64>().ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-        refused(
-            &element.place,
-            format!("<{}> is `{}`", element.name, element.text.chars().take(40).collect::<String>()),
-            "DiskSPD's schema refuses it",
-            format!("write a whole number, {least} to {most}"),
-        )
-    })
-}
-
-/// An element that stands twice beside itself: the last would win in silence.
-fn unrepeated(element: &Element, findings: &mut Findings) {
-    for (index, child) in element.children.iter().enumerate() {
-        if element.children[..index].iter().any(|earlier| earlier.name == child.name) {
-            findings.fault(refused(
-                &child.place,
-                format!("<{}> stands twice in <{}>", child.name, element.name),
-                "DiskSPD's schema takes it once",
-                "take one of them out",
+impl Element {
+    /// Its text as a number.
+    pub(super) fn number(&self, least: u64, most: u64) -> Result<u64, Fault> {
+        if self.text.is_empty() {
+            return Err(rejected(
+                &self.place,
+                format!("<{}> is empty: the profile is a template", self.name),
+                format!(
+                    "write a number into <{}>, pass --duration for an empty <Duration>, or create the profile with the script \
+                     that fills the template (New-FleetProfile)",
+                    self.name
+                ),
             ));
         }
+        self.text.parse::<u64>().ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+            let text = shown(&self.text);
+            let remedy = format!("write a whole number, {least} to {most}");
+            rejected(&self.place, format!("<{}> is `{text}`", self.name), remedy)
+        })
+    }
+
+    /// Its text as a switch.
+    pub(super) fn boolean(&self) -> Result<bool, Fault> {
+        match self.text.as_str() {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            _ => {
+                let found = format!("<{}> is neither true nor false", self.name);
+                Err(rejected(&self.place, found, "write true or false"))
+            }
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.children.iter().any(|child| child.name == name)
     }
 }
 
-fn boolean(element: &Element) -> Result<bool, Fault> {
-    match element.text.as_str() {
-        "true" | "1" => Ok(true),
-        "false" | "0" => Ok(false),
-        _ => Err(refused(
-            &element.place,
-            format!("<{}> is neither true nor false", element.name),
-            "DiskSPD's schema refuses it",
-            "write true or false",
-        )),
+/// A time span.
+pub(super) fn span(
+    profile: &mut Profile<'_>,
+    element: &Element,
+    findings: &mut Findings,
+) -> Result<(), Fault> {
+    if profile.spans.len() > limits::STAGES_MAX {
+        return Ok(());
     }
-}
-
-const SECONDS: u64 = 10 * 365 * 86_400;
-const COUNT: u64 = 1 << 20;
-const BYTES: u64 = i64::MAX as u64;
-
-fn span(element: &Element, options: &Options<'_>, overrides: &Overrides, findings: &mut Findings) -> Span {
-    let mut span = Span::new(element.place.clone());
-    let mut random_data = false;
-    unrepeated(element, findings);
-    for child in &element.children {
-        if !known(child, "TimeSpan", findings) {
-            continue;
-        }
-        if child.name == "Targets" {
-            for inner in &child.children {
-                if known(inner, "TimeSpan", findings) && inner.name == "Target" {
-                    let read = target(inner, options, findings);
-                    span.targets.push(read);
-                }
-            }
-            continue;
-        }
-        let set = match child.name.as_str() {
-            "Duration" if overrides.duration.is_none() => {
-                number(child, 1, SECONDS).map(|value| span.duration = value)
-            }
-            "Warmup" if overrides.warmup.is_none() => {
-                number(child, 0, SECONDS).map(|value| span.warmup = value)
-            }
-            "Cooldown" if overrides.cooldown.is_none() => {
-                number(child, 0, SECONDS).map(|value| span.cooldown = value)
-            }
-            "RandSeed" => number(child, 0, u64::MAX).map(|value| span.seed = Some(value)),
-            "ThreadCount" => {
-                number(child, 0, COUNT).map(|value| span.threads = Some(value).filter(|&count| count > 0))
-            }
-            "RequestCount" => {
-                number(child, 0, COUNT).map(|value| span.depth = Some(value).filter(|&count| count > 0))
-            }
-            "RandomWriteData" => boolean(child).map(|on| random_data = on),
-            _ => Ok(()),
-        };
-        findings.take(set);
+    profile.draft = Draft::new(&element.place);
+    profile.within(element, findings);
+    let mut span = profile.draft.span.clone();
+    for (_, _, copy) in &profile.overrides.rows {
+        copy(&mut span, &profile.overrides.span);
     }
-    span.duration = overrides.duration.unwrap_or(span.duration);
-    span.warmup = overrides.warmup.unwrap_or(span.warmup);
-    span.cooldown = overrides.cooldown.unwrap_or(span.cooldown);
-    span.seed = overrides.seed.unwrap_or(span.seed);
-    if random_data {
-        for target in span.targets.iter_mut().filter(|target| target.buffer == Buffer::Counting) {
+    for target in span.targets.iter_mut().filter(|_| profile.draft.random_data) {
+        if target.buffer == Buffer::Counting {
             target.buffer = Buffer::Random;
         }
     }
     if span.targets.is_empty() && findings.faults.is_empty() {
-        findings.fault(refused(
-            &span.place,
-            "the time span has no target",
-            "DiskSPD refuses it",
-            "add <Targets><Target><Path>…",
-        ));
+        let remedy = "add <Targets><Target><Path>…";
+        findings.fault(rejected(&span.place, "the time span has no target", remedy));
     }
     super::convert::check(&span, findings);
-    span
+    profile.spans.push(span);
+    Ok(())
 }
 
-/// What is said of a target before it is known what it means together.
-#[derive(Default)]
-struct Draft {
-    random: Option<u64>,
-    ratio: Option<u64>,
-    stride: Option<u64>,
-    interlocked: bool,
-}
-
-fn target(element: &Element, options: &Options<'_>, findings: &mut Findings) -> Target {
-    let mut target = Target::new("", element.place.clone());
-    let mut draft = Draft::default();
-    unrepeated(element, findings);
-    for child in &element.children {
-        if !known(child, "Target", findings) {
-            continue;
-        }
-        let set = match child.name.as_str() {
-            "Path" => path(child, options, findings).map(|path| target.path = path),
-            "WriteBufferContent" => buffer(child, findings).map(|found| target.buffer = found),
-            "Distribution" => distribution(child, findings).map(|zones| target.zones = zones),
-            "Throughput" => throughput(child).map(|found| target.throughput = found),
-            _ => set_number(child, &mut target, &mut draft),
-        };
-        findings.take(set);
-    }
-    target.access = match (draft.random, draft.ratio) {
-        (None, None) if draft.interlocked => Access::Interlocked,
-        (None, None) => Access::Sequential,
-        (_, ratio) => Access::Random(ratio.unwrap_or(100)),
+/// A target of the time span.
+pub(super) fn target(
+    profile: &mut Profile<'_>,
+    element: &Element,
+    findings: &mut Findings,
+) -> Result<(), Fault> {
+    let Draft { span, random_data, .. } = std::mem::take(&mut profile.draft);
+    profile.draft = Draft::new(&element.place);
+    (profile.draft.span, profile.draft.random_data) = (span, random_data);
+    profile.within(element, findings);
+    let target = profile.draft.target();
+    let mut refuse = |found: &str, tool: &str, remedy: &str| {
+        findings.fault(refused(&element.place, found, tool, remedy));
     };
-    target.step = draft.random.or(draft.stride);
-    if draft.random.is_some() && draft.stride.is_some() {
-        findings.fault(refused(
-            &element.place,
-            "the target has <Random> and <StrideSize>",
-            "DiskSPD refuses both",
-            "take one of them out",
-        ));
+    if element.has("Random") && (element.has("StrideSize") || element.has("SequentialStride")) {
+        refuse("the target has <Random> and <StrideSize>", "DiskSPD rejects both together", "remove one");
     }
-    if !target.zones.is_empty() && !matches!(target.access, Access::Random(_)) {
-        findings.fault(refused(
-            &element.place,
-            "the target has a <Distribution> and no <Random>",
-            "DiskSPD refuses a distribution of sequential I/O: the profile is a template",
-            format!("add <Random>{}</Random>", target.block),
-        ));
+    if !target.zones.is_empty() && !profile.draft.random {
+        refuse(
+            "the target has a <Distribution> and no <Random>: the profile is a template",
+            "DiskSPD rejects a distribution of sequential I/O",
+            &format!("add <Random>{}</Random>", target.block),
+        );
     }
     if target.burst.is_some() != target.think_ms.is_some() {
-        findings.fault(refused(
-            &element.place,
-            "the target has one of <BurstSize> and <ThinkTime>",
-            "DiskSPD wants both",
+        refuse(
+            "the target has only one of <BurstSize> and <ThinkTime>",
+            "DiskSPD expects both",
             "add the other",
-        ));
+        );
     }
     if target.path.is_empty() && findings.faults.is_empty() {
-        findings.fault(refused(&element.place, "the target has no <Path>", "DiskSPD refuses it", "add it"));
+        findings.fault(rejected(&element.place, "the target has no <Path>", "add <Path>"));
     }
-    target
-}
-
-fn set_number(child: &Element, target: &mut Target, draft: &mut Draft) -> Result<(), Fault> {
-    match child.name.as_str() {
-        "BlockSize" => {
-            target.block = size::block(&number(child, 1, BYTES)?.to_string(), "<BlockSize>", &child.place)?
-        }
-        "StrideSize" | "SequentialStride" => draft.stride = Some(number(child, 1, BYTES)?),
-        "Random" => draft.random = Some(number(child, 1, BYTES)?),
-        "RandomRatio" => draft.ratio = Some(number(child, 1, 100)?),
-        "InterlockedSequential" => draft.interlocked = boolean(child)?,
-        "BaseFileOffset" => target.base = number(child, 0, BYTES)?,
-        "MaxFileSize" => target.stop = Some(number(child, 0, BYTES)?).filter(|&stop| stop > 0),
-        "FileSize" => target.create = Some(number(child, 0, BYTES)?).filter(|&size| size > 0),
-        "RequestCount" => target.depth = number(child, 1, COUNT)?,
-        "WriteRatio" => target.writes = number(child, 0, 100)?,
-        "ThreadsPerFile" => target.threads = number(child, 1, COUNT)?,
-        "ThreadStride" => target.thread_stride = number(child, 0, BYTES)?,
-        "ThinkTime" => target.think_ms = Some(number(child, 0, SECONDS)?).filter(|&time| time > 0),
-        "BurstSize" => target.burst = Some(number(child, 0, COUNT)?).filter(|&count| count > 0),
-        "DisableOSCache" => target.cache.direct |= boolean(child)?,
-        "WriteThrough" => target.cache.write_through |= boolean(child)?,
-        "DisableAllCache" => {
-            let both = boolean(child)?;
-            target.cache.direct |= both;
-            target.cache.write_through |= both;
-        }
-        _ => {}
-    }
+    profile.draft.span.targets.push(target);
     Ok(())
 }
 
 /// The path, with `*1` and `*2` replaced by targets of the command line.
-fn path(element: &Element, options: &Options<'_>, findings: &mut Findings) -> Result<String, Fault> {
-    let Some(number) = element.text.strip_prefix('*') else { return Ok(element.text.clone()) };
-    if let Some((_, value)) = options.variables.iter().find(|(name, _)| name == number) {
-        return Ok(value.clone());
+pub(super) fn path(
+    profile: &mut Profile<'_>,
+    element: &Element,
+    findings: &mut Findings,
+) -> Result<(), Fault> {
+    let number = element.text.strip_prefix('*');
+    let named = profile.options.variables.iter().find(|(name, _)| Some(name.as_str()) == number);
+    if let (Some(number), None) = (number, named) {
+        let text = format!("the path *{number} stands for a target of the command line: pass --target");
+        findings.note(NoteKind::Changed, &element.place, "Path", text);
     }
-    let text = format!(
-        "the path *{number} stands for a target that the command line names: give the run its targets"
-    );
-    findings.note(NoteKind::Changed, &element.place, "Path", text);
-    Ok(element.text.clone())
+    profile.draft.target.path = named.map_or(&element.text, |(_, value)| value).clone();
+    Ok(())
 }
 
-fn throughput(element: &Element) -> Result<Option<Throughput>, Fault> {
-    let number = number(element, 0, u64::MAX >> 20)?;
-    match element.attribute("unit") {
-        _ if number == 0 => Ok(None),
-        None | Some("BPMS") => Ok(Some(Throughput::BytesPerMillisecond(number))),
-        Some("IOPS") => Ok(Some(Throughput::Iops(number))),
-        Some(other) => Err(refused(
-            &element.place,
-            format!("the unit {}", other.chars().take(40).collect::<String>()),
-            "DiskSPD knows BPMS and IOPS",
-            "write unit=\"IOPS\"",
-        )),
-    }
+pub(super) fn throughput(
+    profile: &mut Profile<'_>,
+    element: &Element,
+    _: &mut Findings,
+) -> Result<(), Fault> {
+    let number = element.number(0, RATE)?;
+    profile.draft.target.throughput = match element.attribute("unit") {
+        _ if number == 0 => None,
+        None | Some("BPMS") => Some(Throughput::BytesPerMillisecond(number)),
+        Some("IOPS") => Some(Throughput::Iops(number)),
+        Some(other) => {
+            let unit = shown(other);
+            return Err(rejected(
+                &element.place,
+                format!("the unit {unit}"),
+                "write unit=\"IOPS\" or unit=\"BPMS\"",
+            ));
+        }
+    };
+    Ok(())
 }
 
-fn buffer(element: &Element, findings: &mut Findings) -> Result<Buffer, Fault> {
-    let inner =
-        |parent: &Element, name: &str| parent.children.iter().find(|child| child.name == name).cloned();
-    for child in &element.children {
-        known(child, "Within a Target", findings);
-    }
-    let pattern = inner(element, "Pattern").map_or("sequential".to_owned(), |pattern| pattern.text);
-    match pattern.as_str() {
-        "sequential" => Ok(Buffer::Counting),
-        "zero" => Ok(Buffer::Zeroes),
-        "random" => {
-            let Some(source) = inner(element, "RandomDataSource") else { return Ok(Buffer::Random) };
-            for child in &source.children {
-                known(child, "Within a Target", findings);
-            }
-            match inner(&source, "SizeInBytes") {
-                Some(size) => Ok(Buffer::Window(number(&size, 1, BYTES)?)),
-                None => Ok(Buffer::Random),
-            }
-        }
-        other => Err(refused(
-            &element.place,
-            format!("the pattern `{}`", other.chars().take(40).collect::<String>()),
-            "DiskSPD knows sequential, zero and random",
-            "write one of them",
-        )),
-    }
+pub(super) fn block(profile: &mut Profile<'_>, element: &Element, _: &mut Findings) -> Result<(), Fault> {
+    let bytes = element.number(1, BYTES)?.to_string();
+    profile.draft.target.block = size::block(&bytes, "<BlockSize>", &element.place)?;
+    Ok(())
 }
 
-fn distribution(element: &Element, findings: &mut Findings) -> Result<Vec<Zone>, Fault> {
-    let mut zones = Vec::new();
-    for kind in &element.children {
-        if !known(kind, "Within a Target", findings) {
-            continue;
+pub(super) fn percent(profile: &mut Profile<'_>, range: &Element, _: &mut Findings) -> Result<(), Fault> {
+    profile.zone(range, Extent::Percent(range.number(0, 100)? as f64))
+}
+
+pub(super) fn bytes(profile: &mut Profile<'_>, range: &Element, _: &mut Findings) -> Result<(), Fault> {
+    profile.zone(range, Extent::Bytes(range.number(0, BYTES)?))
+}
+
+pub(super) fn pattern(profile: &mut Profile<'_>, element: &Element, _: &mut Findings) -> Result<(), Fault> {
+    profile.draft.target.buffer = match element.text.as_str() {
+        "sequential" => Buffer::Counting,
+        "zero" => Buffer::Zeroes,
+        "random" => Buffer::Random,
+        other => {
+            let shown = shown(other);
+            return Err(rejected(
+                &element.place,
+                format!("the pattern `{shown}`"),
+                "write sequential, zero or random",
+            ));
         }
-        for range in &kind.children {
-            if !known(range, "Within a Target", findings) {
-                continue;
-            }
-            let ios = range.attribute("IO").and_then(|ios| ios.parse::<u64>().ok()).filter(|ios| *ios <= 100);
-            let Some(ios) = ios else {
-                return Err(refused(
-                    &range.place,
-                    "a <Range> without its attribute IO",
-                    "DiskSPD's schema refuses it",
-                    "write <Range IO=\"95\">5</Range>",
-                ));
-            };
-            let length = match kind.name.as_str() {
-                "Percent" => Extent::Percent(number(range, 0, 100)? as f64),
-                "Absolute" => Extent::Bytes(number(range, 0, BYTES)?),
-                _ => {
-                    return Err(malformed(
-                        &kind.place,
-                        format!("<{}> in a <Distribution>", kind.name),
-                        "take it out",
-                    ));
-                }
-            };
-            zones.push(Zone { ios: ios as f64, length });
-            if zones.len() > limits::MIX_LINES_MAX {
-                return Err(malformed(&range.place, "there are too many ranges", "write fewer"));
-            }
-        }
-    }
-    super::convert::closed(zones)
-        .map_err(|tool| refused(&element.place, "the ranges", tool, "write shares of at most 100 %"))
+    };
+    Ok(())
+}
+
+pub(super) fn distribution(
+    profile: &mut Profile<'_>,
+    element: &Element,
+    findings: &mut Findings,
+) -> Result<(), Fault> {
+    profile.within(element, findings);
+    let zones = std::mem::take(&mut profile.draft.target.zones);
+    profile.draft.target.zones = super::convert::closed(zones)
+        .map_err(|tool| refused(&element.place, "the ranges", tool, "write shares of at most 100 %"))?;
+    Ok(())
 }

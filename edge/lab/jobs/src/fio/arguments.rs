@@ -85,7 +85,7 @@ pub(crate) fn sections(source: &Source, options: &Options<'_>, findings: &mut Fi
         if entry.value.is_none()
             && words
                 .get(index)
-                .is_some_and(|(next, _)| !next.starts_with('-') && !super::job::is_switch(&entry.key))
+                .is_some_and(|(next, _)| !next.starts_with('-') && !super::rules::is_switch(&entry.key))
         {
             entry.value = Some(words[index].0.clone());
             index += 1;

@@ -1,49 +1,17 @@
 //! A job as a group of workers.
 
 use super::job::{Job, Jump, READ, Sizes, TRIM, WRITE};
+use crate::builder::{self, Builder};
 use crate::error::Fault;
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
 use crate::source::Options;
 use plan::{
-    Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Distribution, Engine, Extent, FlushRule,
-    Group, Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Reuse, Sequence, Size,
-    Span, Think, Timing, Verify, VerifyWhen, Workers,
+    Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent,
+    FlushRule, Group, Length, Line, Loop, NoteKind, Pace, Pattern, Rate, RateOf, RatePer, Reuse, Sequence,
+    Size, Span, Think, Timing, Verify, VerifyWhen, Workers,
 };
 use std::time::Duration;
-
-/// Targets of a plan by their names, each once.
-pub(crate) struct Targets<'a> {
-    of_plan: crate::targets::Targets,
-    /// Targets of all groups together.
-    assigned: usize,
-    /// Whether others stand in their place, which have a size of their own.
-    are_named: bool,
-    is_device: &'a dyn Fn(&str) -> bool,
-}
-
-impl<'a> Targets<'a> {
-    /// None yet.
-    pub(crate) fn new(options: &Options<'a>) -> Targets<'a> {
-        let are_named = options.has_targets;
-        Targets {
-            of_plan: crate::targets::Targets::default(),
-            assigned: 0,
-            are_named,
-            is_device: options.is_device,
-        }
-    }
-
-    /// Whether a name stands for a device, which is as large as it is.
-    fn is_device(&self, name: &str) -> bool {
-        (self.is_device)(name)
-    }
-
-    /// Whether groups have more of them together than a plan may have.
-    pub(crate) fn are_too_many(&self) -> bool {
-        self.assigned > limits::ASSIGNMENTS_MAX
-    }
-}
 
 /// Where a job's I/Os go: one group of files for all clones, or one for each clone.
 struct Files {
@@ -55,18 +23,13 @@ impl Job {
     /// The groups of this job: one, or one per clone where clones have several files of their own each.
     pub(crate) fn groups(
         &self,
-        plan: &mut Plan,
-        targets: &mut Targets<'_>,
+        builder: &mut Builder,
+        options: &Options<'_>,
         findings: &mut Findings,
     ) -> Result<Vec<Group>, Fault> {
         self.check()?;
         self.remark(findings);
         let files = self.target_names()?;
-        targets.assigned += files.names.iter().map(Vec::len).sum::<usize>();
-        if targets.are_too_many() {
-            let found = format!("the jobs together use {} files and more", targets.assigned);
-            return Err(malformed(&self.place, found, "write fewer jobs, or fewer files of each"));
-        }
         let each = files.names.first().map_or(1, Vec::len).max(1) as u64;
         let mut pattern = self.pattern(each, findings)?;
         if self.verification.only {
@@ -77,8 +40,8 @@ impl Job {
             self.lay_out(&mut pattern.span, each, findings);
         }
         let size = self.file_length(&pattern.span, each);
-        if self.fill && self.size.is_none() && self.file_size.is_none() && !targets.are_named {
-            let named = files.names.iter().flatten().all(|name| targets.is_device(name));
+        if self.fill && self.size.is_none() && self.file_size.is_none() && !options.has_targets {
+            let named = files.names.iter().flatten().all(|name| (options.is_device)(name));
             if !named {
                 return Err(crate::findings::unsupported(
                     &self.place,
@@ -87,7 +50,7 @@ impl Job {
                 ));
             }
         }
-        if files.generated && size.is_none() && self.uri.is_none() && !targets.are_named {
+        if files.generated && size.is_none() && self.uri.is_none() && !options.has_targets {
             return Err(refused(
                 &self.place,
                 format!("the job {} has neither size= nor filename=", self.name),
@@ -99,27 +62,24 @@ impl Job {
         for names in &files.names {
             let mut group = Vec::new();
             for name in names {
-                let size = size.filter(|_| !targets.is_device(name) && self.uri.is_none());
-                group.push(targets.of_plan.index(plan, None, name, size));
-                if plan.targets.len() > limits::TARGETS_MAX {
-                    let found =
-                        format!("the job {} makes more than {} files", self.name, limits::TARGETS_MAX);
-                    return Err(malformed(&self.place, found, "write a smaller numjobs or nrfiles"));
-                }
+                let size = size.filter(|_| !(options.is_device)(name) && self.uri.is_none());
+                group.push(builder.target(None, name, size));
+                builder.room(0, 0, 0, &self.place)?;
             }
             indices.push(group);
         }
-        let mut group = Group::new(&self.name, 0, self.depth, pattern, self.timing());
+        let caching = self.caching(findings);
+        let mut group = builder::group(&self.name, Vec::new(), pattern, self.timing(), caching);
+        group.depth = Depth::PerWorker(self.depth);
         group.rates = self.rates();
         group.data = self.data();
         group.verify = self.verification(findings);
-        group.caching = self.caching(findings);
         if self.verification.only {
             group.rates.iter_mut().for_each(|rate| rate.of = RateOf::All);
             group.caching.flush = None;
         }
         group.engine = self.engine();
-        group.batch = Batch { complete_max: self.batch.complete, ..self.batch };
+        group.batch = self.batch();
         Ok(self.spread(group, indices))
     }
 
@@ -158,6 +118,15 @@ impl Job {
             ));
         }
         self.check_verification()?;
+        if let Some((shown, place)) =
+            self.file_choice.as_ref().filter(|_| self.files.len().max(self.files_count as usize) > 1)
+        {
+            return Err(crate::findings::unsupported(
+                place,
+                format!("`{shown}` chooses among the files of the job {}", self.name),
+                "write a job for each file, or file_service_type=roundrobin",
+            ));
+        }
         let smallest = self.smallest_block();
         let one_size = self.directions().all(|direction| self.sizes(direction) == Sizes::One(smallest));
         if self.passes.ios.is_some() && (!one_size || self.time_based) {
@@ -199,7 +168,7 @@ impl Job {
             return Err(crate::findings::unsupported(
                 &self.place,
                 format!("the job {} compares what it reads with verify_pattern=", self.name),
-                "the lab compares with checksums of its own: write the data with verify= in the same run, or by an earlier run of the lab",
+                "the lab compares with its own checksums: write the data with verify= in the same run or in an earlier run of the lab",
             ));
         }
         Ok(())
@@ -219,7 +188,7 @@ impl Job {
     /// Defaults and silent rules that decide something.
     fn remark(&self, findings: &mut Findings) {
         if self.engine.is_none() {
-            let text = "fio takes psync: blocking calls, one I/O of each job at a time";
+            let text = "fio's default is psync: blocking calls, with one I/O of each job in flight";
             findings.note(NoteKind::Default, &self.place, "ioengine", text);
         }
         if self.engine() == Engine::Blocking && self.depth > 1 {
@@ -230,14 +199,15 @@ impl Job {
             findings.note(NoteKind::Trap, &self.place, "iodepth", text);
         }
         if self.direct.is_none() {
-            let text = "fio goes through the page cache: memory is measured with the disk; add direct=1";
+            let text =
+                "I/Os go through the page cache, so memory is measured together with the disk; add direct=1";
             findings.note(NoteKind::Default, &self.place, "direct", text);
         } else if self.direct == Some(false) && self.engine() == Engine::LinuxAio {
-            let text = "libaio on buffered files is done one after another by the kernel";
+            let text = "the kernel executes libaio I/Os on buffered files one after another";
             findings.note(NoteKind::Trap, &self.place, "direct", text);
         }
         if self.mode.random && self.visits_each_once() {
-            let text = "fio visits every block once before any comes again: nothing is re-used; norandommap=1 draws each alone";
+            let text = "random I/Os visit every block once before they repeat one, so no cache is hit; norandommap=1 draws each block independently";
             findings.note(NoteKind::Default, &self.place, "norandommap", text);
         }
         if self.time_based && self.runtime.is_zero() {
@@ -245,7 +215,7 @@ impl Job {
             findings.note(NoteKind::Trap, &self.place, "time_based", text);
         }
         if self.latency_target.is_some() && self.latency_window.is_none() {
-            let text = "no window is given: each step of the search lasts 5 s";
+            let text = "latency_window is not set: each step of the search lasts 5 s";
             findings.note(NoteKind::Default, &self.place, "latency_window", text);
         }
         if !self.mode.random && self.random_percent != [100.0; 3] {
@@ -257,7 +227,7 @@ impl Job {
             && self.offset_step == Extent::Bytes(0)
             && !self.files.is_empty()
         {
-            let text = "every clone begins at the same offset and follows the others through the cache: use offset_increment";
+            let text = "all clones start at the same offset, so the later ones may be served from cache; use offset_increment";
             findings.note(NoteKind::Trap, &self.place, "numjobs", text);
         }
     }
@@ -320,8 +290,7 @@ impl Job {
         for extent in [&mut span.offset, &mut span.worker_step] {
             if let Extent::Percent(percent) = *extent {
                 *extent = Extent::Bytes(Extent::Percent(percent).of(size / files).next_multiple_of(block));
-                let text = "fio takes a percentage of a file that is not there yet for 0, and later for one of the file; the \
-                            lab takes it for one of size=";
+                let text = "fio takes an offset in percent of a file that does not exist yet for 0; the lab takes it as a percentage of size=";
                 findings.note(NoteKind::Changed, &self.place, "offset", text);
             }
         }
@@ -379,7 +348,7 @@ impl Job {
             else {
                 return Err(crate::findings::unsupported(
                     &self.place,
-                    format!("the job {} leaves gaps behind I/Os of several sizes", self.name),
+                    format!("the job {} leaves gaps between I/Os of several sizes", self.name),
                     "write one bs=",
                 ));
             };
@@ -387,13 +356,13 @@ impl Job {
             if stride == 0 {
                 return Err(crate::findings::unsupported(
                     &self.place,
-                    format!("the job {} reads the same block again and again", self.name),
+                    format!("the job {} repeats one block", self.name),
                     "write another gap behind rw=",
                 ));
             }
             sequence.stride = Some(stride);
             if self.mode.read && self.mode.write {
-                let text = "reads and writes go on behind each other, in one sequence";
+                let text = "reads and writes continue one shared sequence";
                 findings.note(NoteKind::Changed, &self.place, "rw", text);
             }
         }
@@ -446,11 +415,19 @@ impl Job {
         Ok(lines)
     }
 
+    /// A full queue that drains to `iodepth_low` is filled again after as many completions.
+    fn batch(&self) -> Batch {
+        let drained = if self.depth_low > 0 { self.depth.saturating_sub(self.depth_low) } else { 0 };
+        let complete = self.batch.complete.max(drained);
+        Batch { complete, complete_max: complete, ..self.batch }
+    }
+
     fn think(&self) -> Option<Think> {
         (!self.think.is_zero()).then(|| Think {
             after: self.think_after,
             pause: self.think,
             spin: self.think_spin >= self.think,
+            start: self.think_start,
         })
     }
 
@@ -544,7 +521,7 @@ impl Job {
             VerifyWhen::Later
         };
         if when == VerifyWhen::After {
-            let text = "what was written is read again at the end: more time, and reads that are no part of the load";
+            let text = "written data is read back after the job; these reads take extra time and are not part of the load";
             findings.note(NoteKind::Default, &self.place, "verify", text);
         }
         Some(Verify { when, interval: self.verification.interval, fatal: self.verification.fatal })
@@ -552,7 +529,7 @@ impl Job {
 
     fn caching(&self, findings: &mut Findings) -> Caching {
         if self.flush_every > 0 && self.flush_data_every > 0 {
-            let text = "fsync and fdatasync are both given: the one that comes more often is done";
+            let text = "fsync and fdatasync are both set: the lab does the more frequent one";
             findings.note(NoteKind::Changed, &self.place, "fdatasync", text);
         }
         let data_only =

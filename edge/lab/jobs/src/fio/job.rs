@@ -1,13 +1,15 @@
 //! A job with all its options, as fio would hold it.
 
-use super::keys::KEYS;
 use super::lex::Entry;
+use super::rules::{find, rules};
 use super::value::Value;
 use crate::error::{Fault, FaultKind};
 use crate::findings::Findings;
 use crate::keys::{Key, Treatment, nearest};
 use crate::source::Options;
-use plan::{Batch, Distribution, Extent, LatencyTarget, NoteKind, Place, Steady, Verify, WriteThrough};
+use plan::{
+    Batch, Distribution, Extent, LatencyTarget, NoteKind, PauseStart, Place, Steady, Verify, WriteThrough,
+};
 use std::time::Duration;
 
 /// Reads, writes and trims: the order of fio's triples.
@@ -80,6 +82,10 @@ pub(crate) struct Job {
     /// What `k` multiplies by.
     pub(crate) kilo: u64,
     pub(crate) engine: Option<&'static str>,
+    /// Its engine does no I/O that the lab has; told already, and with it all that is unknown of the job.
+    pub(crate) is_no_io: bool,
+    /// `zonemode=` is another than none; told already.
+    pub(crate) is_zoned: bool,
     pub(crate) uri: Option<String>,
     pub(crate) mode: Mode,
     pub(crate) jump: Jump,
@@ -95,10 +101,14 @@ pub(crate) struct Job {
     pub(crate) repeatable: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) depth: u32,
+    /// `iodepth_low`: a full queue drains to it; 0 where it does not.
+    pub(crate) depth_low: u32,
     pub(crate) batch: Batch,
     pub(crate) count: u32,
     pub(crate) files: Vec<String>,
     pub(crate) files_count: u32,
+    /// `file_service_type=`, where it is not to go round.
+    pub(crate) file_choice: Option<(String, Place)>,
     pub(crate) file_format: Option<String>,
     pub(crate) directories: Vec<String>,
     pub(crate) size: Option<Extent>,
@@ -122,6 +132,7 @@ pub(crate) struct Job {
     pub(crate) think: Duration,
     pub(crate) think_spin: Duration,
     pub(crate) think_after: u32,
+    pub(crate) think_start: PauseStart,
     pub(crate) flow: u32,
     pub(crate) direct: Option<bool>,
     pub(crate) write_through: WriteThrough,
@@ -152,6 +163,8 @@ impl Default for Job {
             place: Place { file: String::new(), line: 1, column: 1 },
             kilo: 1024,
             engine: None,
+            is_no_io: false,
+            is_zoned: false,
             uri: None,
             mode: Mode { read: true, write: false, trim: false, random: false },
             jump: Jump::None,
@@ -167,10 +180,12 @@ impl Default for Job {
             repeatable: true,
             seed: None,
             depth: 1,
+            depth_low: 0,
             batch: Batch { submit: 1, complete: 1, complete_max: 1 },
             count: 1,
             files: Vec::new(),
             files_count: 1,
+            file_choice: None,
             file_format: None,
             directories: Vec::new(),
             size: None,
@@ -194,6 +209,7 @@ impl Default for Job {
             think: Duration::ZERO,
             think_spin: Duration::ZERO,
             think_after: 1,
+            think_start: PauseStart::Completed,
             flow: 0,
             direct: None,
             write_through: WriteThrough::No,
@@ -263,8 +279,8 @@ impl Job {
             if entry.key == "kb_base" {
                 self.kilo = if entry.is_argument { base(entry) } else { self.kilo };
             }
-            if let Some(key) = find(&entry.key) {
-                repeated(key, entry, &mut given, findings);
+            if let Some(rule) = find(&entry.key) {
+                repeated(&rule.key, entry, &mut given, findings);
             }
             let result = replaced(entry, options, unset, findings)
                 .and_then(|text| text.map_or(Ok(()), |text| self.apply_one(entry, text, findings)));
@@ -275,8 +291,8 @@ impl Job {
     }
 
     fn apply_one(&mut self, entry: &Entry, text: String, findings: &mut Findings) -> Result<(), Fault> {
-        let Some(key) = find(&entry.key) else {
-            return Err(unknown(entry));
+        let Some(rule) = find(&entry.key) else {
+            return if self.is_no_io { Ok(()) } else { Err(unknown(entry)) };
         };
         let value = Value {
             key: entry.key.clone(),
@@ -287,47 +303,30 @@ impl Job {
             kilo: self.kilo,
         };
         let name = &entry.key;
-        if !value.given && !is_switch(name) {
+        if !value.given && !rule.key.alone {
             return Err(value.refused(
                 format!("fio says `Option {name} requires an argument`"),
                 format!("write {name}=1, or another value"),
             ));
         }
-        if value.given && value.text.is_empty() && key.name != "bssplit" {
+        if value.given && value.text.is_empty() && rule.key.name != "bssplit" {
             return Err(
                 value.refused("fio fails to parse an option without a value", "write a value behind the `=`")
             );
         }
-        match key.treatment {
-            Treatment::Carried => self.apply(key, &value, findings),
-            Treatment::Noted => {
-                findings.note(NoteKind::NotCarried, &entry.place, key.name, key.sentence);
-                Ok(())
-            }
-            Treatment::Refused => {
-                // What switches a thing off may stand there.
-                if matches!(value.text.as_str(), "0" | "none") {
-                    return Ok(());
-                }
-                let found = format!("`{}`", value.shown());
-                Err(Fault::new(FaultKind::Unsupported, entry.place.clone(), found, key.sentence))
-            }
+        // What switches a thing off may stand there, be it refused.
+        if rule.key.treatment == Treatment::Refused && matches!(value.text.as_str(), "0" | "none") {
+            return Ok(());
+        }
+        match rule.admit(name, &value.shown(), &entry.place, findings)? {
+            Some(apply) => apply(self, &value, findings),
+            None => Ok(()),
         }
     }
 }
 
-/// The key of this spelling. fio's keys are case sensitive.
-pub(crate) fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.is(name))
-}
-
-/// Whether a key may stand alone: fio wants a value of all others, be they booleans.
-pub(crate) fn is_switch(name: &str) -> bool {
-    find(name).is_some_and(|key| key.alone)
-}
-
 fn unknown(entry: &Entry) -> Fault {
-    let names = KEYS.iter().flat_map(|key| std::iter::once(&key.name).chain(key.aliases)).copied();
+    let names = rules().flat_map(|rule| rule.key.names());
     let remedy = match nearest(&entry.key, names) {
         Some(near) => format!("did you mean {near}?"),
         None => "take it out, or write a key of fio 3.x (docs/guide/job-keys.md lists them)".to_owned(),

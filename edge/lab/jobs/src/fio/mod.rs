@@ -3,18 +3,17 @@
 //! The grammar and its traps are those of fio 3.33 and 3.42 (HOWTO, "Job file format" and "Parameter types"), as their own
 //! parser behaves.
 
-mod apply;
 mod arguments;
 mod convert;
 mod job;
-mod keys;
 mod lex;
+mod rules;
 mod stages;
 mod value;
 mod write;
 
 pub use convert::is_device;
-pub(crate) use keys::KEYS;
+pub(crate) use rules::rules;
 pub(crate) use write::write;
 
 use crate::error::ImportError;

@@ -1,58 +1,84 @@
 //! Jobs as stages: those between two stonewalls run together.
 
-use super::convert::Targets;
 use super::job::{DEFAULT_SEED, Job};
-use crate::findings::{Findings, malformed, refused};
-use crate::limits;
+use crate::builder::Builder;
+use crate::error::Fault;
+use crate::findings::{Findings, refused};
 use crate::source::Options;
-use plan::{Group, Length, NoteKind, Plan, Seed, Stage, StageEnd};
+use plan::{Group, Length, NoteKind, Plan, Stage, StageEnd};
 use std::time::Duration;
 
 /// The plan of these jobs, in their order.
 pub(crate) fn plan(jobs: &[Job], options: &Options<'_>, findings: &mut Findings) -> Plan {
-    let mut plan = Plan { seed: seed(jobs, findings), ..Plan::default() };
-    let mut targets = Targets::new(options);
-    let mut members: Vec<&Job> = Vec::new();
-    let mut earlier: Vec<&str> = Vec::new();
-    let mut flows: Vec<u32> = Vec::new();
-    let mut group_count = 0;
-    let mut elapsed = Some(Duration::ZERO);
+    let mut stages = Stages::default();
+    seed(jobs, &mut stages.builder, findings);
     for job in jobs {
-        if findings.is_full() || targets.are_too_many() {
+        if findings.is_full() {
             break;
         }
-        let mut groups = match job.groups(&mut plan, &mut targets, findings) {
-            Ok(groups) => groups,
-            Err(fault) => {
-                findings.fault(fault);
-                continue;
+        match job.groups(&mut stages.builder, options, findings) {
+            Ok(groups) => {
+                if let Err(fault) = stages.add(job, groups, findings) {
+                    findings.fault(fault);
+                    break;
+                }
             }
-        };
-        group_count += groups.len();
-        if group_count > limits::GROUPS_MAX {
-            let found = format!("the jobs are more than {} groups", limits::GROUPS_MAX);
-            findings.fault(malformed(&job.place, found, "split the file"));
-            return plan;
+            Err(fault) => findings.fault(fault),
         }
-        if begins_stage(job, &members, &earlier, findings) || plan.stages.is_empty() {
-            finish_stage(&mut plan, &members, &flows, findings);
-            earlier.extend(members.drain(..).map(|member| member.name.as_str()));
-            flows.clear();
-            elapsed = elapsed
-                .zip(plan.stages.last().map_or(Some(Duration::ZERO), duration))
-                .map(|(sum, time)| sum + time);
-            plan.stages.push(Stage::new(&job.name, Vec::new()));
-        }
-        if plan.stages.len() > 1 && !job.delay.is_zero() {
-            delay(job, &mut groups, elapsed, findings);
-        }
-        flows.extend(groups.iter().map(|_| job.flow));
-        members.push(job);
-        let stage = plan.stages.last_mut().expect("one was begun");
-        stage.groups.extend(groups);
     }
-    finish_stage(&mut plan, &members, &flows, findings);
-    plan
+    if findings.faults.is_empty() {
+        let last = stages.close(findings);
+        findings.take(last);
+    }
+    stages.builder.plan
+}
+
+/// Stages in the making: those that are in the plan, and the jobs of the next.
+#[derive(Default)]
+struct Stages<'a> {
+    builder: Builder,
+    members: Vec<&'a Job>,
+    groups: Vec<Group>,
+    /// Targets of these groups together.
+    assignments: usize,
+    /// `flow=` of each group.
+    flows: Vec<u32>,
+    /// Jobs of the stages before.
+    earlier: Vec<&'a str>,
+    /// How long these take together, where that is known.
+    elapsed: Option<Duration>,
+}
+
+impl<'a> Stages<'a> {
+    /// Adds the groups of a job, to the stage of the job before or to a new one.
+    fn add(&mut self, job: &'a Job, mut groups: Vec<Group>, findings: &mut Findings) -> Result<(), Fault> {
+        if begins_stage(job, &self.members, &self.earlier, findings) {
+            self.close(findings)?;
+        }
+        if !self.builder.plan.stages.is_empty() && !job.delay.is_zero() {
+            delay(job, &mut groups, self.elapsed, findings);
+        }
+        self.flows.extend(groups.iter().map(|_| job.flow));
+        self.members.push(job);
+        self.assignments += groups.iter().map(|group| group.targets.len()).sum::<usize>();
+        self.groups.extend(groups);
+        self.builder.room(1, self.groups.len(), self.assignments, &job.place)
+    }
+
+    /// Puts the jobs so far into the plan as a stage.
+    fn close(&mut self, findings: &mut Findings) -> Result<(), Fault> {
+        let Some(first) = self.members.first() else { return Ok(()) };
+        let place = &first.place;
+        let mut stage = Stage::new(&first.name, std::mem::take(&mut self.groups));
+        finish_stage(&mut stage, &self.members, &self.flows, findings);
+        let before = if self.builder.plan.stages.is_empty() { Some(Duration::ZERO) } else { self.elapsed };
+        self.elapsed = before.zip(duration(&stage)).map(|(sum, time)| sum + time);
+        self.builder.stage(stage, place)?;
+        self.earlier.extend(self.members.drain(..).map(|member| member.name.as_str()));
+        self.flows.clear();
+        self.assignments = 0;
+        Ok(())
+    }
 }
 
 /// How long a stage takes, where nothing but time ends it.
@@ -73,10 +99,9 @@ fn delay(job: &Job, groups: &mut [Group], elapsed: Option<Duration>, findings: &
     let left = elapsed.map_or(Duration::ZERO, |elapsed| job.delay.saturating_sub(elapsed));
     let text = match elapsed {
         Some(elapsed) => format!(
-            "fio counts startdelay= from its own start, and the stages before take {elapsed:?}: {left:?} are left of it"
+            "fio counts startdelay= from its own start: the stages before take {elapsed:?}, so {left:?} are left"
         ),
-        None => "fio counts startdelay= from its own start; how long the stages before take is not known, so nothing is \
-                 left of it"
+        None => "fio counts startdelay= from its own start; the duration of the stages before is unknown, so the job starts at once"
             .to_owned(),
     };
     findings.note(NoteKind::Trap, &job.place, "startdelay", text);
@@ -90,7 +115,7 @@ fn begins_stage(job: &Job, members: &[&Job], earlier: &[&str], findings: &mut Fi
     if let Some((name, place)) = &job.wait_for {
         if members.iter().any(|member| member.name == *name) {
             if members.len() > 1 {
-                let text = format!("the job waits for all jobs that run with {name}, not for {name} alone");
+                let text = format!("the job waits for all jobs of the stage of {name}, not only for {name}");
                 findings.note(NoteKind::Changed, place, "wait_for", text);
             }
             return true;
@@ -108,15 +133,15 @@ fn begins_stage(job: &Job, members: &[&Job], earlier: &[&str], findings: &mut Fi
 }
 
 /// What the jobs of a stage say about the whole of it.
-fn finish_stage(plan: &mut Plan, members: &[&Job], flows: &[u32], findings: &mut Findings) {
-    let Some(stage) = plan.stages.last_mut() else { return };
+fn finish_stage(stage: &mut Stage, members: &[&Job], flows: &[u32], findings: &mut Findings) {
     if members.iter().any(|job| job.exit_all) {
         stage.ends = StageEnd::First;
     }
     if let Some(job) = members.iter().find(|job| job.latency_target.is_some()) {
         stage.search = job.search();
         if members.len() > 1 {
-            let text = "fio searches for each job alone; the lab searches for the jobs of the stage together";
+            let text =
+                "fio searches for each job by itself; the lab searches for all jobs of the stage together";
             findings.note(NoteKind::Changed, &job.place, "latency_target", text);
         }
     }
@@ -127,7 +152,7 @@ fn finish_stage(plan: &mut Plan, members: &[&Job], flows: &[u32], findings: &mut
             findings.note(NoteKind::Trap, &job.place, "steadystate", text);
             stage.steady = None;
         } else if members.len() > 1 {
-            let text = "fio judges the job alone; the lab judges the stage";
+            let text = "fio judges each job by itself; the lab judges the stage";
             findings.note(NoteKind::Changed, &job.place, "steadystate", text);
         }
     }
@@ -142,7 +167,7 @@ fn share(groups: &mut [Group], flows: &[u32], members: &[&Job], findings: &mut F
     let sum: f64 = flows.iter().map(|&flow| f64::from(flow)).sum();
     if flows.contains(&0) || flows.len() != groups.len() {
         if let Some(job) = members.iter().find(|job| job.flow > 0) {
-            let text = "some jobs of the stage have no flow=: shares need all of them";
+            let text = "not all jobs of the stage have flow=, so their shares are not kept";
             findings.note(NoteKind::NotCarried, &job.place, "flow", text);
         }
         return;
@@ -153,22 +178,12 @@ fn share(groups: &mut [Group], flows: &[u32], members: &[&Job], findings: &mut F
 }
 
 /// One seed for all: fio has one of each job.
-fn seed(jobs: &[Job], findings: &mut Findings) -> Seed {
-    let of = |job: &Job| match (job.repeatable, job.seed) {
-        (_, Some(seed)) => Seed::Fixed(seed),
-        (true, None) => Seed::Fixed(DEFAULT_SEED),
-        (false, None) => Seed::Fresh,
-    };
-    let Some(first) = jobs.first() else { return Seed::Fresh };
-    let seed = of(first);
-    if seed == Seed::Fixed(DEFAULT_SEED) && jobs.iter().any(|job| job.mode.random) {
-        let text = "fio does the same I/Os in every run: what a cache holds from the last run is met again; randrepeat=0 \
-                    draws others";
+fn seed(jobs: &[Job], builder: &mut Builder, findings: &mut Findings) {
+    let of = |job: &Job| job.seed.or(job.repeatable.then_some(DEFAULT_SEED));
+    builder.seed(jobs.iter().map(|job| (of(job), &job.place)), "jobs", "randseed", findings);
+    let Some(first) = jobs.first() else { return };
+    if of(first) == Some(DEFAULT_SEED) && jobs.iter().any(|job| job.mode.random) {
+        let text = "every run issues the same I/Os, so repeated runs may be served from cache; randrepeat=0 draws a new seed";
         findings.note(NoteKind::Default, &first.place, "randrepeat", text);
     }
-    if let Some(other) = jobs.iter().find(|job| of(job) != seed) {
-        let text = "jobs have seeds of their own; the lab takes that of the first";
-        findings.note(NoteKind::Changed, &other.place, "randseed", text);
-    }
-    seed
 }

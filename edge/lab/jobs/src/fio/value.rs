@@ -1,7 +1,7 @@
 //! Values of options: numbers with units, times, booleans, triples — as fio reads them, and where that is a trap.
 
 use crate::error::Fault;
-use crate::findings::{malformed, refused, unit_trap};
+use crate::findings::{malformed, refused, unit_trap, unsupported};
 use crate::limits;
 use plan::{Extent, Place};
 use std::time::Duration;
@@ -101,6 +101,10 @@ impl Value {
     pub(crate) fn bytes(&self) -> Result<u64, Fault> {
         let Quantity { number, suffix } = self.quantity()?;
         let inverse = if self.kilo == 1000 { 1024 } else { 1000 };
+        if suffix == "z" {
+            let found = format!("`{}` counts zones of a zoned device", self.shown());
+            return Err(unsupported(&self.place, found, "write it in bytes, as 10g"));
+        }
         let letters = suffix.trim_end_matches('b');
         let power = ["", "k", "m", "g", "t", "p"]
             .iter()

@@ -7,7 +7,8 @@ use crate::export::Losses;
 use crate::mix::{Operation, Part, parts, whole};
 use plan::{
     Amount, Arrivals, AtEnd, Content, Cursor, Depth, Distribution, Engine, Extent, Group, Length, Loop, Pace,
-    Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, SteadyOf, VerifyWhen, Workers, WriteThrough,
+    PauseStart, Plan, RateOf, RatePer, Reuse, Seed, Size, Stage, StageEnd, SteadyOf, VerifyWhen, Workers,
+    WriteThrough,
 };
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -264,6 +265,13 @@ fn access(section: &mut Section, group: &Group, parts: &[Part], losses: &mut Los
     if let Some(think) = parts[0].think {
         section.set("thinktime", format!("{}us", think.pause.as_micros()));
         section.set("thinktime_blocks", think.after);
+        if think.start == PauseStart::Drained {
+            section.set("thinktime_blocks_type", "issue");
+        }
+        losses.add_if(
+            think.start == PauseStart::Issued && group.outstanding() > group.worker_count(),
+            "pauses in which the I/Os in flight go on: fio waits for them first",
+        );
         if think.spin {
             section.set("thinktime_spin", format!("{}us", think.pause.as_micros()));
         }

@@ -1,15 +1,19 @@
 //! An `.icf` file as a plan: each assigned pattern is a stage, each step of a cycle another.
 
-use super::file::{AccessLine, File, Manager, Spec, TestType, Worker};
-use crate::findings::{Findings, malformed, refused};
+use super::file::{AccessLine, Cycle, File, Manager, Spec, TestType, Worker};
+use crate::builder::{self, Builder};
+use crate::error::Fault;
+use crate::findings::{Findings, refused};
 use crate::limits;
 use crate::source::Options;
-use crate::targets::Targets;
 use plan::{
-    Caching, Content, Data, Depth, Engine, Extent, Group, Length, Line, NoteKind, Pattern, Plan, Seed, Size,
-    Span, Stage, Target, Think, Timing, Workers,
+    Caching, Content, Data, Depth, Extent, Group, Length, Line, NoteKind, Pattern, PauseStart, Plan, Size,
+    Span, Stage, Target, Think, Timing, Workers, WriteThrough,
 };
 use std::time::Duration;
+
+/// Iometer passes the cache of the operating system by.
+const DIRECT: Caching = Caching { direct: true, write_through: WriteThrough::No, flush: None };
 
 /// One step of a cycle: how much of what there is takes part.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +28,13 @@ struct Step {
 
 /// The plan of a file.
 pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) -> Plan {
-    let mut plan = Plan { name: file.description.clone(), ..Plan::default() };
+    let plan = Plan { name: file.description.clone(), ..Plan::default() };
     if file.specs.is_empty() {
         findings.fault(refused(
             &file.place,
             "the file has no access specification",
             "Iometer says `You must assign at least one access specification`",
-            "add one below 'ACCESS SPECIFICATIONS",
+            "add a pattern below 'ACCESS SPECIFICATIONS",
         ));
         return plan;
     }
@@ -38,23 +42,21 @@ pub(crate) fn plan(file: &File, options: &Options<'_>, findings: &mut Findings) 
         return library(file, options, plan, findings);
     }
     remark(file, findings);
-    let mut targets = Targets::default();
-    for manager in &file.managers {
-        for worker in &manager.workers {
-            for name in &worker.targets {
-                let host = host(file, manager);
-                targets.index(&mut plan, host, name, None);
-            }
-            check_worker(worker, file, findings);
-        }
-    }
-    if plan.targets.len() > limits::TARGETS_MAX {
-        findings.fault(malformed(&file.place, "the file has too many targets", "split it"));
-    }
+    let workers = || file.managers.iter().flat_map(|manager| &manager.workers);
+    workers().for_each(|worker| check_worker(worker, file, findings));
+    let mut builder = Builder::default();
+    builder.plan = plan;
+    builder.seed(
+        workers().map(|worker| (worker.seed, &worker.place)),
+        "workers",
+        "fixed seed value",
+        findings,
+    );
     if findings.faults.is_empty() {
-        stages(file, &mut targets, &mut plan, findings);
+        let added = stages(file, &mut builder);
+        findings.take(added);
     }
-    plan
+    builder.plan
 }
 
 /// The machine of a manager, where there are several.
@@ -64,15 +66,15 @@ fn host<'a>(file: &File, manager: &'a Manager) -> Option<&'a str> {
 
 fn remark(file: &File, findings: &mut Findings) {
     if file.test_type == TestType::Normal && file.depth_cycle.is_some_and(|cycle| cycle.end > cycle.start) {
-        let text = "the test type is NORMAL: the depths of 'Queue Depth Cycling are not run";
+        let text = "the test type NORMAL ignores 'Queue Depth Cycling";
         findings.note(NoteKind::Trap, &file.place, "'Queue Depth Cycling", text);
     }
     if file.test_type != TestType::Normal {
-        let text = "each step is a stage; the pattern changes last, the depth first";
+        let text = "each step is a stage; the queue depth changes first, the pattern last";
         findings.note(NoteKind::Default, &file.place, "'Test Type", text);
     }
     if file.run_time.is_zero() {
-        let text = "the run time is 0: the first stage runs until it is stopped";
+        let text = "the run time is 0: the first stage runs until you stop it";
         findings.note(NoteKind::Trap, &file.place, "'Run Time", text);
     }
     let data = file.managers.iter().flat_map(|manager| &manager.workers).find(|worker| {
@@ -81,7 +83,7 @@ fn remark(file: &File, findings: &mut Findings) {
         worker.data == 0 && (file.old || worker.specs.iter().any(|(name, _)| writes(name)))
     });
     if let Some(worker) = data {
-        let text = "writes repeat one byte, which compresses to nothing";
+        let text = "writes repeat one byte, which compresses to almost nothing";
         findings.note(NoteKind::Default, &worker.place, "Data pattern", text);
     }
 }
@@ -91,8 +93,8 @@ fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
         findings.fault(refused(
             &worker.place,
             format!("the worker {} has no target", worker.name),
-            "Iometer asks for at least one",
-            "add one below 'Target assignments",
+            "Iometer requires a target",
+            "add a target below 'Target assignments",
         ));
     }
     if worker.specs.is_empty() && !file.old {
@@ -100,7 +102,7 @@ fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
             &worker.place,
             format!("the worker {} has no pattern", worker.name),
             "Iometer says `You must assign at least one access specification`",
-            "name one below 'Assigned access specs",
+            "add a pattern below 'Assigned access specs",
         ));
     }
     for (name, place) in &worker.specs {
@@ -108,9 +110,11 @@ fn check_worker(worker: &Worker, file: &File, findings: &mut Findings) {
             let near = crate::keys::nearest(name, file.specs.iter().map(|spec| spec.name.as_str()));
             findings.fault(refused(
                 place,
-                format!("`{name}` is no access specification of this file"),
+                format!("the file has no access specification `{name}`"),
                 "Iometer says that it does not exist",
-                near.map_or("name one of the file".to_owned(), |near| format!("did you mean `{near}`?")),
+                near.map_or("write the name of one in the file".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                }),
             ));
         }
     }
@@ -143,7 +147,7 @@ fn library(file: &File, options: &Options<'_>, mut plan: Plan, findings: &mut Fi
             found,
             "Iometer says `You must assign at least one access specification`",
             format!(
-                "name one and its outstanding I/Os, --define 'pattern={first}' --define depth=16; they are{}",
+                "choose a pattern and a queue depth with --define 'pattern={first}' --define depth=16; the patterns are{}",
                 listed.concat()
             ),
         ));
@@ -153,7 +157,7 @@ fn library(file: &File, options: &Options<'_>, mut plan: Plan, findings: &mut Fi
         variable("depth").and_then(|depth| depth.parse().ok()).filter(|depth| *depth > 0).unwrap_or(1);
     plan.targets.push(Target::named("disk"));
     let mut group = Group::new("worker", 0, depth, pattern(spec, 0, 0), timing(file));
-    group.caching = Caching { direct: true, ..Caching::default() };
+    group.caching = DIRECT;
     plan.stages.push(Stage::new(&spec.name, vec![group]));
     plan
 }
@@ -163,46 +167,41 @@ fn timing(file: &File) -> Timing {
     Timing { delay: Duration::ZERO, ramp: file.ramp, length, cooldown: Duration::ZERO }
 }
 
-fn stages(file: &File, targets: &mut Targets, plan: &mut Plan, findings: &mut Findings) {
+fn stages(file: &File, builder: &mut Builder) -> Result<(), Fault> {
     let workers = || file.managers.iter().flat_map(|manager| &manager.workers);
     let rounds = match file.old {
         true => file.specs.len(),
         false => workers().map(|worker| worker.specs.len()).max().unwrap_or(0),
     };
-    let seeds: Vec<Option<u64>> = workers().map(|worker| worker.seed).collect();
-    plan.seed = seeds.first().copied().flatten().map_or(Seed::Fresh, Seed::Fixed);
-    if seeds.iter().any(|seed| *seed != seeds[0]) {
-        let text = "workers have seeds of their own; the lab takes that of the first";
-        findings.note(NoteKind::Changed, &file.place, "fixed seed value", text);
-    }
     let steps = steps(file);
-    let members = workers().count();
-    let targets_used: usize = workers().map(|worker| worker.targets.len()).sum();
-    if rounds.saturating_mul(steps.len()).saturating_mul(targets_used) > limits::ASSIGNMENTS_MAX
-        || rounds.saturating_mul(steps.len()) > limits::STAGES_MAX
-        || rounds.saturating_mul(steps.len()).saturating_mul(members) > limits::GROUPS_MAX
-    {
-        findings.fault(malformed(
-            &file.place,
-            format!("{rounds} patterns in {} steps are {} stages", steps.len(), rounds * steps.len()),
-            format!("at most {} stages are possible: cycle in larger steps", limits::STAGES_MAX),
-        ));
-        return;
+    let count = rounds.saturating_mul(steps.len());
+    let assignments = workers().map(|worker| worker.targets.len()).sum();
+    builder.room(
+        count,
+        count.saturating_mul(workers().count()),
+        count.saturating_mul(assignments),
+        &file.place,
+    )?;
+    // All targets come first, in the order of the file, whichever a step takes.
+    for manager in &file.managers {
+        for name in manager.workers.iter().flat_map(|worker| &worker.targets) {
+            builder.target(host(file, manager), name, None);
+        }
     }
     let mut idle = Duration::ZERO;
     for round in 0..rounds {
         for step in &steps {
-            let mut stage =
-                Stage::new(stage_name(file, round, step), groups(file, round, step, targets, plan));
+            let mut stage = Stage::new(stage_name(file, round, step), groups(file, round, step, builder));
             if stage.groups.is_empty() {
                 // All workers are idle: the stage is a pause before the next.
                 idle += file.ramp + file.run_time;
                 continue;
             }
             stage.pause = std::mem::take(&mut idle);
-            plan.stages.push(stage);
+            builder.stage(stage, &file.place)?;
         }
     }
+    Ok(())
 }
 
 fn stage_name(file: &File, round: usize, step: &Step) -> String {
@@ -226,53 +225,41 @@ fn stage_name(file: &File, round: usize, step: &Step) -> String {
 
 /// The steps of the cycle that the test type asks for; one of everything where it asks for none.
 fn steps(file: &File) -> Vec<Step> {
-    let all = Step { workers: usize::MAX, targets: usize::MAX, depth: None };
-    let one_by_one = |cycle: Option<super::file::Cycle>, most: usize| -> Vec<usize> {
+    use TestType::{CycleDepth, CycleDepthAndTargets, CycleTargets, CycleWorkers, CycleWorkersAndTargets};
+    let managers = &file.managers;
+    let each = |manager: &Manager| manager.workers.iter().map(|worker| worker.targets.len()).max();
+    let all = |manager: &Manager| manager.workers.iter().map(|worker| worker.targets.len()).sum();
+    let most_targets = match file.test_type {
+        TestType::Normal | CycleWorkers | CycleDepth => None,
+        CycleTargets | CycleWorkersAndTargets | CycleDepthAndTargets => {
+            managers.iter().filter_map(each).max()
+        }
+        TestType::IncrementParallel => managers.iter().map(all).max(),
+        TestType::IncrementSerial => Some(managers.iter().map(all).sum()),
+    };
+    let cycles_workers = matches!(file.test_type, CycleWorkers | CycleWorkersAndTargets);
+    let most_workers = managers.iter().map(|manager| manager.workers.len()).max().filter(|_| cycles_workers);
+    let one_by_one = |cycle: Option<Cycle>, most: Option<usize>| -> Vec<usize> {
+        let Some(most) = most else { return vec![usize::MAX] };
         let steps = cycle.map_or_else(|| (1..=most as u64).collect(), |cycle| cycle.steps(most as u64));
         steps.into_iter().map(|step| usize::try_from(step).unwrap_or(usize::MAX)).collect()
     };
-    let managers = &file.managers;
-    let most_workers = managers.iter().map(|manager| manager.workers.len()).max().unwrap_or(1);
-    let of_manager = |manager: &super::file::Manager| -> usize {
-        manager.workers.iter().map(|worker| worker.targets.len()).sum()
+    let cycles_depth = matches!(file.test_type, CycleDepth | CycleDepthAndTargets);
+    let depths: Vec<Option<u64>> = match file.depth_cycle.filter(|_| cycles_depth) {
+        Some(cycle) => cycle.steps(cycle.end.max(cycle.start)).into_iter().map(Some).collect(),
+        None => vec![cycles_depth.then_some(1)],
     };
-    let most_targets = match file.test_type {
-        TestType::IncrementParallel => managers.iter().map(of_manager).max().unwrap_or(1),
-        TestType::IncrementSerial => managers.iter().map(of_manager).sum(),
-        _ => managers
-            .iter()
-            .flat_map(|manager| &manager.workers)
-            .map(|worker| worker.targets.len())
-            .max()
-            .unwrap_or(1),
-    };
-    let targets = || one_by_one(file.target_cycle, most_targets);
-    let workers = || one_by_one(file.worker_cycle, most_workers);
-    let depths = || file.depth_cycle.map_or(vec![1], |cycle| cycle.steps(cycle.end.max(cycle.start)));
-    match file.test_type {
-        TestType::Normal => vec![all],
-        TestType::CycleTargets | TestType::IncrementParallel | TestType::IncrementSerial => {
-            targets().into_iter().map(|targets| Step { targets, ..all }).collect()
-        }
-        TestType::CycleWorkers => workers().into_iter().map(|workers| Step { workers, ..all }).collect(),
-        TestType::CycleWorkersAndTargets => pairs(&workers(), &targets())
-            .map(|(workers, targets)| Step { workers, targets, depth: None })
-            .collect(),
-        TestType::CycleDepth => {
-            depths().into_iter().map(|depth| Step { depth: Some(depth), ..all }).collect()
-        }
-        TestType::CycleDepthAndTargets => pairs(&targets(), &depths())
-            .map(|(targets, depth)| Step { targets, depth: Some(depth), ..all })
-            .collect(),
-    }
-}
-
-fn pairs<A: Copy, B: Copy>(outer: &[A], inner: &[B]) -> impl Iterator<Item = (A, B)> {
-    outer.iter().flat_map(|&one| inner.iter().map(move |&two| (one, two))).take(limits::STAGES_MAX + 1)
+    let (workers, targets) =
+        (one_by_one(file.worker_cycle, most_workers), one_by_one(file.target_cycle, most_targets));
+    let (targets, depths) = (&targets, &depths);
+    let pairs = workers.iter().flat_map(|&workers| targets.iter().map(move |&targets| (workers, targets)));
+    let steps = pairs
+        .flat_map(|(workers, targets)| depths.iter().map(move |&depth| Step { workers, targets, depth }));
+    steps.take(limits::STAGES_MAX + 1).collect()
 }
 
 /// The groups of a stage: workers that do the same beside each other are one group.
-fn groups(file: &File, round: usize, step: &Step, targets: &mut Targets, plan: &mut Plan) -> Vec<Group> {
+fn groups(file: &File, round: usize, step: &Step, builder: &mut Builder) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut used_everywhere = 0;
     for manager in &file.managers {
@@ -294,7 +281,7 @@ fn groups(file: &File, round: usize, step: &Step, targets: &mut Targets, plan: &
             let host = host(file, manager);
             let vm = host.map(str::to_owned);
             let indices =
-                worker.targets.iter().take(count).map(|name| targets.index(plan, host, name, None)).collect();
+                worker.targets.iter().take(count).map(|name| builder.target(host, name, None)).collect();
             let group = group(file, worker, spec, step.depth, vm, indices);
             match groups.last_mut() {
                 Some(last) if same_but_name(last, &group) => {
@@ -318,14 +305,11 @@ fn group(
     targets: Vec<usize>,
 ) -> Group {
     let depth = u32::try_from(depth.unwrap_or(worker.depth)).unwrap_or(u32::MAX);
-    let mut group =
-        Group::new(&worker.name, 0, depth, pattern(spec, worker.start, worker.sectors), timing(file));
+    let pattern = pattern(spec, worker.start, worker.sectors);
+    let mut group = builder::group(&worker.name, targets, pattern, timing(file), DIRECT);
     group.vm = vm;
-    group.targets = targets;
     group.depth = Depth::PerTarget(depth);
     group.data = Data { content: content(worker.data), ..Data::default() };
-    group.caching = Caching { direct: true, ..Caching::default() };
-    group.engine = Engine::IoUring;
     group
 }
 
@@ -366,6 +350,7 @@ fn line(line: &AccessLine) -> Line {
         after: u32::try_from(line.burst.max(1)).unwrap_or(u32::MAX),
         pause: Duration::from_millis(line.delay.min(1 << 40)),
         spin: false,
+        start: PauseStart::Issued,
     });
     Line {
         weight: line.percent as f64,

@@ -1,8 +1,10 @@
 //! What stands in an `.icf` file, section by section.
 
-use super::keys;
+use super::keys::{Apply, KEYS, MANAGER, SECTION, SPECS, WORKER, find, scope_of};
 use super::lex::{Line, Lines, leading_number};
-use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::error::Fault;
+use crate::findings::{Findings, malformed, refused, shown, unit_trap, unsupported};
+use crate::keys::Treatment;
 use crate::limits;
 use crate::source::Source;
 use plan::{NoteKind, Place};
@@ -46,8 +48,9 @@ impl Cycle {
 }
 
 /// What a test cycles through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum TestType {
+    #[default]
     Normal,
     CycleTargets,
     CycleWorkers,
@@ -79,7 +82,7 @@ pub(crate) struct Spec {
 }
 
 /// A worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Worker {
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -100,7 +103,7 @@ pub(crate) struct Manager {
 }
 
 /// All of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct File {
     pub(crate) place: Place,
     pub(crate) old: bool,
@@ -115,76 +118,209 @@ pub(crate) struct File {
     pub(crate) managers: Vec<Manager>,
 }
 
+/// A file as far as it is read.
+pub(crate) struct Reader<'a> {
+    pub(super) file: File,
+    lines: Lines<'a>,
+}
+
 /// Reads all sections, in whatever order they stand.
 pub(crate) fn read(source: &Source, findings: &mut Findings) -> File {
-    let place = Place { file: source.name.clone(), line: 1, column: 1 };
-    let mut file = File {
-        place: place.clone(),
-        old: false,
-        description: String::new(),
-        run_time: Duration::ZERO,
-        ramp: Duration::ZERO,
-        worker_cycle: None,
-        target_cycle: None,
-        depth_cycle: None,
-        test_type: TestType::Normal,
-        specs: Vec::new(),
-        managers: Vec::new(),
-    };
-    let mut lines = Lines::of(source);
-    match lines.take() {
-        Some(line) => file.old = version(&line, findings),
-        None => findings.fault(malformed(&place, "the file is empty", "begin it with `Version 1.1.0`")),
+    let place = source.start();
+    let file = File { place: place.clone(), ..File::default() };
+    let mut reader = Reader { file, lines: Lines::of(source) };
+    match reader.lines.take() {
+        Some(line) => reader.file.old = version(&line, findings),
+        None => findings.fault(malformed(&place, "the file is empty", "start with `Version 1.1.0`")),
     }
     // Without a version the first line was another one, and all that it begins would be told of.
-    if !findings.faults.is_empty() {
-        return file;
+    if findings.faults.is_empty() {
+        reader.section(SECTION, None, findings);
     }
-    while let Some(line) = lines.take() {
-        let Some(found) = line.key() else {
-            let text = line.text.trim();
-            if !text.is_empty() && !text.to_ascii_lowercase().starts_with("version") {
-                findings.fault(stray(&line));
+    reader.file
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a section up to its end.
+    pub(super) fn section(&mut self, scope: &'static str, end: Option<&str>, findings: &mut Findings) {
+        while let Some(line) = self.lines.peek().cloned() {
+            let key = line.key();
+            if let Some(key) = key.as_deref().filter(|key| begins_another(scope, key)) {
+                let found = format!("'{key} stands within {scope}");
+                findings.fault(malformed(&line.place, found, "end the section above it with its 'End line"));
+                return;
             }
-            continue;
-        };
-        match keys::find(&found).map(|key| key.name) {
-            Some("test setup") => setup(&mut lines, &mut file, findings),
-            Some("results display") => {
-                let text = "what Iometer's window shows; it has no effect on the run";
-                findings.note(NoteKind::NotCarried, &line.place, "'RESULTS DISPLAY", text);
-                skip(&mut lines);
+            self.lines.take();
+            match key {
+                _ if findings.is_full() => return,
+                None => self.outside(&line, scope, findings),
+                Some(key) if end.is_some_and(|end| key.starts_with(end)) => return,
+                Some(key) if key.starts_with("end ") => {}
+                Some(key) => {
+                    let applied = self.apply(scope, &key, &line, findings);
+                    findings.take(applied);
+                }
             }
-            Some("access specifications") => specs(&mut lines, &mut file, findings),
-            Some("manager list") => managers(&mut lines, &mut file, findings),
-            _ => findings.fault(unknown(&line, &found)),
         }
     }
-    file
+
+    /// A line that is no key and no value of one.
+    fn outside(&mut self, line: &Line<'_>, scope: &str, findings: &mut Findings) {
+        let text = line.text.trim();
+        let is_version = scope == SECTION && text.to_ascii_lowercase().starts_with("version");
+        if text.is_empty() || is_version {
+            return;
+        }
+        if self.file.old && scope == SPECS {
+            old_spec(line, &mut self.file, findings);
+            return;
+        }
+        let shown = shown(text);
+        let remedy = "write the value below its key; a key starts with '";
+        findings.fault(malformed(&line.place, format!("`{shown}` belongs to no key"), remedy));
+    }
+
+    fn apply(
+        &mut self,
+        scope: &'static str,
+        key: &str,
+        line: &Line<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Fault> {
+        let Some(rule) = find(scope, key) else {
+            // Old files name the columns of their patterns as they like.
+            if self.file.old && scope == SPECS && key.contains("size") {
+                return Ok(());
+            }
+            // What belongs to an unknown key is not told of again.
+            let belongs = |line: &Line<'_>| match line.key() {
+                Some(key) => scope == SECTION && find(SECTION, &key).is_none(),
+                None => true,
+            };
+            while self.lines.peek().is_some_and(belongs) {
+                self.lines.take();
+            }
+            return Err(unknown(scope, key, line));
+        };
+        let is_noted = rule.key.treatment == Treatment::Noted;
+        if is_noted && scope != SECTION && self.value().is_some_and(|value| value.text.trim().is_empty()) {
+            return Ok(());
+        }
+        match rule.admit(rule.key.name, key, &line.place, findings)? {
+            None if is_noted && scope == SECTION => {
+                while self.lines.take().is_some_and(|line| !line.is_end()) {}
+            }
+            None => {}
+            Some(Apply::Section(read)) => read(self, line, findings),
+            Some(Apply::Value(set)) => {
+                let value = self.value().ok_or_else(|| without_value(rule.key.name, line))?;
+                set(&mut self.file, &value, findings)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of the key just taken: the next line that is no key; none where a key that is known or an end comes first.
+    fn value(&mut self) -> Option<Line<'a>> {
+        while let Some(line) = self.lines.peek() {
+            match line.key() {
+                Some(key) if line.is_end() || scope_of(&key).is_some() => return None,
+                Some(_) => self.lines.take(),
+                None => return self.lines.take(),
+            };
+        }
+        None
+    }
 }
 
-fn stray(line: &Line<'_>) -> crate::Fault {
-    let shown: String = line.text.trim().chars().take(60).collect();
-    malformed(
-        &line.place,
-        format!("`{shown}` belongs to no key"),
-        "a value stands below its key, and a key begins with '",
-    )
+/// `'ACCESS SPECIFICATIONS`.
+pub(super) fn specs(reader: &mut Reader<'_>, _: &Line<'_>, findings: &mut Findings) {
+    reader.section(SPECS, Some("end access spec"), findings);
+    for spec in &reader.file.specs {
+        let sum: u64 = spec.lines.iter().map(|line| line.percent).sum();
+        if sum != 100 {
+            let found = format!("the lines of `{}` total {sum} %", spec.name);
+            let remedy = "correct the second number of the lines";
+            findings.fault(refused(&spec.place, found, "Iometer requires a total of 100 percent", remedy));
+        }
+    }
 }
 
-fn unknown(line: &Line<'_>, found: &str) -> crate::Fault {
-    let shown: String = found.chars().take(60).collect();
-    let near = crate::keys::nearest(&shown, keys::KEYS.iter().map(|key| key.name));
-    let remedy = match near {
-        Some(near) => format!("did you mean '{near}?"),
-        None => "take it out, or write a key that docs/guide/job-keys.md lists".to_owned(),
+/// The lines of a pattern.
+pub(super) fn access_lines(reader: &mut Reader<'_>, _: &Line<'_>, findings: &mut Findings) {
+    while !reader.file.old && !reader.lines.at_key() {
+        let Some(line) = reader.lines.take() else { break };
+        let Some(spec) = reader.file.specs.last_mut().filter(|_| !line.text.trim().is_empty()) else {
+            reader.outside(&line, SPECS, findings);
+            continue;
+        };
+        if spec.lines.len() == limits::MIX_LINES_MAX {
+            findings.fault(malformed(&line.place, "the pattern has too many lines", "write at most 100"));
+            return;
+        }
+        spec.lines.extend(access_line(&line.parts(), &line, findings));
+    }
+}
+
+/// `'Worker`.
+pub(super) fn worker(reader: &mut Reader<'_>, line: &Line<'_>, findings: &mut Findings) {
+    let name = findings.take(reader.value().ok_or_else(|| without_value("worker", line)));
+    let name = name.map_or("", |name| name.text.trim()).to_owned();
+    let worker = Worker { name, place: line.place.clone(), depth: 1, ..Worker::default() };
+    if reader.file.managers.is_empty() {
+        let remedy = "write 'Manager ID above the worker";
+        findings.fault(malformed(&line.place, "the worker belongs to no manager", remedy));
+        reader.file.managers.push(Manager { name: String::new(), workers: Vec::new() });
+    }
+    reader.file.managers.last_mut().expect("there is one").workers.push(worker);
+    reader.section(WORKER, Some("end worker"), findings);
+}
+
+/// `'Assigned access specs`.
+pub(super) fn assigned(reader: &mut Reader<'_>, _: &Line<'_>, _: &mut Findings) {
+    while !reader.lines.at_key() {
+        let Some(line) = reader.lines.take() else { break };
+        let name = line.text.trim();
+        if !name.is_empty() {
+            reader.file.worker().specs.push((name.to_owned(), line.place));
+        }
+    }
+}
+
+impl File {
+    /// The worker that keys belong to.
+    pub(super) fn worker(&mut self) -> &mut Worker {
+        let worker = self.managers.last_mut().and_then(|manager| manager.workers.last_mut());
+        worker.expect("keys of a worker stand below it")
+    }
+}
+
+/// Whether a key begins a section around this one, which then has no end.
+fn begins_another(scope: &str, key: &str) -> bool {
+    let around: &[&str] = match scope {
+        SECTION => &[],
+        WORKER => &[MANAGER, SECTION],
+        _ => &[SECTION],
     };
-    refused(
-        &line.place,
-        format!("the key '{shown} is unknown here"),
-        "Iometer says that the file is improperly formatted",
-        remedy,
-    )
+    find(scope, key).is_none() && around.iter().any(|scope| find(scope, key).is_some())
+}
+
+fn without_value(key: &str, line: &Line<'_>) -> Fault {
+    let found = format!("the key '{key} has no value");
+    malformed(&line.place, found, "write the value in the line below the key")
+}
+
+fn unknown(scope: &str, key: &str, line: &Line<'_>) -> Fault {
+    let shown = shown(key);
+    let here =
+        KEYS.iter().copied().flatten().filter(|rule| rule.key.scope == scope).map(|rule| rule.key.name);
+    let remedy = match (crate::keys::nearest(&shown, here), scope_of(key)) {
+        (Some(near), _) => format!("did you mean '{near}?"),
+        (None, Some(other)) => format!("the key belongs to {other}"),
+        (None, None) => "remove it, or write a key that docs/guide/job-keys.md lists".to_owned(),
+    };
+    let tool = "Iometer says that the file is improperly formatted";
+    refused(&line.place, format!("the key '{shown} is unknown here"), tool, remedy)
 }
 
 /// Whether the version is one of before 1998.05.21.
@@ -209,202 +345,135 @@ fn version(line: &Line<'_>, findings: &mut Findings) -> bool {
     // Dates count as y * 10000 + m * 100 + d; whatever does not begin with a year is later than all of them.
     if part(0) <= 1900 {
         if number == "3.26.97" {
-            let text = "Iometer means this to be 1998.01.05, and reads it as the newest version all the same";
+            let text = "3.26.97 stands for 1998.01.05, but Iometer reads the file as the newest version";
             findings.note(NoteKind::Trap, &line.place, "Version", text);
         }
         return false;
     }
     let date = part(0) * 10_000 + part(1) * 100 + part(2);
     if date < 19_980_105 {
-        let text = "Iometer warns that the version is too old, and reads on";
+        let text = "Iometer warns that the version is too old, and continues";
         findings.note(NoteKind::Trap, &line.place, "Version", text);
     }
     date < 19_980_521
 }
 
-/// Everything up to the section's end.
-fn skip(lines: &mut Lines<'_>) {
-    while let Some(line) = lines.take() {
-        if line.key().is_some_and(|key| key.starts_with("end ")) {
-            return;
-        }
+pub(super) fn run_time(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    let [hours, minutes, seconds] = [0, 1, 2].map(|index| value.number(index));
+    file.run_time = Duration::from_secs(hours * 3600 + minutes * 60 + seconds);
+    if file.run_time.as_secs_f64() > limits::SECONDS_MAX {
+        return Err(malformed(&value.place, "the run time exceeds ten years", "write a shorter run time"));
     }
+    Ok(())
 }
 
-fn setup(lines: &mut Lines<'_>, file: &mut File, findings: &mut Findings) {
-    while let Some(line) = lines.take() {
-        let Some(found) = line.key() else {
-            if !line.text.trim().is_empty() {
-                findings.fault(stray(&line));
-            }
-            continue;
-        };
-        if found.starts_with("end test setup") {
-            return;
-        }
-        let Some(key) = keys::find(&found) else {
-            // Comments of a value stand between keys: `hours minutes seconds` below the run time.
-            findings.fault(unknown(&line, &found));
-            continue;
-        };
-        let Some(value) = lines.value() else {
-            findings.fault(malformed(
-                &line.place,
-                format!("the key '{found} has no value"),
-                "write one in the line below it",
-            ));
-            continue;
-        };
-        set_setup(key, &line, &value, file, findings);
-    }
-}
-
-fn set_setup(
-    key: &crate::keys::Key,
-    line: &Line<'_>,
-    value: &Line<'_>,
-    file: &mut File,
-    findings: &mut Findings,
-) {
-    let words = value.words();
-    let number = |index: usize| words.get(index).copied().map_or(0, leading_number).min(1 << 30);
-    match key.name {
-        "test description" => file.description = value.text.trim().to_owned(),
-        "run time" => {
-            file.run_time = Duration::from_secs(number(0) * 3600 + number(1) * 60 + number(2));
-            if file.run_time.as_secs_f64() > limits::SECONDS_MAX {
-                findings.fault(malformed(&value.place, "the run time is more than ten years", "write less"));
-            }
-        }
-        "ramp up time" => file.ramp = Duration::from_secs(number(0)),
-        "worker cycling" => file.worker_cycle = cycle(&words, false, value, findings),
-        "disk cycling" => file.target_cycle = cycle(&words, false, value, findings),
-        "queue depth cycling" => file.depth_cycle = cycle(&words, true, value, findings),
-        "test type" => match test_type(value.text.trim()) {
-            Some(found) => file.test_type = found,
-            None => findings.fault(refused(
-                &value.place,
-                format!("the test type `{}`", value.text.trim()),
-                "Iometer says that the file is improperly formatted",
-                "write NORMAL, or CYCLE_OUTSTANDING_IOS for a sweep of depths",
-            )),
-        },
-        _ => findings.note(NoteKind::NotCarried, &line.place, key.name, key.sentence),
-    }
-}
-
-fn cycle(words: &[&str], ends: bool, value: &Line<'_>, findings: &mut Findings) -> Option<Cycle> {
-    let numbers: Vec<u64> = words.iter().map(|word| leading_number(word).min(1 << 20)).collect();
+/// How a number is cycled: start, end where `ends`, step and kind.
+pub(super) fn cycle(value: &Line<'_>, ends: bool) -> Result<Option<Cycle>, Fault> {
+    let text = value.text.trim();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let meant = if ends { "1 32 2 EXPONENTIAL" } else { "1 1 LINEAR" };
     let growth = match words.last().map(|word| word.to_ascii_uppercase()).as_deref() {
         Some("LINEAR") => Growth::Linear,
         Some("EXPONENTIAL") => Growth::Exponential,
         _ => {
-            let meant = if ends { "`1 32 2 EXPONENTIAL`" } else { "`1 1 LINEAR`" };
-            findings.fault(refused(
+            let tool = "Iometer expects LINEAR or EXPONENTIAL at the end";
+            return Err(refused(
                 &value.place,
-                format!("the cycling `{}`", value.text.trim()),
-                "Iometer wants LINEAR or EXPONENTIAL at the end",
-                format!("write it as {meant}"),
+                format!("the cycling `{text}`"),
+                tool,
+                format!("write `{meant}`"),
             ));
-            return None;
         }
     };
-    match (ends, numbers.as_slice()) {
-        (true, [start, end, step, _]) => Some(Cycle { start: *start, end: *end, step: *step, growth }),
-        (false, [start, step, _]) => Some(Cycle { start: *start, end: 0, step: *step, growth }),
+    let numbers: Vec<u64> = words.iter().map(|word| leading_number(word).min(1 << 20)).collect();
+    let (start, end, step) = match (ends, numbers.as_slice()) {
+        (true, [start, end, step, _]) => (*start, *end, *step),
+        (false, [start, step, _]) => (*start, 0, *step),
         _ => {
-            findings.fault(malformed(
-                &value.place,
-                format!("the cycling `{}` has {} words", value.text.trim(), words.len()),
-                if ends { "write start, end, step and kind" } else { "write start, step and kind" },
-            ));
-            None
+            let found = format!("the cycling `{text}` has {} words", words.len());
+            return Err(malformed(&value.place, found, format!("write `{meant}`")));
         }
-    }
+    };
+    Ok(Some(Cycle { start, end, step, growth }))
 }
 
-fn test_type(text: &str) -> Option<TestType> {
-    Some(match text.to_ascii_uppercase().as_str() {
-        "NORMAL" => TestType::Normal,
-        "CYCLE_TARGETS" => TestType::CycleTargets,
-        "CYCLE_WORKERS" => TestType::CycleWorkers,
-        "INCREMENT_TARGETS_PARALLEL" => TestType::IncrementParallel,
-        "INCREMENT_TARGETS_SERIAL" => TestType::IncrementSerial,
-        "CYCLE_WORKERS_AND_TARGETS" => TestType::CycleWorkersAndTargets,
-        "CYCLE_OUTSTANDING_IOS" => TestType::CycleDepth,
-        "CYCLE_OUTSTANDING_IOS_AND_TARGETS" => TestType::CycleDepthAndTargets,
-        // Old files have the number.
-        "0" => TestType::Normal,
-        "1" => TestType::CycleTargets,
-        "2" => TestType::CycleWorkers,
-        "3" => TestType::IncrementParallel,
-        "4" => TestType::IncrementSerial,
-        "5" => TestType::CycleWorkersAndTargets,
-        "6" => TestType::CycleDepth,
-        "7" => TestType::CycleDepthAndTargets,
-        _ => return None,
-    })
+pub(super) fn test_type(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    let name = value.text.trim();
+    let mut types = TEST_TYPES.iter().enumerate();
+    // Old files have the number.
+    let found = types.find(|(index, (own, _))| own.eq_ignore_ascii_case(name) || index.to_string() == name);
+    let Some((_, (_, test_type))) = found else {
+        return Err(refused(
+            &value.place,
+            format!("the test type `{name}`"),
+            "Iometer says that the file is improperly formatted",
+            "write NORMAL, or CYCLE_OUTSTANDING_IOS for a sweep of queue depths",
+        ));
+    };
+    file.test_type = *test_type;
+    Ok(())
 }
 
-fn specs(lines: &mut Lines<'_>, file: &mut File, findings: &mut Findings) {
-    while let Some(line) = lines.take() {
-        let key = line.key();
-        match key.as_deref().map(|found| (found, keys::find(found).map(|key| key.name))) {
-            Some((found, _)) if found.starts_with("end access spec") => break,
-            Some((_, Some("access specification name"))) => {
-                let Some(value) = lines.value() else { continue };
-                let name = value.text.trim();
-                // The name ends at the last comma; it may have commas of its own.
-                let name = name.rsplit_once(',').map_or(name, |(name, _)| name).to_owned();
-                if file.specs.len() == limits::DEFINITIONS_MAX {
-                    findings.fault(crate::findings::malformed(
-                        &value.place,
-                        format!("there are more than {} access specifications", limits::DEFINITIONS_MAX),
-                        "split the file",
-                    ));
-                    break;
-                }
-                file.specs.push(Spec { name, place: value.place, lines: Vec::new() });
-            }
-            Some((found, _)) if file.old && found.contains("size") => {}
-            Some((_, Some("size"))) => access_lines(lines, file, findings),
-            Some((found, _)) => findings.fault(unknown(&line, found)),
-            None if line.text.trim().is_empty() => {}
-            None if file.old => old_spec(&line, file, findings),
-            None => findings.fault(stray(&line)),
-        }
+/// The types by their numbers.
+const TEST_TYPES: [(&str, TestType); 8] = [
+    ("NORMAL", TestType::Normal),
+    ("CYCLE_TARGETS", TestType::CycleTargets),
+    ("CYCLE_WORKERS", TestType::CycleWorkers),
+    ("INCREMENT_TARGETS_PARALLEL", TestType::IncrementParallel),
+    ("INCREMENT_TARGETS_SERIAL", TestType::IncrementSerial),
+    ("CYCLE_WORKERS_AND_TARGETS", TestType::CycleWorkersAndTargets),
+    ("CYCLE_OUTSTANDING_IOS", TestType::CycleDepth),
+    ("CYCLE_OUTSTANDING_IOS_AND_TARGETS", TestType::CycleDepthAndTargets),
+];
+
+pub(super) fn spec(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    if file.specs.len() == limits::DEFINITIONS_MAX {
+        let found = format!("there are more than {} access specifications", limits::DEFINITIONS_MAX);
+        return Err(malformed(&value.place, found, "split the file"));
     }
-    for spec in &file.specs {
-        let sum: u64 = spec.lines.iter().map(|line| line.percent).sum();
-        if sum != 100 {
-            findings.fault(refused(
-                &spec.place,
-                format!("the lines of `{}` add up to {sum} %", spec.name),
-                "Iometer says that they must total 100 percent",
-                "change the second number of its lines",
-            ));
-        }
-    }
+    // The name ends at the last comma; it may have commas of its own.
+    let name = value.text.trim();
+    let name = name.rsplit_once(',').map_or(name, |(name, _)| name).to_owned();
+    file.specs.push(Spec { name, place: value.place.clone(), lines: Vec::new() });
+    Ok(())
 }
 
-fn access_lines(lines: &mut Lines<'_>, file: &mut File, findings: &mut Findings) {
-    while !lines.at_key() {
-        let Some(line) = lines.take() else { return };
-        if line.text.trim().is_empty() {
-            continue;
-        }
-        let parts = line.parts();
-        match file.specs.last_mut() {
-            Some(spec) if spec.lines.len() < limits::MIX_LINES_MAX => {
-                spec.lines.extend(access_line(&parts, &line, findings));
-            }
-            Some(_) => {
-                findings.fault(malformed(&line.place, "the pattern has too many lines", "Iometer takes 100"));
-                return;
-            }
-            None => findings.fault(stray(&line)),
-        }
+pub(super) fn manager(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    let name = value.text.trim();
+    let name = name.split_once(',').map_or(name, |(_, name)| name).trim().to_owned();
+    file.managers.push(Manager { name, workers: Vec::new() });
+    Ok(())
+}
+
+/// The type of a worker or a target.
+pub(super) fn kind(_: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    if value.part(0) == "DISK" {
+        return Ok(());
     }
+    let found = format!("a worker or target of type {}", value.text.trim());
+    Err(unsupported(&value.place, found, "the lab measures disks: remove network workers"))
+}
+
+pub(super) fn depth(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    let worker = file.worker();
+    worker.depth = leading_number(&value.part(0)).clamp(1, 1 << 20);
+    if value.part(3) == "ENABLED" {
+        worker.seed = Some(leading_number(&value.part(4)));
+    }
+    if value.part(1) == "ENABLED" {
+        return Err(unsupported(
+            &value.place,
+            "the worker opens and closes its targets repeatedly (test connection rate)",
+            "write DISABLED",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn span(file: &mut File, value: &Line<'_>, _: &mut Findings) -> Result<(), Fault> {
+    let worker = file.worker();
+    [worker.sectors, worker.start, worker.data] = [0, 1, 2].map(|index| leading_number(&value.part(index)));
+    Ok(())
 }
 
 fn access_line(parts: &[&str], line: &Line<'_>, findings: &mut Findings) -> Option<AccessLine> {
@@ -430,22 +499,22 @@ fn access_line(parts: &[&str], line: &Line<'_>, findings: &mut Findings) -> Opti
         findings.fault(refused(
             &line.place,
             format!("`{}` has a size of 0 or a share above 100", line.text.trim()),
-            "Iometer takes sizes in bytes and shares of 0 to 100",
+            "Iometer expects sizes in bytes and shares of 0 to 100",
             "correct the number",
         ));
         return None;
     }
     if found.size < 512 {
-        findings.fault(crate::findings::unit_trap(
+        findings.fault(unit_trap(
             &line.place,
-            format!("the size {} is in bytes", found.size),
-            format!("Iometer does I/Os of {} bytes, which disks refuse", found.size),
-            format!("write {} if {} KiB are meant", found.size.saturating_mul(1024), found.size),
+            format!("the size is {} bytes", found.size),
+            format!("Iometer does I/Os of {} bytes, which disks reject", found.size),
+            format!("write {} for {} KiB", found.size.saturating_mul(1024), found.size),
         ));
         return None;
     }
     if number(7) > 0 {
-        findings.note(NoteKind::NotCarried, &line.place, "reply", "replies concern network targets alone");
+        findings.note(NoteKind::NotCarried, &line.place, "reply", "replies concern only network targets");
     }
     Some(found)
 }
@@ -463,141 +532,9 @@ fn old_spec(line: &Line<'_>, file: &mut File, findings: &mut Findings) {
     let size = base::units::format_bytes(found.size);
     let name = format!("{size} {kind} {}% reads", found.reads);
     if found.percent != 100 {
-        let text = "in the old form each line is a pattern of its own, whatever its share";
+        let text = "in the old format each line is a pattern of its own, whatever its share";
         findings.note(NoteKind::Trap, &line.place, "% of size", text);
         found.percent = 100;
     }
     file.specs.push(Spec { name, place: line.place.clone(), lines: vec![found] });
-}
-
-fn managers(lines: &mut Lines<'_>, file: &mut File, findings: &mut Findings) {
-    while let Some(line) = lines.take() {
-        let Some(found) = line.key() else {
-            if !line.text.trim().is_empty() {
-                findings.fault(stray(&line));
-            }
-            continue;
-        };
-        if found.starts_with("end manager list") {
-            return;
-        }
-        if found.starts_with("end ") {
-            continue;
-        }
-        match keys::find(&found).map(|key| key.name) {
-            Some("manager id") => {
-                let Some(value) = lines.value() else { continue };
-                let name = value.text.trim();
-                let name = name.split_once(',').map_or(name, |(_, name)| name).trim().to_owned();
-                file.managers.push(Manager { name, workers: Vec::new() });
-            }
-            Some("manager network address") => {
-                if let Some(value) = lines.value().filter(|value| !value.text.trim().is_empty()) {
-                    let text = "where Dynamo runs; the lab has agents";
-                    findings.note(NoteKind::NotCarried, &value.place, "'Manager network address", text);
-                }
-            }
-            Some("worker") => {
-                let Some(value) = lines.value() else { continue };
-                let Some(manager) = file.managers.last_mut() else {
-                    findings.fault(malformed(
-                        &line.place,
-                        "a worker outside a manager",
-                        "write 'Manager ID above it",
-                    ));
-                    continue;
-                };
-                let name = value.text.trim().to_owned();
-                manager.workers.push(worker(lines, name, line.place.clone(), findings));
-            }
-            _ => findings.fault(unknown(&line, &found)),
-        }
-    }
-}
-
-fn worker(lines: &mut Lines<'_>, name: String, place: Place, findings: &mut Findings) -> Worker {
-    let mut worker = Worker {
-        name,
-        place,
-        depth: 1,
-        seed: None,
-        sectors: 0,
-        start: 0,
-        data: 0,
-        specs: Vec::new(),
-        targets: Vec::new(),
-    };
-    while let Some(line) = lines.take() {
-        let Some(found) = line.key() else {
-            if !line.text.trim().is_empty() {
-                findings.fault(stray(&line));
-            }
-            continue;
-        };
-        if found.starts_with("end worker") || found.starts_with("end manager") {
-            break;
-        }
-        if found.starts_with("end ") {
-            continue;
-        }
-        match keys::find(&found).map(|key| key.name) {
-            Some("default target settings for worker") => {}
-            Some("target assignments") => {}
-            Some("assigned access specs") => {
-                while !lines.at_key() {
-                    let Some(line) = lines.take() else { break };
-                    if !line.text.trim().is_empty() {
-                        worker.specs.push((line.text.trim().to_owned(), line.place));
-                    }
-                }
-            }
-            Some(_) => {
-                if let Some(value) = lines.value() {
-                    set_worker(&mut worker, &line, &found, &value, findings);
-                }
-            }
-            None => findings.fault(unknown(&line, &found)),
-        }
-    }
-    worker
-}
-
-fn set_worker(worker: &mut Worker, line: &Line<'_>, found: &str, value: &Line<'_>, findings: &mut Findings) {
-    let parts = value.parts();
-    let text = |index: usize| parts.get(index).copied().unwrap_or_default().to_ascii_uppercase();
-    let number = |index: usize| parts.get(index).copied().map_or(0, leading_number);
-    let key = keys::find(found);
-    match key.map(|key| key.name) {
-        Some("worker type") if text(0) == "DISK" => {}
-        Some("target type") if text(0) == "DISK" => {}
-        Some("worker type" | "target type") => findings.fault(unsupported(
-            &value.place,
-            format!("a worker or target of type {}", value.text.trim()),
-            "the lab measures disks: take network workers out",
-        )),
-        Some("number of outstanding ios") => {
-            worker.depth = number(0).clamp(1, 1 << 20);
-            if text(1) == "ENABLED" {
-                findings.fault(unsupported(
-                    &value.place,
-                    "the worker opens and closes its targets after some I/Os (test connection rate)",
-                    "write DISABLED in its place",
-                ));
-            }
-            if text(3) == "ENABLED" {
-                worker.seed = Some(number(4));
-            }
-        }
-        Some("disk maximum size") => {
-            worker.sectors = number(0);
-            worker.start = number(1);
-            worker.data = number(2);
-        }
-        Some("target") => worker.targets.push(value.text.trim().to_owned()),
-        Some(name) => {
-            let sentence = key.map_or("", |key| key.sentence);
-            findings.note(NoteKind::NotCarried, &line.place, name, sentence);
-        }
-        None => {}
-    }
 }

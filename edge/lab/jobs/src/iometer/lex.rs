@@ -1,6 +1,6 @@
 //! Lines of an `.icf` file: keys and values.
 
-use crate::source::Source;
+use crate::source::{Source, place};
 use plan::Place;
 
 /// One line.
@@ -22,9 +22,19 @@ impl<'a> Line<'a> {
         self.text.split(',').map(str::trim).collect()
     }
 
-    /// The words between white space.
-    pub(crate) fn words(&self) -> Vec<&'a str> {
-        self.text.split_whitespace().collect()
+    /// A part between commas in upper case; empty where there is none.
+    pub(crate) fn part(&self, index: usize) -> String {
+        self.text.split(',').nth(index).unwrap_or_default().trim().to_ascii_uppercase()
+    }
+
+    /// A number between white space; 0 where there is none.
+    pub(crate) fn number(&self, index: usize) -> u64 {
+        self.text.split_whitespace().nth(index).map_or(0, leading_number).min(1 << 30)
+    }
+
+    /// Whether the line ends a section.
+    pub(crate) fn is_end(&self) -> bool {
+        self.key().is_some_and(|key| key.starts_with("end "))
     }
 }
 
@@ -43,11 +53,7 @@ impl<'a> Lines<'a> {
             .enumerate()
             .map(|(index, text)| {
                 let column = text.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
-                let place = Place {
-                    file: source.name.clone(),
-                    line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-                    column: u32::try_from(column).unwrap_or(u32::MAX),
-                };
+                let place = place(&source.name, index + 1, column);
                 Line { text, place }
             })
             .collect();
@@ -64,18 +70,6 @@ impl<'a> Lines<'a> {
         let line = self.lines.get(self.next).cloned();
         self.next += usize::from(line.is_some());
         line
-    }
-
-    /// The value of the key just taken: the next line that is no key; none where another section begins or the file ends.
-    pub(crate) fn value(&mut self) -> Option<Line<'a>> {
-        while let Some(line) = self.peek() {
-            match line.key() {
-                Some(key) if key.starts_with("end ") => return None,
-                Some(_) => self.next += 1,
-                None => return self.take(),
-            }
-        }
-        None
     }
 
     /// Whether the next line is a key, or nothing is left.

@@ -72,3 +72,25 @@ fn the_number_of_an_old_test_type_is_read() {
     let depths: Vec<u64> = plan.stages.iter().map(plan::Stage::outstanding).collect();
     assert_eq!(depths, [1, 2, 4]);
 }
+
+/// Each line that was missing made an error of every line below it, and a value that was missing took the name of the worker.
+#[test]
+fn a_missing_line_is_one_fault() {
+    let text = format!("{HEAD}{}{}{END}", manager("HOST1"), manager("HOST2"));
+    let without = |line: &str, expected: &str| {
+        let found = faults(&text.replacen(line, "", 1), &Options::default());
+        assert!(found.len() == 1 && found[0].to_string().contains(expected), "{line}: {found:?}");
+    };
+    without("'END access specifications\n", "'manager list stands within ACCESS SPECIFICATIONS");
+    without("'End worker\n", "'manager id, manager name stands within Worker");
+    without(
+        "'Number of outstanding IOs,test connection rate,transactions per connection\n",
+        "belongs to no key",
+    );
+    without("\t8,DISABLED,1\n", "number of outstanding ios has no value");
+    without("\tW\n", "'worker has no value");
+    without("\tsdx\n", "'target has no value");
+    let renamed = text.replacen("'ACCESS SPECIFICATIONS", "'ACCES SPECIFICATIONS", 1);
+    let found = faults(&renamed, &Options::default());
+    assert!(found.len() == 1 && found[0].remedy == "did you mean 'access specifications?", "{found:?}");
+}

@@ -2,21 +2,13 @@
 
 use super::expand::Run;
 use super::settings::{Flags, Part, Sd, Transfer, Wd};
-use crate::findings::{Findings, malformed, refused, unsupported};
-use crate::limits;
+use crate::builder::{self, Builder};
+use crate::findings::{Findings, refused, unsupported};
 use plan::{
-    Amount, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Engine, Extent, FlushRule, Group, HitArea,
-    Length, Line, Loop, NoteKind, Pace, Pattern, Plan, Rate, RateOf, RatePer, Sequence, Size, Span, Stage,
-    Timing, Workers,
+    Amount, AtEnd, Caching, Content, Cursor, Data, Depth, Extent, FlushRule, Group, HitArea, Length, Line,
+    Loop, NoteKind, Pace, Pattern, Rate, RateOf, RatePer, Sequence, Size, Span, Stage, Timing, Workers,
 };
 use std::time::Duration;
-
-/// Targets of the plan, and how many groups it has.
-#[derive(Debug, Default)]
-pub(crate) struct Targets {
-    of_plan: crate::targets::Targets,
-    groups: usize,
-}
 
 /// A storage definition on one of its hosts; none where there is one host.
 #[derive(Clone, Copy)]
@@ -35,12 +27,7 @@ struct Share<'a> {
 }
 
 /// The stage of a run.
-pub(crate) fn stage(
-    run: &Run<'_>,
-    plan: &mut Plan,
-    targets: &mut Targets,
-    findings: &mut Findings,
-) -> Option<Stage> {
+pub(crate) fn stage(run: &Run<'_>, builder: &mut Builder, findings: &mut Findings) -> Option<Stage> {
     let skews = skews(&run.wds);
     let skewed = run.wds.iter().any(|wd| wd.skew.is_some());
     let devices = devices(run);
@@ -58,27 +45,19 @@ pub(crate) fn stage(
         if alike {
             let percent: f64 = share.wds.iter().map(part).sum();
             let weights: Vec<f64> = share.wds.iter().map(part).collect();
-            groups.push((group(run, share, &share.wds, &weights, None, plan, targets), percent));
+            groups.push((group(run, share, &share.wds, &weights, None, builder), percent));
         } else {
             let whole: f64 = share.wds.iter().map(part).sum();
-            let text = "workloads with areas of their own on the same device: its threads are divided between them by skew";
+            let text =
+                "workloads use different areas of one device: the threads of the device are divided by skew";
             findings.note(NoteKind::Changed, &run.rd.place, "threads", text);
             for &wd in &share.wds {
                 let percent = part(&wd);
                 let threads = share.devices[0].threads;
                 let own = (f64::from(threads) * percent / whole).round().max(1.0) as u32;
-                groups.push((group(run, share, &[wd], &[1.0], Some(own), plan, targets), percent));
+                groups.push((group(run, share, &[wd], &[1.0], Some(own), builder), percent));
             }
         }
-    }
-    targets.groups += groups.len();
-    if targets.groups > limits::GROUPS_MAX || plan.targets.len() > limits::TARGETS_MAX {
-        findings.fault(malformed(
-            &run.rd.place,
-            "the runs have too many groups or devices",
-            "split the file",
-        ));
-        return None;
     }
     remark(run, &devices, findings);
     let several = groups.len() > 1;
@@ -95,8 +74,8 @@ pub(crate) fn stage(
     if run.wds.iter().any(|wd| wd.flags.is_some() && run.rd.flags.is_some()) {
         findings.fault(unsupported(
             &run.rd.place,
-            "openflags= of a workload and of its run",
-            "write one of them",
+            "a workload and its run both have openflags=",
+            "write openflags= once",
         ));
     }
     Some(stage)
@@ -107,9 +86,9 @@ fn has_work(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> b
     if let Some(wd) = run.wds.iter().find(|wd| !devices.iter().any(|device| uses(wd, device))) {
         findings.fault(refused(
             &wd.place,
-            format!("wd={} runs on hosts that have none of its devices", wd.name),
-            "Vdbench gives it no work",
-            "write host= of the devices and of the workload alike",
+            format!("the hosts of wd={} have none of its devices", wd.name),
+            "Vdbench gives the workload nothing to do",
+            "write the same host= for the devices and the workload",
         ));
         return false;
     }
@@ -121,7 +100,7 @@ fn remark(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) {
     for device in devices {
         let flags = run.rd.flags.or(run.wds.iter().find(|wd| uses(wd, device)).and_then(|wd| wd.flags));
         if device.lun.starts_with("/dev/") && flags.unwrap_or(device.sd.flags) == Flags::default() {
-            let text = "Vdbench 5.04.06 refuses it on Linux below /dev without openflags=o_direct; the lab goes through the page cache";
+            let text = "Vdbench 5.04.06 on Linux rejects a device below /dev without openflags=o_direct; the lab uses the page cache";
             findings.note(NoteKind::Trap, &device.sd.place, "openflags", text);
         }
     }
@@ -177,7 +156,7 @@ fn bytes_max(run: &Run<'_>, devices: &[Device<'_>], findings: &mut Findings) -> 
     if sizes.is_none() {
         findings.fault(unsupported(
             &run.rd.place,
-            format!("maxdata={limit} stands for {limit} times the size of all devices, which the file does not say"),
+            format!("maxdata={limit} is {limit} times the size of all devices, and a device has no size="),
             "add size= to every sd=, or write maxdata= in bytes",
         ));
     }
@@ -218,8 +197,7 @@ fn group(
     wds: &[usize],
     weights: &[f64],
     threads: Option<u32>,
-    plan: &mut Plan,
-    targets: &mut Targets,
+    builder: &mut Builder,
 ) -> Group {
     let sd = share.devices[0].sd;
     let first = &run.wds[wds[0]];
@@ -242,20 +220,19 @@ fn group(
         reads: first.read_hits,
         writes: first.write_hits,
     });
-    let mut group = Group::new(names.join("+"), 0, 1, pattern, timing(run, first.seek.stops));
-    group.vm = share.devices[0].host.map(str::to_owned);
-    group.targets = (share.devices.iter())
+    let targets = (share.devices.iter())
         .map(|device| {
             let size = device.sd.size.map(|size| size.saturating_add(device.sd.offset));
-            targets.of_plan.index(plan, device.host, device.lun, size)
+            builder.target(device.host, device.lun, size)
         })
         .collect();
+    let caching = caching(run.rd.flags.or(first.flags).unwrap_or(sd.flags));
+    let timing = timing(run, first.seek.stops);
+    let mut group = builder::group(names.join("+"), targets, pattern, timing, caching);
+    group.vm = share.devices[0].host.map(str::to_owned);
     group.workers = Workers::PerTarget(1);
     group.depth = Depth::PerTarget(threads.unwrap_or(share.devices[0].threads));
     group.data = data(run);
-    group.caching = caching(run.rd.flags.or(first.flags).unwrap_or(sd.flags));
-    group.engine = Engine::IoUring;
-    group.batch = Batch::default();
     group
 }
 

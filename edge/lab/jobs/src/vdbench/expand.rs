@@ -2,6 +2,7 @@
 
 use super::convert;
 use super::settings::{General, Goal, Job, Rd, Sd, Setting, Wd};
+use crate::builder::Builder;
 use crate::findings::{Findings, malformed, refused};
 use crate::limits;
 use plan::{NoteKind, Pace, Plan, Seed};
@@ -19,7 +20,8 @@ pub(crate) struct Run<'a> {
 
 /// The plan of all runs.
 pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
-    let mut plan = Plan { seed: Seed::Fresh, ..Plan::default() };
+    let mut builder = Builder::default();
+    builder.plan.seed = Seed::Fresh;
     if job.rds.is_empty() {
         findings.fault(refused(
             &job.place,
@@ -30,38 +32,37 @@ pub(crate) fn plan(job: &Job, findings: &mut Findings) -> Plan {
     }
     let stages: u128 = job.rds.iter().map(count).fold(0, u128::saturating_add);
     let members = (job.sds.len().max(1) * job.wds.len().max(1)) as u128;
-    if stages > limits::STAGES_MAX as u128 {
-        findings.fault(malformed(
-            &job.rds[0].place,
-            format!("the loops multiply to {stages} runs"),
-            format!("at most {} are possible: take values out of the loops", limits::STAGES_MAX),
-        ));
-    } else if stages.saturating_mul(members) > limits::EXPANSION_MAX {
-        findings.fault(malformed(
-            &job.rds[0].place,
-            format!("{stages} runs of {} workloads on {} devices", job.wds.len(), job.sds.len()),
-            "they are too many: take values out of the loops, or split the file",
-        ));
+    if let Some(rd) = job.rds.first() {
+        let room = builder.room(usize::try_from(stages).unwrap_or(usize::MAX), 0, 0, &rd.place);
+        if findings.take(room).is_some() && stages.saturating_mul(members) > limits::EXPANSION_MAX {
+            findings.fault(malformed(
+                &rd.place,
+                format!(
+                    "{stages} runs of {} workloads on {} devices are too many",
+                    job.wds.len(),
+                    job.sds.len()
+                ),
+                "remove values from the loops, or split the file",
+            ));
+        }
     }
     for rd in &job.rds {
         check(rd, findings);
     }
     if !findings.faults.is_empty() {
-        return plan;
+        return builder.plan;
     }
     if job.hosts.len() > 1 {
-        let text =
-            "every host is a machine of the plan: --agents places them; without agents all of them run here";
+        let text = "each host becomes a machine of the plan; --agents places the machines, otherwise all of them run here";
         findings.note(NoteKind::Changed, &job.place, "hd", text);
     }
-    let mut targets = convert::Targets::default();
     for rd in &job.rds {
-        expand(rd, job, &mut plan, &mut targets, findings);
+        expand(rd, job, &mut builder, findings);
         if !findings.faults.is_empty() {
             break;
         }
     }
-    plan
+    builder.plan
 }
 
 /// How many runs a definition makes.
@@ -77,36 +78,40 @@ fn check(rd: &Rd, findings: &mut Findings) {
         findings.fault(refused(&rd.place, format!("rd={}: {found}", rd.name), tool, remedy));
     };
     if rd.goals.is_empty() {
-        refuse("iorate= is missing".into(), "Vdbench requires it", "add iorate=max");
+        refuse("iorate= is missing".into(), "Vdbench requires iorate=", "add iorate=max");
     }
     if rd.interval == 0 || !rd.elapsed.is_multiple_of(rd.interval) {
-        let found = format!("elapsed={} is no multiple of interval={}", rd.elapsed, rd.interval);
-        refuse(found, "Vdbench refuses it", "change one of them");
+        let found = format!("elapsed={} is not a multiple of interval={}", rd.elapsed, rd.interval);
+        refuse(found, "Vdbench rejects the run", "correct elapsed= or interval=");
     } else if rd.elapsed < 2 * rd.interval {
-        let found = format!("elapsed={} is less than two intervals of {}", rd.elapsed, rd.interval);
-        refuse(found, "Vdbench refuses it", "write a longer elapsed=");
+        let found = format!("elapsed={} is shorter than two intervals of {} s", rd.elapsed, rd.interval);
+        refuse(found, "Vdbench rejects the run", "write a longer elapsed=");
     } else if rd.warmup.is_some_and(|warmup| !warmup.is_multiple_of(rd.interval)) {
-        refuse("warmup= is no multiple of interval=".into(), "Vdbench refuses it", "change one of them");
+        refuse(
+            "warmup= is not a multiple of interval=".into(),
+            "Vdbench rejects the run",
+            "correct warmup= or interval=",
+        );
     }
     if rd.wds.is_empty() && rd.sds.is_none() {
         refuse(
-            "there is no wd=".into(),
+            "wd= is missing".into(),
             "Vdbench says `No 'wd=' parameter specified`",
             "add wd=* for all workloads above, or sd= for the workload of wd=default",
         );
     }
     if rd.warmup.is_none() {
-        let text = format!("without warmup= the first interval ({} s) does not count", rd.interval);
+        let text = format!("without warmup= the first interval ({} s) is excluded", rd.interval);
         findings.note(NoteKind::Default, &rd.place, "warmup", text);
     }
     if rd.goals.iter().any(|goal| *goal != Goal::Max) {
-        let text = "I/Os of a rate begin in random intervals, and a late one counts from when it is issued; rates of a curve \
-                    are not rounded to hundreds";
+        let text = "I/Os of a fixed rate arrive at random intervals, and the latency of a late I/O starts when the I/O is sent; \
+                    rates of a curve are not rounded to hundreds";
         findings.note(NoteKind::Default, &rd.place, "iorate", text);
     }
 }
 
-fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, findings: &mut Findings) {
+fn expand(rd: &Rd, job: &Job, builder: &mut Builder, findings: &mut Findings) {
     let Some((wds, sds)) = members(rd, job, findings) else { return };
     let mut positions = vec![0; rd.loops.len()];
     loop {
@@ -128,7 +133,7 @@ fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, f
             }
         }
         for goal in &rd.goals {
-            rates(&mut run, *goal, &label, plan, targets, findings);
+            rates(&mut run, *goal, &label, builder, findings);
         }
         // The last loop turns first.
         let Some(turning) =
@@ -142,14 +147,7 @@ fn expand(rd: &Rd, job: &Job, plan: &mut Plan, targets: &mut convert::Targets, f
 }
 
 /// The stages of one combination: one, or the greatest rate and the points of a curve.
-fn rates(
-    run: &mut Run<'_>,
-    goal: Goal,
-    label: &[String],
-    plan: &mut Plan,
-    targets: &mut convert::Targets,
-    findings: &mut Findings,
-) {
+fn rates(run: &mut Run<'_>, goal: Goal, label: &[String], builder: &mut Builder, findings: &mut Findings) {
     let named = |more: Option<String>| {
         let words: Vec<String> = label.iter().cloned().chain(more).collect();
         if words.is_empty() { run.rd.name.clone() } else { format!("{} {}", run.rd.name, words.join(" ")) }
@@ -162,7 +160,7 @@ fn rates(
             points.push((named(several.then(|| format!("iorate={iops}"))), Some(Pace::Iops(iops))));
         }
         Goal::Curve => {
-            let stage = plan.stages.len();
+            let stage = builder.plan.stages.len();
             points.push((named(Some("(max)".into())), None));
             for &percent in &run.rd.curve {
                 points.push((named(Some(format!("({percent}%)"))), Some(Pace::PercentOf { stage, percent })));
@@ -172,8 +170,11 @@ fn rates(
     for (label, pace) in points {
         run.label = label;
         run.pace = pace;
-        let stage = convert::stage(run, plan, targets, findings);
-        plan.stages.extend(stage);
+        let Some(stage) = convert::stage(run, builder, findings) else { return };
+        let added = builder.stage(stage, &run.rd.place);
+        if findings.take(added).is_none() {
+            return;
+        }
     }
 }
 
@@ -182,8 +183,8 @@ fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<
     let mut wds: Vec<Wd> = match rd.wds.as_slice() {
         // With sd= alone Vdbench runs the latest wd=default, whatever other workloads there are.
         [] => {
-            let text = "without wd= Vdbench runs the latest wd=default on the devices of sd=: 4 KiB random reads unless it says \
-                        otherwise";
+            let text = "without wd= Vdbench runs the latest wd=default on the devices of sd=; its defaults are 4 KiB random \
+                        reads";
             findings.note(NoteKind::Default, &rd.place, "wd", text);
             vec![Wd { name: format!("rd={}", rd.name), ..job.wd_default.clone() }]
         }
@@ -197,8 +198,8 @@ fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<
             findings.fault(refused(
                 &wd.place,
                 format!("wd={} has no sd=", wd.name),
-                "Vdbench wants a storage definition",
-                "add sd=*, or sd= to the run",
+                "Vdbench expects a storage definition",
+                "add sd=* to the workload, or sd= to the run",
             ));
         }
     }
@@ -208,17 +209,17 @@ fn members(rd: &Rd, job: &Job, findings: &mut Findings) -> Option<(Vec<Wd>, Vec<
     if skewed && (given > 100.01 || (open == 0 && (given - 100.0).abs() > 0.01)) {
         findings.fault(refused(
             &rd.place,
-            format!("rd={}: the skews of its workloads add up to {given}", rd.name),
-            "Vdbench wants 100 together",
-            "change them; a workload without skew= takes what is left",
+            format!("rd={}: the skews of the workloads total {given}", rd.name),
+            "Vdbench expects a total of 100",
+            "correct skew=; workloads without skew= share the rest",
         ));
     }
     if wds.is_empty() {
         findings.fault(refused(
             &rd.place,
             format!("rd={} has no workload", rd.name),
-            "Vdbench wants wd=",
-            "add it",
+            "Vdbench expects wd=",
+            "add wd=",
         ));
     }
     if !findings.faults.is_empty() {

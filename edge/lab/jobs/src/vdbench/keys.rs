@@ -1,181 +1,138 @@
-//! Every parameter of Vdbench's raw workloads, and what becomes of it.
+//! Every parameter of Vdbench's raw workloads: what becomes of it, and what sets it. One file for each kind of definition.
 
-use crate::keys::Key;
+mod runs;
+mod storage;
+mod values;
+mod workloads;
 
-pub(crate) const GENERAL: &str = "General";
-pub(crate) const HD: &str = "hd";
-pub(crate) const SD: &str = "sd";
-pub(crate) const WD: &str = "wd";
-pub(crate) const RD: &str = "rd";
+use super::definitions::Reader;
+use super::lex::Parameter;
+use super::settings::{General, Rd, Sd, Setting, Wd};
+use crate::error::Fault;
+use crate::findings::{Findings, shown, unsupported};
+use crate::keys::{nearest, within};
 
-/// Keys may be cut to a prefix of two letters or more that belongs to one of them.
-pub(crate) const PARAMETERS: &[Key] = &[
-    Key::noted("data_errors", "How many errors end a run; the lab counts all errors.").of(GENERAL),
-    Key::noted("messagescan", "Messages of the system.").of(GENERAL),
-    Key::carried("compratio", "Original size to compressed size: n to 1.").of(GENERAL).or(&["compression"]),
-    Key::carried("dedupratio", "Original size to deduplicated size: n to 1.").of(GENERAL),
-    Key::carried("dedupunit", "The unit of it, in bytes.").of(GENERAL),
-    Key::noted("dedupsets", "How many different blocks are repeated; the lab repeats any.").of(GENERAL),
-    Key::noted("deduphotsets", "Which blocks are repeated more often.").of(GENERAL),
-    Key::noted("dedupflipflop", "How repeated blocks change.").of(GENERAL),
-    Key::noted("histogram", "Buckets that are printed; the lab keeps fine ones.").of(GENERAL),
-    Key::noted("monitor", "A file that ends a run.").of(GENERAL),
-    Key::noted("startcmd", "A command before a run; run it yourself.").of(GENERAL),
-    Key::noted("endcmd", "A command after a run; run it yourself.").of(GENERAL),
-    Key::noted("start_cmd", "A command before a run; run it yourself.").of(GENERAL),
-    Key::noted("end_cmd", "A command after a run; run it yourself.").of(GENERAL),
-    Key::refused("validate", "Vdbench reads every block before it writes it again; leave it out and add --verify.").of(GENERAL),
-    Key::noted("pattern", "A file of data patterns.").of(GENERAL),
-    Key::noted("report", "What is reported; the lab reports all.").of(GENERAL),
-    Key::refused("concatenatesds", "All devices as one cannot be said in a plan; name them one by one.")
-        .of(GENERAL),
-    Key::noted("formatxfersize", "The size of I/Os that fill files.").of(GENERAL),
-    Key::noted("formatsds", "Files are filled before a run; fill them with the lab.").of(GENERAL),
-    Key::noted("create_anchors", "Concerns file systems.").of(GENERAL),
-    Key::noted("debug", "For Vdbench's own developers.").of(GENERAL),
-    Key::noted("abort_failed_skew", "When a run ends whose skew was not kept.").of(GENERAL),
-    Key::noted("ios_per_jvm", "Concerns Java.").of(GENERAL),
-    Key::noted("swat", "Concerns a tool of Sun.").of(GENERAL),
-    Key::noted("patterns", "A folder of data patterns.").of(GENERAL),
-    Key::noted("port", "Ports of Vdbench.").of(GENERAL),
-    Key::noted("timeout", "How long Vdbench waits.").of(GENERAL),
-    Key::noted("loginuid", "Concerns remote hosts.").of(GENERAL),
-    Key::noted("miscellaneous", "Texts for reports.").of(GENERAL),
-    Key::carried("hd", "A host, or `default`.").of(HD),
-    Key::noted("system", "A host's address; the lab has agents.").of(HD),
-    Key::noted("shell", "How Vdbench starts on a host.").of(HD),
-    Key::noted("user", "How Vdbench starts on a host.").of(HD),
-    Key::noted("vdbench", "Where Vdbench is on a host.").of(HD),
-    Key::noted("jvms", "Java machines of a host.").of(HD),
-    Key::noted("clients", "Clients of a host; make virtual machines of the plan.").of(HD),
-    Key::noted("mount", "A file system that is mounted.").of(HD),
-    Key::carried("sd", "A storage definition, or `default` for those below.").of(SD),
-    Key::carried("lun", "A device or file.").of(SD),
-    Key::carried("host", "The hosts that have it, in pairs with lun=; all of them by default.").of(SD).or(&["hd"]),
-    Key::carried("size", "How much of it is used; a file is made so large.").of(SD),
-    Key::carried("openflags", "o_direct, directio, o_sync, o_dsync, fsync.").of(SD),
-    Key::carried("threads", "I/Os outstanding; 8 by default.").of(SD),
-    Key::carried("range", "The part that is used, in percent or (above 200) bytes.").of(SD),
-    Key::carried("hitarea", "The size of the area for hits; 1m by default.").of(SD),
-    Key::carried("offset", "Where the device begins, in bytes.").of(SD),
-    Key::carried("align", "Random offsets are multiples of it.").of(SD),
-    Key::carried("count", "So many definitions of one line: (first,count).").of(SD),
-    Key::refused("streams", "Vdbench moved it to the workload definition; write a workload with range= for each stream.").of(SD),
-    Key::refused("replay", "A recorded trace is no job: capture it with the lens.").of(SD),
-    Key::noted("journal", "A journal for validation.").of(SD),
-    Key::noted("journal_max", "A journal for validation.").of(SD),
-    Key::refused("resetbus", "Resets of a bus during the run; leave it out.").of(SD),
-    Key::refused("resetlun", "Resets of a device during the run; leave it out.").of(SD),
-    Key::noted("instance", "A name for reports.").of(SD),
-    Key::refused("dedupratio", "Of one device; write it among the general parameters.").of(SD),
-    Key::refused("dedupsets", "Of one device; write it among the general parameters.").of(SD),
-    Key::refused("dedupunit", "Of one device; write it among the general parameters.").of(SD),
-    Key::carried("wd", "A workload definition, or `default` for those below.").of(WD),
-    Key::carried("sd", "Its storage definitions: names, ranges of names, wildcards.").of(WD),
-    Key::carried("host", "The hosts that run it; all of them by default.").of(WD).or(&["hd"]),
-    Key::carried(
-        "xfersize",
-        "Size of an I/O; pairs of size and percent; or smallest, largest and alignment.",
-    )
-    .of(WD),
-    Key::carried("rdpct", "Percent of reads; 100 by default.").of(WD).or(&["readpct"]),
-    Key::carried("wrpct", "Percent of writes.").of(WD).or(&["writepct"]),
-    Key::carried("seekpct", "Percent of random I/O; `seq`, `rand`, `eof`; 100 by default.").of(WD),
-    Key::carried("rhpct", "Percent of reads that go to the area for hits.").of(WD),
-    Key::carried("whpct", "Percent of writes that go to the area for hits.").of(WD),
-    Key::carried("skew", "Percent of the run's I/Os.").of(WD),
-    Key::refused("priority", "Workloads that wait for one another; write skew= for the share of each.").of(WD),
-    Key::refused("iorate", "A rate of one workload; write iorate= of all together in the run definition, and skew= for the share of each.").of(WD),
-    Key::carried("range", "The part of each device that is used.").of(WD),
-    Key::refused("hotband", "A band that is met more often; use a second workload with range= and skew=.")
-        .of(WD),
-    Key::carried("openflags", "As of a storage definition.").of(WD),
-    Key::carried("threads", "I/Os outstanding, with concatenated devices alone.").of(WD),
-    Key::refused("streams", "Several sequential streams of one device; write a workload with range= for each stream.").of(WD),
-    Key::refused("stride", "Sequential I/Os with gaps of varying size; write seekpct=0 for none, or seekpct=100.").of(WD),
-    Key::refused("replay", "A recorded trace is no job: capture it with the lens.").of(WD),
-    Key::carried("rd", "A run definition, or `default` for those below.").of(RD),
-    Key::carried("wd", "Its workloads.").of(RD),
-    Key::carried("sd", "Storage definitions in place of those of its workloads.").of(RD),
-    Key::carried("iorate", "I/Os per second of the whole run: max, a number, a list, or curve.").of(RD),
-    Key::carried("curve", "Percent of the greatest rate that a curve goes through.").of(RD),
-    Key::noted("stopcurve", "The latency that ends a curve; the lab runs it to its end.").of(RD),
-    Key::carried("elapsed", "Seconds of a run.").of(RD),
-    Key::carried(
-        "interval",
-        "Seconds of an interval; the first one does not count unless there is a warm-up.",
-    )
-    .of(RD),
-    Key::carried("warmup", "Seconds before anything counts.").of(RD),
-    Key::carried("pause", "Seconds before a run.").of(RD),
-    Key::carried("maxdata", "Bytes that end a run; below 100, so many times the size of all devices.").of(RD),
-    Key::refused("maxdataread", "Bytes read that end a run; write maxdata=.").of(RD),
-    Key::refused("maxdatawritten", "Bytes written that end a run; write maxdata=.").of(RD),
-    Key::carried("distribution", "When I/Os of a rate begin: exponential, uniform, deterministic.").of(RD),
-    Key::carried("openflags", "As of a storage definition.").of(RD),
-    Key::carried("forthreads", "A loop over I/Os outstanding.").of(RD),
-    Key::carried("forxfersize", "A loop over sizes.").of(RD),
-    Key::carried("forrdpct", "A loop over percent of reads.").of(RD),
-    Key::carried("forseekpct", "A loop over percent of random I/O.").of(RD),
-    Key::carried("forrhpct", "A loop over percent of read hits.").of(RD),
-    Key::carried("forwhpct", "A loop over percent of write hits.").of(RD),
-    Key::carried("forhitarea", "A loop over sizes of the area for hits.").of(RD),
-    Key::carried("fordedupratio", "A loop over deduplication.").of(RD),
-    Key::carried("forcompratio", "A loop over compression.").of(RD).or(&["forcompression"]),
-    Key::carried("threads", "In place of the devices' own.").of(RD),
-    Key::carried("xfersize", "In place of the workloads' own.").of(RD),
-    Key::carried("rdpct", "In place of the workloads' own.").of(RD).or(&["readpct"]),
-    Key::carried("seekpct", "In place of the workloads' own.").of(RD),
-    Key::carried("rhpct", "In place of the workloads' own.").of(RD),
-    Key::carried("whpct", "In place of the workloads' own.").of(RD),
-    Key::carried("hitarea", "In place of the devices' own.").of(RD),
-    Key::carried("dedupratio", "In place of the general one.").of(RD),
-    Key::carried("compratio", "In place of the general one.").of(RD),
-    Key::refused("forrange", "A loop over ranges; write a run definition for each.").of(RD),
-    Key::refused("range", "Write it in the workload definition.").of(RD),
-    Key::refused("replay", "A recorded trace is no job: capture it with the lens.").of(RD),
-    Key::refused("operations", "Concerns file systems; the lab measures block storage.").of(RD),
-    Key::refused("foroperations", "Concerns file systems; the lab measures block storage.").of(RD),
-    Key::refused("fwd", "Concerns file systems; write sd=, wd= and rd= for a large file in its place.")
-        .of(RD),
-    Key::refused("fwdrate", "Concerns file systems; write iorate=.").of(RD),
-    Key::refused("format", "Concerns file systems; fill targets with the lab.").of(RD),
-    Key::noted("startcmd", "A command before a run; run it yourself.").of(RD),
-    Key::noted("endcmd", "A command after a run; run it yourself.").of(RD),
-    Key::noted("start_cmd", "A command before a run; run it yourself.").of(RD),
-    Key::noted("end_cmd", "A command after a run; run it yourself.").of(RD),
-    Key::refused("fsd", "File systems; the lab measures block storage: write sd= with a large file.")
-        .of("Others"),
-    Key::refused("fwd", "File systems; the lab measures block storage: write wd=.").of("Others"),
-    Key::refused("rg", "Groups for replay; capture a trace with the lens.").of("Others"),
-    Key::carried("include", "Another file in this place.").of("Others"),
-    Key::carried("eof", "The end of the file.").of("Others"),
-];
-
-/// What a key may be.
-pub(crate) enum Found {
-    One(&'static Key),
-    Several(Vec<&'static str>),
-    None,
+/// Sets what a parameter says, in the definition that it stands in.
+#[derive(Clone, Copy)]
+pub(crate) enum Apply {
+    /// How many times smaller the data gets.
+    Ratio(fn(&mut General, f64)),
+    /// A percentage of a workload.
+    Percent(fn(&mut Wd, f64)),
+    /// Bytes of a storage definition.
+    Bytes(fn(&mut Sd, u64)),
+    /// Seconds of a run.
+    Seconds(fn(&mut Rd, u64)),
+    /// A loop of a run: how each of its values is read.
+    Loop(fn(&Parameter, &str, &mut Findings) -> Result<Setting, Fault>),
+    /// Anything else.
+    Set(fn(&mut Reader<'_>, &Parameter, &mut Findings) -> Result<(), Fault>),
 }
 
-/// The key of this name or of this prefix in a scope.
-pub(crate) fn find(scope: &str, name: &str) -> Found {
-    let scope = || PARAMETERS.iter().filter(move |key| key.scope == scope);
-    if let Some(key) = scope().find(|key| key.is(name)) {
-        return Found::One(key);
+use Apply::{Ratio, Set};
+
+/// A parameter.
+pub(crate) type Rule = crate::keys::Rule<Apply>;
+
+/// All parameters, section by section in the order that Vdbench expects; then what begins with another word.
+pub(crate) const PARAMETERS: [&[Rule]; 6] =
+    [GENERAL, HOSTS, storage::RULES, workloads::RULES, runs::RULES, OTHERS];
+
+const REPLAY: &str =
+    "The lab replays no traces. Analyse the trace with `drystone lens` and write its workload as a job.";
+const COMMAND: &str = "Command before or after a run. Run the command yourself.";
+const FILES: &str =
+    "The lab measures block storage, no file systems: write sd=, wd= and rd= with a large file.";
+
+#[rustfmt::skip]
+const GENERAL: &[Rule] = &within("General", [
+    Rule::carried("compratio", "Compression ratio, n to 1.", Ratio(|general, ratio| general.compression = ratio)).or(&["compression"]),
+    Rule::carried("dedupratio", "Deduplication ratio, n to 1.", Ratio(|general, ratio| general.deduplication = ratio)),
+    Rule::carried("dedupunit", "Deduplication unit, in bytes.", Set(|reader, parameter, _| {
+        set(&mut reader.job.general.unit, parameter.block_of(parameter.one()?))
+    })),
+    Rule::noted("dedupsets", "Choice of duplicate blocks. The lab duplicates blocks at random.").or(&["deduphotsets", "dedupflipflop", "dedupacross", "dedupmaxkey"]),
+    Rule::noted("data_errors", "Number of errors that ends a run. The lab counts all errors.").or(&["dataerrors"]),
+    Rule::noted("monitor", "File that ends a run."),
+    Rule::noted("startcmd", COMMAND).or(&["endcmd", "start_cmd", "end_cmd"]),
+    Rule::refused("validate", "Vdbench reads each block before it overwrites the block. Remove validate= and add --verify."),
+    Rule::noted("pattern", "Data patterns from files. The lab writes random data.").or(&["patterns", "pattern_buffer", "compressionseed"]),
+    Rule::refused("loop", "Vdbench repeats all runs. Remove loop= and pass --repeat."),
+    Rule::refused("concatenatesds", "A plan cannot join devices into one. Name the devices one by one."),
+    Rule::noted("formatsds", "Vdbench fills the files before a run. Fill the files with the lab.").or(&["formatxfersize"]),
+    Rule::noted("abort_failed_skew", "Deviation from skew= that ends a run."),
+    Rule::noted("report", "Contents of Vdbench's reports. The lab reports everything.")
+        .or(&["report_run_totals", "auxreport", "histogram", "miscellaneous"]),
+    Rule::noted("debug", "Debugging, and integration with other tools, Java and the operating system.")
+        .or(&["swat", "ios_per_jvm", "messagescan", "psrset", "showlba", "unix2windows"]),
+    Rule::noted("port", "Connection of Vdbench to other hosts.").or(&["timeout", "loginuid"]),
+    Rule::noted("create_anchors", "Concerns file systems."),
+]);
+
+#[rustfmt::skip]
+const HOSTS: &[Rule] = &within("hd", [
+    Rule::structure("hd", "Host definition. `default` applies to the definitions below it."),
+    Rule::noted("system", "Access to a host. The lab runs agents on other machines.").or(&["shell", "user", "vdbench", "jvms"]),
+    Rule::noted("clients", "Clients of a host. Define each as a host of its own."),
+    Rule::noted("mount", "Mounts a file system."),
+]);
+
+/// What begins none of the sections.
+#[rustfmt::skip]
+pub(crate) const OTHERS: &[Rule] = &within("Others", [
+    Rule::refused("fsd", "The lab measures block storage, no file systems: write sd=, wd= and rd= with a large file.").or(&["fwd"]),
+    Rule::refused("rg", REPLAY),
+    Rule::structure("include", "Inserts another file."),
+    Rule::structure("eof", "Ends the file."),
+]);
+
+/// Puts a value that was read where it belongs.
+fn set<T>(field: &mut T, value: Result<T, Fault>) -> Result<(), Fault> {
+    *field = value?;
+    Ok(())
+}
+
+/// The rule of a parameter in a section, with the full name of its key: a key may be cut to a prefix of two letters or more.
+pub(crate) fn find(
+    rules: &'static [Rule],
+    parameter: &Parameter,
+) -> Result<(&'static Rule, &'static str), Fault> {
+    let key = parameter.key.as_str();
+    let named = |wanted: &dyn Fn(&str) -> bool| {
+        let mut found = Vec::new();
+        for rule in rules {
+            found.extend(rule.key.names().find(|name| wanted(name)).map(|name| (rule, name)));
+        }
+        found
+    };
+    let mut found = named(&|name| name == key);
+    if found.is_empty() && key.len() >= 2 {
+        found = named(&|name| name.starts_with(key));
     }
-    if name.len() < 2 {
-        return Found::None;
-    }
-    let mut found: Vec<&'static Key> = scope()
-        .filter(|key| key.name.starts_with(name) || key.aliases.iter().any(|alias| alias.starts_with(name)))
-        .collect();
-    // `startcmd` and `start_cmd` are one key for people: what is treated alike is not ambiguous.
-    found.dedup_by_key(|key| (key.treatment, key.sentence));
     match found.as_slice() {
-        [] => Found::None,
-        [key] => Found::One(key),
-        several => Found::Several(several.iter().map(|key| key.name).collect()),
+        [found] => Ok(*found),
+        [] => Err(unknown(rules, parameter)),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(_, name)| *name).collect();
+            Err(unsupported(
+                &parameter.place,
+                format!(
+                    "`{}` is short for several keys; Vdbench takes the first that it compares",
+                    parameter.shown()
+                ),
+                format!("write one of: {}", names.join(", ")),
+            ))
+        }
     }
+}
+
+fn unknown(rules: &'static [Rule], parameter: &Parameter) -> Fault {
+    let shown = shown(&parameter.key);
+    let elsewhere = PARAMETERS.iter().copied().flatten().find(|rule| rule.key.is(&parameter.key));
+    let remedy = match (nearest(&parameter.key, rules.iter().map(|rule| rule.key.name)), elsewhere) {
+        (Some(near), _) => format!("did you mean {near}=?"),
+        (None, Some(other)) => format!("the key belongs to {}: move it there", other.key.scope),
+        (None, None) => "remove it".to_owned(),
+    };
+    parameter.refused(format!("Vdbench says `Unknown keyword: {shown}`"), remedy)
 }

@@ -1,12 +1,12 @@
 //! Lines, comments, continuations, includes, variables: a stream of parameters.
 
-use super::keys::PARAMETERS;
+use super::keys::OTHERS;
 use crate::error::Fault;
-use crate::findings::{Findings, malformed, refused, unsupported};
+use crate::findings::{Findings, malformed, refused, shown, unsupported};
 use crate::includes::{Includes, NotIncluded};
 use crate::keys::Treatment;
 use crate::limits;
-use crate::source::{Options, Source};
+use crate::source::{Options, Source, place};
 use plan::Place;
 
 /// `key=value` or `key=(value,value)`.
@@ -26,7 +26,7 @@ impl Parameter {
     /// As it stands in the file, shortened.
     pub(crate) fn shown(&self) -> String {
         let values = self.values.join(",");
-        let values: String = values.chars().take(60).collect();
+        let values = shown(&values);
         if self.listed { format!("{}=({values})", self.key) } else { format!("{}={values}", self.key) }
     }
 }
@@ -77,11 +77,7 @@ impl Lexer<'_, '_> {
     fn file(&mut self, name: &str, text: &str, depth: usize) {
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let column = line.chars().take_while(|letter| *letter == ' ').count();
-            let place = Place {
-                file: name.to_owned(),
-                line: u32::try_from(index + 1).unwrap_or(u32::MAX),
-                column: u32::try_from(column + 1).unwrap_or(u32::MAX),
-            };
+            let place = place(name, index + 1, column + 1);
             let line = line.trim_start_matches(' ').trim_end_matches(['\r', '\n']);
             if line.trim().is_empty() || line.starts_with(['*', '#', '/']) {
                 continue;
@@ -94,12 +90,11 @@ impl Lexer<'_, '_> {
                 return;
             }
             let key = first.split('=').next().unwrap_or_default().to_ascii_lowercase();
-            if let Some(key) = PARAMETERS
-                .iter()
-                .find(|of| of.scope == "Others" && of.is(&key) && of.treatment == Treatment::Refused)
-            {
-                let shown: String = first.chars().take(60).collect();
-                self.foreign = Some(unsupported(&place, format!("`{shown}`"), key.sentence));
+            let foreign =
+                OTHERS.iter().find(|rule| rule.key.is(&key) && rule.key.treatment == Treatment::Refused);
+            if let Some(rule) = foreign {
+                let shown = shown(first);
+                self.foreign = Some(unsupported(&place, format!("`{shown}`"), rule.key.sentence));
                 return;
             }
             if let Some(path) = strip_key(first, "include=") {
@@ -116,18 +111,18 @@ impl Lexer<'_, '_> {
             Ok(file) => self.file(&file.name, &file.text, depth + 1),
             Err(NotIncluded::TooMany) => self.findings.fault(refused(
                 place,
-                format!("`include={path}` is one file too many, {} deep", depth + 1),
-                "Vdbench refuses recursion",
-                "take the circle out",
+                format!("`include={path}` exceeds the limit of included files, {} deep", depth + 1),
+                "Vdbench rejects recursion",
+                "remove the circle of includes",
             )),
             Err(NotIncluded::TooLong) => {
-                self.findings.fault(malformed(place, format!("{path} is too long"), "split it"));
+                self.findings.fault(malformed(place, format!("{path} is too long"), "split the file"));
             }
             Err(NotIncluded::Unreadable(reason)) => self.findings.fault(refused(
                 place,
                 format!("{path} cannot be included: {reason}"),
-                "Vdbench stops at an unknown file",
-                "put it beside the parameter file",
+                "Vdbench stops at a file that it cannot find",
+                "put the file beside the parameter file",
             )),
         }
     }
@@ -138,20 +133,20 @@ impl Lexer<'_, '_> {
             let column = place.column + u32::try_from(body[..tab].chars().count()).unwrap_or(0);
             self.findings.fault(refused(
                 &Place { column, ..place },
-                "a tab stands in the line",
-                "Vdbench takes it for a part of the value, not for the beginning of a comment, and stops",
-                "write a blank in its place",
+                "the line has a tab",
+                "Vdbench takes a tab for a part of the value, not for the start of a comment, and stops",
+                "replace the tab with a blank",
             ));
             return;
         }
         if body.ends_with(',') && looks_like_parameter(comment) {
-            let shown: String = comment.trim().chars().take(40).collect();
+            let shown = shown(comment.trim());
             let column = place.column + u32::try_from(body.chars().count()).unwrap_or(0);
             self.findings.fault(refused(
                 &Place { column, ..place },
-                format!("`{shown}` stands behind a blank"),
-                "for Vdbench everything from the first blank of a line is a comment",
-                "take the blank out",
+                format!("`{shown}` follows a blank"),
+                "Vdbench takes everything behind the first blank of a line for a comment",
+                "remove the blank",
             ));
             return;
         }
@@ -160,7 +155,7 @@ impl Lexer<'_, '_> {
         logical.lines.push((logical.letters.len(), place.clone()));
         logical.letters.extend(body.chars());
         if logical.letters.len() > limits::TEXT_BYTES_MAX {
-            self.findings.fault(malformed(&place, "the line is too long", "split it"));
+            self.findings.fault(malformed(&place, "the line is too long", "split the line"));
             return;
         }
         self.open = Some(logical);
@@ -187,7 +182,7 @@ impl Lexer<'_, '_> {
                 self.findings.fault(unsupported(
                     place,
                     format!("`{letter}host` repeats the line for every host"),
-                    "write the line once: the lab runs a plan on every agent by itself",
+                    "write the line once: the lab runs the plan on every agent",
                 ));
                 return None;
             }
@@ -197,8 +192,8 @@ impl Lexer<'_, '_> {
                     self.findings.fault(refused(
                         place,
                         format!("`{letter}{name}` has no value"),
-                        "Vdbench wants it on its command line",
-                        format!("give it with the job: --define {name}=value"),
+                        "Vdbench expects the value on its command line",
+                        format!("pass --define {name}=value"),
                     ));
                     self.unset.push(name);
                 }
@@ -235,8 +230,8 @@ impl Lexer<'_, '_> {
                     if depth > 0 || quoted {
                         self.findings.fault(malformed(
                             &place,
-                            format!("`{}` is not closed", piece.chars().take(60).collect::<String>()),
-                            "close its parenthesis or quote",
+                            format!("`{}` is not closed", shown(&piece)),
+                            "close the parenthesis or quote",
                         ));
                     } else {
                         self.parameter(&piece, place, first);
@@ -251,7 +246,7 @@ impl Lexer<'_, '_> {
 
     fn parameter(&mut self, piece: &str, place: Place, first: bool) {
         let Some((key, value)) = piece.split_once('=') else {
-            let shown: String = piece.chars().take(60).collect();
+            let shown = shown(piece);
             self.findings.fault(refused(
                 &place,
                 format!("`{shown}` has no `=`"),

@@ -18,7 +18,7 @@ pub(crate) enum Part {
 }
 
 /// A storage definition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sd {
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -52,15 +52,21 @@ pub(crate) enum Transfer {
     Range { min: u64, max: u64, step: u64 },
 }
 
+impl Default for Transfer {
+    fn default() -> Transfer {
+        Transfer::Mix(vec![(4096, 100.0)])
+    }
+}
+
 /// `seekpct=`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Seek {
     pub(crate) random: f64,
     pub(crate) stops: bool,
 }
 
 /// A workload definition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Wd {
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -103,7 +109,7 @@ pub(crate) enum Setting {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Loop {
     /// Without `for`.
-    pub(crate) key: String,
+    pub(crate) key: &'static str,
     /// How each value is written, and what it sets.
     pub(crate) values: Vec<(String, Setting)>,
     /// Whether it names its runs: a single value does not.
@@ -111,7 +117,7 @@ pub(crate) struct Loop {
 }
 
 /// A run definition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Rd {
     pub(crate) name: String,
     pub(crate) place: Place,
@@ -130,7 +136,7 @@ pub(crate) struct Rd {
 }
 
 /// What stands before all definitions.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct General {
     pub(crate) compression: f64,
     pub(crate) deduplication: f64,
@@ -138,7 +144,7 @@ pub(crate) struct General {
 }
 
 /// All of a parameter file.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Job {
     pub(crate) place: Place,
     pub(crate) general: General,
@@ -152,7 +158,8 @@ pub(crate) struct Job {
 
 impl Job {
     /// The hosts that may be named: Vdbench has `localhost` where none is defined.
-    pub(crate) fn host_names(&self) -> Vec<String> {
-        if self.hosts.is_empty() { vec!["localhost".into()] } else { self.hosts.clone() }
+    pub(crate) fn host_names(&self) -> impl Iterator<Item = &str> {
+        let local = self.hosts.is_empty().then_some("localhost");
+        self.hosts.iter().map(String::as_str).chain(local)
     }
 }

@@ -33,7 +33,7 @@ fn what_vdbench_refuses_is_refused_with_the_way_out() {
     };
     let sd = "sd=sd1,lun=/dev/x\n";
     let wd = "wd=wd1,sd=sd1\n";
-    check("sd=sd1, lun=/dev/x\n", "take the blank out");
+    check("sd=sd1, lun=/dev/x\n", "remove the blank");
     check(&format!("compratio=2.3\t# text\n{sd}"), "tab");
     check(&format!("{sd}{wd}sd=sd2,lun=/dev/y\n"), "move the line up");
     check(&format!("{sd}wd=wd1,sd=sd9\n"), "did you mean sd1?");
@@ -85,11 +85,18 @@ fn one_parameter_a_line_is_read_as_vdbench_reads_it() {
 fn a_key_given_twice_takes_the_last_value_with_a_note_or_is_refused_as_by_vdbench() {
     let found = plan("sd=sd1,lun=/dev/x,threads=4,threads=2\nwd=w,sd=sd1\nrd=r,wd=w,iorate=max\n");
     assert_eq!(found.stages[0].outstanding(), 2);
-    assert!(found.notes.iter().any(|note| note.text.contains("threads= stands twice")), "{:?}", found.notes);
+    assert!(found.notes.iter().any(|note| note.text.contains("has threads= twice")), "{:?}", found.notes);
     let head = "sd=sd1,lun=/dev/x\nwd=w,sd=sd1\n";
-    refused(&format!("{head}rd=r,wd=w,wd=w,iorate=max\n"), "write all of them in one list");
+    refused(&format!("{head}rd=r,wd=w,wd=w,iorate=max\n"), "write all workloads in one list");
     refused(&format!("{head}rd=r,wd=w,iorate=max,forthreads=(1,2),forthreads=(4,8)\n"), "a second loop");
-    refused(&format!("{head}rd=r,wd=w,iorate=max\nrd=r,wd=w,iorate=max\n"), "stands twice");
+    // The loop was lost without a word where the plain key came behind it, and the plain key where the loop did.
+    refused(&format!("{head}rd=r,wd=w,iorate=max,forrdpct=(0,50),rdpct=70\n"), "a second loop");
+    refused(&format!("{head}rd=r,wd=w,iorate=max,rdpct=70,forrdpct=(0,50)\n"), "a second loop");
+    assert_eq!(
+        plan(&format!("{head}rd=r,wd=w,iorate=max,rdpct=70,rdpct=50\n")).stages[0].groups[0].pattern.reads(),
+        50.0
+    );
+    refused(&format!("{head}rd=r,wd=w,iorate=max\nrd=r,wd=w,iorate=max\n"), "two definitions have the name");
     refused("sd=sd1,lun=/dev/x,lun=/dev/y\nwd=w,sd=sd1\nrd=r,wd=w,iorate=max\n", "pairs");
 }
 
@@ -141,6 +148,7 @@ fn what_changes_a_run_and_cannot_be_carried_is_refused() {
     refused(&format!("{sd}{wd},streams=4{rd}\n"), "range=");
     refused(&format!("{sd}{wd},hotband=(10,20){rd}\n"), "skew=");
     refused(&format!("validate=yes\n{sd}{wd}{rd}\n"), "--verify");
+    refused(&format!("loop=4\n{sd}{wd}{rd}\n"), "--repeat");
     refused(&format!("{sd}{wd}{rd},maxdata=2\n"), "2 times the size of all devices");
     let found = plan(&format!("{sd},size=1g{wd}{rd},maxdata=2\n"));
     assert_eq!(found.stages[0].bytes_max, Some(2 << 30));

@@ -51,18 +51,18 @@ impl Parameter {
     pub(crate) fn block_of(&self, text: &str) -> Result<u64, Fault> {
         let bytes = self.bytes_of(text)?;
         if bytes == 0 {
-            return Err(self.refused("Vdbench refuses a size of 0", "write 4k"));
+            return Err(self.refused("Vdbench rejects a size of 0", "write 4k"));
         }
         if bytes % 512 != 0 {
             let meant = if bytes < 512 {
-                format!("write {bytes}k if {bytes} KiB are meant")
+                format!("write {bytes}k for {bytes} KiB")
             } else {
                 "write a multiple of 512".to_owned()
             };
             return Err(unit_trap(
                 &self.place,
                 format!("`{}` is {bytes} bytes", self.shown()),
-                "Vdbench wants a multiple of 512",
+                "Vdbench expects a multiple of 512",
                 meant,
             ));
         }
@@ -93,7 +93,7 @@ impl Parameter {
         u32::try_from(number)
             .ok()
             .filter(|&number| number > 0 && number <= 1 << 20)
-            .ok_or_else(|| self.refused("Vdbench expects 1 or more", "write a smaller number, above 0"))
+            .ok_or_else(|| self.refused("Vdbench expects 1 or more", "write a number from 1 to 1048576"))
     }
 
     /// Seconds; `m` is minutes and `h` hours.
@@ -112,8 +112,8 @@ impl Parameter {
                 };
                 return Err(unit_trap(
                     &self.place,
-                    format!("`{}` has a unit of time that Vdbench does not know", self.shown()),
-                    "Vdbench refuses it: seconds have no unit, and m and h are the others",
+                    format!("`{}` has an unknown unit of time", self.shown()),
+                    "Vdbench takes seconds without a unit, minutes with m and hours with h",
                     format!("write {}={}{meant}", self.key, &text[..digits]),
                 ));
             }
@@ -139,7 +139,7 @@ impl Parameter {
             let (low, high) = (self.bytes_of(low)?, self.bytes_of(high)?);
             let Some(step) = values.next() else {
                 return Err(self.refused(
-                    "Vdbench wants the step of a range behind a comma",
+                    "Vdbench expects a comma and the step behind a range",
                     format!("write ({low}-{high},d) to double, or ({low}-{high},<step>)"),
                 ));
             };
@@ -148,7 +148,7 @@ impl Parameter {
             } else {
                 let step = self.bytes_of(step)?;
                 if step == 0 || low > high || (high - low) / step > limits::LIST_MAX as u64 {
-                    return Err(self.refused("Vdbench refuses the range", "write (low-high,step)"));
+                    return Err(self.refused("Vdbench rejects the range", "write (low-high,step)"));
                 }
                 numbers.extend((0..=(high - low) / step).map(|index| low + index * step));
             }
@@ -157,28 +157,47 @@ impl Parameter {
         Ok(numbers)
     }
 
+    /// The values of a list, and the numbers of its ranges, each as it is named and as it is written.
+    pub(crate) fn texts(&self) -> Result<Vec<(String, String)>, Fault> {
+        let is_range = |value: &String| value.split_once('-').is_some_and(|(low, _)| !low.is_empty());
+        if self.values.iter().any(is_range) {
+            return Ok(self
+                .numbers()?
+                .into_iter()
+                .map(|number| (short(number), number.to_string()))
+                .collect());
+        }
+        self.check_length(self.values.len())?;
+        let label = |value: &String| self.bytes_of(value).map_or_else(|_| value.clone(), short);
+        Ok(self.values.iter().map(|value| (label(value), value.clone())).collect())
+    }
+
     fn check_length(&self, count: usize) -> Result<(), Fault> {
         if count <= limits::LIST_MAX {
             return Ok(());
         }
         let found = format!("`{}` stands for more than {} values", self.shown(), limits::LIST_MAX);
-        Err(malformed(&self.place, found, "write fewer"))
+        Err(malformed(&self.place, found, "write fewer values"))
     }
 
     /// Names of a list, with `sd1-sd16` and wildcards, among those that are known.
-    pub(crate) fn names(&self, known: &[String]) -> Result<Vec<String>, Fault> {
+    pub(crate) fn names<'a>(&self, known: impl Iterator<Item = &'a str>) -> Result<Vec<String>, Fault> {
+        let known: Vec<&str> = known.collect();
         let mut names: Vec<String> = Vec::new();
         for value in &self.values {
-            let found: Vec<String> = if value.contains('*') {
-                known.iter().filter(|name| matches(value, name)).cloned().collect()
-            } else if known.iter().any(|name| name.eq_ignore_ascii_case(value)) {
-                known.iter().filter(|name| name.eq_ignore_ascii_case(value)).cloned().collect()
-            } else {
-                let range = range_of_names(value).unwrap_or_default();
-                range.into_iter().filter(|name| known.contains(name)).collect()
+            let of_known = |wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
+                known.iter().filter(|name| wanted(name)).map(|name| (*name).to_owned()).collect()
+            };
+            let mut found = match value.contains('*') {
+                true => of_known(&|name| matches(value, name)),
+                false => of_known(&|name| name.eq_ignore_ascii_case(value)),
             };
             if found.is_empty() {
-                let near = crate::keys::nearest(value, known.iter().map(String::as_str));
+                let range = range_of_names(value).unwrap_or_default();
+                found = range.into_iter().filter(|name| known.contains(&name.as_str())).collect();
+            }
+            if found.is_empty() {
+                let near = crate::keys::nearest(value, known.iter().copied());
                 return Err(self.refused(
                     format!("Vdbench finds no definition `{value}`"),
                     near.map_or("define it above".to_owned(), |near| format!("did you mean {near}?")),
@@ -193,6 +212,16 @@ impl Parameter {
         }
         Ok(names)
     }
+}
+
+/// A size as Vdbench writes it: `4k`.
+fn short(number: u64) -> String {
+    for (shift, unit) in [(30, "g"), (20, "m"), (10, "k")] {
+        if number > 0 && number.trailing_zeros() >= shift {
+            return format!("{}{unit}", number >> shift);
+        }
+    }
+    number.to_string()
 }
 
 /// From one number to another, doubling upwards or halving downwards.

@@ -142,7 +142,6 @@ const TAKEN: &[&str] = &[
     "fdatasync=8",
     "end_fsync=1",
     "fsync_on_close=1",
-    "write_barrier=8",
     "group_reporting",
     "group_reporting=1",
     // When.
@@ -244,7 +243,6 @@ const TAKEN: &[&str] = &[
     "iomem_align=4096",
     "unified_rw_reporting=mixed",
     "create_serialize=0",
-    "pre_read=1",
     "overwrite=1",
     "number_ios=100",
     // Comments, blanks, sections.
@@ -451,6 +449,11 @@ const TRAPS: &[&str] = &[
 ];
 
 const LAB_CANNOT: &[&str] = &[
+    "write_barrier=8",
+    "pre_read=1",
+    "serialize_overlap=1",
+    "sync_file_range=write:8",
+    "nrfiles=4\nfile_service_type=random",
     "verify=pattern\nverify_pattern=0xff",
     "rw=trimwrite",
     "rw_sequencer=identical\nrw=randread:4",

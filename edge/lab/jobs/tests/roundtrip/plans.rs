@@ -2,9 +2,9 @@
 
 use plan::{
     Amount, Arrivals, AtEnd, Batch, Caching, Content, Cursor, Data, Depth, Distribution, Engine, Extent,
-    FlushRule, Group, HitArea, LatencyTarget, Length, Line, Loop, Pace, Pattern, Plan, Rate, RateOf, RatePer,
-    Reuse, Seed, Sequence, Size, Span, Stage, StageEnd, Steady, SteadyOf, Target, Think, Timing, Verify,
-    VerifyWhen, Workers, WriteThrough, Zone,
+    FlushRule, Group, HitArea, LatencyTarget, Length, Line, Loop, Pace, Pattern, PauseStart, Plan, Rate,
+    RateOf, RatePer, Reuse, Seed, Sequence, Size, Span, Stage, StageEnd, Steady, SteadyOf, Target, Think,
+    Timing, Verify, VerifyWhen, Workers, WriteThrough, Zone,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -57,10 +57,10 @@ prop_compose! {
         trims in prop_oneof![6 => Just(0.0), 1 => percent()],
         random in percent(),
         align in prop::option::weighted(0.2, sectors(64)),
-        think in prop::option::weighted(0.2, (1u32..=64, 1u64..=5_000, any::<bool>())),
+        think in prop::option::weighted(0.2, (1u32..=64, 1u64..=5_000, any::<bool>(), prop::sample::select(vec![PauseStart::Drained, PauseStart::Completed]))),
     ) -> Line {
         let trims = if reads + trims > 100.0 { 100.0 - reads } else { trims };
-        let think = think.map(|(after, millis, spin)| Think { after, pause: Duration::from_millis(millis), spin });
+        let think = think.map(|(after, millis, spin, start)| Think { after, pause: Duration::from_millis(millis), spin, start });
         Line { trims, align, think, ..Line::new(f64::from(weight), size, reads, random) }
     }
 }

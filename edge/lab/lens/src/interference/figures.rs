@@ -20,6 +20,8 @@ pub const PATTERN_MOVED: f64 = 0.1;
 const LOAD_CHANGED: f64 = 0.14;
 /// A disk is slower or faster when its pace or its latency has changed by more than this (10 %).
 pub(super) const EFFECT_MIN: f64 = 0.095;
+/// A disk stayed the same only if a change of this size would have been seen (a logarithm: 35 %).
+const SEEN_MIN: f64 = 0.3;
 /// A change must be so many standard errors large: windows hang together, so three are not enough.
 const ERRORS_MIN: f64 = 4.0;
 /// Of few windows it must be more: as many as Student's t exceeds by chance once in a thousand times, on either side.
@@ -70,6 +72,8 @@ pub enum Role {
     Unclear,
     /// Nothing changed.
     Same,
+    /// Its pace or latency differs, but by no more than windows differ by themselves: neither a change nor proof of none.
+    Unsure,
 }
 
 /// A disk at an event.
@@ -121,15 +125,20 @@ impl Spread {
     /// there are very many of them. Few windows may seem to vary less than they do, so both sides are taken together, and Student's t
     /// allows for the rest.
     fn tells(self, other: Spread, difference: f64) -> bool {
+        difference.abs() >= EFFECT_MIN && difference.abs() > self.smallest(other)
+    }
+
+    /// The smallest difference of means that is more than chance.
+    fn smallest(self, other: Spread) -> f64 {
         let freedom = self.count + other.count - 2.0;
         if freedom < 1.0 || self.count < 1.0 || other.count < 1.0 {
-            return difference.abs() >= EFFECT_MIN;
+            return 0.0;
         }
         let deviation = ((self.squares + other.squares) / freedom).sqrt();
         let error = deviation * (1.0 / self.count + 1.0 / other.count).sqrt();
         let seen = (DEVIATIONS_MIN * deviation).min(ERRORS_SURE * error);
         let errors = ERRORS_MIN.max(statistics::student(0.5 + CONFIDENCE / 2.0, freedom));
-        difference.abs() >= EFFECT_MIN && difference.abs() > seen.max(errors * error)
+        seen.max(errors * error)
     }
 }
 
@@ -216,22 +225,25 @@ fn role(before: &Side, after: &Side, level: Level, pattern_moved: bool) -> (Role
     if is_silent(after, before) {
         return (Role::Stopped, 0.0);
     }
-    if level == Level::Stays && !pattern_moved {
-        return (Role::Same, 0.0);
-    }
     let ratio = |old: Option<f64>, new: Option<f64>| match (old, new) {
         (Some(old), Some(new)) if old > 0.0 && new > 0.0 => Some((new / old).ln()),
         _ => None,
     };
     let pace = (new.iops / old.iops).ln();
-    let pace = if before.pace.tells(after.pace, pace) { pace } else { 0.0 };
     let latency = ratio(old.latency_s, new.latency_s);
+    let differs = pace.abs().max(latency.unwrap_or(0.0).abs()) >= EFFECT_MIN;
+    let is_blind = before.pace.smallest(after.pace) > SEEN_MIN;
+    let none = if differs || is_blind { Role::Unsure } else { Role::Same };
+    if level == Level::Stays && !pattern_moved {
+        return (none, 0.0);
+    }
+    let pace = if before.pace.tells(after.pace, pace) { pace } else { 0.0 };
     let slower = latency.filter(|latency| before.latency.tells(after.latency, *latency)).unwrap_or(0.0);
     if pattern_moved {
         return (Role::OtherPattern, 0.0);
     }
     let Some(outstanding) = ratio(old.outstanding, new.outstanding).filter(|_| latency.is_some()) else {
-        return (if pace == 0.0 { Role::Same } else { Role::Unclear }, 0.0);
+        return (if pace == 0.0 { none } else { Role::Unclear }, 0.0);
     };
     // A closed loop that is served faster does more with the same outstanding; one that asks for more has more of both.
     if pace > LOAD_CHANGED && outstanding > LOAD_CHANGED {
@@ -245,6 +257,6 @@ fn role(before: &Side, after: &Side, level: Level, pattern_moved: bool) -> (Role
     match effect {
         effect if effect >= EFFECT_MIN => (Role::Slower, effect),
         effect if effect <= -EFFECT_MIN => (Role::Faster, effect),
-        _ => (Role::Same, 0.0),
+        _ => (none, 0.0),
     }
 }

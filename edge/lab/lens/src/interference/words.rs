@@ -4,7 +4,7 @@ use statistics::words::{milliseconds, number, percent};
 
 use super::figures::{Change, EFFECT_MIN, Role};
 use super::{
-    Incident, Interference, Relation, RelationKind, Verdict, evidence, is_change, may_harm, may_relieve,
+    Incident, Interference, Relation, RelationKind, Verdict, evidence, is_change, may_harm, may_relieve, only,
 };
 
 pub(super) fn sentences(found: &Interference, names: &[&str]) -> Vec<String> {
@@ -135,7 +135,7 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
             _ => little(change, cause, &event.changes[relation.other], victim),
         });
     } else {
-        parts.push(format!("The effect of {victim} on {cause} was never seen alone"));
+        parts.push(not_seen(relation, events, names));
     }
     let end = match relation.kind {
         RelationKind::Mutual => {
@@ -143,9 +143,30 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
                 together(relation, events, names).map_or(String::new(), |text| format!(" ({text})"));
             format!("{cause} and {victim} slow each other{together}.")
         }
+        _ if relation.effect_back.is_none() => {
+            format!("{cause} slows {victim}; whether {victim} slows {cause} is unknown.")
+        }
         _ => format!("{cause} is the cause, {victim} the victim."),
     };
     format!("{}. {end}", parts.join(". "))
+}
+
+/// Why nothing is known of what the victim does to the cause.
+fn not_seen(relation: &Relation, events: &[Incident], names: &[&str]) -> String {
+    let (cause, victim) = (names[relation.one], names[relation.other]);
+    let changed = |role| may_harm(role) || may_relieve(role);
+    let unsure = events.iter().find(|event| {
+        only(event, changed) == Some(relation.other) && event.changes[relation.one].role == Role::Unsure
+    });
+    match unsure {
+        Some(event) => {
+            let own = own_change(&event.changes[relation.other], victim, event.at_s);
+            let change = &event.changes[relation.one];
+            let figures = relative(change.before.iops, change.after.iops);
+            format!("{own} changed {cause} by {figures}, which may be chance")
+        }
+        None => format!("The effect of {victim} on {cause} was never seen alone"),
+    }
 }
 
 /// "VM2 changed little when VM1 stopped".

@@ -52,6 +52,7 @@ pub fn run(name: &str, groups: &[(&str, u64, u64)], seconds: u64) -> Run {
             started: 0.0,
             seconds: seconds as f64,
             ended: Ended::Done,
+            first_error: None,
             groups: measured,
             disks: groups
                 .iter()

@@ -44,7 +44,7 @@ pub enum DriveError {
         reason: String,
     },
     /// None is left.
-    #[error("no agent is left: {0}")]
+    #[error("all agents were lost: {0}")]
     None(String),
 }
 
@@ -288,6 +288,7 @@ impl Driver {
             started: 0.0,
             seconds: 0.0,
             ended: Ended::Done,
+            first_error: None,
             groups: Vec::new(),
             disks: Vec::new(),
             stalls: Vec::new(),
@@ -318,14 +319,17 @@ impl Driver {
             whole.cpu_system += part.cpu_system;
             whole.start_late = whole.start_late.max(part.start_late);
             whole.stalls.extend(part.stalls);
+            if let Some(error) = part.first_error {
+                whole.first_error.get_or_insert(error);
+            }
             if whole.ended == Ended::Done {
                 whole.ended = part.ended;
             }
-            whole.disks.extend(
-                part.disks
-                    .into_iter()
-                    .map(|disk| DiskSeries { name: format!("{} on {}", disk.name, agent.name), ..disk }),
-            );
+            whole.disks.extend(part.disks.into_iter().map(|disk| {
+                let machine = placement.machine_of(stage, index, &disk.name).filter(|vm| *vm != agent.name);
+                let machine = machine.map_or(String::new(), |vm| format!("{vm}: "));
+                DiskSeries { name: format!("{machine}{} on {}", disk.name, agent.name), ..disk }
+            }));
         }
         groups.sort_by_key(|(index, _)| *index);
         whole.groups = groups.into_iter().map(|(_, group)| group).collect();
@@ -357,9 +361,10 @@ impl Agent {
         let address = (invitation.address.to_socket_addrs())
             .map_err(|error| format!("find its address: {error}"))?
             .next()
-            .ok_or("its name has no address")?;
-        let socket = TcpStream::connect_timeout(&address, CONNECT_WAIT)
-            .map_err(|error| format!("connect: {error}; is it running, and may it be reached?"))?;
+            .ok_or("its name does not resolve to an address")?;
+        let socket = TcpStream::connect_timeout(&address, CONNECT_WAIT).map_err(|error| {
+            format!("connect: {error}; check that the agent runs and that no firewall blocks it")
+        })?;
         let set_up = || -> io::Result<()> {
             socket.set_nodelay(true)?;
             socket.set_read_timeout(Some(CONNECT_WAIT))?;
@@ -372,7 +377,7 @@ impl Agent {
         frames.longest = MESSAGE_MAX;
         let secret = base::hex(&invitation.secret);
         frames.send(&ToAgent::Hello { protocol: PROTOCOL, secret }).map_err(|error| {
-            format!("shake hands: {error}; it may be another agent than the one that sent the invitation")
+            format!("TLS handshake: {error}; the agent may not be the one that printed the invitation")
         })?;
         let machine = match frames.receive::<ToDriver>().map_err(|error| format!("shake hands: {error}"))? {
             Some(ToDriver::Welcome { machine, .. }) => machine,
@@ -392,7 +397,7 @@ impl Agent {
     }
 
     fn send(&mut self, message: &impl Serialize) -> Result<(), String> {
-        self.frames.send(message).map_err(|error| format!("its connection is gone: {error}"))
+        self.frames.send(message).map_err(|error| format!("the connection was lost: {error}"))
     }
 
     /// Sends; an agent that cannot be told is lost.
@@ -412,14 +417,14 @@ impl Agent {
                 Some(message)
             }
             Ok(None) if self.heard.elapsed() > SILENCE_MAX => {
-                self.lost = Some(format!("it was silent for {} s", SILENCE_MAX.as_secs()));
+                self.lost = Some(format!("no message for {} s", SILENCE_MAX.as_secs()));
                 None
             }
             Ok(None) => None,
             Err(error) => {
                 self.lost = Some(match error.kind() {
                     io::ErrorKind::UnexpectedEof => "it ended its connection".to_owned(),
-                    _ => format!("its connection is gone: {error}"),
+                    _ => format!("the connection was lost: {error}"),
                 });
                 None
             }
@@ -442,7 +447,7 @@ impl Agent {
                 }
             }
         }
-        Err(format!("it does not answer within {} s", longest.as_secs()))
+        Err(format!("no answer within {} s", longest.as_secs()))
     }
 
     /// Aligns the clock and has a stage made ready. An agent that is gone is lost; one that refuses ends the run.
@@ -483,13 +488,13 @@ fn left_out(plan: &plan::Plan) -> Vec<String> {
     for stage in &plan.stages {
         if stage.search.is_some() {
             notes.push(format!(
-                "{}: on agents no depth is searched for: it ran at the depth of the job; experiments search",
+                "{}: agents do not search for a queue depth, so the job ran at its own depth; use an experiment to search",
                 stage.name
             ));
         }
         if stage.steady.is_some() {
             notes.push(format!(
-                "{}: on agents it does not end when it is steady, but after its time",
+                "{}: agents do not judge the steady state, so the stage ran for its whole duration",
                 stage.name
             ));
         }

@@ -16,9 +16,7 @@ pub struct Placement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// A name by hand that is none.
-    #[error(
-        "`{found}` is no placement: write VM=AGENT, where AGENT is the number of an agent, 1 to {agents}"
-    )]
+    #[error("`{found}` is not a placement: write VM=AGENT, with the number of an agent (1 to {agents})")]
     Malformed {
         /// What was given.
         found: String,
@@ -26,7 +24,7 @@ pub enum PlacementError {
         agents: usize,
     },
     /// A machine that the plan does not have.
-    #[error("the plan has no machine `{found}`: it has {}", .known.join(", "))]
+    #[error("the plan has no machine `{found}`; its machines: {}", .known.join(", "))]
     Unknown {
         /// What was named.
         found: String,
@@ -128,6 +126,20 @@ impl Placement {
     pub fn groups(&self, stage: usize, agent: usize) -> Vec<usize> {
         let all = self.agents[stage].iter().enumerate();
         all.filter(|&(_, of)| *of == agent).map(|(index, _)| index).collect()
+    }
+
+    /// The machine that uses a target on an agent, if it is one alone. Machines of several agents may have the same path.
+    pub fn machine_of(&self, stage: usize, agent: usize, target: &str) -> Option<&str> {
+        let of_stage = &self.plan.stages[stage].groups;
+        let uses =
+            |group: &&Group| group.targets.iter().any(|&index| self.plan.targets[index].name == target);
+        let groups = self.groups(stage, agent).into_iter().map(|group| &of_stage[group]).filter(uses);
+        let mut machines: Vec<&str> = groups.filter_map(|group| group.vm.as_deref()).collect();
+        machines.dedup();
+        match machines.as_slice() {
+            [machine] => Some(machine),
+            _ => None,
+        }
     }
 
     /// How many seconds after the stage an agent begins to count: its groups may all come later.

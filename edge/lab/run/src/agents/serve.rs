@@ -116,11 +116,13 @@ fn greet(socket: TcpStream, config: Arc<ServerConfig>, door: &Door, program: &st
         None
     };
     if protocol != PROTOCOL {
-        let reason = format!("it speaks version {protocol} of the agents' protocol, this agent {PROTOCOL}");
+        let reason = format!(
+            "the driver speaks protocol version {protocol}, this agent version {PROTOCOL}: use the same release of drystone on both"
+        );
         return refuse(&mut frames, reason);
     }
     if !takes(door, &secret) {
-        return refuse(&mut frames, "the secret is not that of a session that is still to begin".to_owned());
+        return refuse(&mut frames, "the invitation was already used or is not from this agent: use the invitation that the agent printed last".to_owned());
     }
     socket.set_read_timeout(Some(TURN)).ok()?;
     socket.set_write_timeout(Some(Duration::from_secs(30))).ok()?;

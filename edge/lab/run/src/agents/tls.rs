@@ -31,7 +31,7 @@ pub fn random<const N: usize>() -> Result<[u8; N], String> {
     let mut bytes = [0; N];
     ring::rand::SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| "the kernel gives no random bytes".to_owned())?;
+        .map_err(|_| "the kernel returned no random bytes".to_owned())?;
     Ok(bytes)
 }
 

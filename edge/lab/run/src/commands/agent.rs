@@ -15,27 +15,27 @@ use std::sync::atomic::AtomicBool;
 /// Options of `lab agent`.
 #[derive(Debug, Clone, Args)]
 pub struct AgentOptions {
-    /// Where to wait for the driver: ADDRESS:PORT; port 0 for any that is free.
+    /// Address to wait for the driver at, ADDRESS:PORT. Port 0 takes any free port.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT")]
     pub listen: String,
-    /// Write the invitation to this file too, for whoever gathers invitations.
+    /// File to write the invitation to as well.
     #[arg(long, value_name = "FILE")]
     pub invitation: Option<PathBuf>,
-    /// Go on after a session, with a new invitation for the next.
+    /// Keep running after a session, with a new invitation for the next one.
     #[arg(long)]
     pub stay: bool,
 }
 
-/// Which agents run a plan.
+/// Agents that run a plan.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AgentsOptions {
-    /// An agent's invitation, as it printed it; once for each agent. The job runs on all of them, machines of a plan on one each.
+    /// Invitation of an agent, as the agent printed it; once per agent. A job runs on all agents; each machine of an experiment runs on one.
     #[arg(long = "agent", value_name = "INVITATION")]
     pub agents: Vec<String>,
-    /// A file with an invitation on every line.
+    /// File with one invitation per line.
     #[arg(long = "agents", value_name = "FILE")]
     pub agents_file: Option<PathBuf>,
-    /// Run a virtual machine of the plan on this agent (1 is the first) [default: in turn].
+    /// Agent for a virtual machine of the plan, MACHINE=NUMBER (1 is the first) [default: in turn].
     #[arg(long = "place", value_name = "VM=N")]
     pub place: Vec<String>,
 }

@@ -14,17 +14,16 @@ use std::path::{Path, PathBuf};
 /// Options of `lab audit`.
 #[derive(Debug, Clone, Args)]
 pub struct AuditOptions {
-    /// Result files and folders: of fio, DiskSPD, Vdbench, Iometer, HCIBench, esxtop, this lab, or tables as CSV.
+    /// Result files or folders of fio, DiskSPD, Vdbench, Iometer, HCIBench, esxtop or this lab, or tables as CSV.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// What is said to be outstanding for each VM (threads times depth).
+    /// I/Os in flight per VM (threads times queue depth), as the results claim.
     #[arg(long, value_name = "N")]
     pub outstanding: Option<f64>,
-    /// What was published beside a table: a text with `threads = 4, outstanding = 16` [default: what a README beside the file says
-    /// of it].
+    /// Settings published beside a table, as text: `threads = 4, outstanding = 16` [default: from a README in the same folder].
     #[arg(long, value_name = "TEXT")]
     pub caption: Option<String>,
-    /// A mean latency that must hold, for sweeps.
+    /// Bound of the mean latency, for sweeps.
     #[arg(long, value_name = "MILLISECONDS")]
     pub latency: Option<f64>,
 }
@@ -114,22 +113,22 @@ fn caption_beside(path: &Path) -> Option<String> {
 /// Options of `lab compare`.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
-    /// Results to compare: the first with each of the others. Several runs of one side: join them with commas (A1,A2 B1,B2).
+    /// Results to compare: the first with each of the others. Join repeated runs of one side with commas (A1,A2 B1,B2).
     #[arg(required = true)]
     pub sides: Vec<String>,
-    /// Compare with this baseline, which comes first. The command fails if anything is slower.
+    /// Baseline to compare with. The command fails if anything is slower than the baseline.
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
-    /// Where baselines are kept.
+    /// Location of the baselines.
     #[command(flatten)]
     pub folder: BaselineFolder,
-    /// Fail (exit code 3) if anything is slower, or also if nothing certain can be said [default: slower with --baseline].
+    /// When to fail (exit code 3): if anything is slower, or also if a comparison is inconclusive [default: slower with --baseline].
     #[arg(long, value_name = "VERDICT")]
     pub fail_on: Option<FailOn>,
-    /// The smallest difference that matters, in percent.
+    /// Smallest difference that matters, in percent.
     #[arg(long, default_value_t = 2.0, value_name = "PERCENT")]
     pub effect: f64,
-    /// Write one HTML file: what can be said of the sides, and the charts of those that this lab measured.
+    /// File for an HTML report: the verdicts, and the charts of runs of this lab.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -154,9 +153,10 @@ pub fn compare(options: &CompareOptions, world: &mut World) -> Result<(), Comman
     }
     let options = &options;
     if options.sides.len() < 2 {
-        let text = "there is one side alone, and nothing to compare it with";
-        return Err(CommandError::new(ErrorKind::Usage, text)
-            .hint("name results of another side, or --baseline NAME"));
+        let text = "only one side is given, so there is nothing to compare";
+        return Err(
+            CommandError::new(ErrorKind::Usage, text).hint("add results of another side, or --baseline NAME")
+        );
     }
     let mut sides = Vec::new();
     for side in &options.sides {
@@ -184,7 +184,7 @@ pub fn compare(options: &CompareOptions, world: &mut World) -> Result<(), Comman
 fn verdict(comparison: &crate::comparison::Comparisons, fail_on: FailOn) -> Result<(), CommandError> {
     let first = &comparison.sides[0];
     if comparison.rows.is_empty() {
-        let text = format!("nothing was compared with {first}: no job and figure is on both sides");
+        let text = format!("nothing was compared with {first}: the sides have no job and figure in common");
         return Err(CommandError::new(ErrorKind::Refused, text));
     }
     let count = |is: &dyn Fn(&Verdict) -> bool| {
@@ -199,9 +199,7 @@ fn verdict(comparison: &crate::comparison::Comparisons, fail_on: FailOn) -> Resu
     let text = match fail_on {
         _ if slower > 0 => format!("{slower} of {all} figures are slower than those of {first}"),
         FailOn::Unclear if unclear > 0 => {
-            format!(
-                "of {unclear} of {all} figures it cannot be told whether they are slower than those of {first}"
-            )
+            format!("{unclear} of {all} figures are inconclusive: they may be slower than those of {first}")
         }
         FailOn::Slower | FailOn::Unclear => return Ok(()),
     };

@@ -4,7 +4,7 @@ use super::{CommandError, ErrorKind, World};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 
-/// What is done with baselines.
+/// Commands on baselines.
 #[derive(Debug, Clone, Subcommand)]
 pub enum BaselineCommand {
     /// Keep results under a name.
@@ -15,13 +15,13 @@ pub enum BaselineCommand {
     Save {
         /// Name of the baseline.
         name: String,
-        /// Results, several runs of the same.
+        /// Results: repeated runs of one job.
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Replace the baseline of this name.
+        /// Replace an existing baseline of this name.
         #[arg(long)]
         replace: bool,
-        /// Where it is kept.
+        /// Location of the baselines.
         #[command(flatten)]
         folder: BaselineFolder,
     },
@@ -30,7 +30,7 @@ pub enum BaselineCommand {
         after_help = "Examples:\n  drystone lab baseline list\n  drystone lab baseline list --folder ci/baselines --json"
     )]
     List {
-        /// Where they are kept.
+        /// Location of the baselines.
         #[command(flatten)]
         folder: BaselineFolder,
     },
@@ -41,13 +41,13 @@ pub enum BaselineCommand {
     Delete {
         /// Name of the baseline.
         name: String,
-        /// Where it is kept.
+        /// Location of the baselines.
         #[command(flatten)]
         folder: BaselineFolder,
     },
 }
 
-/// Where baselines are kept.
+/// Location of the baselines.
 #[derive(Debug, Clone, Default, Args)]
 pub struct BaselineFolder {
     /// Folder of the baselines [default: baselines in the user's data directory].
@@ -93,7 +93,7 @@ impl BaselineFolder {
     }
 }
 
-/// Does what is told.
+/// Runs a command on baselines.
 pub fn baseline(command: &BaselineCommand, world: &mut World) -> Result<(), CommandError> {
     match command {
         BaselineCommand::Save { name, files, replace, folder } => {

@@ -7,7 +7,7 @@ use clap::Args;
 /// Options of `lab convert`.
 #[derive(Debug, Clone, Args)]
 pub struct ConvertOptions {
-    /// What to convert.
+    /// Job to convert.
     #[command(flatten)]
     pub job: JobOptions,
     /// Tool to write the job for.

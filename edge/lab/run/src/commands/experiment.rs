@@ -2,7 +2,7 @@
 
 use super::agent::AgentsOptions;
 use super::live::Live;
-use super::own_disks::{self, OwnDisks, Rules};
+use super::own_disks::{self, OwnDisks, Rules, Wanted};
 use super::prepare::{self, Consent};
 use super::progress::Progress;
 use super::watching::WatchOptions;
@@ -15,6 +15,7 @@ use crate::target::Target;
 use clap::Args;
 use measured::ExperimentRun;
 use plan::{Plan, format_seconds};
+use statistics::words::counted;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,46 +24,49 @@ use std::sync::atomic::AtomicBool;
 /// Options of `lab experiment`.
 #[derive(Debug, Clone, Args)]
 pub struct ExperimentOptions {
-    /// The experiment's file.
+    /// File of the experiment.
     pub file: PathBuf,
     /// A folder for disks that have no target: a file for each, made and filled as needed.
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,
-    /// What a disk stands for: DISK=TARGET, or TARGET for all of them.
+    /// Target of a disk of the experiment: DISK=TARGET, or TARGET for all disks.
     #[arg(long = "target", short = 't', value_name = "TARGET")]
     pub targets: Vec<String>,
     /// Create a virtual disk for every disk that has no target, with this policy, and delete it at the end: a policy's name, rules, or
     /// both, as `drystone disk create --policy` takes them; DISK:POLICY for one of them.
     #[arg(long = "create-disks", value_name = "[DISK:]POLICY", num_args = 0..=1, default_missing_value = "")]
     pub create_disks: Vec<String>,
-    /// Leave created disks in place at the end.
+    /// Keep the created disks at the end.
     #[arg(long, requires = "create_disks")]
     pub keep_disks: bool,
-    /// Size of every disk, whatever the file says.
+    /// Size of every disk, in place of the file's.
     #[arg(long, value_name = "SIZE", value_parser = base::units::parse_bytes)]
     pub size: Option<u64>,
     /// Overwrite this target although it is in use or holds data, which is destroyed.
     #[arg(long = "destroy-data", value_name = "TARGET")]
     pub destroy: Vec<String>,
-    /// What is watched meanwhile.
+    /// Metrics to watch during the runs.
     #[command(flatten)]
     pub watch: WatchOptions,
     /// Machines that run it, instead of this one; folders and targets are theirs.
     #[command(flatten)]
     pub agents: AgentsOptions,
-    /// Every run counts for so many seconds, whatever the file says; a schedule is shortened or stretched to end then.
+    /// Measured seconds of every run, in place of the file's. Schedules are scaled to this duration.
     #[arg(long)]
     pub seconds: Option<f64>,
-    /// Seconds of every run before it counts, whatever the file says.
+    /// Ramp-up seconds of every run, in place of the file's.
     #[arg(long)]
     pub ramp: Option<f64>,
-    /// Runs of every cell, whatever the file says.
+    /// Seconds between runs, in place of the file's.
+    #[arg(long)]
+    pub pause: Option<f64>,
+    /// Number of runs of every cell, in place of the file's.
     #[arg(long)]
     pub repeat: Option<u32>,
-    /// Write the results with their raw histograms to this file [default: kept in the user's data directory].
+    /// File for the results with their raw histograms [default: a file in the user's data directory].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Show what would be run, and run nothing.
+    /// Show the runs without starting any.
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
@@ -92,14 +96,7 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
             own_disks::wanted(&experiment.name, plans.iter().map(|of| &of.plan), &rules, &is_named)?
         }
     };
-    for disk in &wanted {
-        let (name, size) = (&disk.name, base::units::format_bytes(disk.size));
-        eprintln!(
-            "  disk {name} is created for {}: {size}, policy {}",
-            disk.target,
-            or_default(&disk.policy)
-        );
-    }
+    tell_disks(&wanted);
     if options.dry_run {
         return Ok(());
     }
@@ -115,9 +112,10 @@ pub fn experiment(options: &ExperimentOptions, world: &mut World) -> Result<(), 
     show(&done?, options, world)
 }
 
-/// What the options say instead of the file.
+/// Settings of the command line in place of those of the file.
 fn change(experiment: &mut Experiment, options: &ExperimentOptions) {
     experiment.ramp = options.ramp.unwrap_or(experiment.ramp);
+    experiment.pause = options.pause.unwrap_or(experiment.pause);
     experiment.repeat = options.repeat.unwrap_or(experiment.repeat);
     if let Some(seconds) = options.seconds {
         experiment.seconds = seconds;
@@ -128,6 +126,19 @@ fn change(experiment: &mut Experiment, options: &ExperimentOptions) {
     }
     if let Some(size) = options.size {
         experiment.vms.iter_mut().for_each(|vm| vm.size = Some(size.to_string()));
+    }
+}
+
+/// One line for disks of one size and policy.
+fn tell_disks(wanted: &[Wanted]) {
+    for alike in wanted.chunk_by(|one, next| (one.size, &one.policy) == (next.size, &next.policy)) {
+        let names = match alike {
+            [one] => format!("disk {}", one.name),
+            [first, .., last] => format!("{} disks {} to {}", alike.len(), first.name, last.name),
+            [] => continue,
+        };
+        let size = base::units::format_bytes(alike[0].size);
+        eprintln!("  created for the experiment: {names}, {size}, policy {}", or_default(&alike[0].policy));
     }
 }
 
@@ -211,7 +222,7 @@ fn run_on(
     execute(experiment, source, &mut conditions).map_err(|error| CommandError::new(ErrorKind::Failed, error))
 }
 
-/// What will happen, before it does.
+/// Shows what the experiment will do.
 fn tell(experiment: &Experiment, plans: &[crate::experiment::CellPlan]) {
     let runs = plans.len() * experiment.repeat as usize;
     let each = experiment.pause + experiment.ramp + experiment.seconds;
@@ -223,15 +234,12 @@ fn tell(experiment: &Experiment, plans: &[crate::experiment::CellPlan]) {
             format_seconds((end + experiment.pause) * f64::from(experiment.repeat))
         }
     };
-    eprintln!("{}: {} cells, {runs} runs, {time}", experiment.name, plans.len());
+    let counts = (counted(plans.len(), "cell"), counted(runs, "run"));
+    eprintln!("{}: {}, {}, {time}", experiment.name, counts.0, counts.1);
     const SHOWN: usize = 20;
     for plan in plans.iter().take(SHOWN) {
-        eprintln!(
-            "  {}: {} machines, {} outstanding",
-            plan.cell.label(),
-            plan.cell.vms,
-            plan.cell.outstanding
-        );
+        let load = (counted(plan.cell.vms, "machine"), counted(plan.cell.outstanding, "I/O"));
+        eprintln!("  {}: {}, {} in flight", plan.cell.label(), load.0, load.1);
     }
     if plans.len() > SHOWN {
         eprintln!("  and {} more", plans.len() - SHOWN);
@@ -284,7 +292,7 @@ fn stands_for(disk: &str, disks: &[&str], options: &ExperimentOptions) -> Result
         }
         None => Err(CommandError::new(
             ErrorKind::Usage,
-            format!("the disk `{disk}` stands for nothing (the disks are {})", disks.join(", ")),
+            format!("the disk `{disk}` has no target (disks of the experiment: {})", disks.join(", ")),
         )
         .hint(format!(
             "add --dir FOLDER for files, --create-disks POLICY for virtual disks, or --target {disk}=TARGET"
@@ -292,7 +300,7 @@ fn stands_for(disk: &str, disks: &[&str], options: &ExperimentOptions) -> Result
     }
 }
 
-/// Whether a disk may be called so, which no path and no address is.
+/// Whether a text can be the name of a disk: paths and addresses cannot.
 fn is_plain_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ' '))
 }
@@ -344,7 +352,7 @@ fn show(done: &ExperimentRun, options: &ExperimentOptions, world: &mut World) ->
     } else {
         world.say(&text(done))?;
         if let Some(kept) = kept {
-            eprintln!("lab: results with raw histograms are in {kept}");
+            eprintln!("lab: the results with raw histograms are in {kept}");
         }
     }
     run::broken(&done.expectations)
@@ -362,7 +370,7 @@ fn rows(cell: &measured::Cell) -> Vec<(f64, f64, f64)> {
         .collect()
 }
 
-/// Everything about an experiment, for a terminal.
+/// An experiment as text for a terminal.
 pub(super) fn text(done: &ExperimentRun) -> String {
     let mut text = format!("{}\n", done.name);
     for cell in &done.cells {

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The job, and what is changed in it.
+/// The job and the changes to it.
 #[derive(Debug, Clone, Args)]
 pub struct JobOptions {
     /// Job file of fio, DiskSPD, Vdbench or Iometer; `-` for the standard input; or a command line in quotes.
@@ -60,7 +60,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let value: Option<f64> = number.parse().ok();
     value
         .and_then(|value| Duration::try_from_secs_f64(value * factor).ok())
-        .ok_or_else(|| format!("`{text}` is not a time: `60`, `60s`, `5m` and `1h` are"))
+        .ok_or_else(|| format!("`{text}` is not a duration: write for example 60, 60s, 5m or 1h"))
 }
 
 /// A job that was read.
@@ -127,8 +127,8 @@ fn dialect_of(options: &JobOptions) -> Result<Option<Dialect>, CommandError> {
 /// The dialect of this name.
 fn dialect_named(name: &str) -> Result<Dialect, CommandError> {
     Dialect::from_name(name).ok_or_else(|| {
-        CommandError::new(ErrorKind::Usage, format!("`{name}` is no dialect of jobs"))
-            .hint("fio, diskspd, diskspd-xml, vdbench and iometer are")
+        CommandError::new(ErrorKind::Usage, format!("`{name}` is not a dialect of job files"))
+            .hint("write fio, diskspd, diskspd-xml, vdbench or iometer")
     })
 }
 
@@ -240,13 +240,13 @@ fn stand_in(plan: &mut Plan, targets: &[String]) -> Result<(), CommandError> {
             return Err(CommandError::new(
                 ErrorKind::Usage,
                 format!(
-                    "{} targets are given, and the job has {} ({})",
+                    "{} targets are given, but the job has {} ({})",
                     several.len(),
                     names.len(),
                     names.join(" ")
                 ),
             )
-            .hint("give one target for all of them, one for each, or NAME=TARGET"));
+            .hint("give one target for all of them, one target for each, or NAME=TARGET"));
         }
     }
     Ok(())

@@ -41,9 +41,9 @@ impl Found {
             }
             None => Err(CommandError::new(
                 ErrorKind::Refused,
-                format!("{} is no result of this lab", path.display()),
+                format!("{} is not a result of this lab", path.display()),
             )
-            .hint("results of other tools are read by `drystone lab audit` and `drystone lab compare`")),
+            .hint("use `drystone lab audit` or `drystone lab compare` for results of other tools")),
         }
     }
 
@@ -164,8 +164,11 @@ pub fn open(path: &Path) -> Result<File, CommandError> {
     let file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     if size > BYTES_MAX {
-        let text =
-            format!("{} has {}: no result is so large", path.display(), base::units::format_bytes(size));
+        let text = format!(
+            "{} has {}, which is more than a result can have",
+            path.display(),
+            base::units::format_bytes(size)
+        );
         return Err(CommandError::new(ErrorKind::Refused, text));
     }
     Ok(file)

@@ -18,32 +18,32 @@ use std::time::{Duration, Instant};
 /// Options of `lens`.
 #[derive(Debug, Clone, Args)]
 pub struct LensOptions {
-    /// Output of `vscsiStats`, with or without `-c` (several are one series), traces (blkparse, kernel tracepoints, fio's logs, MSR, Alibaba, Tencent,
-    /// biosnoop), results of this lab; `-` for the standard input; virtual disks (disk:NAME), which are watched while they serve.
+    /// Captures: output of `vscsiStats` with or without `-c` (several files are one series); traces of blkparse, kernel tracepoints, fio's logs,
+    /// MSR, Alibaba, Tencent or biosnoop; results of this lab; `-` for the standard input; virtual disks to watch live (disk:NAME).
     #[arg(required_unless_present = "live")]
     pub files: Vec<PathBuf>,
-    /// Which form a trace has [default: told from what it says].
+    /// Trace format [default: detected].
     #[arg(long, value_name = "FORM")]
     pub format: Option<String>,
     /// Seconds between the dumps of a vscsiStats series.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     pub every: f64,
-    /// Each dump counts by itself, not since collection started.
+    /// Counters of each dump start at zero, not at the start of collection.
     #[arg(long)]
     pub separate: bool,
-    /// Seconds of a window of a trace.
+    /// Seconds of each window of a trace.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub window: f64,
-    /// Trace this block device while it works, through the kernel's tracepoints (root).
+    /// Block device to trace live, through the kernel's tracepoints (needs root).
     #[arg(long, value_name = "DEVICE", conflicts_with = "files")]
     pub live: Option<PathBuf>,
-    /// How long to trace or to watch live.
+    /// Duration of a live trace.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub seconds: u64,
-    /// Write one HTML file with surfaces and heat maps.
+    /// File for an HTML report with surfaces and heat maps.
     #[arg(long, value_name = "FILE", conflicts_with = "to_job")]
     pub html: Option<PathBuf>,
-    /// Write a job that does what the trace did, for this tool.
+    /// Tool to write a job for that resembles the trace.
     #[arg(long, value_name = "fio", value_parser = ["fio"])]
     pub to_job: Option<String>,
 }
@@ -55,7 +55,7 @@ struct Found {
     told: Vec<String>,
 }
 
-/// Shows what disks did.
+/// Shows the workload of disks.
 pub fn lens(options: &LensOptions, world: &mut World) -> Result<(), CommandError> {
     let found = match &options.live {
         Some(device) => live(device, options)?,
@@ -97,10 +97,8 @@ fn watched(options: &LensOptions) -> Result<Vec<&str>, CommandError> {
         options.files.iter().filter_map(|file| file.to_str()?.strip_prefix("disk:")).collect();
     match disks.len() == options.files.len() || disks.is_empty() {
         true => Ok(disks),
-        false => {
-            Err(CommandError::new(ErrorKind::Usage, "disks that serve and files cannot be shown together")
-                .hint("name only disks, or only files"))
-        }
+        false => Err(CommandError::new(ErrorKind::Usage, "live disks and files cannot be shown together")
+            .hint("name only disks, or only files")),
     }
 }
 
@@ -137,7 +135,7 @@ fn write_job(found: &Found, options: &LensOptions, world: &mut World) -> Result<
     let Some(analyzed) = &found.analyzed else {
         return Err(CommandError::new(
             ErrorKind::Refused,
-            "histograms alone do not say where I/Os went: a job needs a trace",
+            "histograms do not contain the offsets of I/Os: a job can only be made from a trace",
         ));
     };
     let fitted = lens::fit::fit(analyzed, &found.capture.source, options.seconds);
@@ -207,7 +205,7 @@ fn format_of(options: &LensOptions) -> Result<Option<Format>, CommandError> {
     let known = Format::ALL.into_iter().find(|format| format.name() == name);
     let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
     known.map(Some).ok_or_else(|| {
-        CommandError::new(ErrorKind::Usage, format!("`{name}` is no form of traces"))
+        CommandError::new(ErrorKind::Usage, format!("`{name}` is not a trace format"))
             .hint(format!("{} are", names.join(", ")))
     })
 }
@@ -258,7 +256,7 @@ fn live(device: &Path, options: &LensOptions) -> Result<Found, CommandError> {
         })
         .map_err(|_| {
             let text =
-                format!("{name} had no I/O in {} s of tracing ({} lines)", options.seconds, tracing.lines);
+                format!("no I/O on {name} in {} s of tracing ({} lines)", options.seconds, tracing.lines);
             CommandError::new(ErrorKind::Refused, text)
         })?;
     Ok(put_together(&name, builder, &analysis, &told))
@@ -273,7 +271,7 @@ fn ours(file: &Path, of: kept::Found) -> Result<Found, CommandError> {
     };
     let mut told = Vec::new();
     if stages.len() > 1 {
-        told.push(format!("the first of {} stages is shown", stages.len()));
+        told.push(format!("only the first of {} stages is shown", stages.len()));
     }
     let mut capture = capture_of(run, stage);
     capture.source = file.display().to_string();

@@ -94,11 +94,11 @@ impl Live {
                 put(&mut text, name, key, "", of(totals));
             }
         };
-        counter("drystone_lab_ios_total", "I/Os that completed while the stage counted", &|of| of.ios);
+        counter("drystone_lab_ios_total", "I/Os completed in the measured window", &|of| of.ios);
         counter("drystone_lab_bytes_total", "Bytes of these I/Os", &|of| of.bytes);
         counter("drystone_lab_errors_total", "I/Os that failed", &|of| of.errors);
         const LATENCY: &str = "drystone_lab_latency_seconds";
-        head(&mut text, LATENCY, "Latency from when an I/O was due", "histogram");
+        head(&mut text, LATENCY, "Latency, counted from the time at which an I/O was due", "histogram");
         for (key, totals) in &state.totals {
             let mut buckets = totals.latency.buckets().peekable();
             let mut below = 0;

@@ -88,11 +88,11 @@ pub fn wanted<'a>(
         let short = virtual_disk.unwrap_or(&target.name);
         let policy = rules.of(short).ok_or_else(|| {
             let hint = format!("add --create-disks {short}:POLICY, or --create-disks POLICY for all others");
-            usage(format!("--create-disks names no policy for the disk {short}"), &hint)
+            usage(format!("--create-disks has no policy for the disk {short}"), &hint)
         })?;
         let size = target.size.ok_or_else(|| {
             let hint = "write size = '10GiB' to its [[vm]], or add --size";
-            usage(format!("the disk {short} is to be created, and nothing says its size"), hint)
+            usage(format!("the disk {short} cannot be created: its size is unknown"), hint)
         })?;
         let name = match virtual_disk {
             Some(name) => name.to_owned(),
@@ -107,7 +107,7 @@ pub fn wanted<'a>(
         None => Ok(wanted),
         Some(disk) => {
             let known: Vec<&str> = wanted.iter().map(|of| of.target.as_str()).collect();
-            let text = format!("--create-disks names a policy for {disk}, which no plan uses");
+            let text = format!("--create-disks names the disk {disk}, which the experiment does not have");
             Err(CommandError::new(ErrorKind::Usage, text).hint(format!("the disks are {}", known.join(", "))))
         }
     }

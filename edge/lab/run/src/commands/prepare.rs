@@ -35,7 +35,7 @@ pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<
         let target = Target::find(&planned.name, &name, need, &mut |done, all| {
             if !said {
                 eprintln!(
-                    "lab: {} is filled with random data, for reading holes measures nothing",
+                    "lab: filling {} with random data, because reads of unallocated space are not served by the devices",
                     planned.name
                 );
                 said = true;
@@ -142,7 +142,7 @@ fn judge(
         Err(TargetError::Io { .. }) if consented => Vec::new(),
         Err(error @ TargetError::Export(_)) => return Err(target_error(error)),
         Err(error) => {
-            let hint = format!("if its data may be lost, add --destroy-data {name}");
+            let hint = format!("to destroy its data, add --destroy-data {name}");
             return Err(CommandError::new(ErrorKind::Failed, error.to_string()).hint(hint));
         }
     };
@@ -160,15 +160,15 @@ fn judge(
         return Ok(!uses.is_empty());
     }
     if !world.interactive {
-        let hint = format!("nothing was changed; if its data may be lost, add --destroy-data {name}");
+        let hint = format!("nothing was changed; to destroy its data, add --destroy-data {name}");
         return Err(CommandError::new(ErrorKind::Refused, text).hint(hint));
     }
-    eprint!("{text}. Type its name to go on: ");
+    eprint!("{text}. Type its name to continue: ");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| CommandError::failed("read the answer", error))?;
     match line.trim() == name {
         true => Ok(!uses.is_empty()),
-        false => Err(CommandError::new(ErrorKind::Refused, "that is not its name; nothing was changed")),
+        false => Err(CommandError::new(ErrorKind::Refused, "the name does not match; nothing was changed")),
     }
 }
 
@@ -178,14 +178,14 @@ fn fits(plan: &Plan, targets: &[Target]) -> Result<(), CommandError> {
     for target in plan.outline(&sizes).targets {
         if let (Some(missing), Some(size)) = (target.missing, target.size) {
             let text = format!(
-                "the job asks for {} of {}, which has {}: {} are missing",
+                "the job uses {} of {}, which has only {}: {} are missing",
                 base::units::format_bytes(size.saturating_add(missing)),
                 target.name,
                 base::units::format_bytes(size),
                 base::units::format_bytes(missing)
             );
             return Err(CommandError::new(ErrorKind::Refused, text)
-                .hint("make the target larger, name another, or make the job's span smaller"));
+                .hint("use a larger target, or reduce the span of the job"));
         }
     }
     Ok(())

@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 /// Options of `lab report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportOptions {
-    /// Results of this lab: runs, experiments, bundles. Without any of the options below they are shown here, with --json as JSON.
+    /// Results of this lab: runs, experiments, bundles. Without another option they are shown here, with --json as JSON.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Write one HTML file that needs nothing else: charts, surfaces, figures, and what follows from them.
+    /// File for a self-contained HTML report: charts, surfaces, figures, conclusions.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write tables as CSV into this folder: stages.csv, groups.csv, seconds.csv.
+    /// Folder for CSV tables: stages.csv, groups.csv, seconds.csv.
     #[arg(long, value_name = "FOLDER")]
     pub csv: Option<PathBuf>,
-    /// Write every second and every bucket into this folder: intervals.parquet, buckets.parquet.
+    /// Folder for Parquet files of every second and every histogram bucket: intervals.parquet, buckets.parquet.
     #[arg(long, value_name = "FOLDER")]
     pub parquet: Option<PathBuf>,
     /// Write a bundle (.tar.zst): jobs, versions, targets and raw histograms, to be shown and compared on another machine.
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
-    /// A text that goes into the bundle: a description of the cluster, of a network.
+    /// Text file to add to the bundle, for example a description of the cluster.
     #[arg(long = "with", value_name = "FILE", requires = "bundle")]
     pub with: Vec<PathBuf>,
-    /// What stands at its top [default: the name of the first result].
+    /// Title of the report [default: the name of the first result].
     #[arg(long)]
     pub title: Option<String>,
 }

@@ -23,32 +23,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Options of `lab run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunOptions {
-    /// What to run.
+    /// Job to run.
     #[command(flatten)]
     pub job: JobOptions,
     /// Overwrite this target although it is in use or holds data, which is destroyed.
     #[arg(long = "destroy-data", value_name = "TARGET")]
     pub destroy: Vec<String>,
-    /// Write the raw histograms to this file [default: kept in the user's data directory].
+    /// File for the result with its raw histograms [default: a file in the user's data directory].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Count I/Os that fail; otherwise the first failure ends the run.
+    /// Count failed I/Os and continue; otherwise the first failure ends the run.
     #[arg(long)]
     pub continue_on_error: bool,
-    /// Keep records of verified writes in this folder, so that `lab verify` can read them again after a crash.
+    /// Folder for records of verified writes, which `lab verify` checks after a crash.
     #[arg(long, value_name = "FOLDER")]
     pub record: Option<PathBuf>,
-    /// Expect a figure to keep a bound, of one stage or of all: p99<=5ms, iops>=10k, STAGE:errors<=0. The command fails (exit code 3)
-    /// if it does not. Figures: iops, mib_per_second, mean, p50, p99, p99.9, cpu_us_per_io, fairness, errors.
+    /// Bound of a figure, for one stage or for all: p99<=5ms, iops>=10k, STAGE:errors<=0. The command fails (exit code 3)
+    /// if the bound does not hold. Figures: iops, mib_per_second, mean, p50, p99, p99.9, cpu_us_per_io, fairness, errors.
     #[arg(long = "expect", value_name = "[STAGE:]FIGURE<=N", value_parser = threshold::parse)]
     pub expect: Vec<Threshold>,
-    /// What is watched meanwhile.
+    /// Metrics to watch during the run.
     #[command(flatten)]
     pub watch: WatchOptions,
-    /// Machines that run it, instead of this one.
+    /// Agents that run the job in place of this machine.
     #[command(flatten)]
     pub agents: AgentsOptions,
-    /// Threads of the generator [default: one a processor].
+    /// Number of generator threads [default: one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
 }
@@ -56,19 +56,19 @@ pub struct RunOptions {
 /// Options of `lab plan`.
 #[derive(Debug, Clone, Args)]
 pub struct PlanOptions {
-    /// What to show.
+    /// Job to show.
     #[command(flatten)]
     pub job: JobOptions,
 }
 
-/// Set by a signal: the run ends as soon as what is under way has ended.
+/// Set by a signal: the run ends when the I/Os in flight have completed.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn interrupt(_signal: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-/// Runs a job and shows what it measured.
+/// Runs a job and shows its result.
 pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> {
     let Job { plan, sources } = job::read(&options.job)?;
     let invitations = options.agents.invitations()?;
@@ -96,7 +96,7 @@ pub fn run(options: &RunOptions, world: &mut World) -> Result<(), CommandError> 
         false => {
             world.say(&show::text(&run))?;
             if let Some(kept) = kept {
-                eprintln!("lab: raw histograms are in {kept}");
+                eprintln!("lab: the result with raw histograms is in {kept}");
             }
         }
     }
@@ -127,7 +127,7 @@ fn execute(
     if options.record.is_some() && ledgers.is_empty() {
         return Err(CommandError::new(
             ErrorKind::Usage,
-            "the job verifies nothing, so there is nothing to record",
+            "the job has no verification, so there is nothing to record",
         )
         .hint("add --verify, or verify=… to the job"));
     }
@@ -252,7 +252,7 @@ pub(super) fn plain_name(name: &str) -> String {
 pub(super) fn end_of(run: &Run) -> Result<(), CommandError> {
     let ended = run.stages.iter().find_map(|stage| match &stage.ended {
         Ended::Failed(error) => Some(error.clone()),
-        Ended::Stopped => Some("it was stopped before its time".to_owned()),
+        Ended::Stopped => Some("it was stopped early".to_owned()),
         Ended::Done | Ended::Steady => None,
     });
     let lost: Vec<&str> = (run.stages.iter().flat_map(|stage| &stage.agents))
@@ -263,7 +263,7 @@ pub(super) fn end_of(run: &Run) -> Result<(), CommandError> {
         (Some(error), _) => Err(CommandError::new(ErrorKind::Failed, error)),
         (None, Some(agent)) => Err(CommandError::new(
             ErrorKind::Failed,
-            format!("agent {agent} was lost; what the others measured is kept"),
+            format!("agent {agent} was lost; the results of the other agents are kept"),
         )),
         (None, None) => Ok(()),
     }

@@ -29,14 +29,14 @@ pub struct Threshold {
 /// A sentence that says what is wrong and what there is.
 pub fn parse(text: &str) -> Result<Threshold, String> {
     let shape =
-        || format!("`{text}` is not a threshold: write FIGURE<=NUMBER, such as p99<=5ms or iops>=10k");
+        || format!("`{text}` is not a threshold: write FIGURE<=NUMBER, for example p99<=5ms or iops>=10k");
     let at = text.find(['<', '>']).ok_or_else(shape)?;
     let (left, right) = text.split_at(at);
     let (stage, name) = left.rsplit_once(':').map_or((None, left), |(stage, name)| (Some(stage), name));
     let figure = FIGURES.iter().find(|(known, _)| *known == name.trim()).map(|(_, figure)| *figure);
     let figure = figure.ok_or_else(|| {
         let known: Vec<&str> = FIGURES.iter().map(|(known, _)| *known).collect();
-        format!("`{text}`: the figure `{}` is unknown: there are {}", name.trim(), known.join(", "))
+        format!("`{text}`: unknown figure `{}`; known are {}", name.trim(), known.join(", "))
     })?;
     let is_most = right.starts_with('<');
     let (is_strict, number) = match right[1..].strip_prefix('=') {
@@ -114,7 +114,7 @@ mod tests {
         assert!(bounds("p50<1").3 < Some(1.0), "less is not at most");
         for (text, words) in [
             ("p99", "is not a threshold"),
-            ("p98<=5", "the figure `p98` is unknown"),
+            ("p98<=5", "unknown figure `p98`"),
             ("p99<=fast", "is not a threshold"),
             ("fairness>=2", "is never 2"),
             ("errors<=-1", "is never -1"),

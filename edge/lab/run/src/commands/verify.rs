@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Options of `lab verify`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyOptions {
-    /// The folder that the run kept its records in (`lab run --record FOLDER`).
+    /// Folder with the records of the run (`lab run --record FOLDER`).
     #[arg(long, value_name = "FOLDER")]
     pub record: PathBuf,
     /// The targets that it wrote, in the same order.
@@ -73,7 +73,7 @@ pub fn verify(options: &VerifyOptions, world: &mut World) -> Result<(), CommandE
     }
     run::end_of(&done)?;
     match compared {
-        0 => Err(CommandError::new(ErrorKind::Refused, "the records know of no write: nothing was compared")),
+        0 => Err(CommandError::new(ErrorKind::Refused, "the records contain no write: nothing was compared")),
         _ => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ pub fn watch(
             // Counters that fell began anew: the disk has another owner, or its host was started again.
             let restarted = count(&state) < count(&earlier[index]);
             if restarted {
-                notes.push(format!("{name}: its counters began anew at {now:.1} s"));
+                notes.push(format!("{name}: its counters were reset at {now:.1} s"));
                 earlier[index] = Statistics::default();
             }
             samples[index].push((last, now - last, state.difference(&earlier[index])));

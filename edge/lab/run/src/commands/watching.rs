@@ -7,17 +7,17 @@ use clap::Args;
 use plan::Plan;
 use std::sync::Arc;
 
-/// What is watched while a job runs.
+/// Metrics to watch while a job runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct WatchOptions {
-    /// Watch metrics of the system under test once a second: a Prometheus exporter (http://HOST:PORT/metrics), or the API of a Drystone
+    /// Metrics of the system under test to read once a second: a Prometheus exporter (http://HOST:PORT/metrics), or the API of a Drystone
     /// host. Metrics behind `#`, separated by commas, replace the usual ones. May be repeated [default: the host of `disk:` targets].
     #[arg(long = "watch", value_name = "ADDRESS[#METRICS]")]
     pub watch: Vec<String>,
-    /// Watch nothing.
+    /// Do not watch any metrics.
     #[arg(long, conflicts_with = "watch")]
     pub no_watch: bool,
-    /// Serve the results so far at http://ADDRESS:PORT/metrics while it runs, for Prometheus to scrape; port 0 for any that is free.
+    /// Address to serve live results at, as http://ADDRESS:PORT/metrics for Prometheus to scrape. Port 0 takes any free port.
     #[arg(long = "metrics", value_name = "ADDRESS:PORT")]
     pub metrics: Option<String>,
 }
@@ -32,7 +32,7 @@ impl WatchOptions {
         let live = Arc::new(Live::default());
         let told = live.clone();
         let address = disks.serve(address, Arc::new(move || told.text()))?;
-        eprintln!("lab: results so far are at http://{address}/metrics");
+        eprintln!("lab: live results are at http://{address}/metrics");
         Ok(Some(live))
     }
 
@@ -50,7 +50,7 @@ impl WatchOptions {
             let mut exporter = disks.exporter(Some(address))?;
             exporter.scrape().map_err(|error| {
                 CommandError::new(ErrorKind::Failed, format!("watch {address}: {error}"))
-                    .hint("check the address, or leave --watch out")
+                    .hint("check the address, or leave out --watch")
             })?;
             sources.push(Source::new(exporter, &metrics));
         }

@@ -5,7 +5,7 @@ use super::expand::SCHEDULED;
 use super::expect::{cell_figure, cell_percentile, figure};
 use super::model::{Experiment, Figure, Over, Parameter, Search};
 use measured::{Cell, Compared, ComparedFigure, Conclusion, series};
-use statistics::compare::{self, Comparison, Question};
+use statistics::compare::{self, Comparison, Question, Verdict};
 use statistics::knee::{self, Objective, SweepPoint};
 use statistics::limit::{self, SearchPoint};
 use statistics::scaling::{self, ScalePoint};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub fn conclude(experiment: &Experiment, cells: &[Cell]) -> Vec<Conclusion> {
     let mut found = Vec::new();
     if let Some(compare) = &experiment.compare {
-        comparisons(cells, compare.effect / 100.0, &mut found);
+        comparisons(cells, (compare.effect / 100.0, experiment.repeat), &mut found);
     }
     let swept = |parameter: Parameter| experiment.sweeps.iter().any(|sweep| sweep.parameter == parameter);
     if [Parameter::Outstanding, Parameter::Depth, Parameter::Workers].into_iter().any(swept) {
@@ -89,7 +89,7 @@ fn answer(search: &Search, unit: &str, found: &limit::Limit) -> String {
     let percentile = format!("p{}", words::number(search.percentile));
     let within = format!("{percentile} within {}", words::milliseconds(search.latency_ms / 1e3));
     let shown = |point: &SearchPoint| match point.percentile_s {
-        _ if !point.is_kept => "the rate is not kept".to_owned(),
+        _ if !point.is_kept => "the rate is not reached".to_owned(),
         Some(seconds) => format!("{percentile} is {}", words::milliseconds(seconds)),
         None => "nothing completes".to_owned(),
     };
@@ -101,7 +101,7 @@ fn answer(search: &Search, unit: &str, found: &limit::Limit) -> String {
                 None => "nothing higher was tried".to_owned(),
             };
             format!(
-                "the highest that keeps {within} is {} {unit}: {} IOPS in total, {}; {beyond}",
+                "the highest load that meets {within} is {} {unit}: {} IOPS in total, {}; {beyond}",
                 number(highest),
                 words::rate(highest.throughput),
                 shown(highest)
@@ -109,7 +109,7 @@ fn answer(search: &Search, unit: &str, found: &limit::Limit) -> String {
         }
         (None, Some(failing)) => {
             format!(
-                "{within} does not hold at {} {unit}, the lowest tried: {}",
+                "{within} is not met at {} {unit}, the lowest load tried: {}",
                 number(failing),
                 shown(failing)
             )
@@ -155,11 +155,7 @@ fn scale_out(about: &str, cells: &[&Cell], found: &mut Vec<Conclusion>) {
         .map(|(members, share)| format!("{members}: {}", words::percent(share)))
         .collect();
     if !linear.is_empty() {
-        say(
-            found,
-            about,
-            format!("throughput of what so many machines alone would give: {}", linear.join(", ")),
-        );
+        say(found, about, format!("throughput as a share of linear scaling: {}", linear.join(", ")));
     }
     match scaling::scalability(&points) {
         Ok(law) => say(found, about, format!("scale-out: {law}")),
@@ -167,7 +163,7 @@ fn scale_out(about: &str, cells: &[&Cell], found: &mut Vec<Conclusion>) {
     }
 }
 
-fn comparisons(cells: &[Cell], effect: f64, found: &mut Vec<Conclusion>) {
+fn comparisons(cells: &[Cell], (effect, repeat): (f64, u32), found: &mut Vec<Conclusion>) {
     let mut rows: Vec<(String, ComparedFigure, Comparison)> = Vec::new();
     let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
     for cell in cells {
@@ -193,21 +189,26 @@ fn comparisons(cells: &[Cell], effect: f64, found: &mut Vec<Conclusion>) {
     let mut all: Vec<Comparison> = rows.iter().map(|(_, _, comparison)| comparison.clone()).collect();
     compare::control_chance(&mut all, compare::FALSE_DISCOVERIES);
     for ((about, figure, _), comparison) in rows.into_iter().zip(all) {
-        let text = verdict(figure, &comparison);
+        let text = verdict(figure, &comparison, repeat == 1);
         found.push(Conclusion { about, text, compared: Some(Box::new(Compared { figure, comparison })) });
     }
 }
 
 /// `IOPS (A 67.8 k, B 78.1 k): B is faster by 12 % to 19 %; the smallest difference …`.
-fn verdict(figure: ComparedFigure, comparison: &Comparison) -> String {
+/// `is_told`: that one run is inconclusive is told once for all cells.
+fn verdict(figure: ComparedFigure, comparison: &Comparison, is_told: bool) -> String {
     let (a, b) = (figure.show(comparison.a.mean), figure.show(comparison.b.mean));
     // Beyond that it is no figure that helps anybody.
     const SEEN_MAX: f64 = 1.0;
     let seen = comparison.smallest_seen.filter(|&seen| seen <= SEEN_MAX);
     let seen = seen.map_or(String::new(), |seen| {
-        format!("; the smallest difference that so many runs can show is {}", words::percent(seen))
+        format!("; the smallest difference that this number of runs can detect is {}", words::percent(seen))
     });
-    format!("{} (A {a}, B {b}): {}{seen}", figure.name(), comparison.verdict.sentence("A", "B"))
+    let figures = format!("{} (A {a}, B {b})", figure.name());
+    match comparison.verdict {
+        Verdict::OneRun if is_told => figures,
+        verdict => format!("{figures}: {}{seen}", verdict.sentence("A", "B")),
+    }
 }
 
 fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>) {
@@ -216,7 +217,7 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
             say(
                 found,
                 "all",
-                "one run a cell supports no claim that one cell is faster than another: repeat it",
+                "one run per cell is inconclusive: repeat the experiment at least 3 times (--repeat 3)",
             );
         }
         return;
@@ -224,7 +225,7 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
     let noisy = noisy_cells(cells);
     if noisy > 0 {
         let text = format!(
-            "in {noisy} of {} cells the runs differ by more than {}: repeat them before small differences are believed",
+            "in {noisy} of {} cells the runs differ by more than {}: repeat them before you rely on small differences",
             cells.len(),
             words::percent(samples::NOISE_BETWEEN_MAX)
         );
@@ -242,8 +243,8 @@ fn repeats(experiment: &Experiment, cells: &[Cell], found: &mut Vec<Conclusion>)
             format!(", between {} and {} (95 %)", words::rate(low), words::rate(high))
         });
         let text = match mean.runs {
-            1 => format!("{} IOPS of one run: the others gave no figure", words::rate(mean.mean)),
-            runs => format!("{} IOPS on average of {runs} runs{interval}{noisy}", words::rate(mean.mean)),
+            1 => format!("{} IOPS in one run; the other runs have no figure", words::rate(mean.mean)),
+            runs => format!("{} IOPS, the mean of {runs} runs{interval}{noisy}", words::rate(mean.mean)),
         };
         say(found, &cell.label(), text);
     }
@@ -261,7 +262,7 @@ fn unfairness(cells: &[Cell], found: &mut Vec<Conclusion>) {
         let Some(stage) = cell.runs.first().and_then(|run| run.stages.first()) else { continue };
         let each: Vec<f64> = stage.groups.iter().map(measured::GroupRun::iops).collect();
         if let Some(of) = fairness::fairness(&each).filter(fairness::Fairness::is_unequal) {
-            let text = format!("machines were served unequally: {of}");
+            let text = format!("the machines got unequal shares: {of}");
             say(found, &cell.label(), text);
         }
     }
@@ -275,21 +276,16 @@ mod tests {
     fn verdicts_read_as_sentences_with_units() {
         let check = |figure: ComparedFigure, a: &[f64], b: &[f64], expected: &str| {
             let comparison = compare::compare(a, b, &Question::new(figure.better())).unwrap();
-            assert_eq!(verdict(figure, &comparison), expected);
+            assert_eq!(verdict(figure, &comparison, true), expected);
         };
         check(
             ComparedFigure::Iops,
             &[20_000.0, 20_050.0, 20_100.0],
             &[23_000.0, 23_050.0, 23_100.0],
-            "IOPS (A 20.1 k, B 23.1 k): B is faster by 14 % to 16 %; the smallest difference that so many runs can show is \
+            "IOPS (A 20.1 k, B 23.1 k): B is faster by 14 % to 16 %; the smallest difference that this number of runs can detect is \
              0.72 %",
         );
-        check(
-            ComparedFigure::MeanLatency,
-            &[0.5],
-            &[0.6],
-            "mean latency (A 0.50 ms, B 0.60 ms): one run per side is inconclusive: repeat it at least 3 times",
-        );
+        check(ComparedFigure::MeanLatency, &[0.5], &[0.6], "mean latency (A 0.50 ms, B 0.60 ms)");
     }
 
     fn run_of(offered: f64, latencies_us: &[(u64, u64)]) -> measured::Run {
@@ -317,6 +313,7 @@ mod tests {
             started: 0.0,
             seconds: group.seconds,
             ended: measured::Ended::Done,
+            first_error: None,
             groups: vec![group],
             disks: Vec::new(),
             stalls: Vec::new(),
@@ -364,7 +361,7 @@ mod tests {
             found,
             [Conclusion::new(
                 "w",
-                "the highest that keeps p99 within 1.00 ms is 300 IOPS of each machine: 300 IOPS in total, p99 is 0.90 ms; at 400, \
+                "the highest load that meets p99 within 1.00 ms is 300 IOPS of each machine: 300 IOPS in total, p99 is 0.90 ms; at 400, \
                  p99 is 3.00 ms"
             )]
         );
@@ -383,12 +380,12 @@ mod tests {
             found.swap_remove(0).text
         };
         assert!(
-            said(99.0).starts_with("the highest that keeps p99 within 1.00 ms is 4 outstanding I/Os"),
+            said(99.0).starts_with("the highest load that meets p99 within 1.00 ms is 4 outstanding I/Os"),
             "{}",
             said(99.0)
         );
         assert!(
-            said(99.9).starts_with("p99.9 within 1.00 ms does not hold at 1 outstanding I/Os"),
+            said(99.9).starts_with("p99.9 within 1.00 ms is not met at 1 outstanding I/Os"),
             "{}",
             said(99.9)
         );

@@ -85,7 +85,7 @@ fn run_cells(
         };
         for index in order {
             if interrupted(conditions) {
-                run.notes.push("it was stopped before its end: cells lack runs".to_owned());
+                run.notes.push("the experiment was stopped early: some cells have fewer runs".to_owned());
                 return Ok(());
             }
             (conditions.tell)(&format!(
@@ -188,7 +188,7 @@ fn fill(
         .map(|(target, _)| target.name.as_str())
         .collect();
     if !skipped.is_empty() {
-        notes.push(format!("not filled, as their maps show no hole: {}", skipped.join(" ")));
+        notes.push(format!("not filled, because they have no unallocated space: {}", skipped.join(" ")));
     }
     if groups.is_empty() {
         return Ok(());
@@ -216,7 +216,7 @@ fn search(
         for _ in 0..SEARCH_POINTS_MAX {
             let Some(value) = next_value(of, good, bad, machines) else { break };
             if interrupted(conditions) {
-                run.notes.push("the search was stopped before its end".to_owned());
+                run.notes.push("the search was stopped early".to_owned());
                 return Ok(());
             }
             let mut chosen =

@@ -91,7 +91,11 @@ pub fn expand(experiment: &Experiment) -> Result<Vec<CellPlan>, ExperimentError>
                 cells.push(cell(experiment, workload, &values, side)?);
                 if cells.len() > CELLS_MAX {
                     let found = format!("more than {CELLS_MAX} cells");
-                    return Err(ExperimentError::senseless("sweep", found, "vary less at a time"));
+                    return Err(ExperimentError::senseless(
+                        "sweep",
+                        found,
+                        "sweep fewer parameters at a time",
+                    ));
                 }
             }
         }
@@ -146,7 +150,7 @@ pub(super) fn make(
     if let Some(vms) = chosen.vms {
         if vms == 0 || vms > machines.len() as u64 {
             let found = format!("{vms} of {} machines", machines.len());
-            return Err(ExperimentError::senseless("vms", found, "write 1 to as many as there are"));
+            return Err(ExperimentError::senseless("vms", found, "write 1 up to the number of machines"));
         }
         machines.truncate(vms as usize);
     }
@@ -291,8 +295,8 @@ fn pattern_of(workload: &Workload) -> Result<Pattern, ExperimentError> {
         (None, Some(profile)) => super::super::profiles::pattern(profile).ok_or_else(|| {
             ExperimentError::senseless(
                 at(),
-                format!("there is no profile `{profile}`"),
-                "`drystone lab profiles` lists those that are",
+                format!("unknown profile `{profile}`"),
+                "`drystone lab profiles` lists the profiles",
             )
         })?,
         (None, None) => Pattern::simple(4096, 100.0, 100.0),
@@ -331,7 +335,7 @@ impl Chosen {
         let wrong = || {
             ExperimentError::senseless(
                 parameter.name(),
-                format!("`{value}` is not a value of it"),
+                format!("`{value}` is not a value of this parameter"),
                 "write a number, or a text for size and target",
             )
         };
@@ -414,9 +418,9 @@ mod tests {
         };
         refused("[[expect]]\nfigure = 'iops'\nat_least = -5\n", "can never be -5");
         refused("[[expect]]\nfigure = 'fairness'\nat_least = 1.5\n", "can never be 1.5");
-        refused("[[expect]]\nfigure = 'iops'\nat_least = 10\nat_most = 5\n", "cannot both be");
+        refused("[[expect]]\nfigure = 'iops'\nat_least = 10\nat_most = 5\n", "contradict each other");
         refused("[[expect]]\nfigure = 'iops'\n", "expects nothing");
-        refused("[[expect]]\nfigure = 'iops'\nworkload = 'x'\nat_least = 1\n", "no workload `x`");
+        refused("[[expect]]\nfigure = 'iops'\nworkload = 'x'\nat_least = 1\n", "unknown workload `x`");
         refused(
             "[[expect]]\nfigure = 'iops'\nat_least = 1\nwhere = { depth = 3 }\n",
             "`depth` is not varied",

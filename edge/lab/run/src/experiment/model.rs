@@ -436,7 +436,11 @@ impl Experiment {
             return Err(sense("the experiment", "it has no [[vm]]", "write at least one, with its disks"));
         }
         if !(self.seconds > 0.0 && self.seconds.is_finite() && self.ramp >= 0.0 && self.pause >= 0.0) {
-            return Err(sense("the experiment", "times below 0, or 0 s to count", "write seconds above 0"));
+            return Err(sense(
+                "the experiment",
+                "negative durations, or 0 s to measure",
+                "write seconds above 0",
+            ));
         }
         if self.repeat == 0 || self.repeat > 1000 {
             return Err(sense("repeat", &format!("{} runs", self.repeat), "1 to 1000 are possible"));
@@ -447,7 +451,7 @@ impl Experiment {
                 return Err(sense(
                     &format!("vm {}", vm.name),
                     &format!("{} machines of {} disks, and {} targets", vm.count, vm.disks, vm.targets.len()),
-                    "write at least one of each, and a target for every disk or for none",
+                    "write at least one machine and one disk, and a target for every disk or for none",
                 ));
             }
         }
@@ -468,7 +472,7 @@ impl Experiment {
                 let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name.as_str()).collect();
                 return Err(ExperimentError::senseless(
                     at,
-                    format!("there is no workload `{name}`"),
+                    format!("unknown workload `{name}`"),
                     format!("name one of: {}", names.join(", ")),
                 ));
             }
@@ -478,7 +482,7 @@ impl Experiment {
             if !machines.contains(&part.vm) {
                 return Err(ExperimentError::senseless(
                     "schedule",
-                    format!("there is no machine `{}`", part.vm),
+                    format!("unknown machine `{}`", part.vm),
                     format!("name one of: {}", machines.join(", ")),
                 ));
             }
@@ -486,7 +490,7 @@ impl Experiment {
                 return Err(ExperimentError::senseless(
                     format!("schedule of {}", part.vm),
                     format!("it starts at {} s and stops at {} s", part.start, part.stop),
-                    "it stops after it starts",
+                    "write a stop after the start",
                 ));
             }
         }
@@ -508,7 +512,7 @@ impl Experiment {
                     "p{} within {} ms, from {} to {}",
                     search.percentile, search.latency_ms, search.from, search.to
                 ),
-                "a percentile lies between 0 and 100, a latency above 0, and the range rises",
+                "write a percentile between 0 and 100, a latency above 0, and a rising range",
             )),
         }
     }
@@ -525,12 +529,12 @@ impl Experiment {
         }
         if let Some(value) = values.into_iter().flatten().find(|&value| !expect.figure.can_be(value)) {
             let found = format!("{} can never be {value}", expect.figure.name());
-            return Err(ExperimentError::senseless(at, found, "write a value that it can have"));
+            return Err(ExperimentError::senseless(at, found, "write a value that the figure can have"));
         }
         if let (Some(least), Some(most)) = (expect.at_least, expect.at_most)
             && least > most
         {
-            let found = format!("at least {least} and at most {most} cannot both be");
+            let found = format!("at least {least} and at most {most} contradict each other");
             return Err(ExperimentError::senseless(at, found, "exchange them"));
         }
         if !(0.0..=1000.0).contains(&expect.tolerance) {
@@ -540,7 +544,7 @@ impl Experiment {
         if let Some(name) = &expect.workload
             && !self.workloads.iter().any(|workload| workload.name == *name)
         {
-            let found = format!("there is no workload `{name}`");
+            let found = format!("unknown workload `{name}`");
             return Err(ExperimentError::senseless(at, found, "name one of the experiment's"));
         }
         let swept = |name: &str| self.sweeps.iter().any(|sweep| sweep.parameter.name() == name);

@@ -85,9 +85,7 @@ pub struct Judgement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// Not a unit at all.
-    #[error(
-        "byte {offset}: what was acknowledged (generation {expected}) is not there: the unit holds something else"
-    )]
+    #[error("byte {offset}: acknowledged generation {expected} is lost: the unit holds other data")]
     Foreign {
         /// Where.
         offset: u64,
@@ -95,7 +93,7 @@ pub enum Mismatch {
         expected: u64,
     },
     /// No unit of ours, and nothing is recorded of it.
-    #[error("byte {offset}: no checksum: it was never written by a run with verification")]
+    #[error("byte {offset}: no checksum: no run with verification wrote this unit")]
     Unstamped {
         /// Where.
         offset: u64,
@@ -109,7 +107,7 @@ pub enum Mismatch {
         offset: u64,
     },
     /// Another place's unit.
-    #[error("byte {offset}: the unit of byte {found} stands here")]
+    #[error("byte {offset}: misplaced: the unit of byte {found} is here")]
     Misplaced {
         /// Where.
         offset: u64,
@@ -117,7 +115,9 @@ pub enum Mismatch {
         found: u64,
     },
     /// A part of it is of another write.
-    #[error("byte {offset}: the checksum of generation {generation} does not match: it is torn or damaged")]
+    #[error(
+        "byte {offset}: the checksum of generation {generation} does not match: the unit is torn or damaged"
+    )]
     Torn {
         /// Where.
         offset: u64,
@@ -126,7 +126,7 @@ pub enum Mismatch {
     },
     /// An acknowledged write is gone.
     #[error(
-        "byte {offset}: generation {acknowledged} was acknowledged, and generation {found} is there: a write is lost"
+        "byte {offset}: a write is lost: generation {acknowledged} was acknowledged, but generation {found} is here"
     )]
     Lost {
         /// Where.
@@ -137,7 +137,7 @@ pub enum Mismatch {
         found: u64,
     },
     /// A write that was never begun.
-    #[error("byte {offset}: generation {found} is there, and {begun} is the last that was begun")]
+    #[error("byte {offset}: generation {found} is here, but only {begun} generations were issued")]
     FromNowhere {
         /// Where.
         offset: u64,
@@ -171,7 +171,7 @@ impl Ledger {
         } else if file.metadata()?.len() != wanted {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is the record of a target of another size, or was cut short",
+                "the record belongs to a target of another size, or is truncated",
             ));
         }
         let mut ledger = Ledger::map(size, unit, seed, file.as_raw_fd())?;
@@ -184,7 +184,7 @@ impl Ledger {
         } else if [header(0), header(1), header(2)] != [MAGIC, unit, size / unit] {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is no record, or one with another unit",
+                "not a record, or a record with another unit",
             ));
         } else {
             ledger.seed = header(3);
@@ -207,7 +207,7 @@ impl Ledger {
         let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
         let unit = word(8);
         if word(0) != MAGIC || !unit.is_power_of_two() || !(512..=1 << 30).contains(&unit) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no record of verified writes"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a record of verified writes"));
         }
         Ledger::in_file(path, size, unit, 0)
     }

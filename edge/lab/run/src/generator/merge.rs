@@ -15,7 +15,7 @@ pub fn stage(
     windows: &[Window],
 ) -> StageRun {
     let failure = parts.iter().find_map(|(_, failure)| failure.clone());
-    let tallies: Vec<Tally> = parts.into_iter().map(|(tally, _)| tally).collect();
+    let mut tallies: Vec<Tally> = parts.into_iter().map(|(tally, _)| tally).collect();
     let groups: Vec<GroupRun> = stage
         .groups
         .iter()
@@ -32,6 +32,7 @@ pub fn stage(
         started: 0.0,
         seconds,
         ended: failure.map_or(Ended::Done, |failure| Ended::Failed(failure.to_string())),
+        first_error: tallies.iter_mut().find_map(|tally| tally.first_error.take()),
         stalls: stalls(&tallies, &groups, from),
         groups,
         disks: disks(&tallies, from),

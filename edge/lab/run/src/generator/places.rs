@@ -26,7 +26,7 @@ impl Operation {
 /// Why a stream has no place on a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the span of the job begins at byte {start} and has {length} bytes: no I/O of {size} bytes fits in it"
+    "the span of the job starts at byte {start} and has {length} bytes: an I/O of {size} bytes does not fit"
 )]
 pub struct NoRoom {
     /// Where the span begins, in bytes.

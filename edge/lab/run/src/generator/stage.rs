@@ -33,7 +33,7 @@ pub enum StageError {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// A job does not fit on its target.
-    #[error("group {group} on {target}: {source}; make the target larger, or the span of the job smaller")]
+    #[error("group {group} on {target}: {source}; use a larger target, or reduce the span of the job")]
     NoRoom {
         /// Which group.
         group: String,
@@ -54,7 +54,7 @@ pub enum StageError {
         reason: String,
     },
     /// Whoever says when to begin has gone.
-    #[error("the stage was called off before it began")]
+    #[error("the stage was cancelled before it started")]
     CalledOff,
     /// The kernel has not enough of something.
     #[error("{doing}: {source}")]
@@ -381,7 +381,7 @@ fn prepare<'a, B: Backend>(
         .collect();
     let backend = backend(doors.opened, depth)?;
     Thread::new(backend, placed, size_max, Tally::new(groups, &names), &shared.orders)
-        .map_err(|source| StageError::Kernel { doing: "get memory for the buffers", source })
+        .map_err(|source| StageError::Kernel { doing: "allocate memory for the buffers", source })
 }
 
 /// The doors of a thread: one for each target and way of caching.

@@ -8,10 +8,11 @@ use super::arrivals::{Schedule, Sharing};
 use super::places::{NoRoom, Operation, Places, WorkerNumber};
 use super::popularity::unit;
 use base::Random;
-use plan::{Amount, FlushRule, Group, Line, Pattern, Size, Think, Verify, VerifyWhen};
+use plan::{Amount, FlushRule, Group, Line, Pattern, PauseStart, Size, Think, Verify, VerifyWhen};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// An I/O to be begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,10 @@ pub struct Stream {
     drawn: Option<(usize, Operation, u64)>,
     /// Per line: I/Os since the last pause.
     since_pause: Vec<u32>,
+    /// A pause that begins once all I/Os under way have ended.
+    pause_due: Option<Duration>,
+    /// A pause after so many I/Os have ended, and how many have since the last one.
+    pause_after_ends: Option<(Think, u32)>,
     paused_until: u64,
     bytes_left: Option<u64>,
     flush: Option<FlushRule>,
@@ -124,6 +129,10 @@ impl Stream {
             schedules,
             drawn: None,
             since_pause: vec![0; group.pattern.lines.len()],
+            pause_due: None,
+            pause_after_ends: (group.pattern.lines.iter())
+                .find_map(|line| line.think.filter(|think| think.start == PauseStart::Completed))
+                .map(|think| (think, 0)),
             paused_until: start,
             bytes_left,
             flush: group.caching.flush,
@@ -153,6 +162,13 @@ impl Stream {
         }
         if self.under_way >= self.depth {
             return Next::Full;
+        }
+        if let Some(pause) = self.pause_due {
+            if self.under_way > 0 {
+                return Next::Full;
+            }
+            self.pause_due = None;
+            self.paused_until = now + pause.as_nanos() as u64;
         }
         if self.paused_until > now {
             return Next::Wait(self.paused_until);
@@ -267,11 +283,16 @@ impl Stream {
     fn count(&mut self, now: u64, line: usize, operation: Operation, size: u64) {
         self.under_way += 1;
         self.bytes_left = self.bytes_left.map(|left| left.saturating_sub(size));
-        if let Some(Think { after, pause, .. }) = self.lines[line].1.think {
+        if let Some(Think { after, pause, start, .. }) = self.lines[line].1.think
+            && start != PauseStart::Completed
+        {
             self.since_pause[line] += 1;
             if self.since_pause[line] >= after.max(1) {
                 self.since_pause[line] = 0;
-                self.paused_until = now + pause.as_nanos() as u64;
+                match start {
+                    PauseStart::Drained => self.pause_due = Some(pause),
+                    _ => self.paused_until = now + pause.as_nanos() as u64,
+                }
             }
         }
         if operation == Operation::Write
@@ -291,7 +312,18 @@ impl Stream {
         assert!(self.under_way > 0, "an I/O ends once");
         self.under_way -= 1;
         // A flush is alone: if one was under way, it is what has ended.
-        self.flush_under_way = false;
+        if std::mem::take(&mut self.flush_under_way) {
+            return;
+        }
+        if let Some((think, ends)) = &mut self.pause_after_ends
+            && self.pause_due.is_none()
+        {
+            *ends += 1;
+            if *ends >= think.after.max(1) {
+                *ends = 0;
+                self.pause_due = Some(think.pause);
+            }
+        }
     }
 
     /// Whether it begins nothing any more.

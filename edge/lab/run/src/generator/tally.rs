@@ -153,6 +153,8 @@ pub struct Tally {
     pub disks: Vec<DiskSeries>,
     /// When nothing completed for a while, in order; `waiting` is 0 where nothing was outstanding either.
     pub quiet: Vec<Stall>,
+    /// The first I/O that failed, where the run goes on.
+    pub first_error: Option<String>,
     second: u64,
     quiet_since: u64,
 }
@@ -169,6 +171,7 @@ impl Tally {
                 .map(|name| DiskSeries { name: name.clone(), samples: Vec::new() })
                 .collect(),
             quiet: Vec::new(),
+            first_error: None,
             second: 0,
             quiet_since: 0,
         }

@@ -279,7 +279,7 @@ impl<'a, B: Backend> Thread<'a, B> {
         let count = if self.under_way == 0 {
             0
         } else {
-            self.members.first().map_or(1, |first| first.member.batch.complete)
+            self.members.first().map_or(1, |first| first.member.batch.complete).min(self.under_way)
         };
         Wait::For { count, until }
     }
@@ -507,11 +507,14 @@ impl<'a, B: Backend> Thread<'a, B> {
         });
         let reason = match result {
             ..0 => io::Error::from_raw_os_error(-result).to_string(),
-            short => format!("only {short} bytes of it were done"),
+            short => format!("only {short} bytes were transferred"),
         };
         let target = self.tally.disks[target].name.clone();
-        self.failure.get_or_insert(Failure::Io { io, target, reason });
-        if !self.orders.go_on {
+        let failure = Failure::Io { io, target, reason };
+        if self.orders.go_on {
+            self.tally.first_error.get_or_insert_with(|| failure.to_string());
+        } else {
+            self.failure.get_or_insert(failure);
             self.orders.stop.store(true, Ordering::Relaxed);
             self.stop_all();
         }

@@ -83,7 +83,7 @@ impl Address {
             (true, None) => return Err(error("it names no socket")),
             (false, _) => {
                 let (host, port) =
-                    host_and_port(authority).ok_or_else(|| error("host or port cannot be read"))?;
+                    host_and_port(authority).ok_or_else(|| error("the host or the port is malformed"))?;
                 Place::Tcp(host, port)
             }
         };
@@ -147,8 +147,8 @@ mod tests {
     fn what_is_no_address_says_what_is_wrong() {
         for (text, found) in [
             ("nbd+unix:///x", "names no socket"),
-            ("nbd://:1/x", "host or port"),
-            ("nbd://h:99999/x", "host or port"),
+            ("nbd://:1/x", "host or the port"),
+            ("nbd://h:99999/x", "host or the port"),
             ("http://h/x", "not a scheme"),
             ("nbd://h/%zz", "hexadecimal"),
             ("nbd://h/x?colour=red", "`colour` is not known"),

@@ -139,7 +139,7 @@ impl Conversation {
         }
         let token = u32::try_from(cookie).unwrap_or(u32::MAX);
         let Some(Some(asked)) = self.asked.get(token as usize).copied() else {
-            return Err(BadServer(format!("a request that was not made (cookie {cookie})")));
+            return Err(BadServer(format!("for a request that was never sent (cookie {cookie})")));
         };
         if error != 0 {
             self.finish(token, -i32::try_from(error).unwrap_or(libc::EIO).max(1), answered);

@@ -95,7 +95,7 @@ fn written_bytes(stream: &mut impl ReadWrite, address: &Address) -> Result<u64, 
     let mut written = 0;
     loop {
         if read_u32(stream).map_err(&broken)? != CHUNK_MAGIC {
-            return Err(protocol(address, "an answer about what is allocated is not one"));
+            return Err(protocol(address, "malformed reply about allocated space"));
         }
         let flags = read_u16(stream).map_err(&broken)?;
         let kind = read_u16(stream).map_err(&broken)?;

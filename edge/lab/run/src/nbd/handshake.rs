@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
     /// Nothing listens there, or it went away.
-    #[error("connect to {address}: {source}; is the server running, and is the address right?")]
+    #[error("connect to {address}: {source}; check the address and that the server runs")]
     Connection {
         /// Where.
         address: String,
@@ -40,7 +40,7 @@ pub enum HandshakeError {
         source: io::Error,
     },
     /// It listens, but is no NBD server, or an old one.
-    #[error("{address} does not speak NBD as it should: {found}")]
+    #[error("{address} violates the NBD protocol: {found}")]
     Protocol {
         /// Where.
         address: String,
@@ -230,11 +230,11 @@ fn greet(stream: &mut impl ReadWrite, address: &Address) -> Result<(), Handshake
     let magic = read_u64(stream).map_err(&broken)?;
     let option = read_u64(stream).map_err(&broken)?;
     if magic != NBD_MAGIC || option != OPTION_MAGIC {
-        return Err(protocol(address, "its greeting is not that of a newstyle server"));
+        return Err(protocol(address, "its greeting is not the newstyle handshake"));
     }
     let flags = read_u16(stream).map_err(&broken)?;
     if flags & FLAG_FIXED_NEWSTYLE == 0 {
-        return Err(protocol(address, "it has not the fixed newstyle handshake"));
+        return Err(protocol(address, "it lacks the fixed newstyle handshake"));
     }
     let mine = u32::from(flags & (FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES));
     stream.write_all(&mine.to_be_bytes()).map_err(&broken)
@@ -263,7 +263,7 @@ pub(super) fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64,
         let (kind, body) = read_reply(stream, address, OPT_GO)?;
         match kind {
             REP_ACK => {
-                return found.ok_or_else(|| protocol(address, "it did not say how large the export is"));
+                return found.ok_or_else(|| protocol(address, "it did not send the size of the export"));
             }
             REP_INFO if body.len() >= 12 && body[..2] == INFO_EXPORT.to_be_bytes() => {
                 let size = u64::from_be_bytes(body[2..10].try_into().expect("eight bytes"));
@@ -278,19 +278,19 @@ pub(super) fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64,
                     reason: refusal(kind, &body),
                 });
             }
-            _ => return Err(protocol(address, format!("it answers with reply {kind}"))),
+            _ => return Err(protocol(address, format!("unexpected reply {kind}"))),
         }
     }
 }
 
 fn refusal(kind: u32, body: &[u8]) -> String {
     let meaning = match kind & !REP_ERROR {
-        1 => "it does not know NBD_OPT_GO",
-        2 => "its policy does not allow it",
-        5 => "it asks for TLS: write nbds:// and name the certificates",
+        1 => "it does not support NBD_OPT_GO",
+        2 => "its policy forbids it",
+        5 => "it requires TLS: use nbds:// and name the certificates",
         6 => "there is no export of this name",
         7 => "it is shutting down",
-        _ => "it gives no known reason",
+        _ => "no known reason",
     };
     match words(body) {
         text if text.is_empty() => meaning.to_owned(),
@@ -322,7 +322,7 @@ pub(super) fn read_reply(
     let kind = read_u32(stream).map_err(&broken)?;
     let length = read_u32(stream).map_err(&broken)?;
     if magic != OPTION_REPLY_MAGIC || to != option || length > REPLY_MAX {
-        return Err(protocol(address, "an answer to an option is not one"));
+        return Err(protocol(address, "malformed reply to an option"));
     }
     let mut body = vec![0; length as usize];
     stream.read_exact(&mut body).map_err(&broken)?;
@@ -353,10 +353,7 @@ pub(super) fn read_u64(stream: &mut impl ReadWrite) -> io::Result<u64> {
 fn session(address: &Address, folder: Option<&Path>) -> Result<ClientConnection, HandshakeError> {
     let error = |reason: String| HandshakeError::Tls { address: address.to_string(), reason };
     let folder = folder.ok_or_else(|| {
-        error(
-            "which authority signed the server's certificate is not said; add ?tls-certificates=FOLDER"
-                .to_owned(),
-        )
+        error("the authority of the server's certificate is unknown; add ?tls-certificates=FOLDER".to_owned())
     })?;
     let file = |name: &str| folder.join(name);
     let mut roots = RootCertStore::empty();

@@ -38,7 +38,7 @@ fn ask(
             let at = offset + index as u64 * REQUEST_BYTES;
             send(stream, COMMAND_READ, at, part.len() as u32).map_err(&broken)?;
             if read_u32(stream).map_err(&broken)? != REPLY_MAGIC {
-                return Err(protocol(address, "an answer to a read is not one"));
+                return Err(protocol(address, "malformed reply to a read"));
             }
             let error = read_u32(stream).map_err(&broken)?;
             read_u64(stream).map_err(&broken)?;

@@ -28,7 +28,7 @@ pub fn uses_of(path: &Path) -> Vec<Use> {
         uses.extend(holders(&numbers));
         uses.extend(swaps(&real));
         if uses.is_empty() && is_held(path) {
-            uses.push(Use("the kernel or another program holds it for itself alone".to_owned()));
+            uses.push(Use("the kernel or another program holds it exclusively".to_owned()));
         }
     } else {
         uses.extend(loops(&real));

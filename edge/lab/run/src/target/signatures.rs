@@ -104,7 +104,7 @@ fn named(list: &[u8]) -> io::Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let list: List = serde_json::from_slice(list)
-        .map_err(|error| io::Error::other(format!("understand what wipefs prints: {error}")))?;
+        .map_err(|error| io::Error::other(format!("parse the output of wipefs: {error}")))?;
     let mut names: Vec<String> = Vec::new();
     for signature in list.signatures {
         let label = signature.label.filter(|label| !label.is_empty());

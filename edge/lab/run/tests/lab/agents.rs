@@ -111,13 +111,68 @@ fn an_agent_that_is_killed_is_told_of_and_the_others_results_are_kept() {
         });
         kept_run(&folder, &words(&job, &target, &agents))
     });
-    assert!(done.expect_err("an agent was lost").text.contains("what the others measured is kept"));
+    assert!(done.expect_err("an agent was lost").text.contains("the results of the other agents are kept"));
     let stage = &run.stages[0];
     assert_eq!(stage.groups.len(), 1, "the lost agent's part is in no figure");
     assert!(stage.groups[0].operations[0].ios > 100);
     let lost: Vec<bool> = stage.agents.iter().map(|part| part.lost.is_some()).collect();
     assert_eq!(lost, [false, true]);
     assert!(run.notes.iter().any(|note| note.contains("was lost")), "{:?}", run.notes);
+}
+
+/// Each agent opens its own part alone, so nothing there told that the target is that of two machines.
+#[test]
+fn machines_of_two_agents_on_one_path_keep_their_names() {
+    let folder = Folder::new();
+    let file = folder.job(
+        "fight.toml",
+        "name = 'fight'\nseconds = 1\n[[vm]]\nname = 'vm'\ncount = 2\n[[workload]]\nname = 'w'\nreads = 100\ndepth = 2\n",
+    );
+    let target = text_of(&folder.file("target.img", 8 << 20));
+    let (agents, out) = ([agent(), agent()], text_of(&folder.path("run.json")));
+    let mut words = vec!["experiment", &file, "--target", &target, "--out", &out];
+    agents.iter().for_each(|agent| words.extend(["--agent", agent.invitation.as_str()]));
+    lab(&words).expect("it runs");
+    let kept = std::fs::read_to_string(&out).expect("it is kept");
+    let kept: measured::ExperimentRun = serde_json::from_str(&kept).expect("an experiment");
+    let disks = &kept.cells[0].runs[0].stages[0].disks;
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    assert!(names.len() == 2 && names[0].starts_with("vm1") && names[1].starts_with("vm2"), "{names:?}");
+}
+
+/// The driver dropped the caches of its own machine, which runs nothing.
+#[test]
+fn agents_drop_what_their_kernels_cache() {
+    let folder = Folder::new();
+    let target = folder.file("target.img", 8 << 20);
+    let cached = || {
+        let done = Command::new("fincore")
+            .args(["-b", "-n", "-o", "RES"])
+            .arg(&target)
+            .output()
+            .expect("fincore runs");
+        String::from_utf8_lossy(&done.stdout).trim().parse::<u64>().expect("a number of bytes")
+    };
+    let run = |drop_caches: bool| {
+        std::fs::read(&target).expect("it is read");
+        assert!(cached() >= 8 << 20, "reading fills the page cache: {}", cached());
+        let text = format!(
+            "name = 'e'\nseconds = 1\ndrop_caches = {drop_caches}\n[[vm]]\nname = 'vm'\n[[workload]]\nname = 'w'\nreads = 100\n"
+        );
+        let agents = [agent()];
+        lab(&[
+            "experiment",
+            &folder.job("e.toml", &text),
+            "--target",
+            &text_of(&target),
+            "--agent",
+            &agents[0].invitation,
+        ])
+        .expect("it runs");
+        cached()
+    };
+    assert!(run(false) >= 4 << 20, "nobody asked for it");
+    assert!(run(true) < 1 << 20);
 }
 
 #[test]
@@ -137,12 +192,12 @@ fn an_invitation_is_good_for_one_session_and_strangers_get_nowhere() {
         assert!(words.iter().any(|word| error.text.contains(word)), "{error}");
     };
     if wrong != agents[0].invitation {
-        refused(&wrong, &["the secret is not"]);
+        refused(&wrong, &["the invitation was already used"]);
     }
     let other = agent();
     let (_, rest) = other.invitation.split_once('/').expect("an invitation");
-    refused(&format!("{address}/{rest}"), &["shake hands"]);
+    refused(&format!("{address}/{rest}"), &["TLS handshake"]);
     lab(&words(&job, &target, &agents)).expect("the invited driver gets in");
-    refused(&agents[0].invitation, &["connect", "the secret is not", "shake hands"]);
+    refused(&agents[0].invitation, &["connect", "the invitation was already used", "TLS handshake"]);
     drop((garbage, silence));
 }

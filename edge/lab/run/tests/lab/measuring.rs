@@ -230,3 +230,27 @@ fn two_machines_on_one_target_keep_their_names() {
     let disks = kept.cells[0].runs[0].stages[0].disks.iter().map(|disk| disk.name.as_str());
     assert_eq!(disks.collect::<Vec<_>>(), ["vm1", "vm2"]);
 }
+
+/// Such a run was told to have failed, and its command with it.
+#[test]
+fn a_run_that_goes_on_after_errors_ends_as_planned_and_tells_the_first() {
+    let folder = Folder::new();
+    let server = nbdkit(&folder, &["--filter=error", "memory", "8M", "error-pread-rate=10%"]);
+    let job =
+        folder.job("j.fio", "[r]\nrw=randread\nbs=4k\niodepth=4\nioengine=io_uring\nruntime=1\ntime_based\n");
+    let (done, run) = kept_run(&folder, &["run", &job, "--target", &server.address, "--continue-on-error"]);
+    done.expect("errors are counted");
+    let stage = &run.stages[0];
+    assert_eq!(stage.ended, measured::Ended::Done);
+    let total = stage.total();
+    let share = total.errors as f64 / (total.errors + total.ios) as f64;
+    assert!((0.05..0.2).contains(&share), "{share} of the I/Os failed");
+    let told = stage
+        .findings()
+        .into_iter()
+        .any(|finding| finding.serious && finding.text.contains("Input/output error"));
+    assert!(told, "{:?}", stage.findings());
+    let (done, run) = kept_run(&folder, &["run", &job, "--target", &server.address]);
+    assert!(done.expect_err("the first error ends it").text.contains("Input/output error"));
+    assert!(matches!(run.stages[0].ended, measured::Ended::Failed(_)));
+}

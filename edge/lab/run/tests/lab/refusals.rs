@@ -37,10 +37,10 @@ fn a_job_that_does_not_fit_says_what_is_missing() {
     let target = text_of(&folder.file("target.img", 10 << 20));
     let job =
         folder.job("big.fio", "[j]\nrw=randwrite\nbs=4k\nsize=3t\nruntime=1\ntime_based\nioengine=psync\n");
-    refused(&["run", &job, "-t", &target], "make the job smaller");
+    refused(&["run", &job, "-t", &target], "reduce the job");
     refused(&["run", &job, "-t", "null:10G"], "3.0 TiB are missing");
     let offset = folder.job("o.txt", "diskspd -b4K -d1 -B20M -w100 x\n");
-    refused(&["run", &offset, "-t", &target], "the job asks for");
+    refused(&["run", &offset, "-t", &target], "the job uses");
 }
 
 #[test]
@@ -50,7 +50,10 @@ fn jobs_and_targets_that_are_none_are_refused_with_the_way_out() {
     refused(&["run", "/nowhere/job.fio", "-t", "null:1M"], "read /nowhere/job.fio");
     refused(&["run", &job, "-t", &text_of(&folder.path("new.img"))], "add --size");
     refused(&["run", &job, "-t", &text_of(folder.0.path())], "a folder");
-    refused(&["run", &job, "-t", "nbd+unix:///x?socket=/nowhere.sock"], "is the server running");
+    refused(
+        &["run", &job, "-t", "nbd+unix:///x?socket=/nowhere.sock"],
+        "check the address and that the server runs",
+    );
     refused(&["run", &job, "-t", "nbd://h:x/"], "not the address of an NBD export");
     refused(&["run", &folder.job("t.fio", "[j]\nrw=read\nbs=8\nsize=1m\n"), "-t", "null:1M"], "8");
     refused(&["run", &job, "-t", "null:1M", "-t", "null:2M"], "2 targets are given");
@@ -84,7 +87,7 @@ fn experiments_that_make_no_sense_run_nothing() {
         "e.toml",
         "name = 'e'\n[[vm]]\nname = 'vm'\nsize = '1MiB'\n[[workload]]\nname = 'w'\n[[expect]]\nfigure = 'iops'\nat_least = 10\nat_most = 5\n",
     );
-    refused(&["experiment", &file, "--dir", &dir], "cannot both be");
+    refused(&["experiment", &file, "--dir", &dir], "contradict each other");
     assert!(!folder.path("disks").exists(), "nothing was made");
     refused(&["experiment", &folder.job("t.toml", "name = 'e'\ncolour = 'red'\n"), "--dir", &dir], "colour");
 }

@@ -33,7 +33,9 @@ fn the_largest_depth_within_a_latency_is_searched_for_and_run_at() {
     let outstanding = run.stages[0].outstanding();
     assert!((1..16).contains(&outstanding), "{outstanding}: {:?}", run.notes);
     assert!(
-        run.notes.iter().any(|note| note.contains("largest that keeps 50 % of I/Os within 30.00 ms")),
+        run.notes
+            .iter()
+            .any(|note| note.contains("largest queue depth that meets 50 % of I/Os within 30.00 ms")),
         "{:?}",
         run.notes
     );

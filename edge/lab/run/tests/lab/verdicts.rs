@@ -27,7 +27,7 @@ fn a_threshold_that_is_broken_fails_the_run_and_one_that_holds_does_not() {
     assert_eq!(kept.expectations.iter().map(|of| of.holds).collect::<Vec<_>>(), [true, false]);
     let error = run(&["--expect", "nowhere:iops>=1"]).expect_err("there is no such stage");
     assert_eq!(error.kind, ErrorKind::Refused);
-    assert!(run(&["--expect", "speed>=1"]).expect_err("no figure").text.contains("`speed` is unknown"));
+    assert!(run(&["--expect", "speed>=1"]).expect_err("no figure").text.contains("unknown figure `speed`"));
 }
 
 #[test]

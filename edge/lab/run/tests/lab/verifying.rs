@@ -32,7 +32,7 @@ fn what_was_written_is_read_again_and_damage_is_found_by_the_record() {
     bytes = good.clone();
     bytes.copy_within(0..4096, 4096 * 7);
     std::fs::write(&target, &bytes).expect("a damaged target");
-    check(Err("the unit of byte 0 stands here"));
+    check(Err("the unit of byte 0 is here"));
     std::fs::write(&target, &good).expect("the good target");
     check(Ok(()));
 }
@@ -44,7 +44,7 @@ fn a_record_that_is_none_is_refused() {
     std::fs::write(folder.path("target-1.record"), b"nothing of the kind").expect("a file");
     let here = text_of(folder.0.path());
     let error = lab(&["verify", "--record", &here, "--target", &target]).expect_err("no record");
-    assert!(error.text.contains("it is no record of verified writes"), "{error}");
+    assert!(error.text.contains("not a record of verified writes"), "{error}");
     let nowhere = text_of(&folder.path("nowhere"));
     assert!(lab(&["verify", "--record", &nowhere, "--target", &target]).is_err());
 }
@@ -95,7 +95,7 @@ fn what_carries_no_checksum_of_the_lab_is_an_error_and_what_fio_wrote_is_named()
     let target = text_of(&file);
     let reader = folder.job("r.fio", "[r]\nrw=read\nbs=4k\nsize=1m\nioengine=psync\nverify=crc32c\n");
     let (done, verified) = ended(&folder, &reader, &target);
-    assert!(done.expect_err("random bytes").contains("never written by a run with verification"));
+    assert!(done.expect_err("random bytes").contains("no run with verification wrote"));
     assert_eq!((verified.compared, verified.wrong), (256, 256));
 
     let status = std::process::Command::new("fio")

@@ -19,7 +19,7 @@ pub(super) fn visit(folder: &Path, each: &mut dyn FnMut(ResultSet)) -> Result<()
     let Walk { sets, mut problems, .. } = walk;
     if sets == 0 {
         let why = match problems.is_empty() {
-            true => "no file in it is a result that is known".to_owned(),
+            true => "no file in the folder is a known result".to_owned(),
             false => problems.swap_remove(0).text,
         };
         return Err(CommandError::new(ErrorKind::Refused, format!("{}: {why}", folder.display())));
@@ -197,6 +197,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         write(folder.path(), "notes.txt", "bring milk");
         let error = visit(folder.path(), &mut |_| ()).expect_err("there is none").to_string();
-        assert!(error.contains("no file in it is a result that is known"), "{error}");
+        assert!(error.contains("no file in the folder is a known result"), "{error}");
     }
 }

@@ -256,7 +256,7 @@ impl Ring {
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
     /// The kernel refuses.
-    #[error("set up io_uring: {0}; it may be switched off (sysctl kernel.io_uring_disabled)")]
+    #[error("set up io_uring: {0}; it may be disabled (sysctl kernel.io_uring_disabled)")]
     Ring(io::Error),
     /// A server does not answer.
     #[error(transparent)]

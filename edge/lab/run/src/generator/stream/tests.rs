@@ -2,7 +2,6 @@
 
 use super::*;
 use plan::{Arrivals, Loop, Pace, Rate, RateOf, RatePer, Timing};
-use std::time::Duration;
 
 const ALONE: Sharing = Sharing { of_worker: 1, of_group: 1, index: 0, reached: 0.0 };
 
@@ -127,8 +126,12 @@ fn a_closed_rate_counts_from_the_beginning_and_catches_up() {
 fn bursts_are_followed_by_pauses_and_writes_by_flushes() {
     let mut stream = stream(4, |group| {
         group.pattern.lines[0].reads = 0.0;
-        group.pattern.lines[0].think =
-            Some(Think { after: 2, pause: Duration::from_micros(10), spin: false });
+        group.pattern.lines[0].think = Some(Think {
+            after: 2,
+            pause: Duration::from_micros(10),
+            spin: false,
+            start: PauseStart::Issued,
+        });
         group.caching.flush = Some(FlushRule { every: 3, data_only: true, at_end: false });
     });
     begun(stream.next(0));
@@ -141,6 +144,37 @@ fn bursts_are_followed_by_pauses_and_writes_by_flushes() {
     assert_eq!(stream.next(10_000), Next::Full);
     stream.ended();
     begun(stream.next(10_000));
+}
+
+/// fio waits for all I/Os in flight before it pauses, and counts those that were issued or those that have completed.
+#[test]
+fn a_pause_of_fio_begins_when_the_queue_has_drained() {
+    let paused = |start: PauseStart| {
+        stream(4, |group| {
+            let pause = Duration::from_micros(10);
+            group.pattern.lines[0].think = Some(Think { after: 2, pause, spin: false, start });
+        })
+    };
+    let mut stream = paused(PauseStart::Drained);
+    begun(stream.next(0));
+    begun(stream.next(0));
+    assert_eq!(stream.next(0), Next::Full, "two were issued, and both must complete");
+    stream.ended();
+    assert_eq!(stream.next(3_000), Next::Full);
+    stream.ended();
+    assert_eq!(stream.next(5_000), Next::Wait(15_000));
+    begun(stream.next(15_000));
+
+    let mut stream = paused(PauseStart::Completed);
+    (0..4).for_each(|_| assert!(matches!(stream.next(0), Next::Begin(_))));
+    stream.ended();
+    begun(stream.next(1_000));
+    stream.ended();
+    assert_eq!(stream.next(2_000), Next::Full, "two have completed: the other three must complete too");
+    (0..3).for_each(|_| stream.ended());
+    assert_eq!(stream.next(6_000), Next::Wait(16_000));
+    begun(stream.next(16_000));
+    begun(stream.next(16_000));
 }
 
 #[test]
