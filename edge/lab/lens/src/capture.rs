@@ -12,7 +12,7 @@ pub struct Capture {
     pub source: String,
     /// Each of its own name.
     pub disks: Vec<Disk>,
-    /// What is to be known of it: lines that were dropped, counters that were reset.
+    /// Notes: dropped lines, reset counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -24,12 +24,12 @@ pub struct Disk {
     pub name: String,
     /// In order of time, none overlapping another. Between them may be time without any.
     pub windows: Vec<Window>,
-    /// Times of which nothing is known although the disk was watched.
+    /// Times without data although the disk was watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
 }
 
-/// A time of which nothing is known.
+/// A time without data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
     /// When it began, in seconds after the capture did.

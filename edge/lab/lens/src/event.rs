@@ -32,7 +32,7 @@ impl Action {
 pub struct Event {
     /// When it was asked for, after the first I/O of the trace; when it was given to the device, if only that is known.
     pub at_ns: u64,
-    /// Which disk: an index of [`crate::trace::Told::disks`].
+    /// Which disk: an index of [`crate::trace::TraceSummary::disks`].
     pub disk: u32,
     /// What it does.
     pub action: Action,

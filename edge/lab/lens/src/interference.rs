@@ -1,8 +1,8 @@
-//! Who slows whom: disks that share something below them.
+//! Who slows whom: interference between disks that share a device.
 //!
-//! Each disk's pace and latency are cut where their level changes. At each such event, a disk that asks for more, or for
-//! something else, may be a cause; one that asks for the same and gets less is a victim. That IOPS fell is no proof: only with
-//! the same pattern and as much outstanding was less given. A verdict needs one possible cause, not several.
+//! IOPS and latency of each disk are cut where their level changes. At each such event, a disk that increases its load or changes its
+//! pattern may be a cause. A disk that slows down with the same load is a victim: fewer IOPS alone are no proof, only fewer IOPS or
+//! more latency with the same pattern and the same outstanding I/Os. A verdict needs a single possible cause.
 
 mod correlation;
 mod figures;

@@ -113,31 +113,31 @@ impl Format {
     }
 }
 
-/// What is to be known of a trace that was read.
+/// How a trace was read, and what was dropped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Told {
-    /// As what it was read.
+pub struct TraceSummary {
+    /// Its format.
     pub format: Format,
     /// The disks' names, which events name by index.
     pub disks: Vec<String>,
     /// Lines in all.
     pub lines: u64,
-    /// I/Os that were given on.
+    /// I/Os passed to the caller.
     pub events: u64,
     /// I/Os whose completion is not in the trace although others' are.
     pub unfinished: u64,
-    /// I/Os that stood out of order and were put in order.
+    /// I/Os that were out of order and were sorted.
     pub reordered: u64,
     /// When the first I/O was asked for, on the trace's own clock, in ns.
     pub began_ns: i128,
-    /// What could not be used, and why.
+    /// Dropped lines and I/Os by reason.
     pub dropped: Vec<Dropped>,
-    /// Anything else to be known, as sentences.
+    /// Further notes, as sentences.
     pub notes: Vec<String>,
 }
 
-impl Told {
-    /// All that is to be known, as sentences; none when all is well.
+impl TraceSummary {
+    /// What was dropped, sorted or incomplete, as sentences; none for a clean trace.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences: Vec<String> = self
             .dropped
@@ -179,7 +179,7 @@ struct Raw {
 
 /// What a line was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum LineOutcome {
     /// An I/O or a step of one.
     Used,
     /// Nothing about an I/O: a heading, a comment, a step that is not needed.
@@ -191,7 +191,7 @@ enum Heard {
 /// What reads the lines of one form of trace.
 trait Lines: std::fmt::Debug {
     /// Takes a line.
-    fn line(&mut self, line: &str, found: &mut Found) -> Heard;
+    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome;
     /// There are no more lines.
     fn end(&mut self, found: &mut Found) {
         let _ = found;
@@ -225,9 +225,9 @@ impl Found {
         Some(place)
     }
 
-    fn event(&mut self, at_ns: i128, event: Event) -> Heard {
+    fn event(&mut self, at_ns: i128, event: Event) -> LineOutcome {
         self.raw.push(Raw { at_ns, event });
-        Heard::Used
+        LineOutcome::Used
     }
 }
 
@@ -282,9 +282,9 @@ impl TraceReader {
             return;
         }
         match self.lines.line(line, &mut self.found) {
-            Heard::Used => self.used += 1,
-            Heard::Ignored => {}
-            Heard::Dropped(reason) => self.drop_line(reason, line),
+            LineOutcome::Used => self.used += 1,
+            LineOutcome::Ignored => {}
+            LineOutcome::Dropped(reason) => self.drop_line(reason, line),
         }
         self.give_on(line, sink);
     }
@@ -317,7 +317,7 @@ impl TraceReader {
     ///
     /// # Errors
     /// When there was no I/O, or more lines could not be used than could.
-    pub fn finish(mut self, file: &str, sink: &mut impl FnMut(&Event)) -> Result<Told, ReadError> {
+    pub fn finish(mut self, file: &str, sink: &mut impl FnMut(&Event)) -> Result<TraceSummary, ReadError> {
         self.lines.end(&mut self.found);
         self.give_on("the end", sink);
         while let Some(event) = self.order.pop() {
@@ -328,7 +328,7 @@ impl TraceReader {
         if self.events == 0 || bad > self.used {
             return Err(self.refusal(file, bad));
         }
-        Ok(Told {
+        Ok(TraceSummary {
             format: self.format,
             disks: self.found.names,
             lines: self.line,
@@ -370,7 +370,7 @@ pub fn read(
     mut input: impl BufRead,
     format: Option<Format>,
     mut sink: impl FnMut(&Event),
-) -> Result<Told, ReadError> {
+) -> Result<TraceSummary, ReadError> {
     let mut head: Vec<String> = Vec::new();
     let mut count = 0;
     let mut next = |input: &mut dyn BufRead| -> Result<Option<String>, ReadError> {

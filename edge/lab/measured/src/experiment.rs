@@ -30,7 +30,7 @@ pub struct ExperimentRun {
     pub conclusions: Vec<Conclusion>,
     /// What it was expected to show, and whether it did.
     pub expectations: Vec<Expected>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -55,12 +55,24 @@ pub struct Cell {
 impl Cell {
     /// `4k random read, outstanding 32, side a`.
     pub fn label(&self) -> String {
+        self.label_without(&[])
+    }
+
+    /// The label of both sides of a comparison: `4k random read, outstanding 32`.
+    pub fn label_of_both_sides(&self) -> String {
+        self.workload_and_parameters(&[])
+    }
+
+    fn label_without(&self, left_out: &[&str]) -> String {
+        let side = self.side.as_ref().map_or(String::new(), |side| format!(", side {side}"));
+        self.workload_and_parameters(left_out) + &side
+    }
+
+    /// The workload and its parameters but for these.
+    fn workload_and_parameters(&self, left_out: &[&str]) -> String {
         let mut label = self.workload.clone();
-        for (name, value) in &self.parameters {
+        for (name, value) in self.parameters.iter().filter(|(name, _)| !left_out.contains(&name.as_str())) {
             label.push_str(&format!(", {name} {value}"));
-        }
-        if let Some(side) = &self.side {
-            label.push_str(&format!(", side {side}"));
         }
         label
     }
@@ -76,6 +88,15 @@ impl Cell {
     pub fn figures(&self, figure: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
         self.runs.iter().filter_map(figure).collect()
     }
+}
+
+/// Cells that differ in nothing but these parameters, by the label of all that they have in common.
+pub fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
+    let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        all.entry(cell.label_without(varied)).or_default().push(cell);
+    }
+    all
 }
 
 /// A sentence that follows from cells.
@@ -102,7 +123,7 @@ impl Conclusion {
 pub struct Compared {
     /// Which figure.
     pub figure: ComparedFigure,
-    /// The runs of both sides (IOPS, or milliseconds) and the verdict, which knows of all other comparisons of the experiment.
+    /// The runs of both sides (IOPS, or milliseconds) and the verdict, corrected for the number of comparisons of the experiment.
     pub comparison: Comparison,
 }
 
@@ -152,9 +173,9 @@ impl ComparedFigure {
 /// An expectation, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
-    /// In words.
+    /// The expectation in words.
     pub text: String,
-    /// What was measured; none if nothing was.
+    /// The measured figure; none if nothing was measured.
     pub measured: Option<f64>,
     /// Whether it holds.
     pub holds: bool,

@@ -1,7 +1,7 @@
-//! What a run measured: raw histograms a second, never averages; what was run, where, and what went wrong.
+//! What a run measured: raw histograms per second, never averages; the plan, the targets and machines, and what went wrong.
 //!
 //! Made by the generator, kept in bundles, read by reports, audits and comparisons. Relies on `base`, `plan`,
-//! `statistics` and `iostats`. Must never hold a figure that could be computed from what it holds: percentiles and rates are methods.
+//! `statistics` and `iostats`. Must never hold a figure that can be computed from other fields: percentiles and rates are methods.
 
 mod compact;
 mod experiment;
@@ -12,7 +12,7 @@ mod system;
 
 pub use compact::Compact;
 pub use experiment::{
-    Cell, Compared, ComparedFigure, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun,
+    Cell, Compared, ComparedFigure, Conclusion, EXPERIMENT_VERSION, Expected, ExperimentRun, series,
 };
 pub use findings::{Finding, FindingKind};
 pub use kept::{Kept, KeptError, SETS_MAX, is_kept, read, read_experiment, read_run};
@@ -43,13 +43,13 @@ pub struct Run {
     pub machines: Vec<Machine>,
     /// Every stage and repeat, in the order in which they ran.
     pub stages: Vec<StageRun>,
-    /// What a reader must know: what was left out, what went wrong.
+    /// Notes for the reader: what was left out, what went wrong.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What it was expected to show, and whether it did.
+    /// Expectations and whether they hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expected>,
-    /// What the system under test told of itself meanwhile.
+    /// Metrics and events of the system under test during the run.
     #[serde(default, skip_serializing_if = "System::is_empty")]
     pub system: System,
     /// The job as it was written, and the files that it includes.
@@ -89,7 +89,7 @@ pub struct Machine {
     pub name: String,
     /// Its kernel.
     pub kernel: String,
-    /// Processors that were to be had.
+    /// Processors available to the generator.
     pub processors: u32,
     /// How far its clock may be off the driver's, in seconds; 0 for the driver itself.
     pub clock_error: f64,
@@ -111,22 +111,22 @@ pub struct StageRun {
     /// The first I/O that failed, of a stage that goes on after errors. The groups have their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_error: Option<String>,
-    /// Those of the plan that were measured, in its order; a group on an agent that was lost is not among them.
+    /// The measured groups in the order of the plan. Groups on lost agents are missing.
     pub groups: Vec<GroupRun>,
-    /// What each target saw, second by second.
+    /// I/O histograms of each target, per second.
     #[serde(default)]
     pub disks: Vec<DiskSeries>,
-    /// Times in which nothing completed although I/Os were outstanding.
+    /// Stalls: times in which nothing completed although I/Os were outstanding.
     #[serde(default)]
     pub stalls: Vec<Stall>,
     /// Processor time of the generator while it counted, in seconds.
     pub cpu_user: f64,
     /// The kernel's part of it.
     pub cpu_system: f64,
-    /// How long after the moment that was agreed on the last thread started, in seconds.
+    /// Delay from the agreed start to the start of the last thread, in seconds.
     #[serde(default)]
     pub start_late: f64,
-    /// The agents that took part; none if this machine did all.
+    /// The agents that took part; empty for a run of this machine alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentPart>,
 }
@@ -138,9 +138,9 @@ pub struct AgentPart {
     pub agent: String,
     /// How far its clock may be off the driver's, in seconds.
     pub clock_error: f64,
-    /// How long after the moment that was agreed on its last thread started, in seconds of its own clock.
+    /// Delay from the agreed start to the start of its last thread, in seconds of its own clock.
     pub start_late: f64,
-    /// Why it is in no figure.
+    /// Why its results are excluded, if the agent was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
@@ -151,7 +151,7 @@ pub struct AgentPart {
 pub enum Ended {
     /// As planned.
     Done,
-    /// It was steady before its time.
+    /// It reached steady state before its time.
     Steady,
     /// Somebody stopped it.
     Stopped,
@@ -167,7 +167,7 @@ pub struct GroupRun {
     /// The virtual machine that it stood for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<String>,
-    /// I/Os that it was to keep outstanding.
+    /// Queue depth: I/Os to keep outstanding.
     pub outstanding: u64,
     /// I/Os that were outstanding on average: the time that each spent within the seconds that counted, added up, by these
     /// seconds. Little's law holds for it by definition. Older programs did not measure it.
@@ -179,17 +179,17 @@ pub struct GroupRun {
     pub operations: [Measured; 3],
     /// Second by second.
     pub intervals: Vec<Interval>,
-    /// Most I/Os that were due and could not begin (open loop).
+    /// The largest backlog: I/Os that were due and queued in the generator (open loop).
     #[serde(default)]
     pub backlog_max: f64,
-    /// I/Os that were due while it counted and were never sent (open loop). Each counts in the latencies with the time that it had
-    /// waited when the stage gave it up, so that percentiles are lower bounds.
+    /// I/Os that were due inside the measured window and never sent (open loop). Each counts in the latencies with its waiting time
+    /// up to the end of the stage, so percentiles are lower bounds.
     #[serde(default)]
     pub unsent: u64,
-    /// Whether a limit on its rate was set.
+    /// Whether its rate was limited.
     #[serde(default)]
     pub rated: bool,
-    /// Blocks whose data was compared, and how many were wrong.
+    /// Result of the verification, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
 }
@@ -197,25 +197,26 @@ pub struct GroupRun {
 /// What verification found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Verified {
-    /// Units that were compared.
+    /// Blocks compared.
     pub compared: u64,
-    /// Units that were not what was written.
+    /// Blocks that did not hold the written data.
     pub wrong: u64,
 }
 
 /// I/Os of one kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Measured {
-    /// I/Os that completed well while it counted, whenever they were due: throughput is these by the seconds that counted.
+    /// I/Os that completed without error inside the measured window, whenever they were due. Throughput is this count divided by the
+    /// length of the window.
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
     /// I/Os that failed.
     pub errors: u64,
-    /// From when each was meant to begin to its end: what a user feels. Of all that were due while it counted, also of those that
-    /// ended later, so their number differs from `ios`.
+    /// Response times, from when each I/O was due to its completion. They cover all I/Os due inside the window, also those that
+    /// completed later, so their number differs from `ios`.
     pub latency: Histogram,
-    /// From when each began to its end, where that differs (open loop).
+    /// Service times, from the submission to the completion, where they differ from the response times (open loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Histogram>,
 }
@@ -239,7 +240,7 @@ impl Measured {
 pub struct Interval {
     /// When it began, in seconds after the stage started to count.
     pub at: f64,
-    /// Reads, writes, trims that completed in it, as far as it counts.
+    /// Reads, writes and trims that completed in it, inside the measured window.
     pub ios: [u64; 3],
     /// Latencies of those that ended in it and were due while the group counted.
     pub latency: [Compact; 3],
@@ -279,7 +280,7 @@ impl Interval {
         self.ios.iter().sum()
     }
 
-    /// Whether anything ended in it, also what counts by when it was due alone.
+    /// Whether any I/O ended in it, inside or after the measured window.
     pub fn is_busy(&self) -> bool {
         self.completed() > 0 || self.latency.iter().any(|of| of.count() > 0)
     }
@@ -297,7 +298,7 @@ pub struct Stall {
 }
 
 impl Run {
-    /// What the system under test told of itself while a stage counted, on the stage's time.
+    /// Metrics and events of the system under test inside the measured window of a stage, on the stage's time.
     pub fn system_of(&self, stage: &StageRun) -> System {
         let groups = self.plan.stages.get(stage.stage).map_or(&[][..], |planned| &planned.groups);
         let ramps = groups.iter().map(|group| (group.timing.delay + group.timing.ramp).as_secs_f64());
@@ -333,7 +334,7 @@ impl StageRun {
         total
     }
 
-    /// The same of a part that began to count so many seconds after its stage did: its times are the stage's then.
+    /// The same part on the clock of its stage, if its measured window began so many seconds later.
     #[must_use]
     pub fn begun_later(mut self, seconds: f64) -> StageRun {
         let intervals = self.groups.iter_mut().flat_map(|group| &mut group.intervals);
@@ -359,7 +360,7 @@ impl StageRun {
         self.groups.iter().flat_map(|group| &group.operations)
     }
 
-    /// I/Os that were to be outstanding.
+    /// Queue depth of all groups together.
     pub fn outstanding(&self) -> u64 {
         self.groups.iter().map(|group| group.outstanding).sum()
     }

@@ -1,4 +1,4 @@
-//! What the system under test told of itself while it was measured.
+//! Metrics and events of the system under test during a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct System {
     /// Figures, about one a second.
     pub series: Vec<SystemSeries>,
-    /// What happened: a failover, a resync that began.
+    /// Events: a failover, the start of a resync.
     pub events: Vec<SystemEvent>,
-    /// What a reader must know: a source that did not answer.
+    /// Notes for the reader: a source that did not answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -27,22 +27,22 @@ pub struct SystemSeries {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SystemEvent {
     /// Seconds after the run began, by the system's clock.
     pub at: f64,
-    /// To what, and what.
+    /// The part of the system, and what happened to it.
     pub text: String,
 }
 
 impl System {
-    /// Whether nothing is known.
+    /// Whether there are no metrics, events and notes.
     pub fn is_empty(&self) -> bool {
         *self == System::default()
     }
 
-    /// What lies between two times of the run, with times counted from the first.
+    /// The part between two times of the run, with times counted from the first.
     #[must_use]
     pub fn within(&self, from: f64, to: f64) -> System {
         let is_within = |at: f64| at >= from && at <= to;

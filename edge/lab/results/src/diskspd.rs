@@ -33,28 +33,24 @@ pub(crate) fn is_text(text: &str) -> bool {
 /// Reads DiskSPD's text.
 pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::DiskspdText };
-    let mut set = ResultSet {
-        source: file.to_owned(),
-        tool: Tool::Diskspd,
-        version: None,
-        runs: vec![],
-        notes: vec![],
-    };
+    let mut set = ResultSet::new(file, Tool::Diskspd, vec![]);
     let lines: Vec<(usize, &str)> = text::numbered(text).collect();
     let begins: Vec<usize> =
         (0..lines.len()).filter(|&at| lines[at].1.trim_start().starts_with("Results for timespan")).collect();
     let Some(first) = begins.first() else {
         return Err(origin.whole(
             "no \"Results for timespan\"",
-            "the run did not end, or the output was cut off: give all that DiskSPD printed",
+            "the run did not end, or the output is cut off: give the whole output of DiskSPD",
         ));
     };
     let jobs = jobs(&lines[..*first]);
     for (index, &from) in begins.iter().enumerate() {
         let to = begins.get(index + 1).copied().unwrap_or(lines.len());
         if lines[from..to].iter().any(|(_, line)| line.contains(INTERRUPTED)) {
-            set.notes
-                .push(Note::at(lines[from].0, "the timespan was interrupted before anything was measured"));
+            set.notes.push(Note::at(
+                lines[from].0,
+                "the timespan was interrupted before the measurement: not used",
+            ));
             continue;
         }
         let mut run = timespan(&origin, &lines[from..to])?;
@@ -171,7 +167,7 @@ fn timespan(origin: &Origin<'_>, lines: &[(usize, &str)]) -> Result<Run, ReadErr
         tables.push((direction, figures));
     }
     if tables.is_empty() {
-        let way_out = "the output was cut off, or the run failed: give all that DiskSPD printed";
+        let way_out = "the run failed, or the output is cut off: give the whole output of DiskSPD";
         return Err(origin.at(run.line.unwrap_or(1), "a timespan without the table \"Total IO\"", way_out));
     }
     let percentiles = percentiles(lines);
@@ -195,10 +191,10 @@ fn table(
     title: usize,
     lines: &[(usize, &str)],
 ) -> Result<(Figures, Vec<f64>), ReadError> {
-    let cut_off = "the table ends without its row \"total:\": was the output cut off?";
+    let cut_off = "the table has no row \"total:\": give the whole output of DiskSPD";
     let header = lines.iter().position(|(_, line)| line.trim_start().starts_with("thread"));
     let header =
-        header.filter(|at| *at <= 3).ok_or_else(|| origin.at(title, "a table without header", cut_off))?;
+        header.filter(|at| *at <= 3).ok_or_else(|| origin.at(title, "a table without a header", cut_off))?;
     let names: Vec<&str> = lines[header].1.split('|').map(str::trim).collect();
     // A thread has a row per target.
     let mut workers: BTreeMap<u32, f64> = BTreeMap::new();
@@ -220,7 +216,7 @@ fn table(
                 return Err(origin.at(
                     *number,
                     format!("\"{line}\""),
-                    "the row \"total:\" has no number of I/Os; was it cut off?",
+                    "the row \"total:\" has no number of I/Os: give the whole output of DiskSPD",
                 ));
             }
             let figures = Figures {
@@ -238,7 +234,7 @@ fn table(
             *workers.entry(thread).or_default() += iops;
         }
     }
-    Err(origin.at(title, "a table without total", cut_off))
+    Err(origin.at(title, "a table without a total", cut_off))
 }
 
 /// The percentiles of all threads together: the table titled "total", else the first.

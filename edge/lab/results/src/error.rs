@@ -1,6 +1,7 @@
 //! Why a result could not be read: where, as what it was read, and the way out.
 
 use serde::Serialize;
+use statistics::words;
 
 /// What a file was read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,16 +54,16 @@ impl std::fmt::Display for Kind {
             Kind::VdbenchFlatfile => "Vdbench flatfile",
             Kind::VdbenchHistogram => "Vdbench histogram",
             Kind::IometerCsv => "Iometer results",
-            Kind::Hcibench => "HCIBench result",
-            Kind::Table => "table",
-            Kind::Unknown => "result of a tool that is known",
+            Kind::Hcibench => "HCIBench results",
+            Kind::Table => "a table",
+            Kind::Unknown => "results of a known tool",
         })
     }
 }
 
 /// A result that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: not a {kind}: {found}; {way_out}", place(file, *line, *column))]
+#[error("{}: cannot be read as {kind}: {found}; {way_out}", place(file, *line, *column))]
 pub struct ReadError {
     /// The file, as the caller named it.
     pub file: String,
@@ -104,6 +105,16 @@ impl Origin<'_> {
         way_out: &str,
     ) -> ReadError {
         ReadError { line: Some(line), column: Some(column), ..self.whole(found, way_out) }
+    }
+
+    /// A row with another number of fields than its header names.
+    pub(crate) fn fields(&self, line: usize, found: usize, expected: usize) -> ReadError {
+        let found = format!("expected {}, found {found}", words::counted(expected, "field"));
+        self.at(
+            line,
+            found,
+            "the row was cut off, or a field holds a separator without quotes: complete or delete the row",
+        )
     }
 
     /// Something wrong with the whole.

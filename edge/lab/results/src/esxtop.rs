@@ -62,21 +62,15 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     for (number, line) in lines {
         let fields = text::fields(line, ',');
         if fields.len() != names.len() {
-            let found = format!("{} fields, and the first line names {}", fields.len(), names.len());
-            return Err(origin.at(number, found, "esxtop was ended within a line: delete it"));
+            return Err(origin.fields(number, fields.len(), names.len()));
         }
         let seconds = seconds_of(&fields[0]);
         let seconds = seconds.ok_or_else(|| {
-            origin.at_column(
-                (number, 1),
-                format!("\"{}\"", fields[0]),
-                "a time MM/DD/YYYY HH:MM:SS must stand there",
-            )
+            origin.at_column((number, 1), format!("\"{}\"", fields[0]), "expected a time MM/DD/YYYY HH:MM:SS")
         })?;
         samples.push((seconds, fields));
     }
-    let mut set =
-        ResultSet { source: file.to_owned(), tool: Tool::Esxtop, version: None, runs: vec![], notes: vec![] };
+    let mut set = ResultSet::new(file, Tool::Esxtop, vec![]);
     for ((group, instance), disk) in &disks {
         set.runs.extend(run(GROUPS[*group], instance, disk, &samples));
     }
@@ -84,7 +78,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
         let found = "no virtual disk and no device with reads and writes";
         return Err(origin.whole(found, "record with esxtop -b -a, which writes all counters"));
     }
-    let text = "esxtop tells means over its interval: no percentile can be computed, and what was outstanding is not asked for";
+    let text = "esxtop has means over its interval: percentiles and outstanding I/Os are unknown";
     set.notes.push(Note::new(text));
     Ok(set)
 }

@@ -111,8 +111,7 @@ fn repaired(text: &str) -> String {
 
 fn read_valid(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::FioJson };
-    let mut set =
-        ResultSet { source: file.to_owned(), tool: Tool::Fio, version: None, runs: vec![], notes: vec![] };
+    let mut set = ResultSet::new(file, Tool::Fio, vec![]);
     let documents = documents(&origin, text, &mut set.notes)?;
     for series in series(documents, &mut set.notes) {
         read_series(&origin, &series, &mut set)?;
@@ -120,7 +119,7 @@ fn read_valid(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     if set.runs.is_empty() {
         return Err(origin.whole(
             "no document has a \"jobs\" or \"client_stats\" list with entries",
-            "was fio run with --output-format=json or json+?",
+            "run fio with --output-format=json or json+",
         ));
     }
     Ok(set)
@@ -142,9 +141,9 @@ fn documents(origin: &Origin<'_>, text: &str, notes: &mut Vec<Note>) -> Result<V
             Some(Err(error)) => {
                 let place = (line_of_document + error.line(), error.column().max(1));
                 let way_out = if error.is_eof() {
-                    "the text ends within a document: was fio ended, or the copy cut off?"
+                    "the text ends within a document: fio was killed, or the copy is cut off"
                 } else {
-                    "the text is no JSON there; give what fio wrote with --output, without other programs' output in it"
+                    "the text is not JSON here: give what fio wrote with --output, without the output of other programs"
                 };
                 return Err(origin.at_column(place, error.to_string(), way_out));
             }
@@ -157,10 +156,9 @@ fn documents(origin: &Origin<'_>, text: &str, notes: &mut Vec<Note>) -> Result<V
         }
     }
     if documents.is_empty() {
-        return Err(origin.whole(
-            "no line opens a document with \"{\"",
-            "was fio run with --output-format=json or json+?",
-        ));
+        return Err(
+            origin.whole("no line opens a document with \"{\"", "run fio with --output-format=json or json+")
+        );
     }
     Ok(documents)
 }
@@ -173,7 +171,8 @@ fn series(documents: Vec<Value>, notes: &mut Vec<Note>) -> Vec<Vec<Value>> {
         match all.last_mut().and_then(|series| Some((relation(series.last()?, &document), series))) {
             Some((Relation::Continues, series)) => series.push(document),
             Some((Relation::Reset, series)) => {
-                let text = "counts fell while the jobs ran, as they do when ramp_time is over: what was before is left out";
+                let text =
+                    "counts fell while the jobs ran, as at the end of ramp_time: earlier counts are not used";
                 notes.push(Note::new(text));
                 *series = vec![document];
             }
@@ -254,8 +253,9 @@ fn read_series(origin: &Origin<'_>, series: &[Value], set: &mut ResultSet) -> Re
             let mut run = read_entry(origin, last, entry)?;
             run.intervals = intervals(origin, series, *index)?;
             if unsigned(&entry["eta"]).is_some_and(|eta| eta > 0) {
-                run.notes
-                    .push(Note::new("the job had not ended when this was written (its \"eta\" is above 0)"));
+                run.notes.push(Note::new(
+                    "the job was still running when this was written (its \"eta\" is above 0)",
+                ));
             }
             parts.push(run);
         }
@@ -300,9 +300,9 @@ fn read_entry(origin: &Origin<'_>, document: &Value, entry: &Value) -> Result<Ru
     }
     match entry["error"].as_i64() {
         None | Some(0) => {}
-        Some(error) => run
-            .notes
-            .push(Note::new(format!("the job ended with error {error}: its figures are not of all of it"))),
+        Some(error) => run.notes.push(Note::new(format!(
+            "the job ended with error {error}: its figures cover only a part of it"
+        ))),
     }
     Ok(run)
 }
@@ -433,15 +433,17 @@ fn distribution(
             let pair = ns.parse::<u64>().ok().zip(unsigned(count));
             pairs.push(pair.ok_or_else(|| {
                 origin.whole(
-                    format!("job \"{label}\", {name}: bin \"{ns}\": {count} is no latency with a count"),
-                    "was the file changed by another program?",
+                    format!(
+                        "job \"{label}\", {name}: bin \"{ns}\" with {count} is not a latency with its count"
+                    ),
+                    "another program may have changed the file: give it as fio wrote it",
                 )
             })?);
         }
         let mut histogram = Histogram::from_fio_bins(pairs).map_err(|error| {
             origin.whole(
                 format!("job \"{label}\", {name}: {error}"),
-                "was the file changed by another program?",
+                "another program may have changed the file: give it as fio wrote it",
             )
         })?;
         let exact = unsigned(&object["min"]).zip(unsigned(&object["max"])).zip(number(&object["mean"]));

@@ -73,7 +73,7 @@ fn value_of(origin: &Origin<'_>) -> Result<Value, ReadError> {
         Ok(Value::Iops)
     } else {
         Err(origin.whole(
-            "the file's name does not say whether its values are latencies, bandwidth or IOPS, and nothing in it does",
+            "neither the file nor its name says whether the values are latencies, bandwidth or IOPS",
             "keep fio's own names: <prefix>_lat.1.log, _clat, _slat, _bw, _iops",
         ))
     }
@@ -95,8 +95,8 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let mut lines = Vec::new();
     for (number, line) in text::numbered(text).filter(|(_, line)| !line.trim().is_empty()) {
         let fields = whole_numbers(line).filter(|fields| fields.len() >= 4).ok_or_else(|| {
-            let way_out = "a line is ms, value, direction, size and perhaps offset and priority, in whole numbers; was the last \
-                           line cut off?";
+            let way_out = "a line is ms, value, direction, size, and optionally offset and priority, as whole numbers. Delete the last line if it is \
+                           cut off";
             origin.at(number, format!("\"{}\"", line.trim()), way_out)
         })?;
         lines.push((fields[0], fields[1], direction(&origin, number, fields[2])?, fields[3]));
@@ -111,16 +111,12 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
         averages(&lines, value, &mut run);
         if value == Value::Latency {
             run.notes.push(Note::new(
-                "the log holds means over stretches of time (log_avg_msec): no percentile can be computed from it",
+                "the log holds means over intervals (log_avg_msec): percentiles are unknown",
             ));
         }
     }
     run.seconds = lines.iter().map(|(ms, ..)| *ms).max().map(|ms| ms as f64 / 1e3);
-    Ok(set(file, run))
-}
-
-fn set(file: &str, run: Run) -> ResultSet {
-    ResultSet { source: file.to_owned(), tool: Tool::Fio, version: None, runs: vec![run], notes: vec![] }
+    Ok(ResultSet::new(file, Tool::Fio, vec![run]))
 }
 
 /// One line per I/O: every latency is known if the log is of latencies; and of all logs, how many I/Os and bytes there were.
@@ -141,7 +137,7 @@ fn each_io(lines: &[(u64, u64, Direction, u64)], value: Value, run: &mut Run) {
     for (direction, (histogram, bytes)) in histograms {
         let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
         if is_latency && histogram.percentile(0.5).is_some_and(|median| median < 1_000) {
-            let note = "half of the latencies are below 1,000: fio before 3.0 wrote microseconds, and these are taken as ns";
+            let note = "half of the latencies are below 1,000. fio before 3.0 wrote microseconds; the values are read as nanoseconds";
             run.notes.push(Note::new(note));
         }
         let figures = Figures {
@@ -219,15 +215,15 @@ pub(crate) fn read_histograms(file: &str, text: &str) -> Result<ResultSet, ReadE
         let fields = whole_numbers(line).filter(|fields| fields.len() > BEFORE_COUNTS).ok_or_else(|| {
             origin.at(
                 number,
-                "a field is no whole number",
-                "was the last line cut off, or a number negative?",
+                "a field is not a whole number",
+                "delete the last line if it is cut off; negative numbers are not counts",
             )
         })?;
         let histogram = Histogram::from_counts(&fields[BEFORE_COUNTS..]).map_err(|error| {
             origin.at(
                 number,
                 error.to_string(),
-                "write the log with log_hist_coarseness=0, and give it whole",
+                "write the log with log_hist_coarseness=0 and give the whole file",
             )
         })?;
         let direction = direction(&origin, number, fields[1])?;
@@ -258,5 +254,5 @@ pub(crate) fn read_histograms(file: &str, text: &str) -> Result<ResultSet, ReadE
         };
         run.directions.insert(direction, figures);
     }
-    Ok(set(file, run))
+    Ok(ResultSet::new(file, Tool::Fio, vec![run]))
 }

@@ -24,10 +24,6 @@ const DIRECTIONS: [(&str, Direction); 4] = [
 /// Printed and computed IOPS that differ by more are not of the same time.
 const SAME_IOPS: f64 = 0.02;
 
-fn set(file: &str) -> ResultSet {
-    ResultSet { source: file.to_owned(), tool: Tool::Fio, version: None, runs: vec![], notes: vec![] }
-}
-
 /// True for a text with a job's result: `name: (groupid=0, jobs=1): err= 0: pid=…`.
 pub(crate) fn is_text(text: &str) -> bool {
     text.lines().any(|line| result_of(line).is_some())
@@ -43,7 +39,7 @@ fn result_of(line: &str) -> Option<(&str, &str, u32)> {
 
 /// Reads fio's normal output.
 pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
-    let mut set = set(file);
+    let mut set = ResultSet::new(file, Tool::Fio, vec![]);
     let mut jobs: BTreeMap<(String, String), Job> = BTreeMap::new();
     let mut parts: Vec<(String, Run)> = Vec::new();
     let mut direction = None;
@@ -126,7 +122,7 @@ fn begun(name: &str, number: usize, mut job: Job, count: u32, line: &str) -> Run
         Run { label: name.to_owned(), line: Some(number), workers: Some(count), job, ..Run::default() };
     let error = line.split("err=").nth(1).map(|rest| rest.trim_start().split([' ', ':', '(']).next());
     if error.flatten().is_some_and(|error| error != "0") {
-        run.notes.push(Note::at(number, "the job ended with an error: its figures are not of all of it"));
+        run.notes.push(Note::at(number, "the job ended with an error: its figures cover only a part of it"));
     }
     run
 }
@@ -297,7 +293,7 @@ fn terse_version(line: &str) -> Option<u32> {
 /// Reads fio's terse output. Latencies are microseconds, bandwidth KiB/s.
 pub(crate) fn read_terse(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::FioTerse };
-    let mut set = set(file);
+    let mut set = ResultSet::new(file, Tool::Fio, vec![]);
     let mut parts: Vec<(String, Run)> = Vec::new();
     for (number, line) in text::numbered(text) {
         let Some(version) = terse_version(line) else { continue };
@@ -310,13 +306,18 @@ pub(crate) fn read_terse(file: &str, text: &str) -> Result<ResultSet, ReadError>
         let (name, group) = (fields[head], fields[head + 1]);
         let mut run = Run { label: name.to_owned(), line: Some(number), ..Run::default() };
         if fields[head + 2] != "0" {
-            run.notes.push(Note::at(number, "the job ended with an error: its figures are not of all of it"));
+            run.notes
+                .push(Note::at(number, "the job ended with an error: its figures cover only a part of it"));
         }
         let length = if version == 5 { FIELDS_5 } else { FIELDS };
         for (at, (_, direction)) in DIRECTIONS.iter().take(if version == 3 { 2 } else { 3 }).enumerate() {
             let from = head + 3 + at * length;
             let Some(of) = fields.get(from..from + FIELDS) else {
-                return Err(origin.at(number, "a line that ends too early", "was the last line cut off?"));
+                return Err(origin.at(
+                    number,
+                    "the line is too short",
+                    "the file may be cut off: delete the last line",
+                ));
             };
             terse_direction(&origin, number, of, *direction, &mut run)?;
         }
@@ -331,7 +332,7 @@ pub(crate) fn read_terse(file: &str, text: &str) -> Result<ResultSet, ReadError>
         let runs: Vec<Run> = same.iter().map(|(_, run)| run.clone()).collect();
         set.runs.push(if let [only] = &runs[..] { only.clone() } else { clones_together(runs) });
     }
-    set.notes.push(Note::new("fio's terse output names no option: block size and depth are not known"));
+    set.notes.push(Note::new("fio's terse output has no job options: block size and depth are unknown"));
     Ok(set)
 }
 
@@ -344,7 +345,9 @@ fn terse_direction(
 ) -> Result<(), ReadError> {
     let value = |at: usize| {
         let found = text::number(of[at]).filter(|value| *value >= 0.0);
-        found.ok_or_else(|| origin.at(number, format!("\"{}\" is no number", of[at]), "was the line edited?"))
+        found.ok_or_else(|| {
+            origin.at(number, format!("\"{}\" is not a number", of[at]), "give the output as fio wrote it")
+        })
     };
     let (kib, iops, ms) = (value(1)?, value(2)?, value(3)?);
     if ms <= 0.0 || (iops == 0.0 && kib == 0.0) {

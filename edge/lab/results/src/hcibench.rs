@@ -66,7 +66,7 @@ fn summary(origin: &Origin<'_>, text: &str) -> Result<Vec<Summary>, ReadError> {
                 origin.at(
                     number,
                     format!("{key} is \"{value}\""),
-                    "a number is needed there; did the case fail?",
+                    "a number must follow the equals sign; the case may have failed",
                 )
             })
         };
@@ -92,18 +92,14 @@ fn summary(origin: &Origin<'_>, text: &str) -> Result<Vec<Summary>, ReadError> {
     Ok(all)
 }
 
-fn set(source: &str, runs: Vec<Run>) -> ResultSet {
-    ResultSet { source: source.to_owned(), tool: Tool::Hcibench, version: None, runs, notes: vec![] }
-}
-
 /// Reads a summary by itself: its latencies are means without weights, and its percentiles no percentiles.
 pub(crate) fn read_summary(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::Hcibench };
     let runs = summary(&origin, text)?.iter().map(printed).collect();
-    let mut set = set(file, runs);
+    let mut set = ResultSet::new(file, Tool::Hcibench, runs);
     set.notes.push(Note::new(
-        "HCIBench averages latencies over VMs without weights, and its 95 % is an average of percentiles or a guess from mean and \
-         deviation: it is left out; give the VMs' own files to have it computed",
+        "HCIBench averages latencies over VMs without weights, and its p95 is an average of percentiles or an estimate from mean and \
+         deviation. The p95 is not used. To get a true p95, give the files of the VMs",
     ));
     Ok(set)
 }
@@ -142,12 +138,14 @@ pub(crate) fn read_folder(files: &[(&str, &str)]) -> Result<Vec<ResultSet>, Read
     }
     // Summaries whose VMs' files are not there.
     for (case, summary) in summaries.iter().filter(|(case, _)| !cases.contains_key(*case)) {
-        sets.push(set(case, summary.iter().map(printed).collect()));
+        sets.push(ResultSet::new(case, Tool::Hcibench, summary.iter().map(printed).collect()));
     }
     if sets.is_empty() {
         let origin = Origin { file: files.first().map_or("", |(path, _)| path), kind: Kind::Hcibench };
-        return Err(origin
-            .whole("no file of a VM and no -res.txt", "give the folder of a test, with its cases below it"));
+        return Err(origin.whole(
+            "no file of a VM and no -res.txt",
+            "give the folder of a test with the folders of its cases",
+        ));
     }
     Ok(sets)
 }
@@ -171,7 +169,7 @@ fn case(folder: &str, files: &[(&str, &str)], summaries: &[Summary]) -> Result<O
                 }
                 vms.push(Vm { name: path.rsplit('/').next().unwrap_or(path), runs: read.runs });
             }
-            Ok(_) => notes.push(Note::new(format!("{path} is no result of a VM and left out"))),
+            Ok(_) => notes.push(Note::new(format!("left out: {path} is not the result of a VM"))),
             Err(error) => {
                 notes.push(Note::new(format!("left out: {error}")));
                 first_error = first_error.or(Some(error));
@@ -185,7 +183,7 @@ fn case(folder: &str, files: &[(&str, &str)], summaries: &[Summary]) -> Result<O
             _ => Ok(None),
         };
     }
-    let mut result = set(folder, vec![]);
+    let mut result = ResultSet::new(folder, Tool::Hcibench, vec![]);
     result.notes = notes;
     for (index, stage) in stages.iter().enumerate() {
         let mut all = together(folder, &vms, stage.as_deref());
@@ -194,8 +192,8 @@ fn case(folder: &str, files: &[(&str, &str)], summaries: &[Summary]) -> Result<O
             all.notes = differences(&all, summary);
             if let Some(claimed) = summary.vms.filter(|claimed| *claimed as usize > vms.len()) {
                 let text = format!(
-                    "the summary is of {claimed} VMs, and {} have files: some ended early or were lost",
-                    vms.len()
+                    "the summary covers {claimed} VMs, but there are files of {}: the others ended early or were lost",
+                    words::counted(vms.len(), "VM")
                 );
                 all.notes.push(Note::new(text));
             }
@@ -250,7 +248,7 @@ fn differences(all: &Run, summary: &Summary) -> Vec<Note> {
         };
         if (printed / computed - 1.0).abs() > DIFFERENCE_MIN {
             notes.push(Note::new(format!(
-                "HCIBench printed {what} {}, and the VMs' own results together give {}: {why}",
+                "HCIBench printed {what} {}, but the results of the VMs give {}: {why}",
                 words::number(printed),
                 words::number(computed)
             )));
@@ -259,19 +257,14 @@ fn differences(all: &Run, summary: &Summary) -> Vec<Note> {
     let total = all.total();
     let ms = |figures: Option<&Figures>| figures.and_then(|of| of.latency_s).map(|s| s * 1e3);
     compare("IOPS", summary.iops, total.iops, "a VM was dropped, or its file is missing");
-    let unweighted = "it averages over VMs without weights";
+    let unweighted = "HCIBench averages over VMs without weights";
     compare("latency (ms)", summary.latency_ms, total.latency_s.map(|s| s * 1e3), unweighted);
     compare("read latency (ms)", summary.read_ms, ms(all.directions.get(&Direction::Read)), unweighted);
     compare("write latency (ms)", summary.write_ms, ms(all.directions.get(&Direction::Write)), unweighted);
     for ((direction, _), printed) in PERCENTILES.iter().zip(summary.percentile_95) {
         let computed = all.directions.get(direction).and_then(|of| of.latencies.percentile_s(0.95));
         let computed = computed.map(|seconds| seconds * 1e3);
-        compare(
-            "a 95th percentile (ms) of",
-            printed,
-            computed,
-            "it averages percentiles, which are not to be averaged",
-        );
+        compare("p95 (ms)", printed, computed, "HCIBench averages percentiles");
     }
     notes
 }

@@ -27,13 +27,7 @@ pub(crate) fn is_iometer(text: &str) -> bool {
 /// Reads Iometer's results.
 pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::IometerCsv };
-    let mut set = ResultSet {
-        source: file.to_owned(),
-        tool: Tool::Iometer,
-        version: None,
-        runs: vec![],
-        notes: vec![],
-    };
+    let mut set = ResultSet::new(file, Tool::Iometer, vec![]);
     let (mut header, mut section): (Vec<String>, &str) = (Vec::new(), "");
     let mut jobs: HashMap<String, Vec<Job>> = HashMap::new();
     let mut specification = String::new();
@@ -64,9 +58,10 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
         }
     }
     if set.runs.is_empty() {
-        return Err(
-            origin.whole("no row of ALL", "the test did not end, or results were recorded per worker alone")
-        );
+        return Err(origin.whole(
+            "no row of ALL",
+            "let the test end, and record results for all managers and not only per worker",
+        ));
     }
     Ok(set)
 }
@@ -124,10 +119,7 @@ fn all(
     line: &str,
     jobs: &HashMap<String, Vec<Job>>,
 ) -> Result<Run, ReadError> {
-    let row = row(header, line).map_err(|found| {
-        let found = format!("{found} fields, and the header names {}", header.len());
-        origin.at(number, found, "was the line cut off?")
-    })?;
+    let row = row(header, line).map_err(|found| origin.fields(number, found, header.len()))?;
     let iops = row.number("IOps").ok_or_else(|| {
         origin.at(number, "no IOps", "the header must name a column IOps, with a number in every row of ALL")
     })?;
@@ -136,7 +128,7 @@ fn all(
         Some([one]) => run.job = one.clone(),
         Some(_) => run.notes.push(Note::at(
             number,
-            "the access specification mixes several lines: size and shares are not single numbers",
+            "the access specification has several lines: I/O size and shares have no single value",
         )),
         None => {}
     }

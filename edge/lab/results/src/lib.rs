@@ -56,8 +56,8 @@ pub fn kind_of(text: &str) -> Option<Kind> {
 }
 
 /// Reads the text of one file. `file` is its name, for messages; fio's logs also tell by it what their values are, and a table
-/// that names no tool may tell it there. `caption` is what is said about a table elsewhere ("threads = 4, outstanding = 16
-/// per thread"); other kinds do not need it.
+/// that names no tool may tell it there. `caption` is the caption of a table ("threads = 4, outstanding = 16
+/// per thread"); other kinds do not use it.
 pub fn read(file: &str, text: &str, caption: Option<&str>) -> Result<ResultSet, ReadError> {
     let found = match kind_of(text) {
         Some(Kind::FioJson) => fio_json::read(file, text),
@@ -117,7 +117,7 @@ pub fn read_folder(files: &[(&str, &str)]) -> Result<Vec<ResultSet>, ReadError> 
     hcibench::read_folder(files)
 }
 
-/// So much of a line as tells what it is, fit for a terminal whatever it holds.
+/// The beginning of a line, with control characters escaped for the terminal.
 fn beginning(line: &str) -> String {
     let shown: String = line.chars().take(BEGINNING_MAX).flat_map(char::escape_debug).collect();
     if line.chars().nth(BEGINNING_MAX).is_some() { shown + "…" } else { shown }
@@ -125,7 +125,7 @@ fn beginning(line: &str) -> String {
 
 fn unknown(file: &str, text: &str) -> ReadError {
     let origin = error::Origin { file, kind: Kind::Unknown };
-    let way_out = "what is read: fio JSON, JSON+, normal and terse text and logs, DiskSPD text and XML, Vdbench folders, summary, flatfile, parseflat CSV \
+    let way_out = "known results: fio JSON, JSON+, normal and terse text and logs, DiskSPD text and XML, Vdbench folders, summary, flatfile, parseflat CSV \
                    and histogram, Iometer results, esxtop batch CSV, HCIBench -res.txt and folders, and CSV tables with a column iops";
     // A document that is cut off before it names its tool still tells by its beginning what it wanted to be.
     let begin = text.trim_start_matches('\u{feff}').trim_start();

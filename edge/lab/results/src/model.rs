@@ -1,6 +1,6 @@
 //! One form for what every tool writes: sets of runs, each with figures per direction.
 //!
-//! What a tool did not write is `None`, and never zero. Rates are per second, latencies seconds, in `f64`; what was counted is
+//! Figures that a tool did not write are `None`, never zero. Rates are per second and latencies in seconds, as `f64`; counts are
 //! `u64`.
 
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,15 @@ pub struct ResultSet {
     pub version: Option<String>,
     /// Its runs, in the file's order.
     pub runs: Vec<Run>,
-    /// What is to be known of the whole.
+    /// Notes about the whole.
     pub notes: Vec<Note>,
+}
+
+impl ResultSet {
+    /// A set without version and notes.
+    pub(crate) fn new(source: &str, tool: Tool, runs: Vec<Run>) -> ResultSet {
+        ResultSet { source: source.to_owned(), tool, version: None, runs, notes: vec![] }
+    }
 }
 
 /// One measurement of one job.
@@ -88,25 +95,25 @@ pub struct Run {
     pub vms: Option<u32>,
     /// Threads or jobs that worked together, over all VMs.
     pub workers: Option<u32>,
-    /// What was asked for.
+    /// The workload.
     pub job: Job,
-    /// How long was measured, in seconds.
+    /// Length of the measured window in seconds.
     pub seconds: Option<f64>,
     /// The figures. [`Direction::Total`] stands here only when the tool printed it; see [`Run::total`].
     pub directions: BTreeMap<Direction, Figures>,
-    /// Throughput in the megabytes that were printed, whatever they mean.
+    /// Throughput as printed in "MB/s", which may be MB/s or MiB/s.
     pub megabytes_printed: Option<f64>,
     /// I/Os per second of each worker, where they were printed.
     pub workers_iops: Vec<f64>,
-    /// The runs that it is made of, where it is several VMs' together: each with figures of its own.
+    /// The runs of each VM, where the run covers several VMs.
     pub parts: Vec<Run>,
-    /// What it did over time, oldest first.
+    /// Figures per interval, oldest first.
     pub intervals: Vec<Interval>,
-    /// What is to be known of it.
+    /// Notes about the run.
     pub notes: Vec<Note>,
 }
 
-/// What a run was asked to do, as far as the result tells.
+/// The workload of a run, as far as the result names it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Job {
     /// The pattern in the words of the file ("4k random write").
@@ -123,18 +130,18 @@ pub struct Job {
     pub depth: Option<u32>,
     /// Outstanding I/Os in total, over all threads and VMs.
     pub outstanding: Option<f64>,
-    /// I/Os per second that were asked for, where the rate was limited.
+    /// The requested IOPS, where the rate was limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// What it ran on.
+    /// The target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What else tells it from other jobs, as "engine libaio".
+    /// Further properties that distinguish it from other jobs: "engine libaio".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
 }
 
-/// What was read or written.
+/// The direction of I/Os.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -163,7 +170,7 @@ pub struct Figures {
     pub latency_s: Option<f64>,
     /// The latencies' distribution.
     pub latencies: Latencies,
-    /// How far the figures were rounded.
+    /// The rounding of the figures.
     #[serde(default)]
     pub steps: Steps,
 }
@@ -213,7 +220,7 @@ pub struct Interval {
     pub histogram: Option<Histogram>,
 }
 
-/// Something to be known about a result.
+/// A note about a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// The line it is about, from 1.

@@ -40,36 +40,26 @@ pub(crate) fn read(file: &str, text: &str, caption: Option<&str>) -> Result<Resu
         .collect();
     let said = caption.unwrap_or(&comments);
     let (_, first) = lines.find(|(_, line)| !is_comment(line)).ok_or_else(|| {
-        origin.whole("the file is empty", "give a CSV whose first line names its columns, at least iops")
+        origin.whole("the file is empty", "give a CSV whose first line names the columns, at least iops")
     })?;
     let columns = header(first);
-    let mut set = ResultSet {
-        source: file.to_owned(),
-        tool: tool_of(file),
-        version: None,
-        runs: vec![],
-        notes: vec![],
-    };
+    let mut set = ResultSet::new(file, tool_of(file), vec![]);
     for (name, column) in text::fields(first, separator(first)).iter().zip(&columns) {
         if column.is_none() {
             let text = format!(
-                "column \"{}\" is unknown: words in it tell cells apart, figures are left out",
+                "column \"{}\" is unknown: its words distinguish cells, its figures are not used",
                 name.trim()
             );
             set.notes.push(Note::new(text));
         }
     }
     if caption.is_none() && !comments.is_empty() {
-        set.notes.push(Note::new("the table's comments are taken as its caption"));
+        set.notes.push(Note::new("the comments of the table are used as its caption"));
     }
     for (number, line) in lines.filter(|(_, line)| !is_comment(line)) {
         let fields = text::fields(line, separator(first));
         if fields.len() != columns.len() {
-            return Err(origin.at(
-                number,
-                format!("{} fields, and the header names {}", fields.len(), columns.len()),
-                "every row needs a field per column; is the file cut off, or a comma inside an unquoted field?",
-            ));
+            return Err(origin.fields(number, fields.len(), columns.len()));
         }
         let of_row = Fields { origin: &origin, number, columns: &columns, fields: &fields };
         let mut run = row(&of_row, said)?;
@@ -77,7 +67,7 @@ pub(crate) fn read(file: &str, text: &str, caption: Option<&str>) -> Result<Resu
         set.runs.push(run);
     }
     if set.runs.is_empty() {
-        return Err(origin.whole("a header without rows", "was the file cut off?"));
+        return Err(origin.whole("a header without rows", "the file may be cut off: give it with its rows"));
     }
     alike_steps(&mut set.runs);
     Ok(set)
@@ -129,7 +119,7 @@ impl Fields<'_> {
         let column = self.columns.iter().position(|column| *column == Some(wanted)).map_or(1, |at| at + 1);
         value.map(Some).ok_or_else(|| {
             let found = format!("field {column} is \"{field}\"");
-            let way_out = "a number is needed there, with a point and without a unit";
+            let way_out = "write a number with a decimal point and without a unit";
             self.origin.at_column((self.number, column), found, way_out)
         })
     }
@@ -266,7 +256,10 @@ mod tests {
     fn what_is_no_number_is_refused_with_its_place() {
         let error = read("a.csv", "threads;iops\n4;many\n", None).unwrap_err();
         assert_eq!((error.line, error.column), (Some(2), Some(2)));
-        assert!(error.to_string().starts_with("a.csv:2:2: not a table: field 2 is \"many\""), "{error}");
+        assert!(
+            error.to_string().starts_with("a.csv:2:2: cannot be read as a table: field 2 is \"many\""),
+            "{error}"
+        );
         let error = read("a.csv", "threads,iops\n4\n", None).unwrap_err();
         assert_eq!(error.line, Some(2));
         assert!(read("a.csv", "threads,iops\n", None).is_err());

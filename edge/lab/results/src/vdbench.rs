@@ -94,7 +94,7 @@ pub(crate) fn read_folder(folder: &str, files: &[(&str, &str)]) -> Result<Result
         match read {
             Ok(mut set) => {
                 set.source = folder.to_owned();
-                set.notes.push(Note::new(format!("of this Vdbench folder, {name} was read")));
+                set.notes.push(Note::new(format!("read {name} of this Vdbench folder")));
                 return Ok(set);
             }
             Err(error) => first_error = first_error.or(Some(error)),
@@ -104,10 +104,6 @@ pub(crate) fn read_folder(folder: &str, files: &[(&str, &str)]) -> Result<Result
     Err(first_error.unwrap_or_else(|| {
         origin.whole("no flatfile.html and no summary.html", "give Vdbench's output folder")
     }))
-}
-
-fn set(file: &str, runs: Vec<Run>) -> ResultSet {
-    ResultSet { source: file.to_owned(), tool: Tool::Vdbench, version: None, runs, notes: vec![] }
 }
 
 /// Reads the summary.
@@ -131,7 +127,7 @@ pub(crate) fn read_summary(file: &str, text: &str) -> Result<ResultSet, ReadErro
             columns = summary_columns(line, second).ok_or_else(|| {
                 origin.at(
                     *number,
-                    "a header of two lines that do not fit each other",
+                    "the two lines of the header have different numbers of columns",
                     "give the file as Vdbench wrote it",
                 )
             })?;
@@ -146,7 +142,7 @@ pub(crate) fn read_summary(file: &str, text: &str) -> Result<ResultSet, ReadErro
             "the run did not reach its first interval, or the file was cut off",
         ));
     }
-    Ok(set(file, runs))
+    Ok(ResultSet::new(file, Tool::Vdbench, runs))
 }
 
 /// "run1_(50%); I/O rate: 5000; elapsed=60": the rate, if it is one. "For loops: iorate=…" is the true one where a loop varies it.
@@ -184,8 +180,7 @@ fn summary_row(
         return Ok(None);
     }
     if values.len() != columns.len() {
-        let found = format!("{} figures, and the header names {}", values.len(), columns.len());
-        return Err(origin.at(number, found, "was the line cut off, or are two outputs mixed?"));
+        return Err(origin.fields(number, values.len(), columns.len()));
     }
     let of = |name: &str| {
         let at = columns.iter().position(|column| column == name)?;
@@ -244,8 +239,7 @@ pub(crate) fn read_flatfile(file: &str, text: &str) -> Result<ResultSet, ReadErr
             continue;
         }
         if values.len() != columns.len() {
-            let found = format!("{} fields, and the header names {}", values.len(), columns.len());
-            return Err(origin.at(number, found, "was the line cut off?"));
+            return Err(origin.fields(number, values.len(), columns.len()));
         }
         let flat = Flat { columns: &columns, values: &values };
         let run = flat.text("run").unwrap_or("run");
@@ -267,7 +261,7 @@ pub(crate) fn read_flatfile(file: &str, text: &str) -> Result<ResultSet, ReadErr
             "the run did not reach its first interval, or the file was cut off",
         ));
     }
-    Ok(set(file, runs))
+    Ok(ResultSet::new(file, Tool::Vdbench, runs))
 }
 
 /// A row of a flatfile by the names of its columns, in any case: parseflat takes them as its user spells them.
@@ -321,7 +315,7 @@ fn finish(label: &str, threads: Option<u32>, rows: Vec<Row>, runs: &mut Vec<Run>
         let mut run = averaged(label, threads, &row, &intervals);
         run.notes.push(Note::at(
             first.line,
-            "the run has no row of averages: it was ended, or the file cut off; its figures are of the intervals after the first",
+            "the run has no row of averages, so its figures are the means of all intervals but the first. The run was stopped, or the file is cut off",
         ));
         runs.push(run);
     }
@@ -421,7 +415,7 @@ fn check_average(row: &Row, intervals: &[Row]) -> Option<Note> {
     Some(Note::at(
         row.line,
         format!(
-            "the average latency {} ms is not the mean of its intervals weighted by I/Os, {} ms: rows are missing, or were edited",
+            "the average latency is {} ms, but the mean of its intervals weighted by I/Os is {} ms: rows are missing or were edited",
             words::number(printed),
             words::number(expected)
         ),
@@ -464,7 +458,7 @@ pub(crate) fn read_histograms(file: &str, text: &str) -> Result<ResultSet, ReadE
         return Err(origin
             .whole("no histogram", "a header with min(ms) and max(ms) is needed; was the file cut off?"));
     }
-    Ok(set(file, runs))
+    Ok(ResultSet::new(file, Tool::Vdbench, runs))
 }
 
 /// "0.020 < 0.040  123 …": where it begins and ends in ms, and its count.
@@ -493,8 +487,8 @@ fn histogram_run(
         .ok_or_else(|| {
             origin.at(
                 line,
-                "buckets that do not follow on each other",
-                "a line is missing or was edited: give the file as it was",
+                "the buckets are not contiguous",
+                "a line is missing or was edited: give the original file",
             )
         })?;
     let lower = title.to_ascii_lowercase();

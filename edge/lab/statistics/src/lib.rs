@@ -24,4 +24,3 @@ pub use bounded::{Bound, BoundedHistogram, BoundsError};
 pub use changes::{Stretch, stretches};
 pub use histogram::{Bucket, DifferenceError, Histogram, HistogramError, PERCENTILE_ERROR};
 pub use quantile::student;
-pub use trend::{Direction, Trend, trend};

@@ -1,19 +1,16 @@
 //! Samples of one run, and runs of one experiment: what their mean is worth.
 //!
-//! The unit of replication is the run. Samples of one run hang together from second to second, so within a run the interval
-//! comes from batch means, and the number of samples that would be independent is told beside it.
+//! The unit of replication is the run: samples of one run depend on one another from second to second, so no interval comes from them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::quantile;
-use crate::trend::{Direction, trend};
+use crate::trend::trend;
 
 /// A coefficient of variation of one-second samples above this is flagged (VMFleet's `Process-DiskSpd.ps1`).
 pub const NOISE_WITHIN_MAX: f64 = 0.10;
 /// A coefficient of variation between runs above this asks for more runs before any claim.
 pub const NOISE_BETWEEN_MAX: f64 = 0.05;
-/// Batches that an interval within a run is made of: fewer make it wide, more bring back what hangs together.
-const BATCHES: usize = 20;
 
 /// A change over a whole run of less than this is no matter (SNIA's limit for a line over its window).
 pub const DRIFT_MIN: f64 = 0.10;
@@ -34,12 +31,14 @@ pub struct Doubts {
 
 /// Judges the samples of a run, at even distances. Fewer than [`SAMPLES_MIN`] raise no doubt.
 pub fn doubts(samples: &[f64]) -> Doubts {
-    let within = within_run(samples).filter(|within| within.samples >= SAMPLES_MIN);
-    let Some(within) = within else { return Doubts::default() };
-    let sure = trend(samples, DRIFT_CONFIDENCE).filter(|trend| trend.direction != Direction::None);
-    let drift = sure.map(|trend| trend.slope * (samples.len() as f64 - 1.0) / within.mean);
+    let usable = samples.len() >= SAMPLES_MIN && samples.iter().all(|value| value.is_finite());
+    if !usable || mean(samples) <= 0.0 {
+        return Doubts::default();
+    }
+    let (mean, variation) = (mean(samples), variance(samples).sqrt() / mean(samples));
+    let drift = trend(samples, DRIFT_CONFIDENCE).map(|slope| slope * (samples.len() as f64 - 1.0) / mean);
     Doubts {
-        noise: Some(within.variation).filter(|_| within.noisy),
+        noise: Some(variation).filter(|variation| *variation > NOISE_WITHIN_MAX),
         drift: drift.filter(|drift| drift.abs() >= DRIFT_MIN),
     }
 }
@@ -86,54 +85,6 @@ pub fn mean_of_runs(runs: &[f64], confidence: f64) -> Option<Mean> {
     let interval = interval.filter(is_possible);
     let variation = stddev.filter(|_| mean != 0.0).map(|stddev| stddev / mean.abs());
     Some(Mean { runs: runs.len(), mean, stddev, interval, variation })
-}
-
-/// What the samples of one run tell of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Within {
-    /// How many samples.
-    pub samples: usize,
-    /// Their mean.
-    pub mean: f64,
-    /// Standard deviation by mean.
-    pub variation: f64,
-    /// The correlation of each sample with the next, -1..=1.
-    pub autocorrelation: f64,
-    /// How many independent samples would tell as much: n (1 - r) / (1 + r), at most n.
-    pub effective: f64,
-    /// Where the run's mean lies at 95 %, from the means of 20 batches; missing below 40 samples, and as in [`Mean`].
-    pub interval: Option<(f64, f64)>,
-    /// True above [`NOISE_WITHIN_MAX`].
-    pub noisy: bool,
-}
-
-/// What samples at even distances (one a second, say) tell of their run. Nothing below three samples, for samples that are
-/// not finite, or when their mean is not positive.
-pub fn within_run(samples: &[f64]) -> Option<Within> {
-    if samples.len() < 3 || samples.iter().any(|value| !value.is_finite()) || mean(samples) <= 0.0 {
-        return None;
-    }
-    let (all, n) = (mean(samples), samples.len() as f64);
-    let autocorrelation = autocorrelation(samples);
-    // What swings from sample to sample would seem to be worth more than it is.
-    let effective = (n * (1.0 - autocorrelation) / (1.0 + autocorrelation)).clamp(1.0, n);
-    let size = samples.len() / BATCHES;
-    let interval = (size >= 2).then(|| {
-        // The oldest samples that do not fill a batch are left out.
-        let batches: Vec<f64> =
-            samples[samples.len() - size * BATCHES..].chunks_exact(size).map(mean).collect();
-        mean_of_runs(&batches, 0.95).and_then(|of| of.interval)
-    });
-    let variation = variance(samples).sqrt() / all;
-    Some(Within {
-        samples: samples.len(),
-        mean: all,
-        variation,
-        autocorrelation,
-        effective,
-        interval: interval.flatten(),
-        noisy: variation > NOISE_WITHIN_MAX,
-    })
 }
 
 /// The mean; the caller has at least one value.
@@ -212,21 +163,5 @@ mod tests {
         assert_eq!(mean_of_runs(&[5.0], 0.95).unwrap().interval, None);
         assert_eq!(mean_of_runs(&[], 0.95), None);
         assert_eq!(mean_of_runs(&[1.0, f64::NAN], 0.95), None);
-    }
-
-    #[test]
-    fn samples_that_hang_together_are_worth_fewer() {
-        // A slow wave: each sample is much like the next.
-        let wave: Vec<f64> = (0..400).map(|at| 1_000.0 + 100.0 * (f64::from(at) / 20.0).sin()).collect();
-        let within = within_run(&wave).unwrap();
-        assert!(within.autocorrelation > 0.9 && within.effective < 40.0, "{within:?}");
-        assert!(!within.noisy);
-        let (low, high) = within.interval.unwrap();
-        assert!(low < 1_000.0 && high > 1_000.0);
-        // Swinging every second: not worth more than there are samples.
-        let swing: Vec<f64> = (0..100).map(|at| if at % 2 == 0 { 700.0 } else { 1_300.0 }).collect();
-        let within = within_run(&swing).unwrap();
-        assert_eq!(within.effective, 100.0);
-        assert!(within.noisy);
     }
 }

@@ -47,7 +47,7 @@ fn a_report_says_what_was_found() {
         "8 KiB  reads",
         "LRU cache size",
         "log's start at 200 s slowed vm from 5.50 ms to 20.",
-        "log is the cause, vm the victim",
+        "log slows vm; whether vm slows log is unknown",
         "all disks: 60000 I/Os",
     ];
     for part in parts {

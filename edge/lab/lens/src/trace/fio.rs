@@ -3,7 +3,7 @@
 use crate::event::{Action, Event};
 
 use super::fields::whole;
-use super::{Found, Heard, Lines};
+use super::{Found, LineOutcome, Lines};
 
 /// `ms, latency in ns, direction, bytes, offset[, priority[, …]]`: the time is that of the completion.
 #[derive(Debug, Default)]
@@ -22,18 +22,18 @@ pub(super) fn numbers(line: &str) -> Option<Vec<u64>> {
 }
 
 impl Lines for Latency {
-    fn line(&mut self, line: &str, found: &mut Found) -> Heard {
+    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome {
         let Some(fields) = numbers(line).filter(|fields| (4..=8).contains(&fields.len())) else {
-            return Heard::Dropped("it is not 4 to 8 whole numbers");
+            return LineOutcome::Dropped("it is not 4 to 8 whole numbers");
         };
         let action = match fields[2] {
             0 => Action::Read,
             1 => Action::Write,
             2 => Action::Trim,
-            _ => return Heard::Dropped("its direction is not 0, 1 or 2"),
+            _ => return LineOutcome::Dropped("its direction is not 0, 1 or 2"),
         };
         if fields[3] == 0 {
-            return Heard::Dropped("it has no size, so it is an average: run fio without log_avg_msec");
+            return LineOutcome::Dropped("it has no size, so it is an average: run fio without log_avg_msec");
         }
         // Without log_offset=1, the fifth number is the priority: 0 or hexadecimal.
         let hexadecimal = line.split(',').nth(4).is_some_and(|field| field.trim().starts_with("0x"));
@@ -70,29 +70,29 @@ pub(super) struct Iolog {
 }
 
 impl Lines for Iolog {
-    fn line(&mut self, line: &str, found: &mut Found) -> Heard {
+    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome {
         if let Some(version) = line.trim().strip_prefix("fio version ") {
             return match version {
                 "2 iolog" => self.begin(2),
                 "3 iolog" => self.begin(3),
-                _ => Heard::Dropped("this version of an iolog is unknown"),
+                _ => LineOutcome::Dropped("this version of an iolog is unknown"),
             };
         }
         let mut fields = line.split_whitespace();
         let at_us = match self.version {
             0 => {
-                return Heard::Dropped(
+                return LineOutcome::Dropped(
                     "it precedes the line \"fio version 2 iolog\" or \"fio version 3 iolog\"",
                 );
             }
             2 => self.waited_us,
             _ => match fields.next().and_then(whole) {
                 Some(at_us) => at_us,
-                None => return Heard::Dropped("it does not begin with a time"),
+                None => return LineOutcome::Dropped("it does not begin with a time"),
             },
         };
         let (Some(name), Some(action)) = (fields.next(), fields.next()) else {
-            return Heard::Dropped("it is cut off");
+            return LineOutcome::Dropped("it is cut off");
         };
         let range = (fields.next().and_then(whole), fields.next().and_then(whole));
         let action = match action {
@@ -100,19 +100,19 @@ impl Lines for Iolog {
             "write" => Action::Write,
             "trim" => Action::Trim,
             "sync" | "datasync" | "sync_file_range" => Action::Flush,
-            "add" | "open" | "close" => return Heard::Ignored,
+            "add" | "open" | "close" => return LineOutcome::Ignored,
             "wait" => {
                 self.waited_us = self.waited_us.saturating_add(range.0.unwrap_or(0));
-                return Heard::Ignored;
+                return LineOutcome::Ignored;
             }
-            _ => return Heard::Dropped("its action is unknown"),
+            _ => return LineOutcome::Dropped("its action is unknown"),
         };
         let (offset, bytes) = match (action, range) {
             (Action::Flush, _) => (0, 0),
             (_, (Some(offset), Some(bytes))) if bytes > 0 => (offset, bytes),
-            _ => return Heard::Dropped("it has no offset and length"),
+            _ => return LineOutcome::Dropped("it has no offset and length"),
         };
-        let Some(disk) = found.disk(name) else { return Heard::Dropped("there are too many disks") };
+        let Some(disk) = found.disk(name) else { return LineOutcome::Dropped("there are too many disks") };
         let event = Event { at_ns: 0, disk, action, offset, bytes, latency_ns: None, queued_ns: None };
         found.event(i128::from(at_us) * 1_000, event)
     }
@@ -126,8 +126,8 @@ impl Lines for Iolog {
 }
 
 impl Iolog {
-    fn begin(&mut self, version: u32) -> Heard {
+    fn begin(&mut self, version: u32) -> LineOutcome {
         self.version = version;
-        Heard::Ignored
+        LineOutcome::Ignored
     }
 }

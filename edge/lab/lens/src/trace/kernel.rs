@@ -9,7 +9,7 @@ use crate::event::Action;
 
 use super::fields::{decimal, is_device, rwbs, whole};
 use super::pairing::{Pairing, Range};
-use super::{Found, Heard, Lines};
+use super::{Found, LineOutcome, Lines};
 
 /// What a line says of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ fn take(
     range: Range,
     failed: bool,
     found: &mut Found,
-) -> Heard {
+) -> LineOutcome {
     match step {
         Step::Queue => pairing.queue(at_ns, range, found),
         Step::Issue => pairing.issue(at_ns, range, found),
@@ -53,22 +53,22 @@ pub(super) struct Blkparse {
 }
 
 impl Lines for Blkparse {
-    fn line(&mut self, line: &str, found: &mut Found) -> Heard {
+    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome {
         let fields: Vec<&str> = line.split_whitespace().take(32).collect();
         if !is_device(fields[0]) {
             // Behind the events stand sums for each processor and in all.
             self.summary |= is_summary(line);
             return if self.summary {
-                Heard::Ignored
+                LineOutcome::Ignored
             } else {
-                Heard::Dropped("it does not begin with a device number")
+                LineOutcome::Dropped("it does not begin with a device number")
             };
         }
         if fields.len() < 6 {
-            return Heard::Dropped("it is cut off");
+            return LineOutcome::Dropped("it is cut off");
         }
         let Some(at_ns) = decimal(fields[3], 1_000_000_000) else {
-            return Heard::Dropped("its time is not a number of seconds");
+            return LineOutcome::Dropped("its time is not a number of seconds");
         };
         let step = match fields[5] {
             "Q" => Step::Queue,
@@ -76,21 +76,27 @@ impl Lines for Blkparse {
             "C" => Step::Complete,
             "A" => {
                 self.remapped += 1;
-                return Heard::Ignored;
+                return LineOutcome::Ignored;
             }
             // Merges and splits show in the requests themselves; the rest moves no data.
             "G" | "I" | "M" | "F" | "X" | "P" | "U" | "UT" | "m" | "R" | "S" | "B" | "T" | "W" | "PF"
-            | "PFR" | "PFS" | "PFD" => return Heard::Ignored,
-            _ => return Heard::Dropped("its action is unknown"),
+            | "PFR" | "PFS" | "PFD" => return LineOutcome::Ignored,
+            _ => return LineOutcome::Dropped("its action is unknown"),
         };
-        let Some(letters) = fields.get(6) else { return Heard::Dropped("it is cut off") };
-        let Some(action) = rwbs(letters) else { return Heard::Ignored };
+        let Some(letters) = fields.get(6) else { return LineOutcome::Dropped("it is cut off") };
+        let Some(action) = rwbs(letters) else { return LineOutcome::Ignored };
         let Some((sector, sectors, code)) = range_of(&fields[7..]) else {
             // A flush and a command of the user's own have no range.
             let ranged = fields[7..].contains(&"+");
-            return if ranged { Heard::Dropped("its range cannot be read") } else { Heard::Ignored };
+            return if ranged {
+                LineOutcome::Dropped("its range cannot be read")
+            } else {
+                LineOutcome::Ignored
+            };
         };
-        let Some(disk) = found.disk(fields[0]) else { return Heard::Dropped("there are too many disks") };
+        let Some(disk) = found.disk(fields[0]) else {
+            return LineOutcome::Dropped("there are too many disks");
+        };
         let action = if action == Action::Flush && sectors > 0 { Action::Write } else { action };
         let action = if sectors == 0 && letters.starts_with('F') { Action::Flush } else { action };
         let failed = step == Step::Complete && code.is_some_and(|code| code != 0);
@@ -139,41 +145,41 @@ pub(super) fn tracepoint(line: &str) -> Option<(&str, &str, &str)> {
 }
 
 impl Lines for Tracepoints {
-    fn line(&mut self, line: &str, found: &mut Found) -> Heard {
+    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome {
         let Some((time, name, rest)) = tracepoint(line) else {
             if line.contains("LOST") && line.contains("EVENTS") {
                 self.lost += 1;
-                return Heard::Ignored;
+                return LineOutcome::Ignored;
             }
             let other = line.trim_start().starts_with('#') || line.contains(": ");
-            return if other { Heard::Ignored } else { Heard::Dropped("it is not a tracepoint") };
+            return if other { LineOutcome::Ignored } else { LineOutcome::Dropped("it is not a tracepoint") };
         };
         let step = match name {
             "block_bio_queue" => Step::Queue,
             "block_rq_issue" => Step::Issue,
             "block_rq_complete" | "block_bio_complete" => Step::Complete,
-            _ => return Heard::Ignored,
+            _ => return LineOutcome::Ignored,
         };
         let Some(at_ns) = decimal(time, 1_000_000_000) else {
-            return Heard::Dropped("its time is not a number of seconds");
+            return LineOutcome::Dropped("its time is not a number of seconds");
         };
         let fields: Vec<&str> = rest.split_whitespace().take(64).collect();
         let (Some(&device), Some(letters)) = (fields.first().filter(|field| is_device(field)), fields.get(1))
         else {
-            return Heard::Dropped("it names no device");
+            return LineOutcome::Dropped("it names no device");
         };
-        let Some(action) = rwbs(letters) else { return Heard::Ignored };
+        let Some(action) = rwbs(letters) else { return LineOutcome::Ignored };
         let Some((sector, sectors, code)) = range_of(&fields[2..]) else {
-            return Heard::Dropped("its range cannot be read");
+            return LineOutcome::Dropped("its range cannot be read");
         };
         // Both completions tell of one end: a request's comes for its whole range, a bio's for those without requests.
-        let Some(disk) = found.disk(device) else { return Heard::Dropped("there are too many disks") };
+        let Some(disk) = found.disk(device) else { return LineOutcome::Dropped("there are too many disks") };
         let action = if sectors == 0 && letters.starts_with('F') { Action::Flush } else { action };
         let range = Range { disk, action, sector, sectors };
         let failed = step == Step::Complete && code.is_some_and(|code| code != 0);
         let heard = take(&mut self.pairing, step, i128::from(at_ns), range, failed, found);
         match heard {
-            Heard::Dropped(_) if name == "block_bio_complete" => Heard::Ignored,
+            LineOutcome::Dropped(_) if name == "block_bio_complete" => LineOutcome::Ignored,
             heard => heard,
         }
     }

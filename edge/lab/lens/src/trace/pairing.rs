@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::event::{Action, Event};
 
 use super::fields::SECTOR;
-use super::{Found, Heard};
+use super::{Found, LineOutcome};
 
 /// I/Os that are under way at a time; the oldest is given on unfinished when there are more.
 const UNDER_WAY_MAX: usize = 65_536;
@@ -55,13 +55,13 @@ pub(super) struct Pairing {
 
 impl Pairing {
     /// A range was asked for.
-    pub(super) fn queue(&mut self, at_ns: i128, range: Range, found: &mut Found) -> Heard {
+    pub(super) fn queue(&mut self, at_ns: i128, range: Range, found: &mut Found) -> LineOutcome {
         if range.action == Action::Flush {
             // Its request has no address by which its completion could be known.
             return found.event(at_ns, event(range, None, None));
         }
         if range.sectors == 0 || range.sectors > SECTORS_MAX {
-            return Heard::Ignored;
+            return LineOutcome::Ignored;
         }
         let key = (range.disk, range.action, range.sector);
         self.queued.insert(key, Queued { at_ns, sectors: range.sectors });
@@ -72,7 +72,7 @@ impl Pairing {
                 self.give_up_queued(key, found);
             }
         }
-        Heard::Used
+        LineOutcome::Used
     }
 
     fn give_up_queued(&mut self, key: Key, found: &mut Found) {
@@ -83,9 +83,9 @@ impl Pairing {
     }
 
     /// A range was given to the device.
-    pub(super) fn issue(&mut self, at_ns: i128, range: Range, found: &mut Found) -> Heard {
+    pub(super) fn issue(&mut self, at_ns: i128, range: Range, found: &mut Found) -> LineOutcome {
         if range.action == Action::Flush || range.sectors == 0 || range.sectors > SECTORS_MAX {
-            return Heard::Ignored;
+            return LineOutcome::Ignored;
         }
         self.any_issued = true;
         let key = (range.disk, range.action, range.sector);
@@ -101,7 +101,7 @@ impl Pairing {
                 self.give_up_issued(key, found);
             }
         }
-        Heard::Used
+        LineOutcome::Used
     }
 
     fn give_up_issued(&mut self, key: Key, found: &mut Found) {
@@ -140,9 +140,9 @@ impl Pairing {
     }
 
     /// The device is done with a range, or with the first part of one.
-    pub(super) fn complete(&mut self, at_ns: i128, range: Range, found: &mut Found) -> Heard {
+    pub(super) fn complete(&mut self, at_ns: i128, range: Range, found: &mut Found) -> LineOutcome {
         if range.action == Action::Flush || range.sectors == 0 || range.sectors > SECTORS_MAX {
-            return Heard::Ignored;
+            return LineOutcome::Ignored;
         }
         self.any_completed = true;
         let key = (range.disk, range.action, range.sector);
@@ -152,7 +152,7 @@ impl Pairing {
                 let rest = (key.0, key.1, key.2.saturating_add(range.sectors));
                 self.issued.insert(rest, issued);
                 self.issued_order.push_back((rest, issued.at_ns));
-                return Heard::Used;
+                return LineOutcome::Used;
             }
             let begin = issued.queued_ns.unwrap_or(issued.at_ns);
             let queued = issued.queued_ns.map(|queued| between(queued, issued.at_ns));
@@ -169,16 +169,16 @@ impl Pairing {
                 // Nothing but completions: that is when it was done, and all that is known.
                 found.event(at_ns, event(range, None, None))
             }
-            _ => Heard::Dropped("a completion without an issue"),
+            _ => LineOutcome::Dropped("a completion without an issue"),
         }
     }
 
     /// A range failed: it is forgotten.
-    pub(super) fn fail(&mut self, range: Range) -> Heard {
+    pub(super) fn fail(&mut self, range: Range) -> LineOutcome {
         let key = (range.disk, range.action, range.sector);
         self.issued.remove(&key);
         self.take_queued(range);
-        Heard::Dropped("the I/O failed")
+        LineOutcome::Dropped("the I/O failed")
     }
 
     /// There is nothing more: what is under way stays unfinished.

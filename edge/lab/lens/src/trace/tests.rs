@@ -5,7 +5,7 @@ use crate::event::Action;
 use base::Random;
 use proptest::prelude::*;
 
-fn events_of(text: &str) -> (Vec<Event>, Told) {
+fn events_of(text: &str) -> (Vec<Event>, TraceSummary) {
     let mut events = Vec::new();
     let told = read("t", text.as_bytes(), None, |event| events.push(*event))
         .unwrap_or_else(|error| panic!("{error}"));
@@ -13,7 +13,7 @@ fn events_of(text: &str) -> (Vec<Event>, Told) {
 }
 
 /// Lines and I/Os that could not be used.
-fn dropped(told: &Told) -> u64 {
+fn dropped(told: &TraceSummary) -> u64 {
     told.dropped.iter().map(|dropped| dropped.count).sum()
 }
 
@@ -234,6 +234,8 @@ fn biosnoop_is_read_by_its_heading_and_from_the_right() {
     let queued =
         "TIME(s)     COMM  PID  DISK  T SECTOR BYTES QUE(ms) LAT(ms)\n0.010 x 1 sda WS 8 4096 1.000 2.000\n";
     check(queued, Format::Biosnoop, &["0 sda Write 4096 4096 3000000 1000000"]);
+    // A flush with data was a flush of 4096 bytes.
+    check(&queued.replace(" WS ", " F "), Format::Biosnoop, &["0 sda Write 4096 4096 3000000 1000000"]);
     let bare = "TIME(ms)    DISK COMM PID LAT(ms)\n611 nvme0n1 bash 4179 10\n";
     let error = read("b", bare.as_bytes(), None, |_| ()).unwrap_err();
     assert!(error.to_string().contains("has no offsets and sizes"), "{error}");

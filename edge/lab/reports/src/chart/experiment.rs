@@ -3,11 +3,10 @@
 use super::{
     Axis, Chart, Lines, Mark, Numbers, Scale, Series, Shape, Style, busiest, distribution, left_out,
 };
-use measured::{Cell, Compared, Conclusion, ExperimentRun, Run};
+use measured::{Cell, Compared, Conclusion, ExperimentRun, Run, series};
 use statistics::Histogram;
 use statistics::knee::{self, Sweep, SweepPoint};
 use statistics::scaling::{self, ScalePoint};
-use std::collections::BTreeMap;
 
 /// Parameters that make up what is outstanding.
 const LOADS: [&str; 3] = ["outstanding", "depth", "workers"];
@@ -81,29 +80,6 @@ impl Figure {
 
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// Cells that differ in nothing but these parameters and what is outstanding, by what they have in common.
-fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
-    let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
-    for cell in cells {
-        let mut common = without_runs(cell);
-        common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
-        all.entry(common.label()).or_default().push(cell);
-    }
-    all
-}
-
-/// What a cell is called by, without what it measured.
-fn without_runs(cell: &Cell) -> Cell {
-    Cell {
-        workload: cell.workload.clone(),
-        parameters: cell.parameters.clone(),
-        side: cell.side.clone(),
-        outstanding: cell.outstanding,
-        vms: cell.vms,
-        runs: Vec::new(),
-    }
 }
 
 /// The mean of a figure by cell, with the smallest and the largest run where there are several.

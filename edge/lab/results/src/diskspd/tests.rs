@@ -127,7 +127,7 @@ fn text_that_is_cut_off_is_refused_with_its_place() {
     };
     check("Results for", "no \"Results for timespan\"");
     check("Total IO", "without the table");
-    check("total:", "without total");
+    check("total:", "without a total");
 }
 
 #[test]

@@ -51,16 +51,11 @@ pub(crate) fn read(file: &str, text: &str) -> Result<ResultSet, ReadError> {
     let origin = Origin { file, kind: Kind::DiskspdXml };
     let document = parse(&origin, text)?;
     let results = document.first("Results").ok_or_else(|| {
-        origin.whole("no element Results", "is it a profile for -X, and not a result of -Rxml?")
+        origin.whole("no element Results", "give the output of -Rxml; a profile for -X is not a result")
     })?;
     let version = results.first("System").and_then(|of| of.first("Tool")).and_then(|of| of.first("Version"));
-    let mut set = ResultSet {
-        source: file.to_owned(),
-        tool: Tool::Diskspd,
-        version: version.map(|of| of.text.trim().to_owned()),
-        runs: vec![],
-        notes: vec![],
-    };
+    let mut set = ResultSet::new(file, Tool::Diskspd, vec![]);
+    set.version = version.map(|of| of.text.trim().to_owned());
     let profile: Vec<&Element> = results
         .first("Profile")
         .and_then(|profile| profile.first("TimeSpans"))
@@ -92,7 +87,7 @@ fn parse(origin: &Origin<'_>, text: &str) -> Result<Element, ReadError> {
             origin.at(
                 line_at(reader.error_position()),
                 error.to_string(),
-                "the XML is broken there; was the file cut off or edited?",
+                "the XML is malformed here: the file is cut off or was edited",
             )
         })?;
         match event {
@@ -102,7 +97,7 @@ fn parse(origin: &Origin<'_>, text: &str) -> Result<Element, ReadError> {
                     return Err(origin.at(
                         line,
                         format!("elements nested {DEPTH_MAX} deep"),
-                        "this is no result of DiskSPD",
+                        "give the output of DiskSPD's -Rxml",
                     ));
                 }
                 open.push(element(&of));
@@ -124,7 +119,7 @@ fn parse(origin: &Origin<'_>, text: &str) -> Result<Element, ReadError> {
                 return Err(origin.at(
                     line,
                     format!("the text ends within {name}"),
-                    "the file was cut off: give all of it",
+                    "the file is cut off: give the whole file",
                 ));
             }
             Event::Eof => return Ok(open.swap_remove(0)),

@@ -19,7 +19,7 @@ fn a_line_per_io_gives_every_latency() {
 fn averages_are_a_series_and_no_distribution() {
     let set = read("x_lat.1.log", "500, 200000, 0, 0, 0\n1000, 400000, 0, 0, 0\n").unwrap();
     assert_eq!(set.runs[0].total().latencies, Latencies::None);
-    assert!(set.runs[0].notes[0].text.contains("no percentile"));
+    assert!(set.runs[0].notes[0].text.contains("percentiles are unknown"));
     let set = read("x_iops.1.log", "500, 100, 0, 0\n500, 50, 0, 0\n1500, 300, 0, 0\n").unwrap();
     // Two jobs in the first half second, one in the second after it: (150 * 0.5 + 300) / 1.5.
     assert_eq!(set.runs[0].total().iops, Some(250.0));

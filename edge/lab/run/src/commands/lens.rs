@@ -5,7 +5,7 @@ use super::{CommandError, ErrorKind, World, kept, run};
 use crate::tracing::Tracing;
 use clap::Args;
 use lens::analysis::{Analysis, Analyzed, Options};
-use lens::trace::{Format, Told, TraceReader};
+use lens::trace::{Format, TraceReader, TraceSummary};
 use lens::vscsi::{self, Counting};
 use lens::{Capture, CaptureBuilder, Disk};
 use measured::{Run, StageRun};
@@ -221,7 +221,7 @@ fn trace(name: &str, input: Box<dyn BufRead>, options: &LensOptions) -> Result<F
     Ok(put_together(name, builder, &analysis, &told))
 }
 
-fn put_together(name: &str, builder: CaptureBuilder, analysis: &Analysis, told: &Told) -> Found {
+fn put_together(name: &str, builder: CaptureBuilder, analysis: &Analysis, told: &TraceSummary) -> Found {
     Found {
         capture: builder.finish(name, &told.disks),
         analyzed: Some(analysis.finish(&told.disks)),

@@ -4,7 +4,7 @@ use super::execute::fell_behind;
 use super::expand::SCHEDULED;
 use super::expect::{cell_figure, cell_percentile, figure};
 use super::model::{Experiment, Figure, Over, Parameter, Search};
-use measured::{Cell, Compared, ComparedFigure, Conclusion};
+use measured::{Cell, Compared, ComparedFigure, Conclusion, series};
 use statistics::compare::{self, Comparison, Question, Verdict};
 use statistics::knee::{self, Objective, SweepPoint};
 use statistics::limit::{self, SearchPoint};
@@ -122,29 +122,6 @@ fn say(found: &mut Vec<Conclusion>, about: &str, text: impl Into<String>) {
     found.push(Conclusion::new(about, text));
 }
 
-/// Cells that differ in nothing but these parameters, by what they have in common.
-fn series<'a>(cells: &'a [Cell], varied: &[&str]) -> BTreeMap<String, Vec<&'a Cell>> {
-    let mut all: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
-    for cell in cells {
-        let mut common = without_runs(cell);
-        common.parameters.retain(|name, _| !varied.contains(&name.as_str()));
-        all.entry(common.label()).or_default().push(cell);
-    }
-    all
-}
-
-/// What a cell is called by, without what it measured: histograms of many runs are large.
-fn without_runs(cell: &Cell) -> Cell {
-    Cell {
-        workload: cell.workload.clone(),
-        parameters: cell.parameters.clone(),
-        side: cell.side.clone(),
-        outstanding: cell.outstanding,
-        vms: cell.vms,
-        runs: Vec::new(),
-    }
-}
-
 fn knees(about: &str, cells: &[&Cell], search: Option<&Search>, found: &mut Vec<Conclusion>) {
     let point = |cell: &&Cell| {
         Some(SweepPoint {
@@ -190,9 +167,8 @@ fn comparisons(cells: &[Cell], (effect, repeat): (f64, u32), found: &mut Vec<Con
     let mut rows: Vec<(String, ComparedFigure, Comparison)> = Vec::new();
     let mut pairs: BTreeMap<String, [Option<&Cell>; 2]> = BTreeMap::new();
     for cell in cells {
-        let common = Cell { side: None, ..without_runs(cell) };
         let place = usize::from(cell.side.as_deref() == Some("b"));
-        pairs.entry(common.label()).or_default()[place] = Some(cell);
+        pairs.entry(cell.label_of_both_sides()).or_default()[place] = Some(cell);
     }
     for (about, pair) in pairs {
         let [Some(a), Some(b)] = pair else { continue };
