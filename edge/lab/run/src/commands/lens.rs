@@ -206,7 +206,7 @@ fn format_of(options: &LensOptions) -> Result<Option<Format>, CommandError> {
     let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
     known.map(Some).ok_or_else(|| {
         CommandError::new(ErrorKind::Usage, format!("`{name}` is not a trace format"))
-            .hint(format!("{} are", names.join(", ")))
+            .hint(format!("write one of: {}", names.join(", ")))
     })
 }
 
