@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use statistics::words;
 
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Note, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Note, ResultSet, Run, Steps, Tool};
 use crate::text;
 
 #[cfg(test)]
@@ -38,6 +38,8 @@ struct Summary {
     iops: Option<f64>,
     megabytes: Option<f64>,
     latency_ms: Option<f64>,
+    /// The rounding of IOPS and of the latency of all I/Os.
+    steps: Steps,
     read_ms: Option<f64>,
     write_ms: Option<f64>,
     /// The 95th percentiles of reads, writes, and all, in ms, as HCIBench makes them up.
@@ -70,12 +72,13 @@ fn summary(origin: &Origin<'_>, text: &str) -> Result<Vec<Summary>, ReadError> {
                 )
             })
         };
+        let step = || text::step(value.split_whitespace().next().unwrap_or_default());
         match key {
             "JOB_NAME" | "Run Def" => current.label = Some(value.to_owned()),
             "VMs" => current.vms = figure()?.map(|vms| vms as u32),
-            "IOPS" => current.iops = figure()?,
+            "IOPS" => (current.iops, current.steps.iops) = (figure()?, step()),
             "THROUGHPUT" => current.megabytes = figure()?,
-            "LATENCY" => current.latency_ms = figure()?,
+            "LATENCY" => (current.latency_ms, current.steps.latency_s) = (figure()?, step() / 1e3),
             "R_LATENCY" => current.read_ms = figure()?,
             "W_LATENCY" => current.write_ms = figure()?,
             _ => {
@@ -109,7 +112,8 @@ fn printed(summary: &Summary) -> Run {
         Run { label: summary.label.clone().unwrap_or_default(), vms: summary.vms, ..Run::default() };
     run.megabytes_printed = summary.megabytes;
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
-    let total = Figures { iops: summary.iops, latency_s: seconds(summary.latency_ms), ..Figures::default() };
+    let latency_s = seconds(summary.latency_ms);
+    let total = Figures { iops: summary.iops, latency_s, steps: summary.steps, ..Figures::default() };
     run.directions.insert(Direction::Total, total);
     for (direction, ms) in [(Direction::Read, summary.read_ms), (Direction::Write, summary.write_ms)] {
         if let Some(ms) = ms.filter(|ms| *ms > 0.0) {

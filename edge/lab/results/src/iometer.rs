@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use statistics::BoundedHistogram;
 
 use crate::error::{Kind, Origin, ReadError};
-use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Tool};
+use crate::model::{Direction, Figures, Job, Latencies, Note, ResultSet, Run, Steps, Tool};
 use crate::text;
 
 #[cfg(test)]
@@ -91,6 +91,11 @@ impl Row<'_> {
         text::number(self.fields[at]).filter(|value| *value >= 0.0)
     }
 
+    /// The step that a number was printed in.
+    fn step(&self, name: &str) -> f64 {
+        self.header.iter().position(|known| known == name).map_or(0.0, |at| text::step(self.fields[at]))
+    }
+
     fn count(&self, name: &str) -> Option<u64> {
         self.number(name).map(|value| value as u64)
     }
@@ -140,6 +145,8 @@ fn all(
     run.job.outstanding =
         depth.zip(row.number("# Disks").filter(|disks| *disks > 0.0)).map(|(depth, disks)| depth * disks);
     let milliseconds = |name: &str| row.number(name).map(|ms| ms / 1e3);
+    let steps =
+        |iops: &str, latency: &str| Steps { iops: row.step(iops), latency_s: row.step(latency) / 1e3 };
     let rate = |prefix: &str| {
         let binary = ["MiBps (Binary)", "MiBps", "MBps"]
             .iter()
@@ -155,6 +162,7 @@ fn all(
             iops: row.number(&format!("{name} IOps")),
             bytes_per_s: rate(&format!("{name} ")),
             latency_s: milliseconds(&format!("Average {name} Response Time")),
+            steps: steps(&format!("{name} IOps"), &format!("Average {name} Response Time")),
             ..Figures::default()
         };
         if !figures.is_idle() {
@@ -168,6 +176,7 @@ fn all(
         iops: Some(iops),
         bytes_per_s: rate(""),
         latency_s: milliseconds("Average Response Time"),
+        steps: steps("IOps", "Average Response Time"),
         latencies: histogram(&row).map_or(Latencies::None, Latencies::Bounded),
         ..Figures::default()
     };

@@ -44,6 +44,16 @@ fn vms_are_merged_and_the_averages_of_percentiles_are_told() {
     assert!(said[1].contains("p95 (ms) 5.5") && said[1].contains("give 10"), "{said:?}");
 }
 
+/// Two runs of 0.85 ms were two runs of exactly 0.85 ms.
+#[test]
+fn figures_of_a_summary_are_as_sure_as_their_digits() {
+    let text = SUMMARY.replace("THROUGHPUT", "LATENCY    = 0.85 ms\nTHROUGHPUT");
+    let set = read_summary("case-1-res.txt", &text).unwrap();
+    let total = set.runs[0].total();
+    assert_eq!((total.latency_s, total.steps.iops), (Some(0.00085), 0.1));
+    assert!((total.steps.latency_s - 1e-5).abs() < 1e-12, "{total:?}");
+}
+
 #[test]
 fn a_summary_alone_is_read_without_its_percentiles() {
     assert!(is_summary(SUMMARY));

@@ -36,6 +36,9 @@ fn rows_of_all_are_read_by_the_names_of_columns() {
     let total = run.total();
     assert_eq!((total.ios, total.iops, total.latency_s), (Some(90_000), Some(3_000.0), Some(0.0053)));
     assert_eq!(total.latencies.percentile(0.95).as_deref(), Some("between 5 and 10 ms"));
+    // It says 3000 and 5.3 ms.
+    assert_eq!(total.steps.iops, 1.0);
+    assert!((total.steps.latency_s - 1e-4).abs() < 1e-12, "{total:?}");
     assert_eq!(run.directions[&Direction::Write].latency_s, Some(0.006));
     assert_eq!(run.workers_iops, [1_800.0, 1_200.0]);
 }
