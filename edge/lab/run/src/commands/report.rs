@@ -136,7 +136,7 @@ fn terminal(report: &Report) -> String {
     text
 }
 
-/// Who slows whom, in every run of several disks. A bundle says so already.
+/// Who slows whom, in every run in which one of several disks changed its load. A bundle says so already.
 fn add_interference(report: &mut Report) {
     let mut sections = Vec::new();
     for (name, run) in report.all_runs() {
@@ -145,8 +145,10 @@ fn add_interference(report: &mut Report) {
             continue;
         }
         let stages = run.stages.iter().filter(|stage| stage.disks.len() > 1);
+        let found = stages.map(|stage| lens::interference(&capture_of(run, stage)));
+        // Where no disk changed its load, there is nothing to tell.
         let lines: Vec<String> =
-            stages.flat_map(|stage| lens::interference(&capture_of(run, stage)).sentences).collect();
+            found.filter(|found| !found.events.is_empty()).flat_map(|found| found.sentences).collect();
         if !lines.is_empty() {
             sections.push(Section { title, lines });
         }
