@@ -1,6 +1,7 @@
 //! Which dialect a text is: by its content first, by its name second.
 
 use crate::Dialect;
+use std::borrow::Cow;
 
 /// The dialect that this text is most likely written in. The name is asked only where the text does not tell.
 pub fn detect(name: &str, text: &str) -> Option<Dialect> {
@@ -91,8 +92,18 @@ pub(crate) fn plain_dash(word: &str) -> Option<String> {
 /// Whether a text is a command line of fio or DiskSPD rather than the name of a file: it calls one of them, or begins with an
 /// option.
 pub fn is_command_line(text: &str) -> bool {
+    let text = unfenced(text);
     let line = text.trim_start().lines().next().unwrap_or_default().to_ascii_lowercase();
     line.contains(char::is_whitespace) && (tool_called(&line).is_some() || is_option(&line))
+}
+
+/// The text of a block of Markdown without its fences; lines keep their numbers.
+pub(crate) fn unfenced(text: &str) -> Cow<'_, str> {
+    if !text.trim_start().starts_with("```") {
+        return text.into();
+    }
+    let lines = text.lines().map(|line| if line.trim_start().starts_with("```") { "" } else { line });
+    lines.collect::<Vec<_>>().join("\n").into()
 }
 
 fn by_extension(name: &str) -> Option<Dialect> {

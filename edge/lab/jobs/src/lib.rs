@@ -40,7 +40,7 @@ use findings::malformed;
 /// # Errors
 /// When no dialect is recognised, and as [`import_as`].
 pub fn import(source: &Source, options: &Options<'_>) -> Result<Imported, ImportError> {
-    let Some(dialect) = detect(&source.name, &source.text) else {
+    let Some(dialect) = detect(&source.name, &detect::unfenced(&source.text)) else {
         let place = source.start();
         return Err(malformed(
             &place,
@@ -68,6 +68,8 @@ pub fn import_as(dialect: Dialect, source: &Source, options: &Options<'_>) -> Re
         )
         .into());
     }
+    let unfenced = Source::new(&source.name, detect::unfenced(&source.text));
+    let source = &unfenced;
     let mut plan = match dialect {
         Dialect::Fio => fio::read(source, options),
         Dialect::DiskSpd => diskspd::read_commands(source, options),

@@ -10,6 +10,7 @@ mod flags;
 mod keys;
 mod settings;
 mod size;
+mod variables;
 mod words;
 mod xml;
 
@@ -25,7 +26,7 @@ use plan::Plan;
 pub(crate) fn read_commands(source: &Source, options: &Options<'_>) -> Result<Plan, ImportError> {
     let mut findings = Findings::default();
     let mut spans = Vec::new();
-    for command in words::commands(source, &mut findings) {
+    for command in words::commands(source, options, &mut findings) {
         if spans.len() > limits::STAGES_MAX || findings.is_full() {
             break;
         }

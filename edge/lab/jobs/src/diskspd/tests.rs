@@ -127,7 +127,7 @@ fn options_of_caching_add_up_and_other_options_take_the_last_as_in_diskspd() {
 
 #[test]
 fn a_script_with_the_program_in_a_variable_is_its_calls() {
-    let text = "@echo off\nset diskSpd=D:\\Apps\\diskspd.exe\nREM diskspd.exe -b1K x\n%diskSpd% -b8K -d10 %drive%\\x.dat > y.txt\n\
+    let text = "@echo off\nset diskSpd=D:\\Apps\\diskspd.exe\nset drive=D:\nREM diskspd.exe -b1K x\n%diskSpd% -b8K -d10 %drive%\\x.dat > y.txt\n\
                 timeout /T 3\n%diskSpd% -b64K -d10 %drive%\\x.dat\n";
     let plan = import(&Source::new("x.bat", text), &Options::default())
         .unwrap_or_else(|error| panic!("{error}"))
@@ -158,7 +158,7 @@ fn an_element_at_the_wrong_place_is_one_error_and_elements_of_the_schema_are_kno
         ),
         &format!("<Profile><TimeSpans><TimeSpan><Target></Target>{target}</TimeSpan></TimeSpans></Profile>"),
     ] {
-        let found = faults(text);
+        let found = read(text).expect_err(text).faults;
         assert!(found.len() == 1 && found[0].found.contains("has no element"), "{found:?}");
     }
     let text = format!(
@@ -197,4 +197,43 @@ fn what_changes_the_order_or_the_shares_of_ios_is_refused() {
     refused("x.xml", &profile(threads), "time span");
     let off = profile("<ParallelAsyncIO>false</ParallelAsyncIO>");
     import(&Source::new("x.xml", off), &Options::default()).expect("it is off");
+}
+
+fn read(text: &str) -> Result<plan::Plan, crate::ImportError> {
+    import(&Source::new("x.cmd", text), &Options::default()).map(|read| read.plan)
+}
+
+/// Variables became targets, and numbers that DiskSPD rejects.
+#[test]
+fn variables_of_a_script_are_filled_in_or_refused_by_name() {
+    let script = "@echo off\nset DURATION=300\nset \"TESTFILE=D:\\load.dat\"\nset BIG=%SIZE%G\n\
+                  %BASE%\\diskspd.exe -b8K -d%DURATION% -o4 -t8 -r -w25 -c1G -Sb %TESTFILE% > %RESULT%.txt\n";
+    let found = read(script).expect("it is a job");
+    assert_eq!(found.targets[0].name, "D:\\load.dat");
+    assert_eq!(found.stages[0].groups[0].timing.longest(), Some(Duration::from_secs(305)));
+    assert!(found.notes.iter().all(|note| !note.text.contains("set ")), "{:?}", found.notes);
+    let shell = "size=64K\n$Target = 'E:\\io.dat'\n.\\diskspd.exe -b${SIZE} -d9 -Sh $target\n";
+    let shell = read(shell).expect("it is a job");
+    assert_eq!(
+        (shell.targets[0].name.as_str(), shell.stages[0].groups[0].pattern.size_max()),
+        ("E:\\io.dat", 65_536)
+    );
+    for (text, expected) in [
+        ("diskspd -b4K -d%TIME% -Sh x\n", "--define TIME=value"),
+        ("diskspd -b4K -d$env:SECONDS -Sh x\n", "--define SECONDS=value"),
+        ("diskspd -b4K -d5 -Sh $TargetFileName\n", "--define TargetFileName=value"),
+        ("for %%b in (4 8) do diskspd -b%%bK -d5 -Sh x\n", "--define b=value"),
+        ("$s = @(1,2)\ndiskspd -b$s -d5 -Sh x\n", "--define s=value"),
+        ("diskspd -b$($all.size) -d5 -Sh x\n", "calculated by the script"),
+    ] {
+        let found = read(text).expect_err(text).faults;
+        assert!(found.len() == 1 && found[0].to_string().contains(expected), "{text}: {found:?}");
+    }
+    let options = Options { has_targets: true, ..Options::default() };
+    let source = Source::new("x.cmd", "diskspd -b4K -d5 -Sh %1 \\\\server\\C$\\f\n");
+    assert_eq!(
+        import(&source, &options).expect("targets are named").plan.targets[1].name,
+        "\\\\server\\C$\\f"
+    );
+    assert!(crate::is_command_line("```powershell\ndiskspd.exe -b4K -d9 x\n```"));
 }

@@ -1,8 +1,9 @@
 //! Command lines in a text: a script, a list of lines, or options alone.
 
+use super::variables::Variables;
 use crate::detect::{plain_dash, program_of};
 use crate::findings::{Findings, malformed, shown};
-use crate::source::{Source, place};
+use crate::source::{Options, Source, place};
 use plan::Place;
 
 /// A word with its place.
@@ -19,9 +20,10 @@ pub(crate) struct Command {
     pub(crate) words: Vec<Word>,
 }
 
-/// All command lines: lines that call `diskspd`, and lines of options alone.
-pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command> {
+/// All command lines: lines that call `diskspd`, and lines of options alone, with the variables that the lines above set.
+pub(crate) fn commands(source: &Source, options: &Options<'_>, findings: &mut Findings) -> Vec<Command> {
     let mut commands = Vec::new();
+    let mut variables = Variables::new(options);
     let mut open: Option<Command> = None;
     for (index, line) in source.text.trim_start_matches('\u{feff}').lines().enumerate() {
         let number = index + 1;
@@ -39,7 +41,7 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
         };
         let (prompt, body) = without_prompt(body);
         let offset = line.chars().take_while(|letter| letter.is_whitespace()).count() + prompt;
-        let mut words = words(body, &source.name, number, offset, findings);
+        let (mut words, is_quoted) = words(body, &source.name, number, offset, findings);
         let command = match open.take() {
             Some(mut command) => {
                 command.words.append(&mut words);
@@ -47,9 +49,14 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
             }
             None => begun(words),
         };
+        if is_quoted && command.is_some() {
+            let place = place(&source.name, number, offset + 1);
+            findings.fault(malformed(&place, "a quote is not closed", "close the quote"));
+        }
         match command {
             Some(command) if goes_on => open = Some(command),
-            Some(command) => commands.push(command),
+            Some(command) => commands.extend(filled(command, &variables, findings)),
+            None if variables.assign(trimmed) => {}
             None => {
                 let place = place(&source.name, number, 1);
                 let shown = shown(trimmed);
@@ -58,8 +65,17 @@ pub(crate) fn commands(source: &Source, findings: &mut Findings) -> Vec<Command>
             }
         }
     }
-    commands.extend(open);
+    commands.extend(open.and_then(|command| filled(command, &variables, findings)));
     commands
+}
+
+/// The command with the values of its variables; none if one is not set, which is a fault.
+fn filled(mut command: Command, variables: &Variables, findings: &mut Findings) -> Option<Command> {
+    let mut is_whole = true;
+    for word in &mut command.words {
+        is_whole &= findings.take(variables.fill(word)).is_some();
+    }
+    is_whole.then_some(command)
 }
 
 /// A line behind the prompt of a shell of Windows (`PS C:\\> `), with how many letters that is.
@@ -92,8 +108,8 @@ fn begun(mut words: Vec<Word>) -> Option<Command> {
     Some(Command { place, words })
 }
 
-/// Words between blanks, up to a pipe or a redirection; double and single quotes keep blanks.
-fn words(line: &str, file: &str, number: usize, offset: usize, findings: &mut Findings) -> Vec<Word> {
+/// Words between blanks, up to a pipe or a redirection, and whether a quote is left open; double and single quotes keep blanks.
+fn words(line: &str, file: &str, number: usize, offset: usize, findings: &mut Findings) -> (Vec<Word>, bool) {
     let mut words: Vec<Word> = Vec::new();
     let mut word: Option<Word> = None;
     let mut quote: Option<char> = None;
@@ -114,9 +130,6 @@ fn words(line: &str, file: &str, number: usize, offset: usize, findings: &mut Fi
         }
     }
     words.extend(word.take());
-    if quote.is_some() {
-        findings.fault(malformed(&place(0), "a quote is not closed", "close the quote"));
-    }
     for word in &mut words {
         if let Some(typed) = plain_dash(&word.text) {
             let text = "typographic dashes (from a web page) are read as hyphens";
@@ -124,5 +137,5 @@ fn words(line: &str, file: &str, number: usize, offset: usize, findings: &mut Fi
             word.text = typed;
         }
     }
-    words
+    (words, quote.is_some())
 }

@@ -4,12 +4,13 @@ use super::lex::Entry;
 use super::rules::{find, rules};
 use super::value::Value;
 use crate::error::{Fault, FaultKind};
-use crate::findings::Findings;
+use crate::findings::{Findings, unsupported};
 use crate::keys::{Key, Treatment, nearest};
 use crate::source::Options;
 use plan::{
     Batch, Distribution, Extent, LatencyTarget, NoteKind, PauseStart, Place, Steady, Verify, WriteThrough,
 };
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Reads, writes and trims: the order of fio's triples.
@@ -290,6 +291,28 @@ fn repeated(key: &'static Key, entry: &Entry, given: &mut Vec<&'static str>, fin
     }
 }
 
+/// An argument with `${NAME}` for `$NAME`, as a shell has it.
+///
+/// # Errors
+/// For what a shell calculates.
+fn of_shell(entry: &Entry, value: &str) -> Result<String, Fault> {
+    const OF_FIO: [&str; 6] = ["pagesize", "mb_memory", "ncpus", "jobname", "jobnum", "filenum"];
+    let mut parts = value.split('$');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if part.starts_with('(') {
+            let found = format!("`{}` is calculated by the shell", entry.key);
+            return Err(unsupported(&entry.place, found, "write its value"));
+        }
+        let length =
+            part.bytes().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == b'_').count();
+        let (name, behind) = part.split_at(length);
+        let is_variable = name.starts_with(|first: char| !first.is_ascii_digit()) && !OF_FIO.contains(&name);
+        out += &if is_variable { format!("${{{name}}}{behind}") } else { format!("${part}") };
+    }
+    Ok(out)
+}
+
 /// The value with `${NAME}` from the environment, `$pagesize`, `$mb_memory`, `$ncpus` by the machine, then what is left to
 /// calculate. None where a variable is missing that was told of before.
 fn replaced(
@@ -299,7 +322,9 @@ fn replaced(
     findings: &mut Findings,
 ) -> Result<Option<String>, Fault> {
     let mut out = String::new();
-    let mut rest = entry.value.as_deref().unwrap_or_default();
+    let given = entry.value.as_deref().unwrap_or_default();
+    let typed = if entry.is_argument { Cow::from(of_shell(entry, given)?) } else { given.into() };
+    let mut rest = typed.as_ref();
     let mut is_whole = true;
     while let Some(start) = rest.find("${") {
         let Some(end) = rest[start..].find('}') else { break };

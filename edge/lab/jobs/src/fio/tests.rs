@@ -297,3 +297,25 @@ fn what_follows_from_one_fault_is_not_told_again() {
     assert!(faults("size=1z\n")[0].to_string().contains("counts zones"));
     assert!(faults("zonemode=none\nmax_open_zones=4\npercentage_sequential=20\n").is_empty());
 }
+
+/// The shell's variables became targets, and a fence of Markdown an option.
+#[test]
+fn a_command_line_of_a_page_or_a_script_is_read_as_its_shell_reads_it() {
+    let environment = |name: &str| (name == "BS").then(|| "16k".to_owned());
+    let options = Options { environment: &environment, ..Options::default() };
+    let command = |rest: &str| format!("fio --name=x --rw=read --filename=/dev/sdx {rest}");
+    let found = plan_with(&command("--bs=$BS"), &options);
+    assert_eq!(found.stages[0].groups[0].pattern.size_max(), 16_384);
+    for (text, expected) in [
+        ("fio --name=x --rw=read --filename=$DEV".to_owned(), "--define DEV=value"),
+        (command("--runtime=$((60 * 2))").replace(" * ", "*"), "calculated by the shell"),
+    ] {
+        let error = import(&Source::new("command line", text.as_str()), &options).expect_err(&text);
+        assert!(error.faults.len() == 1 && error.to_string().contains(expected), "{error}");
+    }
+    let found = plan_with(&command("--filename_format=$jobname.$jobnum"), &options);
+    assert_eq!(found.targets.len(), 1);
+    let fenced = format!("```bash\n{}\n```\n", command("--bs=8k"));
+    assert!(crate::is_command_line(&fenced));
+    assert_eq!(plan_with(&fenced, &options).stages[0].groups[0].pattern.size_max(), 8192);
+}
