@@ -363,9 +363,13 @@ fn hosts_that_do_not_belong_here_are_refused_with_the_reason() {
     let other = ClusterId(hello.from.cluster.0 ^ 1);
     check(Hello { from: Identity { cluster: other, ..hello.from }, ..hello }, "correct the address");
     check(Hello { receiver: NodeId { host: HostId(9), shard: 0 }, ..hello }, "stands at its address");
-    let log = std::fs::read_to_string(cluster.path("a").join("log")).expect("it logs");
-    let refusal = HelloRefusal::OtherCluster { initiator: other, acceptor: hello.from.cluster };
-    assert_eq!(log.matches(&refusal.to_string()).count(), 1, "{log}");
+    let refusal = HelloRefusal::OtherCluster { initiator: other, acceptor: hello.from.cluster }.to_string();
+    // The answer may be here before the line is in the log.
+    let logged = || {
+        let log = std::fs::read_to_string(cluster.path("a").join("log")).expect("it logs");
+        (log.matches(&refusal).count() == 1).then_some(())
+    };
+    wait_for("the refusal in the log", SECONDS, logged);
     // The two that do belong are not disturbed.
     let hosts = cluster.json("b", &["host", "list"]);
     assert!(hosts.as_array().expect("hosts").iter().all(|host| host["is_reachable"] == true), "{hosts}");
