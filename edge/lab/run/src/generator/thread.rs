@@ -276,11 +276,10 @@ impl<'a, B: Backend> Thread<'a, B> {
         }
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
         let until = timer.min(self.now + PATIENCE) + self.start;
-        let count = if self.under_way == 0 {
-            0
-        } else {
-            self.members.first().map_or(1, |first| first.member.batch.complete).min(self.under_way)
-        };
+        // As fio: only a full queue waits for several completions, so that none is seen late while the job waits for its time.
+        let complete = self.members.first().map_or(1, |first| first.member.batch.complete);
+        let is_full = || self.members.iter().any(|placed| placed.member.stream.is_full());
+        let count = if complete > 1 && !is_full() { 1 } else { complete }.min(self.under_way);
         Wait::For { count, until }
     }
 
