@@ -23,4 +23,4 @@ pub use place::{Placement, PlacementError, place};
 pub use serve::{Find, ServeError, serve};
 
 /// The version of the conversation. Both sides must have the same.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
