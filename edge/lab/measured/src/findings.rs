@@ -159,7 +159,9 @@ impl StageRun {
                 continue;
             }
             let side = little::side_of(implied / group.outstanding as f64, 0.0);
-            if side == little::Side::Short {
+            // I/Os that failed took their time, too, and are in neither figure.
+            let has_failed = group.operations.iter().any(|of| of.errors > 0);
+            if side == little::Side::Short && !has_failed {
                 let text = format!(
                     "{}: {} of {} were outstanding on average. The generator, pauses or a rate limit took the rest of the time; the \
                      target may do more",
