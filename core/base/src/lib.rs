@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod id;
 pub mod random;
 pub mod request;
+pub mod rules;
 pub mod time;
 pub mod units;
 
