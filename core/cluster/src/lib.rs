@@ -6,6 +6,7 @@
 //! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
 //! and `replication`. Must never perform a transaction or read a clock.
 
+mod adopt;
 mod attaching;
 mod balance;
 mod device;
@@ -30,6 +31,7 @@ mod testing;
 mod view;
 mod what_if;
 
+pub use adopt::{Adopted, Found};
 pub use attaching::{Access, Claim, Entry, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState, Leaving};

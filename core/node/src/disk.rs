@@ -1,23 +1,16 @@
-//! A virtual disk as its owner holds it.
+//! A virtual disk as a node has it open.
 
 use crate::control::DiskSpec;
 use crate::fabric::ClusterDisk;
-use crate::node::GroupKey;
+use crate::node::Token;
 use crate::pace::IopsLimit;
-use base::{DiskId, WriteId};
-use diskgroup::ComponentKey;
+use base::DiskId;
 use iostats::Recorder;
+use replication::Roster;
 
 /// A disk of one node, while it is open there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskKey(pub(crate) u32);
-
-/// Where a component stands.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Home {
-    pub(crate) group: GroupKey,
-    pub(crate) component: ComponentKey,
-}
 
 /// The bytes of whole blocks that a request changes, from the first to behind the last.
 #[derive(Debug, Clone, Copy)]
@@ -39,16 +32,10 @@ impl Change {
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) spec: DiskSpec,
-    /// By depth-first index of the place, each of one component; `None` where it is missing, which makes the disk
-    /// unavailable.
-    pub(crate) homes: Vec<Option<Home>>,
-    /// Why it cannot be used, if it cannot.
-    pub(crate) unavailable: Option<String>,
-    /// Whether it takes no more requests, since it is being deleted.
-    pub(crate) is_closing: bool,
-    /// For a disk of a cluster of several hosts: then its components are the owner's business, and `homes` is empty.
-    pub(crate) cluster: Option<ClusterDisk>,
-    pub(crate) sequence: u64,
+    /// Who waits for its end, once it takes no more requests.
+    pub(crate) closing: Option<Token>,
+    /// What the cluster says of it, and its owner while that is here.
+    pub(crate) cluster: ClusterDisk,
     pub(crate) recorder: Recorder,
     pub(crate) limit: IopsLimit,
     /// Requests under way, delayed ones included.
@@ -62,31 +49,18 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn new(spec: DiskSpec, homes: Vec<Option<Home>>, unavailable: Option<String>) -> Disk {
+    pub(crate) fn new(spec: DiskSpec, version: u64, roster: Roster) -> Disk {
         Disk {
             limit: IopsLimit::new(spec.iops_limit),
             spec,
-            homes,
-            unavailable,
-            is_closing: false,
-            cluster: None,
-            sequence: 0,
+            closing: None,
+            cluster: ClusterDisk::new(version, roster),
             recorder: Recorder::new(),
             outstanding: 0,
             changes: Vec::new(),
             blocked: Vec::new(),
             statistics_version: 0,
         }
-    }
-
-    /// Where the component of a place stands. Only for disks that are available.
-    pub(crate) fn home(&self, place: usize) -> Home {
-        self.homes[place].expect("a disk with a missing component takes no requests")
-    }
-
-    pub(crate) fn next_id(&mut self) -> WriteId {
-        self.sequence += 1;
-        WriteId { epoch: self.spec.epoch, sequence: self.sequence }
     }
 
     /// The recorder, to record with.
@@ -117,12 +91,8 @@ pub struct DiskState {
     pub key: DiskKey,
     /// Its identity.
     pub id: DiskId,
-    /// Bytes of space that its components have taken.
-    pub allocated_bytes: u64,
     /// Requests under way.
     pub outstanding: u32,
-    /// Why it cannot be used, if it cannot.
-    pub unavailable: Option<String>,
     /// Grows with everything that is recorded: while it stays the same, [`Node::statistics`] does.
     ///
     /// [`Node::statistics`]: crate::Node::statistics

@@ -57,10 +57,6 @@ impl Disks {
         self.slab.iter().inspect(|_| self.visit(1)).map(|(key, disk)| (key as u32, disk))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.slab.is_empty()
-    }
-
     #[cfg(test)]
     fn visit(&self, count: usize) {
         self.visited.set(self.visited.get() + count);

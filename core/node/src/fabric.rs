@@ -232,28 +232,19 @@ impl Fabric {
 }
 
 impl Node {
-    /// Makes this node one of several. To be called before any disk is opened.
-    pub fn join_fabric(&mut self, settings: FabricSettings) {
-        assert!(self.disks.is_empty(), "a node joins before it has disks");
-        self.shares.copy_floor = settings.copy_floor;
-        self.shares.copy_tail_percent = settings.copy_tail_percent;
-        self.fabric = Some(Box::new(Fabric::new(settings, self.now)));
-    }
-
     pub(crate) fn fabric(&mut self) -> &mut Fabric {
-        self.fabric.as_mut().expect("only a node among others has to do with them")
+        &mut self.fabric
     }
 
-    /// A tag for a request of this node; on a host by itself nobody asks for it.
+    /// A tag for a request of this node.
     pub(crate) fn next_tag(&mut self) -> RequestTag {
-        let Some(fabric) = self.fabric.as_mut() else { return RequestTag::default() };
-        fabric.last_tag = fabric.last_tag.next();
-        fabric.last_tag
+        self.fabric.last_tag = self.fabric.last_tag.next();
+        self.fabric.last_tag
     }
 
     /// Works off the jobs.
     pub(crate) fn pump(&mut self, out: &mut Vec<Output>) {
-        while let Some(job) = self.fabric.as_mut().and_then(|fabric| fabric.jobs.pop_front()) {
+        while let Some(job) = self.fabric.jobs.pop_front() {
             match job {
                 Job::Components(output) => self.components_say(output, out),
                 Job::Owner { disk, output } => self.owner_says(disk, output, out),
@@ -363,7 +354,7 @@ impl Node {
     /// The disk owned here that has that component.
     fn owner_of_component(&self, component: ComponentId) -> Option<u32> {
         let has_it = |disk: &crate::disk::Disk| {
-            let owner = disk.cluster.as_ref().and_then(|cluster| cluster.owner.as_ref());
+            let owner = disk.cluster.owner.as_ref();
             owner.is_some_and(|owner| owner.record().1.member(component).is_some())
         };
         self.disks.iter().find(|(_, disk)| has_it(disk)).map(|(key, _)| key)
@@ -371,9 +362,6 @@ impl Node {
 
     /// Moves on what waits for a time: links, openings, owners, disks that want one.
     pub(crate) fn advance_fabric(&mut self, out: &mut Vec<Output>) {
-        if self.fabric.is_none() {
-            return;
-        }
         self.advance_links(out);
         let now = self.now;
         let fabric = self.fabric();
@@ -391,22 +379,22 @@ impl Node {
 
     /// What wants this node to be woken, and when: to find what goes round in circles.
     pub fn wakes(&self) -> String {
-        let fabric = self.fabric.as_ref();
+        let fabric = &self.fabric;
         let groups: Vec<_> = self.groups.iter().flatten().map(diskgroup::Group::wake_at).collect();
         format!(
             "now {:?}, groups {groups:?}, touched {:?}, alarm {:?}, look {:?}, links {:?}, components {:?}, stalled {}",
             self.now,
-            fabric.map(|one| one.touched.clone()),
-            fabric.map(|one| one.alarms.peek().copied()),
-            fabric.map(|one| one.looks.peek().copied()),
-            fabric.map(|one| one.links.values().filter_map(Link::wake_at).min()),
-            fabric.map(|one| one.components.wake_at()),
+            fabric.touched,
+            fabric.alarms.peek(),
+            fabric.looks.peek(),
+            fabric.links.values().filter_map(Link::wake_at).min(),
+            fabric.components.wake_at(),
             self.stalled.len(),
         )
     }
 
     pub(crate) fn fabric_wake_at(&self) -> Option<Instant> {
-        let fabric = self.fabric.as_ref()?;
+        let fabric = &self.fabric;
         let soon = (!fabric.touched.is_empty()).then_some(self.now);
         let alarm = fabric.alarms.peek().map(|Reverse((at, _))| *at);
         let look = fabric.looks.peek().map(|Reverse((at, _))| *at);

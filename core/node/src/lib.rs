@@ -18,7 +18,7 @@ mod request;
 mod shares;
 mod tail;
 
-pub use control::{ControlError, DiskSpec};
+pub use control::{DiskSpec, FoundDisk};
 pub use disk::{DiskKey, DiskState};
 pub use fabric::{ClusterDiskState, FabricOutput, FabricSettings, LinkState};
 pub use node::{GroupKey, Node, Output, Token};

@@ -4,10 +4,9 @@
 //! them [`Node::advance`] lets the groups seal what they gathered. Outputs are appended to the vector that the caller
 //! hands in.
 
-use crate::control::{ControlError, ControlState};
 use crate::disk::DiskKey;
 use crate::disks::Disks;
-use crate::fabric::{Fabric, FabricOutput, inspected};
+use crate::fabric::{Fabric, FabricOutput, FabricSettings, inspected};
 use crate::limits;
 use crate::request::{RequestState, Requester};
 use crate::shares::{Done, Shares};
@@ -20,7 +19,7 @@ use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The caller's name for a request or control operation; comes back with its end.
+/// The caller's name for a request or an order; comes back with its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
@@ -38,12 +37,10 @@ pub enum Output {
         /// How.
         outcome: Outcome,
     },
-    /// A control operation ended.
-    Control {
-        /// Which.
+    /// A disk that was to be closed is over.
+    Closed {
+        /// Who asked for it.
         token: Token,
-        /// How.
-        result: Result<(), ControlError>,
     },
     /// A request to a device of a group: a read, write, flush or discard.
     Device {
@@ -66,16 +63,10 @@ pub enum Output {
 /// Who waits for an operation of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Waiter {
-    /// A piece of a request.
-    Request { request: u32, piece: u32 },
-    /// A step of a control operation.
-    Control { control: u32, step: u32 },
     /// A component of this node, on behalf of an owner.
     Store { op: StoreOp, group: GroupKey },
     /// Whoever looks at what a component holds.
     Inspection { token: Token },
-    /// Nobody.
-    Nobody,
 }
 
 /// The state machine.
@@ -89,24 +80,27 @@ pub struct Node {
     pub(crate) disks: Disks,
     pub(crate) requests: Slab<RequestState>,
     pub(crate) waiters: Slab<Waiter>,
-    pub(crate) controls: Slab<ControlState>,
     /// Requests that wait for their time: (time, number in order of arrival, request).
     delayed: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     delayed_count: u64,
-    /// Requests that wait for a buffer or a table page, in order.
+    /// Requests that wait for a buffer, in order.
     pub(crate) stalled: VecDeque<u32>,
     spare: Vec<Vec<diskgroup::Output>>,
     /// Who gives way to whom.
     pub(crate) shares: Shares,
-    /// What a node among others has beside.
-    pub(crate) fabric: Option<Box<Fabric>>,
+    /// Links with other nodes, components for owners elsewhere, owners of disks here.
+    pub(crate) fabric: Box<Fabric>,
 }
 
 impl Node {
     /// A node without groups or disks. `pool` holds the guests' data.
-    pub fn new(pool: Pool, now: Instant) -> Node {
+    pub fn new(pool: Pool, now: Instant, settings: FabricSettings) -> Node {
         let zeroes = pool.take_zeroed(EXTENT_SIZE as usize).expect("a fresh pool has a MiB");
+        let mut shares = Shares::new(now);
+        shares.copy_floor = settings.copy_floor;
+        shares.copy_tail_percent = settings.copy_tail_percent;
         Node {
+            fabric: Box::new(Fabric::new(settings, now)),
             now,
             pool,
             zeroes,
@@ -114,13 +108,11 @@ impl Node {
             disks: Disks::default(),
             requests: Slab::new(),
             waiters: Slab::new(),
-            controls: Slab::new(),
             delayed: BinaryHeap::new(),
             delayed_count: 0,
             stalled: VecDeque::new(),
             spare: Vec::new(),
-            shares: Shares::new(now),
-            fabric: None,
+            shares,
         }
     }
 
@@ -182,8 +174,7 @@ impl Node {
         self.now = now;
         let refusal = match self.disks.get(disk.0) {
             None => Some(RequestError::Stopping),
-            Some(disk) if disk.is_closing => Some(RequestError::Stopping),
-            Some(disk) if disk.unavailable.is_some() => Some(RequestError::DeviceLost),
+            Some(disk) if disk.closing.is_some() => Some(RequestError::Stopping),
             Some(_) => None,
         };
         if let Some(error) = refusal {
@@ -240,10 +231,7 @@ impl Node {
             self.resume_request(request, out);
         }
         self.look_at_groups();
-        match self.fabric {
-            Some(_) => self.advance_fabric(out),
-            None => self.shares.rest(now),
-        }
+        self.advance_fabric(out);
         for index in 0..self.groups.len() {
             let Some(group) = self.groups[index].as_mut() else { continue };
             let mut outputs = self.spare.pop().unwrap_or_default();
@@ -326,14 +314,11 @@ impl Node {
 
     fn answered(&mut self, op: Op, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
         match self.waiters.remove(op.0 as usize) {
-            Waiter::Request { request, piece } => self.piece_done(request, piece, result, out),
-            Waiter::Control { control, step } => self.control_step_done(control, step, result, out),
             Waiter::Store { op, group } => self.group_stored(op, group, result),
             Waiter::Inspection { token } => {
                 let answer = Some(inspected(result));
                 out.push(Output::Fabric(FabricOutput::Component { token, answer }));
             }
-            Waiter::Nobody => {}
         }
     }
 }

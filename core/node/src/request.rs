@@ -8,14 +8,13 @@ mod status;
 
 use crate::disk::Change;
 use crate::fabric::surplus_answer;
-use crate::node::{Node, Output, Token, Waiter};
+use crate::node::{Node, Output, Token};
 use crate::pace::congestion_delay;
 use crate::pieces;
 use crate::range::{change_of, checksums, edges_of, part_and_block, range_of};
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
-use base::{Buffer, RequestTag, WriteId};
-use diskgroup::{Answer, GroupError, Input, Origin};
+use base::{Buffer, RequestTag};
 pub(crate) use holes::Holes;
 use iostats::{Arrival, Operation};
 use layout::Span;
@@ -43,8 +42,8 @@ enum Stage {
     HasEdges,
     /// It changes blocks; those before `next` are done or under way.
     Changing { next: u64 },
-    /// It waits for table pages to tell what is allocated.
-    Status { next: u64, runs: Vec<StatusRun> },
+    /// It was told what is allocated.
+    Told(Vec<StatusRun>),
     /// It has the owner ask what is allocated.
     Asking(Questions),
 }
@@ -56,8 +55,6 @@ pub(crate) enum Requester {
     Guest(Token),
     /// A guest of another node.
     Peer { caller: Caller, token: u32 },
-    /// A step of a control operation.
-    Control { control: u32, step: u32 },
     /// The control plane, which has what lies beyond the end of a cluster's disk given back.
     Surplus(Token),
 }
@@ -109,7 +106,7 @@ impl Node {
         // What a guest does is recorded where the guest is.
         let arrival = match requester {
             Requester::Guest(_) => self.record_arrival(disk, &request, offset, len),
-            Requester::Peer { .. } | Requester::Control { .. } | Requester::Surplus(_) => None,
+            Requester::Peer { .. } | Requester::Surplus(_) => None,
         };
         if let Request::Flush = &request {
             return self.answer_requester(requester, Ok(Reply::Done), out);
@@ -154,29 +151,8 @@ impl Node {
             Requester::Peer { caller, token } => {
                 self.answer(caller, token, wire::Answer::Guest(outcome), out);
             }
-            Requester::Control { control, step } => {
-                let result = match outcome {
-                    Ok(_) => Ok(Answer::Done),
-                    Err(RequestError::NoSpace) => Err(GroupError::NoSpace),
-                    Err(RequestError::Damaged) => Err(GroupError::Damaged),
-                    Err(_) => Err(GroupError::DeviceLost),
-                };
-                self.control_step_done(control, step, result, out);
-            }
             Requester::Surplus(token) => out.push(surplus_answer(token, outcome.is_ok())),
         }
-    }
-
-    /// A request of the node's own, for a control operation.
-    pub(crate) fn begin_own_request(
-        &mut self,
-        control: (u32, u32),
-        disk: u32,
-        request: Request,
-        out: &mut Vec<Output>,
-    ) {
-        let (control, step) = control;
-        self.begin_unchecked(Requester::Control { control, step }, disk, request, out);
     }
 
     /// Begins a request that may lie beyond the disk's end.
@@ -218,7 +194,7 @@ impl Node {
         self.requests.insert(state) as u32
     }
 
-    /// When the request may begin: by the disk's I/O limit, and by the congestion of the groups that it writes to.
+    /// When the request may begin: by the disk's I/O limit, and by the congestion of its components.
     fn admit(&mut self, disk: u32, request: &Request, len: u64) -> base::Instant {
         let now = self.now;
         let changes = match request {
@@ -230,23 +206,14 @@ impl Node {
         if !changes {
             return at;
         }
-        let mut congestion = self.owner_congestion(disk);
-        for index in 0..self.groups.len() {
-            let Some(group) = &self.groups[index] else { continue };
-            let of_disk = |home: &crate::disk::Home| home.group.0 as usize == index;
-            if group.congestion() > congestion && self.disks[disk].homes.iter().flatten().any(of_disk) {
-                congestion = group.congestion();
-            }
-        }
-        at + congestion_delay(congestion)
+        at + congestion_delay(self.owner_congestion(disk))
     }
 
     /// The request's time has come.
     pub(crate) fn start_request(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = &self.requests[key as usize];
         let disk = state.disk;
-        let is_control = matches!(state.requester, Requester::Control { .. });
-        if !is_control && self.disks[disk].is_closing {
+        if self.disks[disk].closing.is_some() {
             self.requests[key as usize].error = Some(RequestError::Stopping);
             return self.end_request(key, out);
         }
@@ -264,19 +231,13 @@ impl Node {
             self.requests[key as usize].error = Some(RequestError::OutOfRange);
             return self.end_request(key, out);
         }
-        let (now, is_of_cluster) = (self.now, self.is_of_cluster(key));
+        let now = self.now;
         let state = &mut self.requests[key as usize];
         state.began = now;
         let (offset, len) = range_of(&state.request);
         match &state.request {
             Request::Read { .. } => self.read_blocks(key, offset, len, out),
-            Request::Status { .. } if is_of_cluster => {
-                self.ask_status(key, out);
-            }
-            Request::Status { .. } => {
-                self.requests[key as usize].stage = Stage::Status { next: offset, runs: Vec::new() };
-                self.resume_request(key, out);
-            }
+            Request::Status { .. } => self.ask_status(key, out),
             Request::Flush => unreachable!("a flush ends where it begins"),
             Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
                 let change = change_of(key, &state.request);
@@ -296,7 +257,7 @@ impl Node {
     /// Whether a request lies within its disk, as far as it has to.
     pub(crate) fn is_within(&self, key: u32) -> bool {
         let state = &self.requests[key as usize];
-        let is_free = matches!(state.requester, Requester::Control { .. } | Requester::Surplus(_));
+        let is_free = matches!(state.requester, Requester::Surplus(_));
         let (offset, len) = range_of(&state.request);
         is_free || offset + len <= self.disks[state.disk].spec.size
     }
@@ -332,30 +293,20 @@ impl Node {
         state.outstanding = spans.len() as u32;
         state.answers.resize(spans.len(), Pieces::new());
         for (piece, span) in spans.iter().enumerate() {
-            self.read_span(key, piece as u32, *span, out);
+            self.read_span(key, piece as u32, *span);
         }
     }
 
-    fn read_span(&mut self, key: u32, piece: u32, span: Span, out: &mut Vec<Output>) {
+    fn read_span(&mut self, key: u32, piece: u32, span: Span) {
         let (part, block) = part_and_block(span.offset);
         let count = (span.len / BLOCK_SIZE) as u16;
-        if self.is_of_cluster(key) {
-            return self.read_from_owner(key, piece, span.place as u16, (part, block, count));
-        }
-        let disk = &self.disks[self.requests[key as usize].disk];
-        let home = disk.home(span.place);
-        let verify = disk.spec.verify_checksums;
-        let component = home.component;
-        let read = |op| Input::Read { op, component, part, block, count, verify };
-        self.ask(home.group, Waiter::Request { request: key, piece }, read, out);
+        self.read_from_owner(key, piece, span.place as u16, (part, block, count));
     }
 
     /// A change may begin: it reads its edges first if it covers them in part.
     fn start_change(&mut self, key: u32, change: Change, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk;
-        if let Some(cluster) = &mut self.disks[disk].cluster {
-            cluster.holes.changed(change.start..change.end);
-        }
+        self.disks[disk].cluster.holes.changed(change.start..change.end);
         if !change.reads_first {
             self.requests[key as usize].stage = Stage::Changing { next: change.start };
             return self.change_on(key, out);
@@ -367,30 +318,12 @@ impl Node {
         state.answers.resize(edges.len(), Pieces::new());
         for (piece, edge) in edges.iter().enumerate() {
             let spans = self.spans(self.requests[key as usize].disk, *edge, BLOCK_SIZE);
-            self.read_span(key, piece as u32, spans[0], out);
+            self.read_span(key, piece as u32, spans[0]);
         }
     }
 
+    /// A piece of a request ended.
     pub(crate) fn piece_done(
-        &mut self,
-        key: u32,
-        piece: u32,
-        result: Result<Answer, GroupError>,
-        out: &mut Vec<Output>,
-    ) {
-        let state = &mut self.requests[key as usize];
-        state.outstanding -= 1;
-        match result {
-            Ok(Answer::Data(data, _)) => state.answers[piece as usize] = data,
-            Ok(Answer::Done) => {}
-            Ok(Answer::Component(_) | Answer::Changed { .. }) => unreachable!("requests ask for neither"),
-            Err(error) => state.error = Some(state.error.unwrap_or(request_error(error))),
-        }
-        self.piece_ended(key, out);
-    }
-
-    /// A piece of a request of a cluster's disk ended.
-    pub(crate) fn owned_piece_done(
         &mut self,
         key: u32,
         piece: u32,
@@ -433,13 +366,13 @@ impl Node {
             Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } | Stage::Asking(_) => {
                 self.end_request(key, out);
             }
-            Stage::Waiting | Stage::HasEdges | Stage::Status { .. } => {
+            Stage::Waiting | Stage::HasEdges | Stage::Told(_) => {
                 unreachable!("a request waits for its pieces")
             }
         }
     }
 
-    /// Goes on with a request that waited for memory or for table pages.
+    /// Goes on with a request that waited for memory.
     pub(crate) fn resume_request(&mut self, key: u32, out: &mut Vec<Output>) {
         match self.requests[key as usize].stage {
             Stage::HasEdges => match self.merge_edges(key) {
@@ -450,11 +383,11 @@ impl Node {
                 }
                 None => self.stalled.push_back(key),
             },
-            Stage::Status { .. } => self.status_on(key, out),
             Stage::Waiting
             | Stage::Reading
             | Stage::ReadingEdges
             | Stage::Changing { .. }
+            | Stage::Told(_)
             | Stage::Asking(_) => {
                 unreachable!("these wait for pieces")
             }
@@ -521,7 +454,7 @@ impl Node {
         self.requests[key as usize].outstanding = 1;
         let (offset, len) = range_of(&self.requests[key as usize].request);
         for (at, data) in writes {
-            self.write_range(key, at, &data, out);
+            self.write_range(key, at, &data);
         }
         if !is_write {
             let middle_start = offset.next_multiple_of(BLOCK_SIZE);
@@ -530,12 +463,12 @@ impl Node {
                 matches!(self.requests[key as usize].request, Request::WriteZeroes { allocate: true, .. });
             if middle_start < middle_end && keeps_space {
                 let zeroes = self.zero_buffers(middle_end - middle_start);
-                self.write_range(key, middle_start, &zeroes, out);
+                self.write_range(key, middle_start, &zeroes);
             } else if middle_start < middle_end {
-                self.trim_range(key, middle_start, middle_end - middle_start, out);
+                self.trim_range(key, middle_start, middle_end - middle_start);
             }
         }
-        self.piece_done(key, 0, Ok(Answer::Done), out);
+        self.all_handed_in(key, out);
     }
 
     /// Hands in the next window of a change whose edges are whole blocks, or ends it.
@@ -568,10 +501,16 @@ impl Node {
         state.stage = Stage::Changing { next: next + window };
         state.outstanding = 1; // As in `write_merged`.
         match data {
-            Some(data) => self.write_range(key, next, &data, out),
-            None => self.trim_range(key, next, window, out),
+            Some(data) => self.write_range(key, next, &data),
+            None => self.trim_range(key, next, window),
         }
-        self.piece_done(key, 0, Ok(Answer::Done), out);
+        self.all_handed_in(key, out);
+    }
+
+    /// All pieces of a step are handed in, which counted as one of them until now.
+    fn all_handed_in(&mut self, key: u32, out: &mut Vec<Output>) {
+        self.requests[key as usize].outstanding -= 1;
+        self.piece_ended(key, out);
     }
 
     fn zero_buffers(&self, len: u64) -> Buffers {
@@ -580,74 +519,21 @@ impl Node {
         whole.chain((rest > 0).then(|| self.zeroes.slice(0, rest))).collect()
     }
 
-    fn write_range(&mut self, key: u32, offset: u64, data: &Buffers, out: &mut Vec<Output>) {
+    fn write_range(&mut self, key: u32, offset: u64, data: &Buffers) {
         let disk = self.requests[key as usize].disk;
-        let spans = self.spans(disk, offset, pieces::len(data));
-        for span in spans {
+        for span in self.spans(disk, offset, pieces::len(data)) {
             let data = pieces::cut(data, (span.disk_offset - offset) as usize, span.len as usize);
-            if self.is_of_cluster(key) {
-                let checksums = checksums(&data);
-                self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
-                continue;
-            }
-            self.change_span(
-                key,
-                span,
-                |op, component, part, block, id| Input::Write {
-                    op,
-                    component,
-                    part,
-                    block,
-                    data,
-                    id,
-                    origin: Origin::Alone,
-                    checksums: SmallVec::new(),
-                },
-                out,
-            );
+            let checksums = checksums(&data);
+            self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
         }
     }
 
-    fn trim_range(&mut self, key: u32, offset: u64, len: u64, out: &mut Vec<Output>) {
+    fn trim_range(&mut self, key: u32, offset: u64, len: u64) {
         let disk = self.requests[key as usize].disk;
         for span in self.spans(disk, offset, len) {
             let count = (span.len / BLOCK_SIZE) as u16;
-            if self.is_of_cluster(key) {
-                self.change_by_owner(key, span, owner::Payload::Trim { count });
-                continue;
-            }
-            self.change_span(
-                key,
-                span,
-                |op, component, part, block, id| Input::Trim {
-                    op,
-                    component,
-                    part,
-                    block,
-                    count,
-                    id,
-                    origin: Origin::Alone,
-                },
-                out,
-            );
+            self.change_by_owner(key, span, owner::Payload::Trim { count });
         }
-    }
-
-    fn change_span(
-        &mut self,
-        key: u32,
-        span: Span,
-        input: impl FnOnce(diskgroup::Op, diskgroup::ComponentKey, u32, u16, WriteId) -> Input,
-        out: &mut Vec<Output>,
-    ) {
-        let state = &mut self.requests[key as usize];
-        state.outstanding += 1;
-        let disk = &mut self.disks[state.disk];
-        let home = disk.home(span.place);
-        let id = disk.next_id();
-        let (part, block) = part_and_block(span.offset);
-        let waiter = Waiter::Request { request: key, piece: 0 };
-        self.ask(home.group, waiter, |op| input(op, home.component, part, block, id), out);
     }
 
     /// All is done, or something failed and nothing is under way any more.
@@ -665,9 +551,7 @@ impl Node {
             disk.record().complete(now, arrival, is_ok);
         }
         let disk_key = state.disk;
-        if !matches!(requester, Requester::Control { .. }) {
-            self.shares.guest_done(now.since(state.began));
-        }
+        self.shares.guest_done(now.since(state.began));
         self.answer_requester(requester, outcome_of(state), out);
         if had_change {
             self.unblock(disk_key, out);
@@ -717,10 +601,6 @@ impl Node {
         self.disk_quieter(state.disk, out);
     }
 
-    fn is_of_cluster(&self, key: u32) -> bool {
-        self.disks[self.requests[key as usize].disk].cluster.is_some()
-    }
-
     /// A change has ended: those that waited for it may begin.
     fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
         let mut index = 0;
@@ -756,16 +636,7 @@ fn outcome_of(state: RequestState) -> Outcome {
             let is_whole = head == 0 && u64::from(*len).is_multiple_of(BLOCK_SIZE);
             Ok(Reply::Data(if is_whole { all } else { pieces::trim(all, head, *len) }))
         }
-        (Request::Status { .. }, Stage::Status { runs, .. }) => Ok(Reply::Status(runs)),
+        (Request::Status { .. }, Stage::Told(runs)) => Ok(Reply::Status(runs)),
         _ => Ok(Reply::Done),
-    }
-}
-
-fn request_error(error: GroupError) -> RequestError {
-    match error {
-        GroupError::NoSpace => RequestError::NoSpace,
-        GroupError::Damaged => RequestError::Damaged,
-        GroupError::DeviceLost => RequestError::DeviceLost,
-        GroupError::NoComponent | GroupError::NoSlot | GroupError::Malformed => RequestError::Stopping,
     }
 }

@@ -1,5 +1,6 @@
-//! A node over one group on devices in memory: splitting, joining, partial blocks, control operations.
+//! A node over one group on devices in memory: splitting, joining, partial blocks, components.
 
+use crate::record::{DiskRecord, shape_of};
 use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Node, Output, Token};
 use base::request::{Outcome, Piece, Reply, Request, RequestError};
 use base::units::{EXTENT_SIZE, MIB};
@@ -8,6 +9,8 @@ use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, Superblock};
 use diskgroup::{Group, Settings, Share, Shares};
 use layout::{Component, Layout};
+use replication::owner::Committed;
+use replication::{Ceiling, Member, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LOG_SIZE: u64 = 16 * MIB;
@@ -22,8 +25,10 @@ struct Bench {
     device_ns: u64,
     next_token: u64,
     replies: BTreeMap<u64, Outcome>,
-    controls: BTreeMap<u64, Result<(), crate::ControlError>>,
+    closed: BTreeSet<u64>,
     components: BTreeMap<u64, Option<wire::Answer>>,
+    /// The records of disks, with their versions.
+    directory: BTreeMap<DiskId, (u64, Roster)>,
 }
 
 impl Bench {
@@ -48,7 +53,19 @@ impl Bench {
         let anchor = Anchor { revision: 1, log_mark: 5, tail_batch: 1, ..Anchor::default() };
         device[anchor_offset(1) as usize..][..4096].copy_from_slice(&anchor.encode());
         let pool = Pool::new(64 << 20);
-        let mut node = Node::new(pool.clone(), Instant(1));
+        let mut node = Node::new(
+            pool.clone(),
+            Instant(1),
+            FabricSettings {
+                me: replication::OwnedBy { node: ME, incarnation: 1 },
+                prefers_local: false,
+                copy_floor: crate::limits::COPY_RATE_FLOOR,
+                copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
+                copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
+                start_patience: std::time::Duration::ZERO,
+                mutant: None,
+            },
+        );
         let (mut first, mut out) = (Vec::new(), Vec::new());
         let group = Group::open(vec![superblock], Settings::default(), pool.clone(), Instant(1), &mut first);
         assert_eq!(node.add_group(group, first, &mut out), GroupKey(0));
@@ -60,8 +77,9 @@ impl Bench {
             device_ns: 1000,
             next_token: 0,
             replies: BTreeMap::new(),
-            controls: BTreeMap::new(),
+            closed: BTreeSet::new(),
             components: BTreeMap::new(),
+            directory: BTreeMap::new(),
         };
         bench.settle(out);
         bench
@@ -76,12 +94,24 @@ impl Bench {
             for output in out.drain(..) {
                 match output {
                     Output::Reply { token, outcome } => drop(self.replies.insert(token.0, outcome)),
-                    Output::Control { token, result } => drop(self.controls.insert(token.0, result)),
+                    Output::Closed { token } => drop(self.closed.insert(token.0)),
                     Output::Event { .. } => {}
                     Output::Fabric(FabricOutput::Component { token, answer }) => {
                         self.components.insert(token.0, answer);
                     }
-                    Output::Fabric(_) => unreachable!("one host has no others"),
+                    Output::Fabric(FabricOutput::Commit { disk, number, expected, roster }) => {
+                        let (version, known) = self.directory.get_mut(&disk).expect("it has a record");
+                        assert_eq!(*version, expected, "nobody else writes it");
+                        (*version, *known) = (expected + 1, roster);
+                        let committed = Committed::Done { version: *version };
+                        self.node.committed(now, disk, number, committed, &mut more);
+                    }
+                    Output::Fabric(FabricOutput::Fetch { disk }) => {
+                        let record = self.directory.get(&disk).cloned();
+                        self.node.recorded(now, disk, record, &mut more);
+                    }
+                    Output::Fabric(FabricOutput::Owner { .. }) => {}
+                    Output::Fabric(other) => unreachable!("one host has no others: {other:?}"),
                     Output::Device { group, output } => {
                         let io = self.carry_out(output);
                         self.node.device_done(now, group, io, Ok(()), &mut more);
@@ -159,28 +189,47 @@ impl Bench {
                 columns: (1..=columns).map(|id| Layout::Component(component(id))).collect(),
             },
         };
-        DiskSpec {
-            id: DiskId(1),
-            name: "disk".to_owned(),
-            size,
-            layout,
-            epoch: 1,
-            read_only: false,
-            verify_checksums: true,
-            reads_locally: false,
-            iops_limit: None,
-            reservation_percent: 0,
-            policy: String::new(),
-        }
+        DiskSpec { id: DiskId(1), size, layout, reads_locally: false, iops_limit: None }
     }
 
     fn create(&mut self, spec: DiskSpec) -> DiskKey {
-        let (id, token) = (spec.id, self.token());
-        let mut out = Vec::new();
-        self.node.create_disk(token, spec, &mut out);
+        let mut members = Vec::new();
+        for (place, copies) in spec.layout.places() {
+            for copy in copies {
+                assert!(is_done(&self.of_component(wire::Request::Create(described(&spec, place, copy)))));
+                members.push(Member {
+                    component: copy.id,
+                    node: ME,
+                    place: place as u16,
+                    standing: Standing::Active,
+                    base: base::WriteId::default(),
+                    role: Role::Copy,
+                    ceiling: Ceiling::Unknown,
+                });
+            }
+        }
+        let (id, record) = (spec.id, (1, Roster { epoch: 0, owner: None, members }));
+        self.directory.insert(id, record.clone());
+        let (now, mut out) = (Instant(self.now), Vec::new());
+        let key = self.node.open_disk(now, spec, record);
+        self.node.set_used(now, id, true, &mut out);
         self.settle(out);
-        assert_eq!(self.controls.remove(&token.0), Some(Ok(())));
-        self.node.disk(id).expect("it has been made")
+        assert!(self.node.is_serving(key.0), "a guest uses it");
+        key
+    }
+
+    /// The disk is gone: its components are deleted once nothing uses it.
+    fn delete(&mut self, spec: &DiskSpec) {
+        let token = self.token();
+        let mut out = Vec::new();
+        self.directory.remove(&spec.id);
+        self.node.recorded(Instant(self.now), spec.id, None, &mut out);
+        self.node.close_disk(token, spec.id, &mut out);
+        self.settle(out);
+        assert!(self.closed.remove(&token.0));
+        for (_, component) in spec.layout.components() {
+            assert!(is_done(&self.of_component(wire::Request::Delete { component: component.id })));
+        }
     }
 
     fn token(&mut self) -> Token {
@@ -318,7 +367,17 @@ fn a_question_about_allocation_is_answered_in_runs_and_looks_up_a_bounded_number
     let most = wire::limits::ALLOCATION_LOOKUPS_MAX;
     assert_eq!(runs.iter().map(|(len, _)| len).sum::<u64>(), most as u64 * MIB, "it ends early");
     assert_eq!((runs.len(), runs[0]), (2 * most, (4096, true)));
-    let runs = ask(most as u64 * MIB, all - most as u64 * MIB);
+    let (mut runs, mut next) = (Vec::new(), most as u64 * MIB);
+    while next < all {
+        let more = ask(next, all - next);
+        next += more.iter().map(|(len, _)| len).sum::<u64>();
+        for (len, is_allocated) in more {
+            match runs.last_mut() {
+                Some((before, same)) if *same == is_allocated => *before += len,
+                _ => runs.push((len, is_allocated)),
+            }
+        }
+    }
     assert_eq!(runs.len(), 2 * (parts as usize - most) + 2);
     let before = (150 * 1024 - parts) * MIB + MIB - 4096;
     assert_eq!(runs[runs.len() - 3..], [(before, false), (4096, true), (50 * 1024 * MIB - 4096, false)]);
@@ -327,20 +386,23 @@ fn a_question_about_allocation_is_answered_in_runs_and_looks_up_a_bounded_number
 #[test]
 fn what_a_smaller_size_left_out_is_zero_when_the_disk_grows_again() {
     let mut bench = Bench::new(40);
-    let disk = bench.create(Bench::spec(10 * MIB, 1));
+    let spec = Bench::spec(10 * MIB, 1);
+    let disk = bench.create(spec.clone());
     let request = bench.write_request(0, &vec![9; 10 << 20]);
     assert!(bench.ask(disk, request).is_ok());
-    for (size, component) in [(5 * MIB - 512, 5 * MIB), (10 * MIB, 10 * MIB)] {
-        let mut spec = Bench::spec(component, 1);
-        spec.size = size;
+    let mut resize = |size: u64, version: u64| {
+        let (now, mut out) = (Instant(bench.now), Vec::new());
+        bench.node.update_cluster_disk(now, version, DiskSpec { size, ..spec.clone() }, &mut out);
+        bench.settle(out);
         let token = bench.token();
         let mut out = Vec::new();
-        bench.node.update_disk(token, spec, &mut out);
+        bench.node.give_back(Instant(bench.now), token, spec.id, (size, 10 * MIB), &mut out);
         bench.settle(out);
-        assert_eq!(bench.controls.remove(&token.0), Some(Ok(())));
         let beyond = bench.ask(disk, Request::Read { offset: size, len: 512 });
         assert!(matches!(beyond, Err(RequestError::OutOfRange)), "{beyond:?}");
-    }
+    };
+    resize(5 * MIB - 512, 10);
+    resize(10 * MIB, 11);
     let bytes = bench.read(disk, 0, 10 << 20);
     let cut = (5 * MIB - 512) as usize;
     assert!(bytes[..cut].iter().all(|&byte| byte == 9) && bytes[cut..].iter().all(|&byte| byte == 0));
@@ -353,11 +415,7 @@ fn a_deleted_disk_refuses_requests_and_gives_its_space_back() {
         let disk = bench.create(Bench::spec(10 * MIB, 1));
         let request = bench.write_request(0, &vec![round + 1; 10 << 20]);
         assert!(bench.ask(disk, request).is_ok(), "round {round}: space came back");
-        let token = bench.token();
-        let mut out = Vec::new();
-        bench.node.delete_disk(token, DiskId(1), &mut out);
-        bench.settle(out);
-        assert_eq!(bench.controls.remove(&token.0), Some(Ok(())));
+        bench.delete(&Bench::spec(10 * MIB, 1));
         let late = bench.ask(disk, Request::Read { offset: 0, len: 512 });
         assert!(matches!(late, Err(RequestError::Stopping)), "{late:?}");
     }
@@ -407,7 +465,8 @@ fn disks_are_found_on_their_devices_alone() {
     let spec = Bench::spec(9 * MIB, 3);
     bench.create(spec.clone());
     let found = bench.node.found();
-    assert_eq!((found.len(), &found[0].layout, &found[0].name), (1, &spec.layout, &spec.name));
+    assert_eq!((found.len(), found[0].layout.as_ref()), (1, Some(&spec.layout)));
+    assert_eq!((found[0].record.name.as_str(), found[0].record.size), ("disk", spec.size));
 }
 
 /// A host by itself has no other measure of what its guests feel.
@@ -491,20 +550,6 @@ fn scrubbing_gives_way_to_a_log_that_is_congested() {
 const ME: base::NodeId = base::NodeId { host: HostId(1), shard: 0 };
 
 impl Bench {
-    fn of_a_host_among_others() -> Bench {
-        let mut bench = Bench::new(16);
-        bench.node.join_fabric(FabricSettings {
-            me: replication::OwnedBy { node: ME, incarnation: 1 },
-            prefers_local: false,
-            copy_floor: crate::limits::COPY_RATE_FLOOR,
-            copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-            copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
-            start_patience: std::time::Duration::ZERO,
-            mutant: None,
-        });
-        bench
-    }
-
     /// Asks the node for something about a component of its own.
     fn of_component(&mut self, request: wire::Request) -> wire::Answer {
         let token = self.token();
@@ -519,14 +564,13 @@ impl Bench {
 #[test]
 fn the_state_of_all_disks_takes_one_pass() {
     let visited = |count: u64| {
-        let mut bench = Bench::of_a_host_among_others();
+        let mut bench = Bench::new(16);
         for disk in 1..=count {
             let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB };
             let layout = Layout::Component(leaf);
             let record = (1, replication::Roster { epoch: 0, owner: None, members: Vec::new() });
-            let spec =
-                DiskSpec { id: DiskId(disk.into()), name: format!("d{disk}"), layout, ..Bench::spec(MIB, 1) };
-            bench.node.open_cluster_disk(Instant(1), spec, record).expect("it is not open");
+            let spec = DiskSpec { id: DiskId(disk.into()), layout, ..Bench::spec(MIB, 1) };
+            bench.node.open_disk(Instant(1), spec, record);
         }
         bench.node.disks.take_visited();
         assert_eq!(bench.node.cluster_disks().count() as u64, count);
@@ -549,6 +593,26 @@ fn new_component(size: u64) -> wire::NewComponent {
     wire::NewComponent { id, disk, device, size, reservation: 0, disk_record: Vec::new() }
 }
 
+/// A component of a disk, with what it tells of that.
+fn described(spec: &DiskSpec, place: usize, component: &Component) -> wire::NewComponent {
+    let record = DiskRecord {
+        name: "disk".to_owned(),
+        size: spec.size,
+        policy: String::new(),
+        read_only: false,
+        place: place as u16,
+        shape: shape_of(&spec.layout).expect("it is a stripe at most"),
+    };
+    wire::NewComponent {
+        id: component.id,
+        disk: spec.id,
+        device: component.device,
+        size: component.size,
+        reservation: 0,
+        disk_record: record.encode().expect("it is short"),
+    }
+}
+
 fn is_done(answer: &wire::Answer) -> bool {
     matches!(answer, wire::Answer::Done { .. })
 }
@@ -556,7 +620,7 @@ fn is_done(answer: &wire::Answer) -> bool {
 #[test]
 fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     use wire::{Answer, EntryKind, Refusal, Request};
-    let mut bench = Bench::of_a_host_among_others();
+    let mut bench = Bench::new(16);
     let component = COMPONENT;
     let new = new_component;
     assert!(is_done(&bench.of_component(Request::Create(new(2 * MIB)))));
@@ -623,7 +687,7 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
 #[test]
 fn a_component_that_is_kept_lets_a_new_copy_of_its_disk_stand_beside_it() {
     use wire::{Answer, Refusal, Request};
-    let mut bench = Bench::of_a_host_among_others();
+    let mut bench = Bench::new(16);
     let disk = DiskId(1);
     let open = |component, epoch| Request::Open { disk, component, epoch };
     assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
@@ -664,7 +728,7 @@ fn slice_of_copy(bench: &Bench, id: base::WriteId, block: u16, count: usize) -> 
 
 /// Bytes that went past the log and through it once a host has what those slices say, one after the other without waiting.
 fn ways_of_slices(slices: &[(u16, u16)]) -> (u64, u64) {
-    let mut bench = Bench::of_a_host_among_others();
+    let mut bench = Bench::new(16);
     assert!(is_done(&bench.of_component(wire::Request::Create(new_component(2 * MIB)))));
     bench.of_component(wire::Request::Open { disk: DiskId(1), component: COMPONENT, epoch: 1 });
     let before = bench.node.group(GroupKey(0)).expect("it is there").state().counters.batch_bytes;
@@ -704,7 +768,7 @@ fn slices_of_a_whole_part_go_past_the_log_together_and_any_others_through_it() {
 #[test]
 fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and_lessens_no_version() {
     use wire::{Answer, EntryKind, Request, Versions};
-    let mut bench = Bench::of_a_host_among_others();
+    let mut bench = Bench::new(16);
     assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
     let (component, epoch) = (COMPONENT, 1);
     bench.of_component(Request::Open { disk: DiskId(1), component, epoch });
@@ -733,7 +797,7 @@ fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and
 #[test]
 fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_no_block() {
     use wire::{EntryKind, Request};
-    let mut bench = Bench::of_a_host_among_others();
+    let mut bench = Bench::new(16);
     assert!(is_done(&bench.of_component(Request::Create(new_component(2 * MIB)))));
     let (component, epoch) = (COMPONENT, 1);
     bench.of_component(Request::Open { disk: DiskId(1), component, epoch });

@@ -3,6 +3,7 @@
 //! The directory's records come by a watch and are kept here; the engine is told of those that concern it. Guests' I/O never
 //! waits for any of this but where the node says so by itself. Must hold no rule of replication or placement.
 
+mod adopt;
 mod attach;
 mod change;
 mod disks;
@@ -27,20 +28,23 @@ mod watched;
 
 pub use emptying::FoundDevice;
 pub use gather::{Locals, used_bytes_of};
-pub use status::{HostCondition, subject_name};
+pub use status::HostCondition;
 pub use view::View;
 
 use crate::api::serve::address_of;
-use crate::config::{ClusterConfig, Config, DirectoryPlace};
-use crate::control::{listen_text, reports_of};
+use crate::config::{Config, DirectoryPlace, paths_of};
+use crate::control::{listen_text, random_bits, reports_of};
 use crate::data_dir;
 use crate::directory::shared::record::{
     Attached, Believed, ClusterDisk, ClusterHost, HOSTS, Program, check_level,
 };
-use crate::directory::shared::{Change, Changes, Copied, DeviceBeat, Outcome, Shared, cluster_of};
-use crate::directory::{Directory, Records};
+use crate::directory::shared::{
+    Change, Changes, Copied, DeviceBeat, Outcome, Remote, Shared, Store, cluster_of,
+};
+use crate::directory::{HostStore, Records};
 use crate::engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
+    cluster_on,
 };
 use crate::events::EventLog;
 use crate::failure::{Code, Failure};
@@ -57,11 +61,10 @@ use placement::DeviceSpace;
 use progress::Progress;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
 /// The cluster as one of its hosts knows it.
@@ -72,8 +75,8 @@ pub struct Cluster {
     pub me: HostId,
     /// This start of it.
     pub incarnation: u64,
-    /// Where other hosts connect to this one's nodes.
-    pub peers: Vec<SocketAddr>,
+    /// Where other hosts connect to this one's nodes, in their order; nothing on a host that stands alone.
+    pub peers: Vec<Option<SocketAddr>>,
     /// What happened here.
     pub events: Arc<EventLog>,
     directory: Shared,
@@ -124,16 +127,20 @@ const COPY_FILE: &str = "directory-copy.redb";
 /// # Errors
 /// When it does not answer for long, or belongs to another cluster.
 pub async fn find(
-    config: &ClusterConfig,
-    own: &Directory,
+    config: &Config,
+    own: &HostStore,
     security: Option<Arc<Security>>,
-    data_dir: &Path,
 ) -> Result<Found, Failure> {
-    let copy = match &config.directory {
-        DirectoryPlace::Etcd(_) => Some(Arc::new(Copied::open(&data_dir.join(COPY_FILE)))),
-        DirectoryPlace::Socket(_) => None,
+    let place = &config.cluster.directory;
+    let copy = match place {
+        DirectoryPlace::Etcd(_) => Some(Arc::new(Copied::open(&config.data_dir.join(COPY_FILE)))),
+        DirectoryPlace::Embedded | DirectoryPlace::Socket(_) => None,
     };
-    let directory = Shared::at(&config.directory, copy.clone())?;
+    let directory = match place {
+        DirectoryPlace::Embedded => embedded(config, own)?,
+        DirectoryPlace::Socket(path) => Shared::Remote(Remote::new(path.clone())),
+        DirectoryPlace::Etcd(options) => Shared::in_etcd(options, copy.clone())?,
+    };
     let until = Instant::now() + DIRECTORY_PATIENCE;
     let (changes, away) = loop {
         match directory.watch(None).await {
@@ -164,7 +171,7 @@ pub async fn find(
     if let Some(mine) = own.cluster()?.filter(|mine| *mine != cluster) {
         return Err(Failure::refused(format!(
             "this host belongs to cluster {mine}, and the directory at {} to cluster {cluster}",
-            config.directory
+            config.cluster.directory
         ))
         .hint("correct [cluster] directory, or give the host a data_dir and devices of its own"));
     }
@@ -174,6 +181,20 @@ pub async fn find(
         own.set_cluster(cluster)?;
     }
     Ok(Found { directory, changes, security, copy, away })
+}
+
+/// The directory of a host that stands alone, in the host's own file. Its cluster is that of its devices, if they have one.
+fn embedded(config: &Config, own: &HostStore) -> Result<Shared, Failure> {
+    let cluster = match own.cluster()? {
+        Some(known) => known,
+        None => {
+            let of_devices = config.groups.iter().flat_map(paths_of).find_map(|path| cluster_on(path));
+            let cluster = of_devices.map_or_else(|| random_bits().map(ClusterId), Ok)?;
+            own.set_cluster(cluster)?;
+            cluster
+        }
+    };
+    Ok(Shared::Embedded(Arc::new(Store::within(own.file(), cluster)?)))
 }
 
 /// Refuses a host without a certificate where hosts have some, and one whose certificate counts no more.
@@ -223,48 +244,51 @@ fn check_holder(security: Option<&Security>, own: HostId) -> Result<(), Failure>
     }
 }
 
-impl Cluster {
-    /// Makes the engine one of several. To be called before it opens anything.
+impl Found {
+    /// This host's part in the cluster, at a new start.
     ///
     /// # Errors
-    /// When the engine cannot listen for other hosts.
-    pub async fn join(
-        found: Found,
-        config: &Config,
-        settings: &ClusterConfig,
-        own: &Directory,
-        engine: EngineHandle,
-        events: Arc<EventLog>,
-    ) -> Result<(Arc<Cluster>, UnboundedReceiver<Notice>), Failure> {
-        let me = own.host;
-        let incarnation = own.next_incarnation()?;
-        let id = cluster_of(&found.changes)?;
-        let fabric = Fabric {
-            cluster: id,
-            node: NodeId { host: me, shard: 0 },
-            incarnation,
-            listen: settings.peers,
-            tls: found.security.as_ref().map(|security| security.peer_tls()).transpose()?,
+    /// When the host's store fails, or its certificate cannot be used.
+    pub fn fabric(&self, config: &Config, own: &HostStore) -> Result<Fabric, Failure> {
+        let settings = &config.cluster;
+        Ok(Fabric {
+            cluster: cluster_of(&self.changes)?,
+            node: NodeId { host: own.host, shard: 0 },
+            incarnation: own.next_incarnation()?,
+            listen: config.peer_listener(),
+            tls: self.security.as_ref().map(|security| security.peer_tls()).transpose()?,
             buffer_bytes: config.peer_buffer_bytes(),
             prefers_local: settings.prefers_local,
             copy_floor: settings.resync_floor,
             copy_tail_percent: settings.resync_latency_percent,
-            groups: groups_of(&found.changes, me),
-        };
-        let (notices, inbox) = unbounded_channel();
-        let join = |answer| Command::cluster(ClusterCommand::Join { fabric, notices, answer });
-        let peers = engine.call(join).await??;
+            groups: groups_of(&self.changes, own.host),
+        })
+    }
+}
+
+impl Cluster {
+    /// The cluster as a host knows it whose engine was started with `fabric`, and listens for others at `peers`.
+    ///
+    /// # Errors
+    /// When another host of the cluster has this one's name.
+    pub fn new(
+        found: Found,
+        config: &Config,
+        fabric: &Fabric,
+        (engine, peers): (EngineHandle, Vec<Option<SocketAddr>>),
+        events: Arc<EventLog>,
+    ) -> Result<Arc<Cluster>, Failure> {
         let cluster = Arc::new(Cluster {
-            id,
-            me,
-            incarnation,
+            id: fabric.cluster,
+            me: fabric.node.host,
+            incarnation: fabric.incarnation,
             peers,
             events,
             directory: found.directory,
             security: found.security,
             engine,
             config: config.clone(),
-            fault_domain: settings.fault_domain.clone(),
+            fault_domain: config.cluster.fault_domain.clone(),
             view: RwLock::default(),
             revision: watch::Sender::new(0),
             progress: Mutex::default(),
@@ -279,7 +303,7 @@ impl Cluster {
         });
         cluster.check_name(&found.changes)?;
         cluster.take(found.changes);
-        Ok((cluster, inbox))
+        Ok(cluster)
     }
 
     /// Two hosts of one name would be one to people.
@@ -302,8 +326,13 @@ impl Cluster {
     /// When the engine is gone, or the directory does not take this host's record.
     pub async fn begin(self: &Arc<Cluster>, notices: UnboundedReceiver<Notice>) -> Result<(), Failure> {
         // First, so that the directory's clock is known.
-        self.beat(&self.state().await?).await;
+        let state = self.state().await?;
+        self.beat(&state).await;
         let host = self.engine.call(|answer| Command::Host { answer }).await?;
+        if self.stands_alone() {
+            self.settle_former(&host, &state).await?;
+            self.adopt_found(&host).await?;
+        }
         match self.put_host(&host).await {
             Err(failure) if self.directory_away().is_some() => tracing::warn!("{failure}"),
             done => done?,
@@ -324,6 +353,11 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).watch_members());
         tokio::spawn(Arc::clone(self).be_watched());
         Ok(())
+    }
+
+    /// Whether this host has its directory for itself: nobody can join it as it is.
+    pub fn stands_alone(&self) -> bool {
+        matches!(self.directory, Shared::Embedded(_))
     }
 
     /// The records as they were last heard of.
@@ -532,9 +566,9 @@ impl Cluster {
             state: device_state(device, former(device.id).map(|former| &former.state), now),
             leaving: former(device.id).and_then(|former| former.leaving.clone()),
         };
-        let node = |(shard, address): (u8, &SocketAddr)| NodeRecord {
+        let node = |(shard, address): (u8, &Option<SocketAddr>)| NodeRecord {
             id: NodeId { host: self.me, shard },
-            peer_addresses: vec![address.to_string()],
+            peer_addresses: address.iter().map(SocketAddr::to_string).collect(),
             incarnation: self.incarnation,
         };
         let api: Vec<String> = self.config.http.iter().map(|listen| self.api_text(listen)).collect();
@@ -564,7 +598,7 @@ impl Cluster {
     /// Where clients of the API connect: with the address that other hosts know where it is every one.
     fn api_text(&self, listen: &Listen) -> String {
         match (listen, &self.security, self.peers.first()) {
-            (Listen::Tcp(address), Some(_), Some(known)) => {
+            (Listen::Tcp(address), Some(_), Some(Some(known))) => {
                 format!("https://{}", address_of(*address, known.ip()))
             }
             _ => listen_text(listen),

@@ -2,7 +2,7 @@
 //!
 //! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
 
-use crate::engine::{Create, GroupSpec, Listen, SHARDS_MAX, Settings, TlsFiles};
+use crate::engine::{Create, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
 use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
@@ -11,6 +11,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Most capacity devices of one disk group (design, section 1).
 const CAPACITY_DEVICES_MAX: usize = 7;
@@ -40,17 +41,17 @@ pub struct Config {
     pub scrub_bytes_per_second: u64,
     /// The disk groups.
     pub groups: Vec<GroupSpec>,
-    /// What makes it a host among others, if it is one.
-    pub cluster: Option<ClusterConfig>,
+    /// The cluster that it is a host of; of one that stands alone, a cluster of one.
+    pub cluster: ClusterConfig,
 }
 
-/// A host among others.
+/// A host's part in its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterConfig {
-    /// Where the directory is that the hosts share.
+    /// Where the directory is.
     pub directory: DirectoryPlace,
-    /// Where other hosts connect.
-    pub peers: SocketAddr,
+    /// Where other hosts connect; nothing on a host that stands alone.
+    pub peers: Option<SocketAddr>,
     /// What fails together with this host.
     pub fault_domain: Option<String>,
     /// Whether reads of a disk that is owned here go to a component of this host when there is one.
@@ -63,9 +64,11 @@ pub struct ClusterConfig {
     pub shards: u8,
 }
 
-/// Where the directory is that hosts share.
+/// Where a cluster's directory is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryPlace {
+    /// With the only host, in the file that it keeps for itself.
+    Embedded,
     /// Served by another process of this machine at a unix socket.
     Socket(PathBuf),
     /// In etcd.
@@ -75,6 +78,7 @@ pub enum DirectoryPlace {
 impl fmt::Display for DirectoryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            DirectoryPlace::Embedded => "this host".fmt(f),
             DirectoryPlace::Socket(path) => path.display().fmt(f),
             DirectoryPlace::Etcd(options) => {
                 write!(f, "etcd ({}, {})", options.endpoints.join(" "), options.prefix)
@@ -104,9 +108,8 @@ struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClusterSection {
-    directory: String,
-    #[serde(default = "any_loopback_port")]
-    peers: SocketAddr,
+    directory: Option<String>,
+    peers: Option<SocketAddr>,
     fault_domain: Option<String>,
     #[serde(default)]
     prefers_local: bool,
@@ -308,7 +311,7 @@ impl Config {
             buffer_bytes: file.memory.buffers,
             table_bytes: file.memory.tables,
             scrub_bytes_per_second: file.scrub.pace,
-            cluster: file.cluster.map(|cluster| cluster.read(folder, &data_dir)).transpose()?,
+            cluster: file.cluster.unwrap_or_default().read(folder, &data_dir)?,
             groups: file.group.into_iter().map(|group| group.spec(folder, force)).collect(),
             data_dir,
         };
@@ -339,11 +342,10 @@ impl Config {
     }
 
     fn check_cluster(&self) -> Result<(), Failure> {
-        let Some(cluster) = &self.cluster else { return Ok(()) };
-        if cluster.peers.ip().is_unspecified() {
+        let cluster = &self.cluster;
+        if let Some(peers) = cluster.peers.filter(|peers| peers.ip().is_unspecified()) {
             return Err(Failure::usage(format!(
-                "[cluster] peers = \"{}\" does not say where other hosts connect",
-                cluster.peers
+                "[cluster] peers = \"{peers}\" does not say where other hosts connect"
             ))
             .hint("name the address of this machine that other hosts reach"));
         }
@@ -353,10 +355,11 @@ impl Config {
                 cluster.shards
             )));
         }
-        let least = 2 * BUFFER_BYTES_MIN * u64::from(cluster.shards);
+        let parts = u64::from(cluster.shards) * if self.has_peers() { 2 } else { 1 };
+        let least = parts * BUFFER_BYTES_MIN;
         if self.buffer_bytes < least {
             return Err(Failure::usage(format!(
-                "[memory] buffers = {} bytes is too little for a host among others with {} shards: at least {} MiB",
+                "[memory] buffers = {} bytes is too little for a host of a cluster with {} shards: at least {} MiB",
                 self.buffer_bytes,
                 cluster.shards,
                 least / MIB
@@ -371,29 +374,62 @@ impl Config {
     /// Bytes of buffers that are kept for what other hosts send: half. Were they shared with the guests of this host, two
     /// hosts whose guests fill them could wait for one another for ever.
     pub fn peer_buffer_bytes(&self) -> u64 {
-        if self.cluster.is_some() { self.buffer_bytes / 2 } else { 0 }
+        if self.has_peers() { self.buffer_bytes / 2 } else { 0 }
+    }
+
+    /// Bytes of buffers for the guests of this host: all where there are no others.
+    pub fn guest_buffer_bytes(&self) -> u64 {
+        self.buffer_bytes - self.peer_buffer_bytes()
+    }
+
+    /// Where its nodes listen for others; those of a host that stands alone for each other alone.
+    pub fn peer_listener(&self) -> Option<SocketAddr> {
+        self.cluster.peers.or_else(|| (self.cluster.shards > 1).then(any_loopback_port))
+    }
+
+    /// Whether nodes of it are connected with others: of other hosts, or further shards of its own.
+    pub fn has_peers(&self) -> bool {
+        self.peer_listener().is_some()
     }
 
     /// What the engine needs of it.
-    pub fn settings(&self, cluster: Option<base::ClusterId>) -> Settings {
+    pub fn settings(&self, fabric: Fabric, notices: UnboundedSender<Notice>) -> Settings {
         Settings {
-            cluster,
+            fabric,
+            notices,
             nbd: self.nbd.clone(),
             tls: self.tls.clone(),
             cluster_tls: None,
-            buffer_bytes: self.buffer_bytes - self.peer_buffer_bytes(),
+            buffer_bytes: self.guest_buffer_bytes(),
             table_bytes: self.table_bytes,
             scrub_bytes_per_second: self.scrub_bytes_per_second,
-            shards: self.cluster.as_ref().map_or(1, |cluster| cluster.shards),
+            shards: self.cluster.shards,
+        }
+    }
+}
+
+impl Default for ClusterSection {
+    /// A host that stands alone.
+    fn default() -> ClusterSection {
+        ClusterSection {
+            directory: None,
+            peers: None,
+            fault_domain: None,
+            prefers_local: false,
+            resync_floor: resync_floor(),
+            resync_latency_percent: resync_latency_percent(),
+            shards: one_shard(),
+            etcd: None,
         }
     }
 }
 
 impl ClusterSection {
     fn read(self, folder: &Path, data_dir: &Path) -> Result<ClusterConfig, Failure> {
-        let directory = match (self.directory.as_str(), self.etcd) {
-            ("etcd", Some(etcd)) => DirectoryPlace::Etcd(etcd.read(folder)?),
-            ("etcd", None) => {
+        let directory = match (self.directory.as_deref(), self.etcd) {
+            (None, None) => DirectoryPlace::Embedded,
+            (Some("etcd"), Some(etcd)) => DirectoryPlace::Etcd(etcd.read(folder)?),
+            (Some("etcd"), None) => {
                 return Err(Failure::usage("[cluster] directory = \"etcd\" needs [cluster.etcd] endpoints"));
             }
             (_, Some(_)) => {
@@ -401,7 +437,7 @@ impl ClusterSection {
                     "[cluster.etcd] is of use only with [cluster] directory = \"etcd\"",
                 ));
             }
-            (text, None) => match parse_listen(text, data_dir)? {
+            (Some(text), None) => match parse_listen(text, data_dir)? {
                 Listen::Unix(path) => DirectoryPlace::Socket(path),
                 Listen::Tcp(_) => {
                     return Err(Failure::usage(format!(
@@ -419,6 +455,20 @@ impl ClusterSection {
             shards,
             ..
         } = self;
+        let peers = match &directory {
+            DirectoryPlace::Embedded => {
+                if let Some(peers) = peers {
+                    return Err(Failure::usage(format!(
+                        "[cluster] peers = \"{peers}\" needs a directory that other hosts reach"
+                    ))
+                    .hint("name it: `directory = \"etcd\"` with [cluster.etcd] endpoints"));
+                }
+                None
+            }
+            DirectoryPlace::Socket(_) | DirectoryPlace::Etcd(_) => {
+                Some(peers.unwrap_or_else(any_loopback_port))
+            }
+        };
         if !RESYNC_FLOORS.contains(&resync_floor) {
             return Err(Failure::usage(format!(
                 "[cluster] resync_floor is {} a second: from {} to {} make sense",

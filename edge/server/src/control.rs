@@ -26,7 +26,7 @@ mod what_if;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::directory::{Directory, Records};
+use crate::directory::{HostStore, Records};
 use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
 use crate::events::{EventLog, Kind};
 use crate::failure::Failure;
@@ -48,16 +48,15 @@ pub struct Control {
     /// The host's configuration.
     pub config: Config,
     engine: EngineHandle,
-    directory: Directory,
-    /// On a host among others.
-    pub cluster: Option<Arc<Cluster>>,
+    /// What this host keeps for itself.
+    store: HostStore,
+    /// The cluster: of one, where this host stands alone.
+    pub cluster: Arc<Cluster>,
     /// What happened here.
     pub events: Arc<EventLog>,
     /// This host's certificate, if it has one.
     pub security: Option<Arc<Security>>,
     sampler: Arc<Sampler>,
-    /// Disks that could not be opened, and why.
-    unavailable: Mutex<BTreeMap<DiskId, String>>,
     warnings: Mutex<Vec<String>>,
     changes: tokio::sync::Mutex<()>,
     /// Disks that clients are kept from, and why.
@@ -81,10 +80,7 @@ impl Control {
 
     /// Completes when this host's program does not understand the cluster's records any more, with the reason to end.
     pub async fn outgrown(&self) -> Failure {
-        match &self.cluster {
-            Some(cluster) => cluster.outgrown().await,
-            None => std::future::pending().await,
-        }
+        self.cluster.outgrown().await
     }
 
     /// The states of all disks, or of one.
@@ -93,46 +89,14 @@ impl Control {
         Ok(states.into_iter().map(|state| (state.id, state)).collect())
     }
 
-    /// Disks and policies: of the cluster, or of this host if it is alone.
+    /// Disks, policies and silences of the cluster.
     fn records(&self) -> Arc<Records> {
-        match &self.cluster {
-            Some(cluster) => cluster.records(),
-            None => self.directory.records(),
-        }
+        self.cluster.records()
     }
 
     /// The capacity devices that disks stand on. That a host cannot be reached now changes nothing for those.
-    async fn standing_spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
-        match &self.cluster {
-            Some(cluster) => Ok(cluster.all_spaces()),
-            None => self.spaces().await,
-        }
-    }
-
-    /// The capacity devices as placement sees them.
-    async fn spaces(&self) -> Result<Vec<DeviceSpace>, Failure> {
-        match &self.cluster {
-            Some(cluster) => cluster.spaces().await,
-            None => Ok(self.own_spaces(&self.host_state().await?)),
-        }
-    }
-
-    fn own_spaces(&self, host: &HostState) -> Vec<DeviceSpace> {
-        let space = |device: &crate::engine::DeviceState| DeviceSpace {
-            id: device.id,
-            name: device.path.display().to_string(),
-            host: self.directory.host,
-            host_name: self.config.name.clone(),
-            fault_domain: None,
-            group: device.group,
-            capacity_bytes: device.capacity_bytes,
-            free_bytes: device.capacity_bytes.saturating_sub(device.used_bytes),
-            reserved_bytes: device.reserved_bytes,
-            component_count: device.component_count,
-            component_count_max: device.component_count_max,
-            in_service: device.failure.is_none(),
-        };
-        host.devices.iter().filter(|device| device.is_capacity).map(space).collect()
+    fn standing_spaces(&self) -> Vec<DeviceSpace> {
+        self.cluster.all_spaces()
     }
 
     fn warn(&self, warning: String) {

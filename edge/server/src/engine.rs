@@ -18,13 +18,11 @@ mod run;
 mod shards;
 mod sizes;
 
-#[cfg(test)]
-mod tests;
-
 pub use attach::not_named;
 pub use cluster::{
     ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure, Ticket, Visitor,
 };
+pub use devices::cluster_on;
 pub(crate) use devices::refusal_to_take;
 pub use peers::PeerTls;
 pub use shards::{SHARDS_MAX, start};
@@ -33,18 +31,18 @@ use ::cluster::Access;
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 pub use diskgroup::Lost;
 use layout::Layout;
+pub use node::FoundDisk;
 use placement::{Percent, PlacedDisk, Policy};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 /// What the engine is started with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The cluster that the host belongs to; `None` before the first device was opened or formatted.
-    pub cluster: Option<ClusterId>,
     /// Where NBD clients connect.
     pub nbd: Vec<Listen>,
     /// Encryption of NBD over TCP; `None`: not offered.
@@ -57,8 +55,22 @@ pub struct Settings {
     pub table_bytes: u64,
     /// Pace of scrubbing in bytes per second and group; zero: off.
     pub scrub_bytes_per_second: u64,
-    /// Engines, each a node with a thread of its own. More than one only on a host among others.
+    /// Engines, each a node with a thread of its own.
     pub shards: u8,
+    /// The host's part in its cluster.
+    pub fabric: Fabric,
+    /// Where it tells what it wants of the directory.
+    pub notices: UnboundedSender<Notice>,
+}
+
+/// A host's engines that have started.
+pub struct Started {
+    /// The way to them.
+    pub handle: EngineHandle,
+    /// Ends when they have ended.
+    pub thread: std::thread::JoinHandle<()>,
+    /// Where each of them listens for other nodes; nothing where there are none.
+    pub peers: Vec<Option<SocketAddr>>,
 }
 
 /// A place where clients connect.
@@ -98,11 +110,11 @@ pub struct DiskRecord {
     pub space_reservation: Percent,
     /// Where its blocks stand. Component ids and devices are set.
     pub layout: Layout,
-    /// The owner's epoch for its next opening; the engine counts writes from `(epoch, 1)`.
+    /// The epoch of its last owner.
     pub epoch: u32,
     /// Whether clients may only read it.
     pub read_only: bool,
-    /// Who may attach to it; nobody is kept out on a host alone.
+    /// Who may attach to it.
     pub access: Access,
 }
 
@@ -245,16 +257,12 @@ pub struct ClientState {
 pub struct DiskState {
     /// Its identity.
     pub id: DiskId,
-    /// Bytes of its size that are backed by space.
-    pub allocated_bytes: u64,
     /// Clients attached to it.
     pub clients: Vec<ClientState>,
     /// Requests under way.
     pub outstanding: u32,
     /// Requests that ended with an error for want of an answer, since the engine started.
     pub overdue: u64,
-    /// `None` if it can be used; else why not, in one line.
-    pub unavailable: Option<String>,
     /// Its histograms and counters since the engine started; cumulative, so that a caller may subtract two of them.
     pub statistics: Arc<iostats::Statistics>,
 }
@@ -314,14 +322,6 @@ pub enum Command {
     RemoveDevice { device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>> },
     /// All of the host.
     Host { answer: Answer<HostState> },
-    /// Makes the components of a new disk and begins to serve it.
-    CreateDisk { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
-    /// Begins to serve a disk that exists: its components must be there.
-    OpenDisk { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
-    /// Takes over a changed record: name, size (grown or shrunk; components are changed to match), policy.
-    UpdateDisk { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
-    /// Stops serving a disk, detaches its clients and gives its space back.
-    DeleteDisk { disk: DiskId, answer: Answer<Result<(), EngineError>> },
     /// Keeps clients from a disk. Any number of engines may be asked; each answers for its own clients.
     Lock { disk: DiskId, lock: DiskLock, answer: Answer<Locking> },
     /// Lets clients have a disk again.
@@ -329,15 +329,15 @@ pub enum Command {
     /// The live state of one disk, or of all.
     Disks { only: Option<DiskId>, answer: Answer<Vec<DiskState>> },
     /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).
-    Found { answer: Answer<Vec<DiskRecord>> },
-    /// What only a host among others is asked.
+    Found { answer: Answer<Vec<FoundDisk>> },
+    /// What has to do with the cluster.
     Cluster(Box<ClusterCommand>),
     /// Stops: no new requests, waits for those under way, makes a checkpoint, ends the thread.
     Stop { answer: Answer<()> },
 }
 
 impl Command {
-    /// What only a host among others is asked.
+    /// What has to do with the cluster.
     pub fn cluster(command: ClusterCommand) -> Command {
         Command::Cluster(Box::new(command))
     }

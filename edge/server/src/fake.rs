@@ -1,15 +1,23 @@
 //! An engine in memory for the tests of the control plane: it keeps what it is told and can be told to fail.
 
+use crate::cluster::{self, Cluster};
+use crate::config::Config;
+use crate::control::Control;
+use crate::control::start::directory_path;
+use crate::directory::HostStore;
 use crate::engine::{
-    Command, DeviceState, DiskRecord, DiskState, EngineError, EngineHandle, GroupSpec, GroupState, HostState,
-    Locking,
+    ClusterCommand, ClusterState, Command, DeviceState, DiskRecord, DiskState, EngineError, EngineHandle,
+    GroupSpec, GroupState, HeldComponent, HostState, Locking, Order, OrderFailure,
 };
-use base::{ClusterId, DeviceId, DiskId, GroupId};
+use crate::events::EventLog;
+use crate::failure::Failure;
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId};
 use iostats::{Operation, Recorder};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use wire::{NewComponent, Refusal};
 
 /// Size of every device that the fake opens.
 pub const DEVICE_SIZE: u64 = 1 << 40;
@@ -19,16 +27,14 @@ pub const DEVICE_SIZE: u64 = 1 << 40;
 pub struct Fake {
     /// Disks that are served.
     pub disks: BTreeMap<DiskId, DiskRecord>,
-    /// Disks whose components are on the devices.
-    pub on_devices: BTreeMap<DiskId, DiskRecord>,
+    /// Components that are on the devices.
+    pub components: BTreeMap<ComponentId, NewComponent>,
     /// Groups with their devices.
     pub groups: BTreeMap<GroupId, Vec<(DeviceId, PathBuf, bool, bool)>>,
     /// The next command of this name fails so.
     pub fail: Option<(&'static str, EngineError)>,
     /// Names of the commands that came, in order.
     pub commands: Vec<&'static str>,
-    /// Epochs with which disks were opened.
-    pub epochs: Vec<u32>,
     next: u128,
     stopped: bool,
 }
@@ -41,7 +47,7 @@ pub fn start() -> (EngineHandle, Arc<Mutex<Fake>>) {
 /// The same on what a former one left behind on its devices.
 pub fn restart(former: Fake) -> (EngineHandle, Arc<Mutex<Fake>>) {
     let fake = Arc::new(Mutex::new(Fake {
-        on_devices: former.on_devices,
+        components: former.components,
         groups: former.groups,
         next: former.next.max(1),
         ..Fake::default()
@@ -93,8 +99,7 @@ impl Fake {
 
     fn remove_device(&mut self, device: DeviceId) -> Result<(), EngineError> {
         self.check("remove_device")?;
-        let holds = |record: &DiskRecord| record.layout.components().any(|(_, c)| c.device == device);
-        if self.on_devices.values().any(holds) {
+        if self.components.values().any(|one| one.device == device) {
             return Err(EngineError::Refused("components stand on it".to_owned()));
         }
         for devices in self.groups.values_mut() {
@@ -104,23 +109,55 @@ impl Fake {
         Ok(())
     }
 
-    fn create(&mut self, disk: DiskRecord) -> Result<(), EngineError> {
-        self.check("create")?;
-        self.on_devices.insert(disk.id, disk.clone());
-        self.disks.insert(disk.id, disk);
+    fn order(&mut self, order: Order) -> Result<(), OrderFailure> {
+        let name = match &order {
+            Order::Create(_) => "create",
+            Order::Change(_) => "change",
+            Order::Delete(_) => "delete",
+        };
+        self.check(name).map_err(|_| OrderFailure::Refused(Refusal::DeviceLost))?;
+        match order {
+            Order::Create(new) | Order::Change(new) => drop(self.components.insert(new.id, new)),
+            Order::Delete(id) => drop(self.components.remove(&id)),
+        }
         Ok(())
     }
 
-    fn open(&mut self, disk: DiskRecord) -> Result<(), EngineError> {
-        self.check("open")?;
-        self.epochs.push(disk.epoch);
-        match self.on_devices.get(&disk.id) {
-            Some(found) if found.size == disk.size => {
+    fn cluster_state(&self) -> ClusterState {
+        let held = |new: &NewComponent| HeldComponent {
+            disk: new.disk,
+            shard: 0,
+            promised: 0,
+            used_bytes: 4096,
+            size: new.size,
+            reservation: new.reservation,
+            description: base::checksum::crc32c(&new.disk_record),
+        };
+        let components = self.components.iter().map(|(id, new)| (*id, held(new)));
+        ClusterState { components: components.collect(), ..ClusterState::default() }
+    }
+
+    fn answer_cluster(&mut self, command: ClusterCommand) {
+        match command {
+            ClusterCommand::Open { disk, answer, .. } => {
                 self.disks.insert(disk.id, disk);
-                Ok(())
+                let _ = answer.send(());
             }
-            Some(_) => Err(EngineError::Refused("its components have another size".to_owned())),
-            None => Err(EngineError::Refused("its components are not there".to_owned())),
+            ClusterCommand::Forget { disk, answer } => {
+                self.disks.remove(&disk);
+                let _ = answer.send(());
+            }
+            ClusterCommand::GiveBack { answer, .. } => drop(answer.send(Ok(()))),
+            ClusterCommand::Component { order, answer, .. } => drop(answer.send(self.order(order))),
+            ClusterCommand::State { answer } => drop(answer.send(self.cluster_state())),
+            ClusterCommand::Nodes { .. }
+            | ClusterCommand::Recorded { .. }
+            | ClusterCommand::FetchFailed { .. }
+            | ClusterCommand::Committed { .. }
+            | ClusterCommand::Claim { .. }
+            | ClusterCommand::Room { .. }
+            | ClusterCommand::Admit { .. }
+            | ClusterCommand::CutOff { .. } => {}
         }
     }
 
@@ -130,11 +167,9 @@ impl Fake {
         recorder.complete(base::Instant(101_000), arrival, true);
         DiskState {
             id: record.id,
-            allocated_bytes: 4096,
             clients: Vec::new(),
             outstanding: 0,
             overdue: 0,
-            unavailable: None,
             statistics: Arc::new(recorder.statistics()),
         }
     }
@@ -151,7 +186,7 @@ impl Fake {
             capacity_bytes: if found.3 { DEVICE_SIZE } else { 0 },
             used_bytes: 0,
             reserved_bytes: 0,
-            component_count: 0,
+            component_count: self.components.values().filter(|one| one.device == found.0).count() as u32,
             component_count_max: 4096,
             failure: None,
             is_away: false,
@@ -194,22 +229,6 @@ impl Fake {
             }
             Command::RemoveDevice { device, answer, .. } => drop(answer.send(self.remove_device(device))),
             Command::Host { answer } => drop(answer.send(self.host())),
-            Command::CreateDisk { disk, answer } => drop(answer.send(self.create(disk))),
-            Command::OpenDisk { disk, answer } => drop(answer.send(self.open(disk))),
-            Command::UpdateDisk { disk, answer } => {
-                let updated = self.check("update").map(|()| {
-                    self.on_devices.insert(disk.id, disk.clone());
-                    self.disks.insert(disk.id, disk);
-                });
-                drop(answer.send(updated));
-            }
-            Command::DeleteDisk { disk, answer } => {
-                let deleted = self.check("delete").map(|()| {
-                    self.on_devices.remove(&disk);
-                    self.disks.remove(&disk);
-                });
-                drop(answer.send(deleted));
-            }
             Command::Lock { answer, .. } => drop(answer.send(Locking::Locked(0))),
             Command::Unlock { answer, .. } => {
                 let _ = answer.send(());
@@ -218,12 +237,26 @@ impl Fake {
                 let chosen = self.disks.values().filter(|disk| only.is_none_or(|id| id == disk.id));
                 drop(answer.send(chosen.map(Fake::state).collect()));
             }
-            Command::Found { answer } => drop(answer.send(self.on_devices.values().cloned().collect())),
-            Command::Cluster(command) => drop(command),
+            Command::Found { answer } => drop(answer.send(Vec::new())),
+            Command::Cluster(command) => self.answer_cluster(*command),
             Command::Stop { answer } => {
                 self.stopped = true;
                 let _ = answer.send(());
             }
         }
     }
+}
+
+/// A control plane over the fake, as a start of the host makes it.
+///
+/// # Errors
+/// Why the host does not start.
+pub async fn control(config: Config, engine: EngineHandle) -> Result<Arc<Control>, Failure> {
+    let store = HostStore::open(&directory_path(&config), HostId(1))?;
+    let found = cluster::find(&config, &store, None).await?;
+    let fabric = found.fabric(&config, &store)?;
+    let events = Arc::new(EventLog::open(&config.data_dir, &config.name)?);
+    let (_, notices) = tokio::sync::mpsc::unbounded_channel();
+    let cluster = Cluster::new(found, &config, &fabric, (engine.clone(), vec![None]), events)?;
+    Control::start(config, store, cluster, notices, (None, engine)).await
 }

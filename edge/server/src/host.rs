@@ -7,13 +7,14 @@ use crate::api;
 use crate::api::access::Caller;
 use crate::api::serve::TlsListener;
 use crate::cli::HostOptions;
-use crate::cluster;
+use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::control::start::directory_path;
 use crate::control::{Control, listen_text, random_bits};
 use crate::data_dir;
-use crate::directory::Directory;
-use crate::engine::{self, EngineError, EngineHandle, Listen, Settings};
+use crate::directory::HostStore;
+use crate::engine::{self, EngineError, Listen, Settings, Started};
+use crate::events::EventLog;
 use crate::failure::Failure;
 use crate::limits::{RESERVE_PERIOD, STOP_WAIT};
 use crate::lock::{self, Lock};
@@ -27,11 +28,12 @@ use std::sync::Arc;
 use std::thread;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Starts an engine.
-pub type StartEngine = fn(Settings) -> Result<(EngineHandle, thread::JoinHandle<()>), EngineError>;
+pub type StartEngine = fn(Settings) -> Result<Started, EngineError>;
 
 /// A host that serves.
 pub struct Host {
@@ -113,20 +115,22 @@ impl Host {
     }
 
     async fn start_locked(config: Config, start_engine: StartEngine, lock: Lock) -> Result<Host, Failure> {
-        let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
+        let store = HostStore::open(&directory_path(&config), HostId(random_bits()?))?;
         let security = Security::load(&config.data_dir)?;
         security::check_listeners(&config, security.is_some())?;
         security.as_ref().map_or(Ok(()), |security| security.check_time(&config.name))?;
         let nbd_tls = security.as_ref().map(|security| security.nbd_tls()).transpose()?;
-        let settings = Settings { cluster_tls: nbd_tls, ..config.settings(directory.cluster()?) };
-        let found = match &config.cluster {
-            Some(cluster) => {
-                Some(cluster::find(cluster, &directory, security.clone(), &config.data_dir).await?)
-            }
-            None => None,
+        let found = cluster::find(&config, &store, security.clone()).await?;
+        let fabric = found.fabric(&config, &store)?;
+        let events = Arc::new(EventLog::open(&config.data_dir, &config.name)?);
+        let (sender, notices) = unbounded_channel();
+        let settings = Settings { cluster_tls: nbd_tls, ..config.settings(fabric.clone(), sender) };
+        let Started { handle, thread: engine, peers } = start_engine(settings)?;
+        let started = match Cluster::new(found, &config, &fabric, (handle.clone(), peers), events) {
+            Ok(cluster) => Control::start(config, store, cluster, notices, (security, handle.clone())).await,
+            Err(failure) => Err(failure),
         };
-        let (handle, engine) = start_engine(settings)?;
-        let control = match Control::start(config, directory, found, security, handle.clone()).await {
+        let control = match started {
             Ok(control) => control,
             Err(failure) => {
                 // The devices that were opened are left clean.
@@ -286,8 +290,8 @@ mod tests {
     use crate::failure::Code;
     use crate::fake;
 
-    fn fake_engine(_: Settings) -> Result<(EngineHandle, thread::JoinHandle<()>), EngineError> {
-        Ok((fake::start().0, thread::spawn(|| {})))
+    fn fake_engine(_: Settings) -> Result<Started, EngineError> {
+        Ok(Started { handle: fake::start().0, thread: thread::spawn(|| {}), peers: vec![None] })
     }
 
     fn config(folder: &Path) -> Config {

@@ -152,11 +152,9 @@ mod tests {
     fn state(id: u128, recorder: &Recorder) -> DiskState {
         DiskState {
             id: DiskId(id),
-            allocated_bytes: 0,
             clients: Vec::new(),
             outstanding: 2,
             overdue: 0,
-            unavailable: None,
             statistics: Arc::new(recorder.statistics()),
         }
     }

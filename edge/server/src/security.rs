@@ -291,7 +291,7 @@ pub fn addresses_of(config: &Config) -> Vec<String> {
         Listen::Tcp(address) => Some(address.ip()),
         Listen::Unix(_) => None,
     });
-    let peers = config.cluster.iter().map(|cluster| cluster.peers.ip());
+    let peers = config.cluster.peers.iter().map(SocketAddr::ip);
     let loopback = [IpAddr::from([127, 0, 0, 1])];
     let mut all: Vec<IpAddr> = tcp.chain(peers).chain(loopback).filter(|ip| !ip.is_unspecified()).collect();
     all.sort();
@@ -313,7 +313,7 @@ pub fn check_listeners(config: &Config, has_certificate: bool) -> Result<(), Fai
         };
         all.iter().filter_map(address).collect()
     };
-    let peers = config.cluster.iter().map(|cluster| cluster.peers).collect();
+    let peers = config.cluster.peers.into_iter().collect();
     let nbd_asks = match &config.tls {
         Some(tls) => tls.required && tls.client_authorities.is_some(),
         None => has_certificate,
@@ -331,7 +331,7 @@ pub fn check_listeners(config: &Config, has_certificate: bool) -> Result<(), Fai
     } else {
         "this host has no certificate yet"
     };
-    let hint = match (&config.tls, &config.cluster) {
+    let hint = match (&config.tls, &config.cluster.peers) {
         (Some(_), _) if key == "[listen] nbd" => {
             "set [tls] required = true and client_authorities, or leave [tls] out in a cluster: its own certificates count then"
         }

@@ -4,17 +4,23 @@
 //! taking as long as its bandwidth and its seek say. Writers write random 4 KiB blocks, each the next when its last one is
 //! answered, and an open disk between them would take far more than the capacity device can.
 
-use base::request::Request;
+use base::request::Request as GuestRequest;
 use base::units::{BLOCK_SIZE, MIB};
-use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
+use base::{
+    ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, Pool, Random, WriteId,
+};
 use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, Superblock};
 use diskgroup::{Group, Io, Settings};
 use iostats::Statistics;
 use layout::{Component, Layout};
-use node::{DiskKey, DiskSpec, GroupKey, Node, Output, Token};
+use node::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Node, Output, Token};
+use replication::owner::{Committed, Event as OwnerEvent};
+use replication::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+use wire::{Answer, NewComponent, Request};
 
 use crate::device::{Device, joined};
 
@@ -60,6 +66,23 @@ struct Bed {
     requests: BTreeMap<u64, (Io, u8, Kind)>,
     replies: Vec<u64>,
     is_ready: bool,
+    is_made: bool,
+    is_served: bool,
+}
+
+/// This start of the only node.
+const ME: OwnedBy = OwnedBy { node: NodeId { host: HostId(1), shard: 0 }, incarnation: 1 };
+
+fn fabric() -> FabricSettings {
+    FabricSettings {
+        me: ME,
+        prefers_local: false,
+        copy_floor: node::limits::COPY_RATE_FLOOR,
+        copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
+        copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
+        start_patience: Duration::ZERO,
+        mutant: None,
+    }
 }
 
 enum Kind {
@@ -136,7 +159,7 @@ impl Overload {
         let settings = Settings { scrub_bytes_per_second: 0, discard: false, ..Settings::default() };
         let superblocks = vec![superblock(0), superblock(1)];
         let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut first);
-        let mut node = Node::new(pool.clone(), Instant(1));
+        let mut node = Node::new(pool.clone(), Instant(1), fabric());
         node.add_group(group, first, &mut out);
         let mut bed = Bed {
             node,
@@ -149,6 +172,8 @@ impl Overload {
             requests: BTreeMap::new(),
             replies: Vec::new(),
             is_ready: false,
+            is_made: false,
+            is_served: false,
         };
         bed.perform(out, self);
         while !bed.is_ready {
@@ -172,32 +197,49 @@ impl Bed {
         let component = Component { id: ComponentId(1), device: DeviceId(2), size };
         let spec = DiskSpec {
             id: DiskId(1),
-            name: "disk".to_owned(),
             size,
             layout: Layout::Component(component),
-            epoch: 1,
-            read_only: false,
-            verify_checksums: true,
             reads_locally: false,
             iops_limit: None,
-            reservation_percent: 0,
-            policy: String::new(),
         };
-        let mut out = Vec::new();
-        self.node.create_disk(Token(0), spec, &mut out);
+        let new = NewComponent {
+            id: component.id,
+            disk: spec.id,
+            device: component.device,
+            size,
+            reservation: 0,
+            disk_record: Vec::new(),
+        };
         let none = Overload { writers: 0, seek_ns: 0, bandwidth: 1 << 30, log_size: 0, seconds: 0 };
+        let mut out = Vec::new();
+        self.node.ask_component(Instant(self.now), Token(0), ME.node, Request::Create(new), &mut out);
         self.perform(out, none);
-        loop {
-            if let Some(key) = self.node.disk(DiskId(1)) {
-                return key;
-            }
+        while !self.is_made {
             self.step(none);
         }
+        let member = Member {
+            component: component.id,
+            node: ME.node,
+            place: 0,
+            standing: Standing::Active,
+            base: WriteId::default(),
+            role: Role::Copy,
+            ceiling: Ceiling::Unknown,
+        };
+        let record = (1, Roster { epoch: 0, owner: None, members: vec![member] });
+        let key = self.node.open_disk(Instant(self.now), spec, record);
+        let mut out = Vec::new();
+        self.node.set_used(Instant(self.now), DiskId(1), true, &mut out);
+        self.perform(out, none);
+        while !self.is_served {
+            self.step(none);
+        }
+        key
     }
 
     fn write(&mut self, disk: DiskKey, token: u64, offset: u64) {
         let buffer = self.pool.take_zeroed(BLOCK_SIZE as usize).expect("few writes are under way");
-        let request = Request::Write { offset, data: smallvec::smallvec![buffer] };
+        let request = GuestRequest::Write { offset, data: smallvec::smallvec![buffer] };
         let mut out = Vec::new();
         self.node.request(Instant(self.now), Token(token), disk, request, &mut out);
         // Performed at the next step, as an executor takes inputs in batches.
@@ -240,10 +282,23 @@ impl Bed {
                     assert!(outcome.is_ok(), "nothing fails here: {outcome:?}");
                     self.replies.push(token.0);
                 }
-                Output::Control { result, .. } => assert!(result.is_ok(), "{result:?}"),
+                Output::Closed { .. } => unreachable!("the disk stays open"),
                 Output::Event { .. } => self.is_ready = true,
                 Output::Device { output, .. } => self.ask_device(output, overload),
-                Output::Fabric(_) => unreachable!("one host has no others"),
+                Output::Fabric(FabricOutput::Component { answer, .. }) => {
+                    assert!(matches!(answer, Some(Answer::Done { .. })), "{answer:?}");
+                    self.is_made = true;
+                }
+                Output::Fabric(FabricOutput::Commit { disk, number, expected, .. }) => {
+                    let mut more = Vec::new();
+                    let done = Committed::Done { version: expected + 1 };
+                    self.node.committed(Instant(self.now), disk, number, done, &mut more);
+                    self.perform(more, overload);
+                }
+                Output::Fabric(FabricOutput::Owner { event, .. }) => {
+                    self.is_served |= matches!(event, OwnerEvent::Serving { .. });
+                }
+                Output::Fabric(other) => unreachable!("one host has no others: {other:?}"),
             }
         }
     }

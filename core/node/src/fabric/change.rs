@@ -24,7 +24,7 @@ impl Node {
         self.now = now;
         let Some(key) = self.disk(spec.id) else { return false };
         let disk = &mut self.disks[key.0];
-        let Some(cluster) = disk.cluster.as_mut() else { return false };
+        let cluster = &mut disk.cluster;
         if version < cluster.spec_version {
             return false;
         }
@@ -60,7 +60,7 @@ impl Node {
         let end = end.min(state.spec.layout.size());
         let reaches_further = |change: &crate::disk::Change| change.end > size.next_multiple_of(BLOCK_SIZE);
         let is_quiet = !state.changes.iter().chain(&state.blocked).any(reaches_further);
-        if state.is_closing || state.spec.size != size || end <= size || !is_quiet {
+        if state.closing.is_some() || state.spec.size != size || end <= size || !is_quiet {
             return out.push(surplus_answer(token, false));
         }
         let request = Request::WriteZeroes { offset: size, len: end - size, allocate: false };

@@ -368,11 +368,11 @@ impl Node {
 
     /// Nodes whose process is known to have ended, and the last session that it can have had: of all incarnations up to it.
     pub fn ended(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
-        self.fabric.iter().flat_map(|fabric| &fabric.ended).map(|(node, through)| (*node, *through))
+        self.fabric.ended.iter().map(|(node, through)| (*node, *through))
     }
 
     /// Whether the channel to another node is up.
     pub fn link_state(&self, peer: NodeId) -> Option<LinkState> {
-        self.fabric.as_ref()?.links.get(&peer).map(|link| link.state)
+        self.fabric.links.get(&peer).map(|link| link.state)
     }
 }

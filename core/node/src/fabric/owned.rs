@@ -13,21 +13,21 @@ use std::time::Duration;
 
 impl Node {
     pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
-        self.disks.get(disk)?.cluster.as_ref()?.owner.as_deref()
+        self.disks.get(disk)?.cluster.owner.as_deref()
     }
 
     /// Tells the owners of a disk apart that this node has had.
     pub(crate) fn owner_number(&self, disk: u32) -> Option<u64> {
-        let cluster = self.disks.get(disk)?.cluster.as_ref()?;
+        let cluster = &self.disks.get(disk)?.cluster;
         cluster.owner.is_some().then_some(cluster.owner_number)
     }
 
     /// Gives an owner an input; what it wants done becomes jobs.
     pub(crate) fn step_owner(&mut self, disk: u32, input: Input) {
         let now = self.now;
-        let Some(fabric) = self.fabric.as_mut() else { return };
-        let cluster = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut());
-        let Some(owner) = cluster.and_then(|cluster| cluster.owner.as_mut()) else { return };
+        let fabric = &mut self.fabric;
+        let owner = self.disks.get_mut(disk).and_then(|disk| disk.cluster.owner.as_mut());
+        let Some(owner) = owner else { return };
         let mut outputs = Vec::new();
         owner.step(now, input, &fabric.leases, &mut outputs);
         fabric.touched.insert(disk);
@@ -57,9 +57,9 @@ impl Node {
     /// Begins to own a disk: the record is to name this node.
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
-        let fabric = self.fabric.as_mut().expect("only a node among others claims");
+        let fabric = &mut self.fabric;
         let (id, reads_locally) = (self.disks[disk].spec.id, self.disks[disk].spec.reads_locally);
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = &mut self.disks[disk].cluster;
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
@@ -94,7 +94,7 @@ impl Node {
             owner::Output::Commit { expected, roster } => {
                 self.fabric().next_session += 1;
                 let number = self.fabric().next_session;
-                let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+                let cluster = &mut self.disks[disk].cluster;
                 cluster.commit = Some(number);
                 out.push(Output::Fabric(FabricOutput::Commit { disk: id, number, expected, roster }));
             }
@@ -107,7 +107,7 @@ impl Node {
         match event {
             Event::Ended(end) => {
                 let state = &mut self.disks[disk];
-                let cluster = state.cluster.as_mut().expect("it is a cluster's disk");
+                let cluster = &mut state.cluster;
                 cluster.commit = None; // Its result is for nobody.
                 let is_lost = matches!(end, End::Superseded | End::SupersededBy { .. });
                 Node::note_end(cluster, is_lost);
@@ -134,7 +134,7 @@ impl Node {
 
     fn piece_of_owner(&mut self, token: Token, result: Result<Reply, Failure>, out: &mut Vec<Output>) {
         let (request, piece) = ((token.0 >> 32) as u32, token.0 as u32);
-        self.owned_piece_done(request, piece, result, out);
+        self.piece_done(request, piece, result, out);
     }
 
     pub(crate) fn tell_owners_of_link(&mut self, node: base::NodeId, change: LinkChange) {
@@ -182,9 +182,9 @@ impl Node {
             fabric.touched.insert(disk);
         }
         while let Some(disk) = self.fabric().touched.pop_first() {
-            let fabric = self.fabric.as_mut().expect("it is a node among others");
-            let cluster = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut());
-            let Some(owner) = cluster.and_then(|cluster| cluster.owner.as_mut()) else { continue };
+            let fabric = &mut self.fabric;
+            let owner = self.disks.get_mut(disk).and_then(|disk| disk.cluster.owner.as_mut());
+            let Some(owner) = owner else { continue };
             let mut outputs = Vec::new();
             owner.advance(now, &fabric.leases, &mut outputs);
             if owner.has_waiting_reads() {
@@ -221,9 +221,9 @@ impl Node {
         if let Committed::Conflict { version, roster } = &committed {
             self.note_record(key.0, *version, roster);
         }
-        let cluster = self.disks[key.0].cluster.as_mut();
-        if let Some(cluster) = cluster.filter(|cluster| cluster.commit == Some(number)) {
-            cluster.commit = None;
+        let commit = &mut self.disks[key.0].cluster.commit;
+        if *commit == Some(number) {
+            *commit = None;
             self.step_owner(key.0, Input::Committed(committed));
         }
         self.pump(out);
@@ -265,15 +265,14 @@ impl Node {
 
     fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
         let me = self.fabric().me();
-        let cluster = self.disks[disk].cluster.as_mut();
+        let cluster = &mut self.disks[disk].cluster;
         // A record that is not older than what a component has promised.
-        if let Some(cluster) = cluster
-            && cluster.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch)
-        {
+        if cluster.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch) {
             cluster.promised = None;
         }
-        let cluster = self.disks[disk].cluster.as_mut();
-        let Some(cluster) = cluster.filter(|cluster| cluster.version < version) else { return };
+        if cluster.version >= version {
+            return;
+        }
         cluster.is_live |= roster.owner.is_some_and(|owner| owner.node != me);
         (cluster.version, cluster.roster) = (version, roster.clone());
         self.look_soon(disk);

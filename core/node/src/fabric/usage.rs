@@ -137,13 +137,11 @@ impl Node {
     pub fn set_used(&mut self, now: Instant, disk: DiskId, is_used: bool, out: &mut Vec<Output>) {
         self.now = now;
         let Some(key) = self.disk(disk) else { return };
-        if let Some(cluster) = self.disks[key.0].cluster.as_mut() {
-            cluster.is_used = is_used;
-            self.step_owner(key.0, Input::Used { is_used });
-            self.look_soon(key.0);
-            self.look_at_disks(out);
-            self.pump(out);
-        }
+        self.disks[key.0].cluster.is_used = is_used;
+        self.step_owner(key.0, Input::Used { is_used });
+        self.look_soon(key.0);
+        self.look_at_disks(out);
+        self.pump(out);
     }
 
     /// Owns a disk that nobody owns, or whose owner cannot be reached: nothing is brought up to date without an owner.
@@ -160,7 +158,7 @@ impl Node {
                 && owner.is_none_or(|node| node == me || !up.contains(&node))
         };
         let state = &self.disks[key.0];
-        if !state.is_closing && state.cluster.as_ref().is_some_and(is_free) {
+        if state.closing.is_none() && is_free(&state.cluster) {
             self.claim(key.0);
             self.pump(out);
         }
@@ -177,18 +175,17 @@ impl Node {
 
     /// What is known of a disk of the cluster.
     pub fn cluster_disk(&self, disk: DiskId) -> Option<ClusterDiskState> {
-        self.disks[self.disk(disk)?.0].cluster.as_ref().map(cluster_state)
+        Some(cluster_state(&self.disks[self.disk(disk)?.0].cluster))
     }
 
     /// What is known of all disks of the cluster, in one pass.
     pub fn cluster_disks(&self) -> impl Iterator<Item = (DiskId, ClusterDiskState)> {
-        self.disks.iter().filter_map(|(_, disk)| Some((disk.spec.id, cluster_state(disk.cluster.as_ref()?))))
+        self.disks.iter().map(|(_, disk)| (disk.spec.id, cluster_state(&disk.cluster)))
     }
 
     /// The disks that are owned here.
     pub fn owned_disks(&self) -> impl Iterator<Item = DiskId> {
-        let is_owned = |cluster: &ClusterDisk| cluster.owner.is_some();
-        let owned = self.disks.iter().filter(move |(_, disk)| disk.cluster.as_ref().is_some_and(is_owned));
+        let owned = self.disks.iter().filter(|(_, disk)| disk.cluster.owner.is_some());
         owned.map(|(_, disk)| disk.spec.id)
     }
 
@@ -203,9 +200,7 @@ impl Node {
     }
 
     fn look_later(&mut self, disk: u32, at: Instant) {
-        let Some(cluster) = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut()) else {
-            return;
-        };
+        let Some(cluster) = self.disks.get_mut(disk).map(|disk| &mut disk.cluster) else { return };
         if cluster.look_at.is_none_or(|before| at < before) {
             cluster.look_at = Some(at);
             self.fabric().looks.push(Reverse((at, disk)));
@@ -219,7 +214,7 @@ impl Node {
             && at <= now
         {
             self.fabric().looks.pop();
-            let cluster = self.disks.get_mut(disk).and_then(|disk| disk.cluster.as_mut());
+            let cluster = self.disks.get_mut(disk).map(|disk| &mut disk.cluster);
             let Some(cluster) = cluster.filter(|cluster| cluster.look_at == Some(at)) else { continue };
             cluster.look_at = None;
             match self.next_for(disk) {
@@ -247,7 +242,7 @@ impl Node {
         let me = self.fabric().settings.me;
         let up = self.fabric().up();
         let serves_older = self.serves_older_records();
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = &mut self.disks[disk].cluster;
         if cluster.owner.is_some() {
             return Next::Nothing;
         }
@@ -267,8 +262,8 @@ impl Node {
         if is_older {
             return Next::Ask;
         }
-        let ended = owner.and_then(|node| self.fabric.as_ref()?.ended.get(&node).copied());
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let ended = owner.and_then(|node| self.fabric.ended.get(&node).copied());
+        let cluster = &mut self.disks[disk].cluster;
         let has_ended =
             cluster.roster.owner.is_some_and(|one| ended.is_some_and(|last| one.incarnation <= last));
         let is_mine = owner == Some(me.node);
@@ -310,7 +305,7 @@ impl Node {
     fn ask_to_yield(&mut self, disk: u32, owner: NodeId, out: &mut Vec<Output>) {
         let now = self.now;
         let id = self.disks[disk].spec.id;
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = &mut self.disks[disk].cluster;
         if now.since(cluster.yield_asked) >= limits::YIELD_INTERVAL {
             cluster.yield_asked = now;
             self.ask_node(owner, For::Yield { disk: id }, Request::Yield { disk: id }, out);
@@ -320,7 +315,7 @@ impl Node {
     /// Another node's guests use the disk: it is let go of if no guest of this node does.
     pub(crate) fn yield_disk(&mut self, caller: Caller, token: u32, disk: DiskId, out: &mut Vec<Output>) {
         let key = self.disk(disk).map(|key| key.0);
-        let is_used = |key: u32| self.disks[key].cluster.as_ref().is_some_and(|one| one.is_used);
+        let is_used = |key: u32| self.disks[key].cluster.is_used;
         let answer = match key.filter(|key| self.owner(*key).is_some()) {
             None => Answer::Refused(Refusal::NotOwner),
             Some(key) if is_used(key) => Answer::Refused(Refusal::InUse),
@@ -368,13 +363,13 @@ impl Node {
         if let Requester::Surplus(_) = self.requests[key as usize].requester {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
-        if self.disks[disk].is_closing {
+        if self.disks[disk].closing.is_some() {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
         if self.requests[key as usize].is_abandoned {
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = &mut self.disks[disk].cluster;
         cluster.held.push_back(key);
         self.look_soon(disk);
     }
@@ -392,7 +387,7 @@ impl Node {
     fn abandon_request(&mut self, key: u32, out: &mut Vec<Output>) {
         self.requests[key as usize].is_abandoned = true;
         let (disk, tag) = (self.requests[key as usize].disk(), self.requests[key as usize].tag);
-        let Some(cluster) = self.disks[disk].cluster.as_mut() else { return };
+        let cluster = &mut self.disks[disk].cluster;
         if let Some(index) = cluster.held.iter().position(|held| *held == key) {
             cluster.held.remove(index);
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
@@ -421,7 +416,7 @@ impl Node {
     fn abandon_where(&mut self, is_it: impl Fn(&Caller, &RequestState) -> bool, out: &mut Vec<Output>) {
         let chosen = |(key, state): (usize, &RequestState)| match &state.requester {
             Requester::Peer { caller, .. } => is_it(caller, state).then_some(key as u32),
-            Requester::Guest(_) | Requester::Control { .. } | Requester::Surplus(_) => None,
+            Requester::Guest(_) | Requester::Surplus(_) => None,
         };
         let keys: Vec<u32> = self.requests.iter().filter_map(chosen).collect();
         keys.into_iter().for_each(|key| self.abandon_request(key, out));
@@ -429,7 +424,7 @@ impl Node {
 
     /// The disk goes: everything that waits for an owner is refused.
     pub(crate) fn refuse_held(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let Some(cluster) = self.disks[disk].cluster.as_mut() else { return };
+        let cluster = &mut self.disks[disk].cluster;
         for key in std::mem::take(&mut cluster.held) {
             self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
@@ -437,7 +432,7 @@ impl Node {
 
     /// The disk is served here: what waited begins.
     pub(crate) fn serve_held(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = &mut self.disks[disk].cluster;
         for key in std::mem::take(&mut cluster.held) {
             self.start_request(key, out);
         }
@@ -445,7 +440,7 @@ impl Node {
 
     fn forward_held(&mut self, disk: u32, to: NodeId, out: &mut Vec<Output>) {
         let id = self.disks[disk].spec.id;
-        let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+        let cluster = &mut self.disks[disk].cluster;
         for key in std::mem::take(&mut cluster.held) {
             if !self.is_within(key) {
                 self.end_forwarded(key, Err(RequestError::OutOfRange), out);
@@ -466,12 +461,12 @@ impl Node {
             }
             Ok(Answer::Refused(_)) | Err(Lost) => {
                 let disk = self.requests[key as usize].disk();
-                if self.disks[disk].is_closing {
+                if self.disks[disk].closing.is_some() {
                     return self.end_forwarded(key, Err(RequestError::Stopping), out);
                 }
                 let is_denied = matches!(answer, Ok(Answer::Refused(Refusal::NotOwner)));
                 let id = self.disks[disk].spec.id;
-                let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
+                let cluster = &mut self.disks[disk].cluster;
                 cluster.held.push_back(key);
                 if is_denied {
                     cluster.denied = Some(cluster.version);
@@ -496,19 +491,14 @@ impl Node {
 
     /// A guest's request came in: it may begin at once if the disk is owned here, and waits for an owner else.
     pub(crate) fn may_start(&self, disk: u32) -> bool {
-        match &self.disks[disk].cluster {
-            None => true,
-            // An owner that does not know of places that the disk has got is over soon.
-            Some(_) => {
-                let needed = self.disks[disk].spec.layout.place_count();
-                self.is_serving(disk) && self.owner(disk).is_some_and(|owner| owner.place_count() >= needed)
-            }
-        }
+        // An owner that does not know of places that the disk has got is over soon.
+        let needed = self.disks[disk].spec.layout.place_count();
+        self.is_serving(disk) && self.owner(disk).is_some_and(|owner| owner.place_count() >= needed)
     }
 
     /// Whether the session in which a request of another node's guest came still lasts.
     pub(crate) fn is_current(&self, caller: Caller) -> bool {
-        let accepted = self.fabric.as_ref().and_then(|fabric| fabric.accepted.get(&caller.node));
+        let accepted = self.fabric.accepted.get(&caller.node);
         accepted.is_some_and(|accepted| accepted.session == caller.session)
     }
 

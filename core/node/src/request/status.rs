@@ -1,22 +1,21 @@
-//! What is allocated: of a disk of one host from the tables of its groups, of a cluster's disk as its owner is told.
+//! What is allocated, as the owner of a disk is told by its components.
 //!
 //! Stretches without space are told in runs, however long they are. Where there is space, a request looks up each block of so many
 //! parts at most that a turn of the engine takes no longer for it, and is answered about these: whoever asked asks on.
 
+use super::Stage;
 use super::holes::{Reign, Stamp};
-use super::{Stage, request_error};
 use crate::node::{Node, Output};
-use crate::range::{part_and_block, range_of};
+use crate::range::range_of;
 use base::request::StatusRun;
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
-use diskgroup::GroupError;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use layout::Span;
 use replication::owner;
 use smallvec::SmallVec;
 use std::ops::Range;
-use wire::limits::{ALLOCATION_LOOKUPS_MAX, ALLOCATION_PARTS_MAX, STATUS_RUNS_MAX};
+use wire::limits::ALLOCATION_PARTS_MAX;
 
-/// Bytes of a cluster's disk that one request is answered about at most: even of one component they are no more parts than
+/// Bytes of a disk that one request is answered about at most: even of one component they are no more parts than
 /// one question takes, however the range is aligned. NBD clients ask about less.
 const WINDOW: u64 = (ALLOCATION_PARTS_MAX as u64 - 1) * EXTENT_SIZE;
 
@@ -47,105 +46,23 @@ pub(super) struct Questions {
 }
 
 impl Node {
-    /// Goes on telling what is allocated, as far as the table pages are in memory.
-    pub(super) fn status_on(&mut self, key: u32, out: &mut Vec<Output>) {
-        let disk = self.requests[key as usize].disk;
-        let (offset, len) = range_of(&self.requests[key as usize].request);
-        let Stage::Status { mut next, mut runs } =
-            std::mem::replace(&mut self.requests[key as usize].stage, Stage::Waiting)
-        else {
-            unreachable!("it tells what is allocated")
-        };
-        let end = offset + len;
-        let mut looked_up = 0;
-        while next < end
-            && looked_up < ALLOCATION_LOOKUPS_MAX
-            && runs.len() + BLOCKS_PER_EXTENT < STATUS_RUNS_MAX
-        {
-            let backed = self.first_backed(disk, next..end);
-            if backed > next {
-                push_run(&mut runs, backed - next, false);
-                next = backed;
-                continue;
-            }
-            looked_up += 1;
-            let start = next / BLOCK_SIZE * BLOCK_SIZE;
-            let take = (EXTENT_SIZE - start % EXTENT_SIZE).min(end.next_multiple_of(BLOCK_SIZE) - start);
-            let span = self.spans(disk, start, take)[0];
-            let (part, first) = part_and_block(span.offset);
-            match self.allocation(disk, span.place, part, out) {
-                None => {
-                    self.requests[key as usize].stage = Stage::Status { next, runs };
-                    self.stalled.push_back(key);
-                    return;
-                }
-                Some(Err(error)) => {
-                    self.requests[key as usize].error = Some(request_error(error));
-                    return self.end_request(key, out);
-                }
-                Some(Ok(allocated)) => {
-                    for block in 0..(span.len / BLOCK_SIZE) as usize {
-                        let at = span.disk_offset + block as u64 * BLOCK_SIZE;
-                        let len = (at + BLOCK_SIZE).min(end) - at.max(offset);
-                        push_run(&mut runs, len, allocated[first as usize + block]);
-                    }
-                    next = (span.disk_offset + span.len).min(end);
-                }
-            }
-        }
-        self.requests[key as usize].stage = Stage::Status { next, runs };
-        self.end_request(key, out);
-    }
-
-    /// Which blocks of a part are allocated; `None` if that must be read first.
-    fn allocation(
-        &mut self,
-        disk: u32,
-        place: usize,
-        part: u32,
-        out: &mut Vec<Output>,
-    ) -> Option<Result<[bool; BLOCKS_PER_EXTENT], GroupError>> {
-        let home = self.disks[disk].home(place);
-        let mut outputs = Vec::new();
-        let group = self.groups[home.group.0 as usize].as_mut().expect("a disk's groups are open");
-        let answer = group.allocation(home.component, part, &mut outputs);
-        self.route(home.group, outputs, out);
-        answer
-    }
-
-    /// The first byte of a range of a disk that may have space; its end if there is none.
-    fn first_backed(&self, disk: u32, range: Range<u64>) -> u64 {
-        let state = &self.disks[disk];
-        let layout = &state.spec.layout;
-        let mut first = range.end;
-        layout.map_places(range.start, range.end - range.start, &mut |place, bytes| {
-            let home = state.home(place);
-            let group = self.groups[home.group.0 as usize].as_ref().expect("a disk's groups are open");
-            if let Some(part) = group.first_backed(home.component, parts_of(&bytes)) {
-                let at = (u64::from(part) * EXTENT_SIZE).max(bytes.start);
-                first = first.min(layout.locate(place, at).expect("it is within its place"));
-            }
-        });
-        first
-    }
-
     /// Answers a request from what the owner knows, or has it ask: one question for each place.
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
-        let cluster = self.disks[disk].cluster.as_ref().expect("its disk is a cluster's");
+        let cluster = &self.disks[disk].cluster;
         let reign = Reign { owner: cluster.owner_number, layout: cluster.spec_version };
         let known = cluster.holes.end_of(from, reign).map(|end| end.min(from + len));
         if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
             let runs = vec![StatusRun { len: next - from, allocated: false }];
-            self.requests[key as usize].stage = Stage::Status { next, runs };
+            self.requests[key as usize].stage = Stage::Told(runs);
             return self.end_request(key, out);
         }
         let (stamp, ahead) = cluster.holes.ask(reign);
         let (next, asked) = self.questions(disk, from, len, ahead);
         let state = &mut self.requests[key as usize];
         if asked.is_empty() {
-            state.stage = Stage::Status { next, runs: Vec::new() };
+            state.stage = Stage::Told(Vec::new());
             return self.end_request(key, out);
         }
         state.outstanding = asked.len() as u32;
@@ -164,11 +81,11 @@ impl Node {
 
     /// Whether the owner may tell of a range without asking.
     fn may_tell(&self, disk: u32, range: Range<u64>) -> bool {
-        let (Some(owner), Some(fabric)) = (self.owner(disk), self.fabric.as_ref()) else { return false };
+        let Some(owner) = self.owner(disk) else { return false };
         let mut places: SmallVec<[u16; 4]> = SmallVec::new();
         let layout = &self.disks[disk].spec.layout;
         layout.map_places(range.start, range.end - range.start, &mut |place, _| places.push(place as u16));
-        owner.may_tell(places, &fabric.leases)
+        owner.may_tell(places, &self.fabric.leases)
     }
 
     /// The questions about a range of `len` bytes, or of `ahead` bytes if these are more and no place has more parts among them
@@ -197,10 +114,10 @@ impl Node {
         let state = &mut self.disks[disk];
         // One that began before the question may still be on its way to the owner.
         let is_changing = state.changes.iter().any(|one| one.start < told.end && told.start < one.end);
-        let Some(cluster) = state.cluster.as_mut() else { return };
+        let holes = &mut state.cluster.holes;
         match alike {
-            Some(false) if !is_changing => cluster.holes.learn(stamp, told),
-            _ => cluster.holes.learn_of_data(),
+            Some(false) if !is_changing => holes.learn(stamp, told),
+            _ => holes.learn_of_data(),
         }
     }
 
@@ -246,7 +163,7 @@ impl Node {
                 }
             }
         }
-        self.requests[key as usize].stage = Stage::Status { next, runs };
+        self.requests[key as usize].stage = Stage::Told(runs);
         self.end_request(key, out);
     }
 }

@@ -60,8 +60,8 @@ pub async fn rebuild_directory(
 
 /// Which releases the hosts run, and the level of the records.
 #[utoipa::path(get, path = "/api/v1/cluster/versions", responses((status = 200, body = VersionsView), (status = "default", body = Failure)))]
-pub async fn versions(State(control): Shared) -> Answer<VersionsView> {
-    control.versions().map(Json)
+pub async fn versions(State(control): Shared) -> Json<VersionsView> {
+    Json(control.versions())
 }
 
 /// Raises the level of the records to the next, if all hosts understand it.

@@ -160,12 +160,10 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
     for group in &host.groups {
         add_group(&mut snapshot, group);
     }
-    for (name, (size, state)) in control.named_states().await? {
-        add_disk(&mut snapshot, &name, size, &state);
+    for (name, (size, allocated, state)) in control.named_states().await? {
+        add_disk(&mut snapshot, &name, (size, allocated), &state);
     }
-    if let Some(named) = control.named_local().await? {
-        add_cluster(&mut snapshot, &named);
-    }
+    add_cluster(&mut snapshot, &control.named_local().await?);
     Ok(snapshot)
 }
 
@@ -333,11 +331,16 @@ fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {
     }
 }
 
-fn add_disk(snapshot: &mut Snapshot, name: &str, size: u64, state: &crate::engine::DiskState) {
+fn add_disk(
+    snapshot: &mut Snapshot,
+    name: &str,
+    (size, allocated): (u64, u64),
+    state: &crate::engine::DiskState,
+) {
     let disk = [("disk", name)];
     for (metric, help, value) in [
         ("disk_size_bytes", "Size that guests see", size as f64),
-        ("disk_allocated_bytes", "Bytes backed by space", state.allocated_bytes as f64),
+        ("disk_allocated_bytes", "Bytes backed by space on this host", allocated as f64),
         ("disk_outstanding", "Requests under way", f64::from(state.outstanding)),
         ("disk_clients", "Clients attached", state.clients.len() as f64),
     ] {

@@ -3,10 +3,7 @@
 use super::*;
 use crate::client::Client;
 use crate::config::Config;
-use crate::control::start::directory_path;
-use crate::directory::Directory;
 use crate::fake;
-use base::HostId;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -16,9 +13,8 @@ pub async fn api() -> (Client, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("data_dir = \"{}\"\n[[group]]\nlog = \"/dev/log\"\n", folder.path().display());
     let config = Config::parse(&text, folder.path(), false).expect("a configuration");
-    let directory = Directory::open(&directory_path(&config), HostId(1)).expect("a directory");
     let (engine, _) = fake::start();
-    let router = router(Control::start(config, directory, None, None, engine).await.expect("it starts"));
+    let router = router(fake::control(config, engine).await.expect("it starts"));
     let socket = folder.path().join("api.sock");
     let listener = tokio::net::UnixListener::bind(&socket).expect("a socket");
     tokio::spawn(async move {

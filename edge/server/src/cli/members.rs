@@ -9,10 +9,10 @@ use crate::api::types::{
     PersonView, TokenPerson, TokenView,
 };
 use crate::client::{Client, escaped};
-use crate::config::{ClusterConfig, Config, DirectoryPlace};
+use crate::config::{Config, DirectoryPlace};
 use crate::control::start::directory_path;
 use crate::control::{now_seconds, random_bits};
-use crate::directory::Directory;
+use crate::directory::HostStore;
 use crate::directory::shared::record::{Authorities, AuthorityRecord};
 use crate::directory::shared::{ClusterRecord, InEtcd, first_generation};
 use crate::failure::{Code, Failure};
@@ -132,7 +132,7 @@ pub enum CertificateCommand {
 struct Own {
     config: Config,
     host: HostId,
-    directory: Directory,
+    own: HostStore,
     store: Store,
     _lock: Lock,
 }
@@ -141,9 +141,9 @@ impl Own {
     fn open(path: &Path) -> Result<Own, Failure> {
         let config = Config::read(path, false)?;
         let lock = lock::take(&config.data_dir)?;
-        let directory = Directory::open(&directory_path(&config), HostId(random_bits()?))?;
+        let own = HostStore::open(&directory_path(&config), HostId(random_bits()?))?;
         let store = security::store_of(&config.data_dir);
-        Ok(Own { host: directory.host, config, directory, store, _lock: lock })
+        Ok(Own { host: own.host, config, own, store, _lock: lock })
     }
 }
 
@@ -154,7 +154,7 @@ impl Own {
 pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Failure> {
     let own = Own::open(&options.config)?;
     let file = options.config.display();
-    let Some(ClusterConfig { directory: DirectoryPlace::Etcd(place), .. }) = &own.config.cluster else {
+    let DirectoryPlace::Etcd(place) = &own.config.cluster.directory else {
         return Err(Failure::usage(format!("{file} names no etcd: a cluster of several machines needs one"))
             .hint("set [cluster] directory = \"etcd\" and [cluster.etcd] endpoints"));
     };
@@ -180,7 +180,7 @@ pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Fa
         renew_before_ns: 0,
     };
     etcd.make(&record, &authorities).await?;
-    own.directory.set_cluster(authority.cluster())?;
+    own.own.set_cluster(authority.cluster())?;
     let own_name = &own.config.name;
     shell.show(&record, |record| {
         format!(
@@ -197,7 +197,7 @@ fn first_authority(own: &Own, name: &str) -> Result<Authority, Failure> {
         let credentials = own.store.load_credentials().map_err(|error| made(&error))?;
         return own.store.load_authority(credentials.identity().cluster()).map_err(|error| made(&error));
     }
-    if let Some(cluster) = own.directory.cluster()? {
+    if let Some(cluster) = own.own.cluster()? {
         return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
             .hint("give it a data_dir and devices of its own"));
     }
@@ -222,9 +222,12 @@ fn first_authority(own: &Own, name: &str) -> Result<Authority, Failure> {
 /// When the token is not good, nobody answers, or this host belongs to a cluster already.
 pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Failure> {
     let own = Own::open(&options.config)?;
-    if own.config.cluster.is_none() {
-        return Err(Failure::usage(format!("{} has no [cluster] section", options.config.display()))
-            .hint("copy it from a host of the cluster, with this machine's address as `peers`"));
+    if own.config.cluster.directory == DirectoryPlace::Embedded {
+        return Err(Failure::usage(format!(
+            "{} names no directory in a [cluster] section",
+            options.config.display()
+        ))
+        .hint("copy it from a host of the cluster, with this machine's address as `peers`"));
     }
     if own.store.has_identity() && !options.replace {
         let credentials = own.store.load_credentials();
@@ -233,7 +236,7 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
             .hint(format!("start it with `drystone host --config {}`; if its certificate has expired: `--replace` and a token made with `--again`", options.config.display())));
     }
-    if let Some(ClusterConfig { directory: DirectoryPlace::Etcd(place), .. }) = &own.config.cluster {
+    if let DirectoryPlace::Etcd(place) = &own.config.cluster.directory {
         // Before the token is spent.
         InEtcd::new(place)?.check_level().await?;
     }
@@ -243,7 +246,7 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         addresses: security::addresses_of(&own.config),
     };
     let (identity, _) = redeem(&options.token, Some(host), &own.store).await?;
-    own.directory.set_cluster(identity.cluster())?;
+    own.own.set_cluster(identity.cluster())?;
     let told = serde_json::json!({ "host": own.config.name, "id": own.host.to_string(), "cluster": identity.cluster().to_string() });
     shell.show(&told, |_| {
         format!(

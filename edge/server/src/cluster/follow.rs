@@ -1,6 +1,7 @@
 //! What goes on in the background: the watch, what the engine wants of the directory, this host's record, deletions.
 
 use super::{Cluster, View};
+use crate::directory::BEFORE_ALL;
 use crate::directory::shared::record::{CEILINGS, ClusterDisk, engine_record};
 use crate::directory::shared::{Change, Changes, Outcome};
 use crate::engine::{ClusterCommand, Command, EngineError, Notice, Order};
@@ -83,9 +84,7 @@ impl Cluster {
                 let record = (disk.record.version, disk.record.roster.clone());
                 let (spec, first) = (engine_record(&disk.record), record.clone());
                 let open = |answer| ClusterCommand::Open { disk: spec, record: first, answer };
-                if let Err(error) = self.engine.call(|answer| Command::cluster(open(answer))).await? {
-                    tracing::error!("disk {} cannot be served: {error}", disk.record.name);
-                }
+                self.engine.call(|answer| Command::cluster(open(answer))).await?;
                 let recorded = ClusterCommand::Recorded { disk: id, record: Some(record) };
                 self.engine.tell(Command::cluster(recorded))
             }
@@ -94,10 +93,7 @@ impl Cluster {
 
     async fn tell_gone(&self, disk: DiskId) -> Result<(), EngineError> {
         let forget = |answer| Command::cluster(ClusterCommand::Forget { disk, answer });
-        if let Err(error) = self.engine.call(forget).await? {
-            tracing::error!("disk {disk} cannot be let go of: {error}");
-        }
-        Ok(())
+        self.engine.call(forget).await
     }
 
     /// Does what the engine wants of the directory, each in its own time.
@@ -343,7 +339,7 @@ impl Cluster {
         for disk in self.view().disks.values() {
             let is_left = disk.record.state == DiskState::Creating
                 && disk.maker.0 == self.me
-                && disk.maker.1 != self.incarnation;
+                && ![self.incarnation, BEFORE_ALL].contains(&disk.maker.1);
             if !is_left {
                 continue;
             }

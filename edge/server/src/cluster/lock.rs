@@ -84,7 +84,7 @@ impl Cluster {
             if !places.is_empty() && !ends_connections {
                 return Err(in_use(&disk.record.name, &places));
             }
-            for host in places.iter().filter_map(|place| place.host).filter(|host| *host != self.me) {
+            for host in places.iter().map(|place| place.host).filter(|host| *host != self.me) {
                 if !hosts.contains(&host) {
                     hosts.push(host);
                 }
@@ -124,12 +124,12 @@ impl Cluster {
         let mut places = Vec::new();
         for claim in attached.claims.iter().filter(counts) {
             let clients = self.clients_at(id, claim.host, &state).await;
-            places.push(Place { host: Some(claim.host), name: self.view().host_name(claim.host), clients });
+            places.push(Place { host: claim.host, name: self.view().host_name(claim.host), clients });
         }
         let here = self.clients_here(id);
         if here > 0 {
             let name = self.view().host_name(self.me);
-            places.push(Place { host: Some(self.me), name, clients: Some(here) });
+            places.push(Place { host: self.me, name, clients: Some(here) });
         }
         Ok(places)
     }

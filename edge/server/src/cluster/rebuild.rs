@@ -82,9 +82,7 @@ impl Cluster {
     /// # Errors
     /// When the directory is not lost, hosts are missing that were not left out by name, or it cannot be written.
     pub async fn rebuild_directory(&self, wanted: &RebuildDirectory) -> Result<RebuildView, Failure> {
-        let Some(DirectoryPlace::Etcd(place)) =
-            self.config.cluster.as_ref().map(|cluster| &cluster.directory)
-        else {
+        let DirectoryPlace::Etcd(place) = &self.config.cluster.directory else {
             return Err(Failure::refused("this cluster's directory does not stand in etcd"));
         };
         if self.directory_away().is_none() {

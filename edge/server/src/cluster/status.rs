@@ -176,7 +176,7 @@ impl Cluster {
 }
 
 /// What people call what a finding is about.
-pub fn subject_name(facts: &::cluster::View, subject: Subject) -> String {
+fn subject_name(facts: &::cluster::View, subject: Subject) -> String {
     match subject {
         Subject::Cluster => "cluster".to_owned(),
         Subject::Host(id) => format!("host {}", facts.host_name(id)),

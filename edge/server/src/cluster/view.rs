@@ -74,14 +74,18 @@ impl View {
         self.host(id).map_or_else(|| id.to_string(), |host| host.record.name.clone())
     }
 
-    /// All capacity devices as placement sees them, named with their hosts; `takes`: whether a host takes something new.
+    /// All capacity devices as placement sees them, named with their hosts where there are several; `takes`: whether a host takes something new.
     pub fn spaces(&self, takes: impl Fn(&ClusterHost) -> bool) -> Vec<DeviceSpace> {
         let counts = cluster::component_counts(self.disks.values().map(|disk| &disk.record));
+        let is_alone = self.hosts.len() == 1;
         let of_host = |known: &KnownHost| {
             let (host, takes) = (&known.host.record, takes(&known.host));
             let space = |device: &DeviceRecord| DeviceSpace {
                 id: device.id,
-                name: format!("{}:{}", host.name, device.name),
+                name: match is_alone {
+                    true => device.name.clone(),
+                    false => format!("{}:{}", host.name, device.name),
+                },
                 host: host.id,
                 host_name: host.name.clone(),
                 fault_domain: host.fault_domain.clone(),

@@ -60,7 +60,7 @@ fn everything_can_be_said_and_paths_count_from_the_file() {
     assert_eq!(group.capacity, [PathBuf::from("/etc/drystone/a.img"), PathBuf::from("/dev/sdc")]);
     assert_eq!((group.log_size, group.file_size), (Some(1 << 30), Some(8 << 30)));
     assert_eq!(group.create, Create::IfBlank);
-    assert_eq!(config.settings(None).scrub_bytes_per_second, 0);
+    assert_eq!(config.scrub_bytes_per_second, 0);
     let forced = Config::parse(LEAST, Path::new("/"), true).expect("a configuration");
     assert_eq!(forced.groups[0].create, Create::Force);
 }
@@ -104,20 +104,20 @@ fn the_example_is_a_configuration() {
     );
     assert_eq!(config.groups.len(), 1);
     assert_eq!(config.groups[0].create, Create::IfBlank);
-    assert_eq!(config.cluster, None);
-    assert_eq!(config.settings(None).buffer_bytes, config.buffer_bytes, "a host alone has all for itself");
+    assert_eq!((config.cluster.directory.clone(), config.peer_listener()), (DirectoryPlace::Embedded, None));
+    assert_eq!(config.guest_buffer_bytes(), config.buffer_bytes, "a host alone has all for itself");
 }
 
 #[test]
 fn the_example_of_a_host_among_others_is_a_configuration() {
     let path = Path::new("../../examples/clusters/one-of-several.toml");
     let config = Config::read(path, false).expect("the example");
-    let cluster = config.cluster.clone().expect("it is one of several");
+    let cluster = &config.cluster;
     assert_eq!(cluster.directory, DirectoryPlace::Socket("/run/drystone/demo.sock".into()));
-    assert_eq!(cluster.peers, "127.0.0.1:0".parse().expect("an address"));
+    assert_eq!(cluster.peers, Some("127.0.0.1:0".parse().expect("an address")));
     assert_eq!((cluster.fault_domain.as_deref(), cluster.prefers_local), (Some("rack1"), false));
     assert_eq!((cluster.resync_floor, cluster.resync_latency_percent), (32 * MIB, 125));
-    assert_eq!(config.settings(None).buffer_bytes + config.peer_buffer_bytes(), config.buffer_bytes);
+    assert_eq!(config.guest_buffer_bytes() + config.peer_buffer_bytes(), config.buffer_bytes);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_floor_of_resyncs_that_makes_no_sense_is_refused_with_those_that_do() {
         );
     }
     let config = Config::parse(&text("1MiB"), Path::new("/x"), false).expect("the least");
-    assert_eq!(config.cluster.expect("it is one of several").resync_floor, MIB);
+    assert_eq!(config.cluster.resync_floor, MIB);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_cost_of_resyncs_that_makes_no_sense_is_refused_with_those_that_do() {
             failure.error.contains("resync_latency_percent") && failure.error.contains("from 105 to 1000");
         assert!(says, "{failure}");
     }
-    let cluster = read(200).expect("twice as long").cluster.expect("it is one of several");
+    let cluster = read(200).expect("twice as long").cluster;
     assert_eq!(cluster.resync_latency_percent, 200);
 }
 
@@ -207,8 +207,7 @@ fn a_cluster_that_cannot_be_reached_or_has_no_directory_is_refused() {
 #[test]
 fn the_example_of_a_host_with_its_directory_in_etcd_is_a_configuration() {
     let config = Config::read(Path::new("../../examples/clusters/in-etcd.toml"), false).expect("the example");
-    let cluster = config.cluster.expect("it is one of several");
-    assert_eq!(cluster.directory.to_string(), "etcd (http://127.0.0.1:2379, /drystone/)");
+    assert_eq!(config.cluster.directory.to_string(), "etcd (http://127.0.0.1:2379, /drystone/)");
 }
 
 #[test]
@@ -217,7 +216,7 @@ fn a_directory_in_etcd_is_named_with_all_that_it_needs() {
     std::fs::write(folder.path().join("password"), "secret\n").expect("written");
     let parse = |etcd: &str| {
         let text = format!("data_dir = \"d\"\n[cluster]\ndirectory = \"etcd\"\n[cluster.etcd]\n{etcd}\n");
-        Config::parse(&text, folder.path(), false).map(|config| config.cluster.expect("it is one of several"))
+        Config::parse(&text, folder.path(), false).map(|config| config.cluster)
     };
     let plain = parse("endpoints = [\"http://127.0.0.1:2379\"]").expect("a configuration");
     let DirectoryPlace::Etcd(options) = plain.directory else { panic!("it is in etcd") };

@@ -1,6 +1,6 @@
 //! The care for a cluster, as the API shows it: settings, health, maintenance, removal of hosts, balance.
 
-use super::Control;
+use super::{Control, blocking_seed};
 use crate::api::types::{
     BalanceView, BeginMaintenance, ChangeSettings, EvacuationView, FateView, FullnessView, MaintenanceMode,
     MaintenanceView, RemovedHost, TouchedView,
@@ -24,7 +24,7 @@ impl Control {
     /// # Errors
     /// When this host stands alone.
     pub fn settings(&self) -> Result<ClusterSettings, Failure> {
-        Ok(self.cluster()?.view().settings)
+        Ok(self.cluster.view().settings)
     }
 
     /// Changes the cluster's settings.
@@ -32,7 +32,7 @@ impl Control {
     /// # Errors
     /// When one makes no sense, or the directory does not answer.
     pub async fn change_settings(&self, change: ChangeSettings) -> Result<ClusterSettings, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let before = cluster.view().settings;
         let settings = cluster
             .change_settings(|before| {
@@ -63,7 +63,7 @@ impl Control {
         name: &str,
         request: BeginMaintenance,
     ) -> Result<MaintenanceView, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let host = cluster.find_host(name)?;
         let mode = mode_of(request.mode);
         let assessment = cluster.assess(host.record.id, mode).await?;
@@ -106,7 +106,7 @@ impl Control {
     /// # Errors
     /// When there is no such host, or the directory does not answer.
     pub async fn end_maintenance(&self, name: &str) -> Result<(), Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let host = cluster.find_host(name)?;
         cluster.set_maintenance(host.record.id, Maintenance::Off).await?;
         if host.record.maintenance != Maintenance::Off {
@@ -120,7 +120,7 @@ impl Control {
     /// # Errors
     /// When it is not confirmed, the host is there, or it holds the only copy of something.
     pub async fn remove_host(&self, name: &str, confirm: Option<&str>) -> Result<RemovedHost, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let host = cluster.find_host(name)?;
         let name = host.record.name.clone();
         if confirm != Some(&name) {
@@ -149,8 +149,8 @@ impl Control {
 
     /// The disks that would keep fewer copies than their policies ask for without a host, and why.
     async fn not_replaced_without(&self, host: HostId) -> Result<BTreeMap<String, String>, Failure> {
-        let cluster = self.cluster()?;
-        let (view, now, seed) = (cluster.facts().await?, cluster.directory_now(), self.seed()?);
+        let cluster = &self.cluster;
+        let (view, now, seed) = (cluster.facts().await?, cluster.directory_now(), blocking_seed()?);
         let question = Question::LoseHosts(BTreeSet::from([host]));
         let forecast = super::blocking(|| what_if(&view, &question, Evens::Nothing, now, seed));
         let short = forecast.disks.into_iter().filter(|one| one.then != Condition::Whole);
@@ -162,7 +162,7 @@ impl Control {
 
     /// Takes this host out of its cluster; its devices become blank, its identity is put aside, and its process ends.
     async fn leave(&self, name: &str) -> Result<RemovedHost, Failure> {
-        self.cluster()?.leave().await?;
+        self.cluster.leave().await?;
         self.events.host(Kind::HostRemoved, name, "it has left the cluster: nothing stood on it any more");
         let mut logs: Vec<String> = Vec::new();
         for device in self.host_state().await?.devices.iter().filter(|device| device.is_log) {
@@ -194,7 +194,7 @@ impl Control {
     /// # Errors
     /// When this host stands alone, or its engine is gone.
     pub async fn balance(&self) -> Result<BalanceView, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let told = cluster.balance(&cluster.state().await?);
         let mut devices: Vec<FullnessView> = cluster.spaces().await?.iter().map(fullness_view).collect();
         devices.sort_by(|a, b| b.percent.total_cmp(&a.percent).then_with(|| a.device.cmp(&b.device)));

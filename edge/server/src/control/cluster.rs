@@ -8,7 +8,7 @@ use crate::api::types::{
     AllowedView, AttachedView, CopyView, HostSummary, LocalView, MemberView, RebuildDirectory, RebuildView,
     ReplicationView, ResyncView, ResyncsView, VersionsView,
 };
-use crate::cluster::{Cluster, HostCondition, Locals, View};
+use crate::cluster::{HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::engine::ClusterState;
 use crate::failure::Failure;
@@ -41,18 +41,12 @@ pub struct NamedLocal {
 }
 
 impl Control {
-    pub(super) fn cluster(&self) -> Result<&Arc<Cluster>, Failure> {
-        self.cluster.as_ref().ok_or_else(|| {
-            Failure::refused("this host stands alone").hint("a [cluster] section makes it one of several")
-        })
-    }
-
     /// All hosts of the cluster.
     ///
     /// # Errors
-    /// When this host stands alone, or its engine is gone.
+    /// When its engine is gone.
     pub async fn hosts(&self) -> Result<Vec<HostSummary>, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let state = cluster.state().await?;
         let view = cluster.view();
         let conditions = cluster.host_conditions(&state);
@@ -69,18 +63,15 @@ impl Control {
     /// What this host alone knows.
     ///
     /// # Errors
-    /// When it stands alone, or its engine is gone.
+    /// When its engine is gone.
     pub async fn local(&self) -> Result<LocalView, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         Ok(cluster.local(&cluster.state().await?))
     }
 
     /// Which releases the hosts run, and the level of the records.
-    ///
-    /// # Errors
-    /// When this host stands alone.
-    pub fn versions(&self) -> Result<VersionsView, Failure> {
-        Ok(self.cluster()?.versions())
+    pub fn versions(&self) -> VersionsView {
+        self.cluster.versions()
     }
 
     /// Raises the level of the records, if all hosts understand the next.
@@ -88,15 +79,15 @@ impl Control {
     /// # Errors
     /// When hosts are in the way, or the directory does not answer.
     pub async fn upgrade(&self) -> Result<VersionsView, Failure> {
-        self.cluster()?.upgrade().await
+        self.cluster.upgrade().await
     }
 
     /// What this host and its devices know of the directory.
     ///
     /// # Errors
-    /// When it stands alone, or is to be sealed and its directory answers.
+    /// When it is to be sealed and its directory answers.
     pub async fn give_copy(&self, seals: bool) -> Result<CopyView, Failure> {
-        self.cluster()?.give_copy(seals).await
+        self.cluster.give_copy(seals).await
     }
 
     /// Makes a new directory for a cluster that lost its own, or says what would come of it.
@@ -104,16 +95,15 @@ impl Control {
     /// # Errors
     /// When it is not lost, hosts are missing, or it cannot be written.
     pub async fn rebuild_directory(&self, wanted: &RebuildDirectory) -> Result<RebuildView, Failure> {
-        self.cluster()?.rebuild_directory(wanted).await
+        self.cluster.rebuild_directory(wanted).await
     }
 
-    /// The same for `/metrics`, with the names of the disks that it owns and of the hosts that it knows; nothing on a host
-    /// alone.
+    /// The same for `/metrics`, with the names of the disks that it owns and of the hosts that it knows.
     ///
     /// # Errors
     /// When the engine is gone.
-    pub async fn named_local(&self) -> Result<Option<NamedLocal>, Failure> {
-        let Some(cluster) = &self.cluster else { return Ok(None) };
+    pub async fn named_local(&self) -> Result<NamedLocal, Failure> {
+        let cluster = &self.cluster;
         let local = cluster.local(&cluster.state().await?);
         let view = cluster.view();
         let disks = view.disks.values().map(|disk| (disk.record.id.to_string(), disk.record.name.clone()));
@@ -128,29 +118,29 @@ impl Control {
             };
             (one.holder, name, one.ends.0 / 1_000_000_000)
         });
-        Ok(Some(NamedLocal {
+        Ok(NamedLocal {
             local,
             disks: disks.collect(),
             hosts: hosts.collect(),
             certificates: certificates.collect(),
-        }))
+        })
     }
 
-    /// What is copied for disks, and what that waits for; on a host alone never anything.
+    /// What is copied for disks, and what that waits for.
     ///
     /// # Errors
     /// When the engine is gone.
     pub async fn resync(&self) -> Result<ResyncsView, Failure> {
-        let Some(cluster) = &self.cluster else { return Ok(ResyncsView::default()) };
+        let cluster = &self.cluster;
         let state = cluster.state().await?;
         let locals = cluster.locals(&state).await;
         cluster.refresh_sizes_of(&locals);
         Ok(cluster.resyncs(&state, &locals))
     }
 
-    /// Asks all hosts that can be reached; nothing on a host alone.
-    pub(super) async fn gather(&self) -> Result<Option<Gathered>, Failure> {
-        let Some(cluster) = &self.cluster else { return Ok(None) };
+    /// Asks all hosts that can be reached.
+    pub(super) async fn gather(&self) -> Result<Gathered, Failure> {
+        let cluster = &self.cluster;
         let state = cluster.state().await?;
         let view = cluster.view();
         let locals = cluster.locals(&state).await;
@@ -165,7 +155,7 @@ impl Control {
                 .collect::<Vec<_>>()
         };
         let owned = locals.iter().flat_map(of_host).collect();
-        Ok(Some(Gathered { view, me: cluster.me, state, locals, owned, told }))
+        Ok(Gathered { view, me: cluster.me, state, locals, owned, told })
     }
 }
 

@@ -32,7 +32,7 @@ impl Control {
     /// # Errors
     /// When there is no such device, or something on it has nowhere to go.
     pub async fn evacuate_device(&self, request: EvacuateDevice) -> Result<EvacuationView, Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let device = cluster.find_device(&request.device)?;
         let assessment = cluster.assess_device(device.id).await?;
         let mut view = evacuation_view(&device, &assessment, &cluster.all_spaces());
@@ -63,7 +63,7 @@ impl Control {
     /// # Errors
     /// When there is no such device, or the directory does not answer.
     pub async fn keep_device(&self, name: &str) -> Result<(), Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let device = cluster.find_device(name)?;
         if cluster.set_leaving(device.host, &BTreeSet::from([device.id]), None).await? {
             let text = "it is not to be emptied any more";
@@ -201,15 +201,10 @@ impl Control {
                 device.path.display(),
                 listed(&names)
             ))
-            .hint(match &self.cluster {
-                Some(_) => format!(
-                    "move them away first: `drystone device evacuate {}`, and `drystone device list` until the device is empty",
-                    device.path.display()
-                ),
-                None => "on a host alone there is nowhere to move them: copy them elsewhere first (`drystone disk export`), or keep \
-                         the device"
-                    .to_owned(),
-            })),
+            .hint(format!(
+                "move them away first: `drystone device evacuate {}`, and `drystone device list` until the device is empty",
+                device.path.display()
+            ))),
         }
     }
 }

@@ -1,17 +1,15 @@
 //! Making, changing and deleting disks.
 
-use super::start::now_seconds;
-use super::{Control, blocking, component_ids, random_bits};
+use super::Control;
 use crate::api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView};
-use crate::directory::{DiskEntry, State};
-use crate::engine::{Command, DiskLock, DiskRecord, EngineError};
+use crate::directory::DiskEntry;
+use crate::engine::{DiskLock, DiskRecord};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use crate::limits::DISKS_MAX;
 use crate::name::check_name;
-use base::DiskId;
 use base::units::{SECTOR_SIZE, format_bytes};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Control {
     /// The record of a disk by name or id.
@@ -41,39 +39,8 @@ impl Control {
         if self.records().disks.len() >= DISKS_MAX {
             return Err(Failure::refused(format!("there are {DISKS_MAX} disks already, the most possible")));
         }
-        if let Some(cluster) = &self.cluster {
-            let name = cluster.create_disk(request, policy).await?;
-            return self.disk_view(&name).await;
-        }
-        let spaces = self.spaces().await?;
-        let mut ids = component_ids(self.seed()?);
-        let plan = placement::plan(&policy, request.size, &spaces, &mut ids, self.seed()?)?;
-        let record = DiskRecord {
-            id: DiskId(random_bits()?),
-            name: request.name,
-            size: request.size,
-            policy,
-            space_reservation: plan.space_reservation,
-            layout: plan.layout,
-            epoch: 1,
-            read_only: request.read_only,
-            access: ::cluster::Access::default(),
-        };
-        let entry =
-            DiskEntry { version: 1, state: State::Creating, record, previous: None, created: now_seconds() };
-        blocking(|| self.directory.add_disk(entry.clone()))?;
-        let disk = entry.record.clone();
-        match self.engine.call(|answer| Command::CreateDisk { disk, answer }).await? {
-            Ok(()) => {
-                let active = DiskEntry { state: State::Active, ..entry };
-                let entry = blocking(|| self.directory.settle_created(active))?;
-                self.disk_view(&entry.record.name).await
-            }
-            Err(error) => {
-                blocking(|| self.directory.remove_disk(entry.record.id, entry.version))?;
-                Err(error.into())
-            }
-        }
+        let name = self.cluster.create_disk(request, policy).await?;
+        self.disk_view(&name).await
     }
 
     /// Changes a disk's name, size or access.
@@ -104,70 +71,13 @@ impl Control {
     }
 
     async fn alter_disk(&self, name: &str, request: ChangeDisk) -> Result<DiskView, Failure> {
-        if let Some(cluster) = &self.cluster {
-            let entry = self.find(name)?;
-            request.name.as_deref().map_or(Ok(()), check_name)?;
-            if let Some(size) = request.size {
-                check_size(size, &entry.record, request.confirm.as_deref())?;
-            }
-            cluster.change_disk(entry.record.id, &request).await?;
-            return self.disk_view(&entry.record.id.to_string()).await;
-        }
-        if request.keep.is_some() {
-            return Err(Failure::refused("this host stands alone: the copies of its disks cannot diverge"));
-        }
-        if request.share.is_some() || request.allowed.is_some() {
-            return Err(Failure::refused("this host stands alone: its disks are attached nowhere else")
-                .hint("who connects is asked for a certificate where [tls] client_authorities says so"));
-        }
-        let _change = self.changes.lock().await;
         let entry = self.find(name)?;
-        if entry.state != State::Active || entry.previous.is_some() {
-            return Err(Failure::new(Code::Conflict, format!("disk {name} is being changed")));
-        }
-        let mut record = entry.record.clone();
-        if let Some(new_name) = request.name {
-            check_name(&new_name)?;
-            record.name = new_name;
-        }
-        record.read_only = request.read_only.unwrap_or(record.read_only);
+        request.name.as_deref().map_or(Ok(()), check_name)?;
         if let Some(size) = request.size {
             check_size(size, &entry.record, request.confirm.as_deref())?;
-            self.resize(&mut record, size).await?;
         }
-        if record == entry.record {
-            return self.disk_view(&record.name).await;
-        }
-        let changed = DiskEntry {
-            record: record.clone(),
-            previous: Some(Box::new(entry.record.clone())),
-            ..DiskEntry::clone(&entry)
-        };
-        let changed = blocking(|| self.directory.replace_disk(changed))?;
-        let answer = self.engine.call(|answer| Command::UpdateDisk { disk: record, answer }).await?;
-        let settled = match &answer {
-            Ok(()) => changed.record.clone(),
-            // How far it came is found out at the next start.
-            Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
-            Err(EngineError::Refused(_) | EngineError::Device(_)) => entry.record.clone(),
-        };
-        let settled = DiskEntry { record: settled, previous: None, ..DiskEntry::clone(&changed) };
-        let settled = blocking(|| self.directory.replace_disk(settled))?;
-        answer?;
-        self.disk_view(&settled.record.name).await
-    }
-
-    async fn resize(&self, record: &mut DiskRecord, size: u64) -> Result<(), Failure> {
-        if size < record.size {
-            record.layout = placement::shrink(&record.layout, size);
-        } else {
-            let spaces = self.spaces().await?;
-            let mut ids = component_ids(self.seed()?);
-            let seed = self.seed()?;
-            record.layout = placement::extend(&record.placed(), size, &spaces, &mut ids, seed)?;
-        }
-        record.size = size;
-        Ok(())
+        self.cluster.change_disk(entry.record.id, &request).await?;
+        self.disk_view(&entry.record.id.to_string()).await
     }
 
     /// Deletes a disk and all that is on it, if nobody uses it.
@@ -191,31 +101,7 @@ impl Control {
     async fn unmake_disk(&self, name: &str) -> Result<(), Failure> {
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
-        if let Some(cluster) = &self.cluster {
-            return cluster.delete_disk(entry.record.id).await;
-        }
-        let deleting = DiskEntry { state: State::Deleting, ..DiskEntry::clone(&entry) };
-        let deleting = blocking(|| self.directory.replace_disk(deleting))?;
-        let disk = entry.record.id;
-        match self.engine.call(|answer| Command::DeleteDisk { disk, answer }).await? {
-            Ok(()) => {
-                self.unavailable.lock().unwrap_or_else(PoisonError::into_inner).remove(&disk);
-                let devices = self.host_state().await?.devices;
-                let is_away = |id| devices.iter().any(|device| device.id == id && device.is_away);
-                if entry.record.layout.components().any(|(_, component)| is_away(component.device)) {
-                    // What stands there goes when the device is back; until then the record must tell so.
-                    self.warn(format!("disk {name} is still being deleted: a device of it is away"));
-                    return Ok(());
-                }
-                blocking(|| self.directory.remove_disk(disk, deleting.version))
-            }
-            Err(EngineError::Stopped) => Err(EngineError::Stopped.into()),
-            Err(error) => {
-                let still_there = DiskEntry { version: deleting.version, ..DiskEntry::clone(&entry) };
-                blocking(|| self.directory.replace_disk(still_there))?;
-                Err(error.into())
-            }
-        }
+        self.cluster.delete_disk(entry.record.id).await
     }
 }
 

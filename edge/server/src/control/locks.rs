@@ -1,7 +1,6 @@
 //! Disks that clients are kept from while something is done that would pull the data from under them.
 //!
-//! A host alone asks its engine, which has all clients. A host among others takes the disk's claim first. Must leave no disk
-//! locked that nothing is done with.
+//! The disk's claim is taken first, so that no other host lets clients in. Must leave no disk locked that nothing is done with.
 
 use super::Control;
 use crate::cluster::lock::BeforeLock;
@@ -18,14 +17,14 @@ use std::time::Instant;
 #[must_use]
 pub(super) struct LockedDisk {
     disk: DiskId,
-    found: Option<BeforeLock>,
+    found: BeforeLock,
 }
 
 /// Where clients have a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The host; nothing on a host alone.
-    pub host: Option<HostId>,
+    /// The host.
+    pub host: HostId,
     /// Its name.
     pub name: String,
     /// How many clients; nothing where the host does not answer.
@@ -39,16 +38,13 @@ impl Control {
     /// When clients have it and are not to lose it, or something is done with it already. Nothing is locked then.
     pub(super) async fn lock(&self, record: &DiskRecord, lock: DiskLock) -> Result<LockedDisk, Failure> {
         self.reserve(record, &lock)?;
-        let mut locked = LockedDisk { disk: record.id, found: None };
-        if let Some(cluster) = &self.cluster {
-            match cluster.lock_disk(record.id, &lock.why, lock.ends_connections).await {
-                Ok(found) => locked.found = Some(found),
-                Err(failure) => {
-                    self.unreserve(record.id);
-                    return Err(failure);
-                }
+        let locked = match self.cluster.lock_disk(record.id, &lock.why, lock.ends_connections).await {
+            Ok(found) => LockedDisk { disk: record.id, found },
+            Err(failure) => {
+                self.unreserve(record.id);
+                return Err(failure);
             }
-        }
+        };
         match self.lock_here(record, lock).await {
             Ok(()) => Ok(locked),
             Err(failure) => {
@@ -63,9 +59,7 @@ impl Control {
         let disk = locked.disk;
         // An engine that is gone has no locks.
         let _ = self.engine.call(|answer| Command::Unlock { disk, answer }).await;
-        if let (Some(cluster), Some(found)) = (&self.cluster, locked.found) {
-            cluster.unlock_disk(disk, found).await;
-        }
+        self.cluster.unlock_disk(disk, locked.found).await;
         self.unreserve(disk);
     }
 
@@ -91,8 +85,8 @@ impl Control {
             Locking::Locked(0) => return Ok(()),
             Locking::Locked(count) => count,
             Locking::InUse(count) => {
-                let host = self.cluster.as_ref().map(|cluster| cluster.me);
-                let place = Place { host, name: self.config.name.clone(), clients: Some(count) };
+                let place =
+                    Place { host: self.cluster.me, name: self.config.name.clone(), clients: Some(count) };
                 return Err(in_use(name, &[place]));
             }
         };
@@ -130,10 +124,7 @@ pub fn in_use(disk: &str, places: &[Place]) -> Failure {
         Some(1) => "1 client".to_owned(),
         Some(count) => format!("{count} clients"),
     };
-    let text = |place: &Place| match place.host {
-        Some(_) => format!("at host {} ({})", place.name, clients(place)),
-        None => format!("to {}", clients(place)),
-    };
+    let text = |place: &Place| format!("at host {} ({})", place.name, clients(place));
     let places: Vec<String> = places.iter().map(text).collect();
     Failure::refused(format!("disk {disk} is in use: it is attached {}", places.join(" and ")))
         .hint("detach it there first, or add `--detach-clients` to end these connections")
@@ -145,18 +136,12 @@ mod tests {
 
     #[test]
     fn a_refusal_tells_where_a_disk_is_attached_and_the_way_out() {
-        let place = |host: Option<u128>, name: &str, clients| Place {
-            host: host.map(HostId),
-            name: name.to_owned(),
-            clients,
-        };
-        let failure = in_use("web", &[place(Some(1), "a", Some(2)), place(Some(2), "b", None)]);
+        let place = |host, name: &str, clients| Place { host: HostId(host), name: name.to_owned(), clients };
+        let failure = in_use("web", &[place(1, "a", Some(2)), place(2, "b", None)]);
         assert_eq!(
             failure.error,
             "disk web is in use: it is attached at host a (2 clients) and at host b (which does not answer)"
         );
         assert!(failure.hint.is_some_and(|hint| hint.contains("--detach-clients")));
-        let alone = in_use("web", &[place(None, "x", Some(1))]);
-        assert_eq!(alone.error, "disk web is in use: it is attached to 1 client");
     }
 }

@@ -17,7 +17,7 @@ use trust::{Certificate, Identity, Purpose, Role};
 impl Control {
     /// Whether a certificate of somebody that was issued then counts no more.
     pub fn is_revoked(&self, who: &Identity, issued_ns: u64) -> bool {
-        self.cluster.as_ref().is_some_and(|cluster| cluster.is_revoked(who, issued_ns))
+        self.cluster.is_revoked(who, issued_ns)
     }
 
     /// Makes a token for a host or a person.
@@ -28,7 +28,7 @@ impl Control {
         let (purpose, text) = match (request.person, request.again) {
             (None, None) => (Purpose::Host, "a host".to_owned()),
             (None, Some(again)) => {
-                let host = self.cluster()?.find_host(&again)?;
+                let host = self.cluster.find_host(&again)?;
                 (Purpose::Again { host: host.record.id }, format!("host {} again", host.record.name))
             }
             (Some(_), Some(_)) => return Err(Failure::usage("a token is for a host or for a person")),
@@ -43,7 +43,7 @@ impl Control {
             }
         };
         let lifetime = request.seconds.map_or(TOKEN_LIFETIME, Duration::from_secs);
-        let (token, record) = self.cluster()?.make_token(purpose, lifetime).await?;
+        let (token, record) = self.cluster.make_token(purpose, lifetime).await?;
         let expires = trust::text_of_nanoseconds(record.expires_ns);
         Ok(TokenView { token: token.to_text(), purpose: text, expires })
     }
@@ -53,7 +53,7 @@ impl Control {
     /// # Errors
     /// When the token is not good for that.
     pub async fn join(&self, request: JoinRequest) -> Result<JoinAnswer, Failure> {
-        self.cluster()?.redeem(&request).await
+        self.cluster.redeem(&request).await
     }
 
     /// Gives the host that asks its next certificate.
@@ -68,7 +68,7 @@ impl Control {
         let Caller::Known { identity: Identity::Host { host, .. }, .. } = caller else {
             return Err(Failure::new(Code::Denied, "only a host with a certificate gets its next one here"));
         };
-        self.cluster()?.renew(*host, &request.request, &request.addresses)
+        self.cluster.renew(*host, &request.request, &request.addresses)
     }
 
     /// All certificates that the cluster knows of.
@@ -76,7 +76,7 @@ impl Control {
     /// # Errors
     /// When this host stands alone.
     pub fn certificates(&self) -> Result<CertificatesView, Failure> {
-        let view = self.cluster()?.view();
+        let view = self.cluster.view();
         let told = || {
             view.hosts
                 .values()
@@ -125,7 +125,7 @@ impl Control {
     /// # Errors
     /// When they have none, or the directory does not answer.
     pub async fn renew_all(&self) -> Result<(), Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         cluster.security()?;
         cluster.renew_all().await
     }
@@ -135,7 +135,7 @@ impl Control {
     /// # Errors
     /// When a host does not believe it in time.
     pub async fn add_authority(&self) -> Result<String, Failure> {
-        self.cluster()?.add_authority().await
+        self.cluster.add_authority().await
     }
 
     /// Believes an authority no more.
@@ -143,7 +143,7 @@ impl Control {
     /// # Errors
     /// When somebody still needs it.
     pub async fn drop_authority(&self, fingerprint: &str, confirm: Option<&str>) -> Result<(), Failure> {
-        self.cluster()?.drop_authority(fingerprint, confirm).await
+        self.cluster.drop_authority(fingerprint, confirm).await
     }
 
     /// People who have a certificate.
@@ -158,7 +158,7 @@ impl Control {
             expires: trust::text_of_nanoseconds(one.expires_ns),
             authorities: one.signers,
         };
-        Ok(self.cluster()?.people().into_iter().map(view).collect())
+        Ok(self.cluster.people().into_iter().map(view).collect())
     }
 
     /// A person's certificates count no more.
@@ -166,7 +166,7 @@ impl Control {
     /// # Errors
     /// When the name is none, or the directory does not answer.
     pub async fn remove_person(&self, name: &str) -> Result<(), Failure> {
-        let cluster = self.cluster()?;
+        let cluster = &self.cluster;
         let of = cluster.security()?.cluster();
         // Roles make no difference: all certificates of that name are meant.
         cluster

@@ -1,6 +1,6 @@
 //! Policies: the built-in ones and those that people make.
 
-use super::{Control, blocking};
+use super::Control;
 use crate::api::types::{CreatePolicy, PolicyView};
 use crate::directory::PolicyEntry;
 use crate::events::Kind;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 impl Control {
     /// The policy of a text: a name, rules, or both. Nothing: what is kept as a rule: one copy on a single host, two among several.
     pub(super) fn resolve_policy(&self, text: Option<&str>) -> Result<Policy, Failure> {
-        let standard = if self.cluster.is_some() { Policy::DEFAULT } else { Policy::SINGLE };
+        let standard = if self.cluster.stands_alone() { Policy::SINGLE } else { Policy::DEFAULT };
         let Some(text) = text else { return Ok(standard) };
         let name = text.split([',', ' ']).next().unwrap_or_default();
         let records = self.records();
@@ -73,10 +73,7 @@ impl Control {
             )));
         }
         let entry = PolicyEntry { name: request.name.clone(), policy };
-        match &self.cluster {
-            Some(cluster) => cluster.add_policy(&entry).await?,
-            None => blocking(|| self.directory.add_policy(entry))?,
-        }
+        self.cluster.add_policy(&entry).await?;
         let made = self.policy(&request.name)?;
         let text = format!("made: {}", made.short);
         self.events.other(Kind::PolicyChanged, format!("policy {}", made.name), text);
@@ -92,11 +89,7 @@ impl Control {
         if Policy::built_in(name).is_some() {
             return Err(Failure::refused(format!("`{name}` is a built-in policy and stays")));
         }
-        let is_removed = match &self.cluster {
-            Some(cluster) => cluster.remove_policy(name).await?,
-            None => blocking(|| self.directory.remove_policy(name))?,
-        };
-        match is_removed {
+        match self.cluster.remove_policy(name).await? {
             true => {
                 self.events.other(Kind::PolicyChanged, format!("policy {name}"), "deleted");
                 Ok(())

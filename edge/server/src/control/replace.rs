@@ -76,8 +76,8 @@ impl Control {
     /// The device that people mean. It must have failed, be away, or be empty.
     fn former(&self, host: &HostState, name: &str) -> Result<Former, Failure> {
         let named = |device: &&DeviceState| device.id.to_string() == name || device.path == Path::new(name);
-        let records = self.directory.records();
-        let closed = records.groups.values().find(|group| {
+        let groups = self.store.groups();
+        let closed = groups.values().find(|group| {
             group.log == Path::new(name) && !host.groups.iter().any(|open| open.id == group.id)
         });
         match (host.devices.iter().find(named), closed) {
@@ -114,21 +114,12 @@ impl Control {
     fn devices_not_open(&self, host: &HostState) -> BTreeSet<DeviceId> {
         let open: BTreeSet<DeviceId> = host.devices.iter().map(|device| device.id).collect();
         let mut all = BTreeSet::new();
-        match &self.cluster {
-            None => {
-                for entry in self.records().disks.values() {
-                    all.extend(entry.record.layout.components().map(|(_, component)| component.device));
-                }
-            }
-            Some(cluster) => {
-                let view = cluster.view();
-                for known in view.disks.values() {
-                    let record = &known.record;
-                    let here = |id| record.roster.member(id).is_some_and(|one| one.node.host == cluster.me);
-                    let mine = record.layout.components().filter(|(_, component)| here(component.id));
-                    all.extend(mine.map(|(_, component)| component.device));
-                }
-            }
+        let view = self.cluster.view();
+        for known in view.disks.values() {
+            let record = &known.record;
+            let here = |id| record.roster.member(id).is_some_and(|one| one.node.host == self.cluster.me);
+            let mine = record.layout.components().filter(|(_, component)| here(component.id));
+            all.extend(mine.map(|(_, component)| component.device));
         }
         all.difference(&open).copied().collect()
     }
@@ -160,8 +151,7 @@ impl Control {
 
     /// Whether a component holds all that was acknowledged.
     fn is_active(&self, entry: &DiskEntry, component: base::ComponentId) -> bool {
-        let Some(cluster) = &self.cluster else { return true };
-        let view = cluster.view();
+        let view = self.cluster.view();
         let known = view.disks.get(&entry.record.id);
         let member = known.and_then(|known| known.record.roster.member(component));
         member.is_some_and(|member| member.standing == Standing::Active)
@@ -216,7 +206,7 @@ impl Control {
             remake: Some(entry.id),
         };
         let group = self.engine.call(|answer| Command::OpenGroup { spec, answer }).await??;
-        blocking(|| self.directory.remove_group(entry.id))?;
+        blocking(|| self.store.remove_group(entry.id))?;
         self.record_group(group).await?;
         Ok(group)
     }

@@ -1,9 +1,8 @@
 //! Health as the API shows it: findings by group, without those that people silenced; and the silences themselves.
 
-use super::{Control, blocking};
+use super::Control;
 use crate::api::access::{ON_HOST, asked_by};
 use crate::api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
-use crate::directory::shared::now_ns;
 use crate::directory::shared::record::{Silences, StoredSilence};
 use crate::events::Kind;
 use crate::failure::{Code as FailureCode, Failure};
@@ -12,7 +11,7 @@ use ::cluster::{Code, Finding, Group, Severity, Silence, silenced};
 use base::Instant;
 
 impl Control {
-    /// What is wrong with the cluster, or with this host if it stands alone.
+    /// What is wrong with the cluster.
     ///
     /// # Errors
     /// When the engine is gone.
@@ -40,15 +39,12 @@ impl Control {
 
     /// All that is wrong, whoever wants to know; each with the name of what it is about.
     pub(super) async fn all_findings(&self) -> Result<Vec<(Finding, String)>, Failure> {
-        match &self.cluster {
-            Some(cluster) => Ok(cluster.findings(&cluster.state().await?).await),
-            None => self.findings_alone().await,
-        }
+        Ok(self.cluster.findings(&self.cluster.state().await?).await)
     }
 
     /// Now, by the clock that the hosts share.
     fn now(&self) -> Instant {
-        self.cluster.as_ref().map_or_else(|| Instant(now_ns()), |cluster| cluster.directory_now())
+        self.cluster.directory_now()
     }
 
     /// The silences that have not ended.
@@ -133,10 +129,7 @@ impl Control {
         &self,
         change: impl Fn(Silences) -> Result<Silences, Failure>,
     ) -> Result<(), Failure> {
-        match &self.cluster {
-            Some(cluster) => cluster.change_silences(change).await,
-            None => blocking(|| self.directory.change_silences(change)),
-        }
+        self.cluster.change_silences(change).await
     }
 }
 

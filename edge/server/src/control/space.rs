@@ -6,23 +6,17 @@ use crate::failure::Failure;
 use ::cluster::Provisioned;
 use base::HostId;
 use base::units::format_bytes;
-use std::collections::BTreeMap;
 
 impl Control {
-    /// Space of the cluster, or of this host alone.
+    /// Space of the cluster.
     ///
     /// # Errors
     /// When the engine is gone.
     pub async fn space(&self) -> Result<SpaceView, Failure> {
-        let (sum, hosts): (Provisioned, BTreeMap<HostId, Provisioned>) = match &self.cluster {
-            Some(cluster) => cluster.provisioned(&cluster.state().await?),
-            None => (Provisioned::of(&self.view_alone().await?), BTreeMap::new()),
-        };
-        let name = |id: HostId| {
-            self.cluster.as_ref().map_or_else(|| id.to_string(), |cluster| cluster.view().host_name(id))
-        };
+        let (sum, hosts) = self.cluster.provisioned(&self.cluster.state().await?);
+        let view = self.cluster.view();
         let host = |(id, one): (HostId, Provisioned)| HostShareView {
-            host: name(id),
+            host: view.host_name(id),
             capacity_bytes: one.capacity_bytes,
             used_bytes: one.used_bytes,
             components_bytes: one.components_bytes,
@@ -60,14 +54,12 @@ impl Control {
     pub async fn all_devices(&self) -> Result<AllDevicesView, Failure> {
         let own = HostDevicesView { host: self.config.name.clone(), devices: self.devices().await? };
         let mut all = AllDevicesView { hosts: vec![own], silent: Vec::new() };
-        if let Some(cluster) = &self.cluster {
-            let state = cluster.state().await?;
-            let (found, silent) = cluster.ask_others::<Vec<DeviceView>>(&state, "/api/v1/devices").await;
-            let view = cluster.view();
-            let of = |(id, devices)| HostDevicesView { host: view.host_name(id), devices };
-            all.hosts.extend(found.into_iter().map(of));
-            all.silent = silent;
-        }
+        let state = self.cluster.state().await?;
+        let (found, silent) = self.cluster.ask_others::<Vec<DeviceView>>(&state, "/api/v1/devices").await;
+        let view = self.cluster.view();
+        let of = |(id, devices)| HostDevicesView { host: view.host_name(id), devices };
+        all.hosts.extend(found.into_iter().map(of));
+        all.silent = silent;
         all.hosts.sort_by(|a, b| a.host.cmp(&b.host));
         Ok(all)
     }

@@ -78,13 +78,11 @@ impl Control {
         all.answer("health.json", self.health().await);
         all.answer("resync.json", self.resync().await);
         all.json("policies.json", &self.policies());
-        if self.cluster.is_some() {
-            all.answer("hosts.json", self.hosts().await);
-            all.answer("settings.json", self.settings());
-            all.answer("balance.json", self.balance().await);
-            all.answer("certificates.json", self.certificates());
-            all.answer("local.json", self.local().await);
-        }
+        all.answer("hosts.json", self.hosts().await);
+        all.answer("settings.json", self.settings());
+        all.answer("balance.json", self.balance().await);
+        all.answer("certificates.json", self.certificates());
+        all.answer("local.json", self.local().await);
         all.text("events.jsonl", &self.events_text());
         match metrics::text(self).await {
             Ok(text) => all.text("metrics.txt", &text),
@@ -147,12 +145,7 @@ impl Control {
     /// # Errors
     /// When there is none, or it does not answer.
     pub async fn support_of(&self, name: &str) -> Result<SupportView, Failure> {
-        let Some(cluster) = &self.cluster else {
-            return match name == self.config.name {
-                true => self.support().await,
-                false => Err(self.cluster().err().unwrap_or_else(|| Failure::refused("it stands alone"))),
-            };
-        };
+        let cluster = &self.cluster;
         let host = cluster.find_host(name)?;
         match host.record.id == cluster.me {
             true => self.support().await,
@@ -183,25 +176,24 @@ fn settings_of(config: &Config) -> Value {
             "file_size": group.file_size,
         })
     });
-    let cluster = cluster.as_ref().map(|cluster| {
-        let directory = match &cluster.directory {
-            DirectoryPlace::Socket(path) => json!({ "socket": path }),
-            DirectoryPlace::Etcd(options) => json!({
-                "etcd": options.endpoints,
-                "prefix": options.prefix,
-                "encrypted": options.tls.is_some(),
-                "user": options.user.as_ref().map(|(name, _)| name),
-            }),
-        };
-        json!({
-            "directory": directory,
-            "peers": cluster.peers,
-            "fault_domain": cluster.fault_domain,
-            "prefers_local": cluster.prefers_local,
-            "resync_floor": cluster.resync_floor,
-            "resync_latency_percent": cluster.resync_latency_percent,
-            "shards": cluster.shards,
-        })
+    let directory = match &cluster.directory {
+        DirectoryPlace::Embedded => json!("embedded"),
+        DirectoryPlace::Socket(path) => json!({ "socket": path }),
+        DirectoryPlace::Etcd(options) => json!({
+            "etcd": options.endpoints,
+            "prefix": options.prefix,
+            "encrypted": options.tls.is_some(),
+            "user": options.user.as_ref().map(|(name, _)| name),
+        }),
+    };
+    let cluster = json!({
+        "directory": directory,
+        "peers": cluster.peers,
+        "fault_domain": cluster.fault_domain,
+        "prefers_local": cluster.prefers_local,
+        "resync_floor": cluster.resync_floor,
+        "resync_latency_percent": cluster.resync_latency_percent,
+        "shards": cluster.shards,
     });
     json!({
         "name": name,

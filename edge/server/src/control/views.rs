@@ -7,7 +7,7 @@ use crate::api::types::{
     BucketView, ClientView, ComponentView, DeviceView, DiskSummary, DiskView, FiguresView, GroupView,
     HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
 };
-use crate::data_dir;
+use crate::cluster::{Locals, used_bytes_of};
 use crate::directory::{DiskEntry, State};
 use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use crate::failure::Failure;
@@ -31,22 +31,23 @@ impl Control {
         let records = self.records();
         let gathered = self.gather().await?;
         let not_whole = records.disks.values().filter_map(|entry| {
-            let lines = gathered.as_ref()?.not_whole(entry.record.id);
+            let lines = gathered.not_whole(entry.record.id);
             (!lines.is_empty()).then(|| (entry.record.name.clone(), lines))
         });
         let not_whole = not_whole.collect();
-        let under_way = records.disks.values().filter_map(|entry| {
-            Some((entry.record.name.clone(), gathered.as_ref()?.under_way(entry.record.id)?))
-        });
+        let under_way = records
+            .disks
+            .values()
+            .filter_map(|entry| Some((entry.record.name.clone(), gathered.under_way(entry.record.id)?)));
         let under_way = under_way.collect();
         let unavailable = records.disks.values().filter_map(|entry| {
-            let reason = self.unavailable(entry, states.get(&entry.record.id), gathered.as_ref())?;
+            let reason = unavailable(entry, states.get(&entry.record.id), &gathered)?;
             Some((entry.record.name.clone(), reason))
         });
         Ok(HostView {
             name: self.config.name.clone(),
             version: crate::release::RELEASE.to_owned(),
-            host: self.directory.host.to_string(),
+            host: self.store.host.to_string(),
             cluster: host.cluster.to_string(),
             uptime_seconds: host.uptime.as_secs_f64(),
             nbd: self.config.nbd.iter().map(listen_text).collect(),
@@ -58,7 +59,7 @@ impl Control {
             groups: self.group_views(&host),
             warnings: self.warnings_now().into_iter().chain(host.devices.iter().filter_map(damage)).collect(),
             space: Some(self.space().await?),
-            hosts: if self.cluster.is_some() { self.hosts().await? } else { Vec::new() },
+            hosts: self.hosts().await?,
             not_whole,
             under_way,
         })
@@ -72,8 +73,7 @@ impl Control {
 
     /// Says of devices that are to be emptied how far they are.
     pub(super) fn note_leaving<'a>(&self, devices: impl Iterator<Item = &'a mut DeviceView>) {
-        let Some(cluster) = &self.cluster else { return };
-        let leaving = cluster.emptying();
+        let leaving = self.cluster.emptying();
         for device in devices {
             let found = device.id.parse().ok().and_then(|id: base::DeviceId| leaving.get(&id));
             device.leaving = found.map(|(leaving, left)| leaving_text(leaving, left));
@@ -82,41 +82,11 @@ impl Control {
 
     fn warnings_now(&self) -> Vec<String> {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        warnings.extend(self.cluster.as_ref().and_then(|cluster| cluster.directory_away()));
+        warnings.extend(self.cluster.directory_away());
         let folder = self.config.data_dir.display();
         let hint = format!("see that its data_dir {folder} can be written and has room");
-        warnings.extend(self.data_trouble().into_iter().map(|trouble| format!("{trouble}: {hint}")));
+        warnings.extend(self.cluster.data_trouble().into_iter().map(|trouble| format!("{trouble}: {hint}")));
         warnings
-    }
-
-    /// What is wrong with this host's data directory.
-    pub(super) fn data_trouble(&self) -> Vec<String> {
-        match &self.cluster {
-            Some(cluster) => cluster.data_trouble(),
-            None => self.events.trouble().into_iter().chain(data_dir::low(&self.config.data_dir)).collect(),
-        }
-    }
-
-    pub(super) fn unavailable(
-        &self,
-        entry: &DiskEntry,
-        state: Option<&DiskState>,
-        gathered: Option<&Gathered>,
-    ) -> Option<String> {
-        if let (Some(gathered), State::Active) = (gathered, entry.state)
-            && let Some(why) = gathered.unavailable(entry.record.id)
-        {
-            return Some(why);
-        }
-        let at_start = self.unavailable.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reason) = at_start.get(&entry.record.id) {
-            return Some(reason.clone());
-        }
-        match (state, entry.state) {
-            (Some(state), _) => state.unavailable.clone(),
-            (None, State::Active) => Some("the storage engine does not serve it".to_owned()),
-            (None, State::Creating | State::Deleting) => None,
-        }
     }
 
     /// All disks by name.
@@ -125,58 +95,12 @@ impl Control {
     /// When the engine is gone.
     pub async fn disk_list(&self) -> Result<Vec<DiskSummary>, Failure> {
         let states = self.disk_states(None).await?;
-        let spaces = self.standing_spaces().await?;
+        let spaces = self.standing_spaces();
         let records = self.records();
         let entry = |id| &records.disks[id];
         let gathered = self.gather().await?;
-        let gathered = gathered.as_ref();
-        let summary = |id| self.summary(entry(id), states.get(id), &spaces, gathered);
+        let summary = |id| summary(entry(id), states.get(id), &spaces, &gathered);
         Ok(records.names.values().map(summary).collect())
-    }
-
-    fn summary(
-        &self,
-        entry: &DiskEntry,
-        state: Option<&DiskState>,
-        spaces: &[DeviceSpace],
-        gathered: Option<&Gathered>,
-    ) -> DiskSummary {
-        let record = &entry.record;
-        let unavailable = self.unavailable(entry, state, gathered);
-        let not_whole = gathered.map_or_else(Vec::new, |gathered| gathered.not_whole(record.id));
-        let counts = |component| gathered.is_none_or(|gathered| gathered.is_active(record.id, component));
-        let full = without_room(&record.layout, counts, spaces);
-        let lines: Vec<String> = match &unavailable {
-            // Of one that cannot be used the longer line says more.
-            Some(_) if !not_whole.is_empty() => not_whole.clone(),
-            _ => unavailable.clone().into_iter().chain(not_whole.clone()).chain(full).collect(),
-        };
-        let trouble = (!lines.is_empty()).then(|| lines.join("; "));
-        DiskSummary {
-            name: record.name.clone(),
-            id: record.id.to_string(),
-            size: record.size,
-            policy: record.policy.short(),
-            read_only: record.read_only,
-            share: record.access.is_shared,
-            allowed: gathered.and_then(|gathered| gathered.allowed(record.id)),
-            state: match entry.state {
-                State::Creating => "creating",
-                State::Active => "active",
-                State::Deleting => "deleting",
-            }
-            .to_owned(),
-            allocated_bytes: match gathered {
-                Some(gathered) => gathered.allocated_bytes(record.id),
-                None => state.map_or(0, |state| state.allocated_bytes),
-            },
-            client_count: state.map_or(0, |state| state.clients.len()),
-            unavailable,
-            debts: debts(entry, spaces),
-            not_whole,
-            under_way: gathered.and_then(|gathered| gathered.under_way(record.id)),
-            trouble,
-        }
     }
 
     /// One disk.
@@ -188,28 +112,27 @@ impl Control {
         let id = entry.record.id;
         let states = self.disk_states(Some(id)).await?;
         let state = states.get(&id);
-        let spaces = self.standing_spaces().await?;
+        let spaces = self.standing_spaces();
         let gathered = self.gather().await?;
-        let gathered = gathered.as_ref();
         // Of one moment with what is said of its components: they may have changed since.
-        let now = gathered.and_then(|gathered| gathered.disk(id)).map(|disk| disk.entry());
+        let now = gathered.disk(id).map(|disk| disk.entry());
         let entry = now.map_or(entry, Arc::new);
         let record = &entry.record;
         // What stands in for another is in no layout, and comes behind all that is.
-        let stand_ins = gathered.map_or_else(Vec::new, |gathered| gathered.stand_ins(id));
+        let stand_ins = gathered.stand_ins(id);
         let all = record.layout.components().map(|(index, component)| (index, *component));
         let all = all.chain((record.layout.component_count()..).zip(stand_ins));
-        let component = |(index, component)| component_view(index, &component, record.id, &spaces, gathered);
+        let component = |(index, component)| component_view(index, &component, record.id, &spaces, &gathered);
         let address = |listen| nbd_address(listen, self.must_encrypt(listen), &record.name);
         Ok(DiskView {
-            summary: self.summary(&entry, state, &spaces, gathered),
-            owner: gathered.and_then(|gathered| gathered.owner_name(record.id)),
-            attached: gathered.map_or_else(Vec::new, |gathered| gathered.attached(record.id)),
+            summary: summary(&entry, state, &spaces, &gathered),
+            owner: gathered.owner_name(record.id),
+            attached: gathered.attached(record.id),
             rules: rules_of(&record.policy),
             created: entry.created,
             epoch: record.epoch,
             addresses: self.config.nbd.iter().map(address).collect(),
-            layout: describe(record, &spaces, gathered),
+            layout: describe(record, &spaces, &gathered),
             why: placement::explain(&record.placed(), &spaces),
             components: all.map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
@@ -292,15 +215,68 @@ impl Control {
         Ok(histograms_view(&entry.record.name, since, &statistics))
     }
 
-    /// For `/metrics`: every disk's name with its cumulative state.
-    pub(crate) async fn named_states(&self) -> Result<BTreeMap<String, (u64, DiskState)>, Failure> {
+    /// For `/metrics`: every disk's name with its size, the bytes of it that this host backs with space, and its cumulative
+    /// state.
+    pub(crate) async fn named_states(&self) -> Result<BTreeMap<String, (u64, u64, DiskState)>, Failure> {
         let states = self.disk_states(None).await?;
-        let records = self.records();
+        let view = self.cluster.view();
+        let here = Locals::from([(self.cluster.me, self.local().await?)]);
         let named = states.into_iter().filter_map(|(id, state)| {
-            let entry = records.disks.get(&id)?;
-            Some((entry.record.name.clone(), (entry.record.size, state)))
+            let disk = view.disks.get(&id)?;
+            let allocated = used_bytes_of(disk, &here).iter().sum();
+            Some((disk.record.name.clone(), (disk.record.size, allocated, state)))
         });
         Ok(named.collect())
+    }
+}
+
+/// Why a disk cannot be used, if so.
+fn unavailable(entry: &DiskEntry, state: Option<&DiskState>, gathered: &Gathered) -> Option<String> {
+    match (state, entry.state) {
+        (_, State::Creating | State::Deleting) => None,
+        (None, State::Active) => Some("the storage engine does not serve it".to_owned()),
+        (Some(_), State::Active) => gathered.unavailable(entry.record.id),
+    }
+}
+
+fn summary(
+    entry: &DiskEntry,
+    state: Option<&DiskState>,
+    spaces: &[DeviceSpace],
+    gathered: &Gathered,
+) -> DiskSummary {
+    let record = &entry.record;
+    let unavailable = unavailable(entry, state, gathered);
+    let not_whole = gathered.not_whole(record.id);
+    let counts = |component| gathered.is_active(record.id, component);
+    let full = without_room(&record.layout, counts, spaces);
+    let lines: Vec<String> = match &unavailable {
+        // Of one that cannot be used the longer line says more.
+        Some(_) if !not_whole.is_empty() => not_whole.clone(),
+        _ => unavailable.clone().into_iter().chain(not_whole.clone()).chain(full).collect(),
+    };
+    let trouble = (!lines.is_empty()).then(|| lines.join("; "));
+    DiskSummary {
+        name: record.name.clone(),
+        id: record.id.to_string(),
+        size: record.size,
+        policy: record.policy.short(),
+        read_only: record.read_only,
+        share: record.access.is_shared,
+        allowed: gathered.allowed(record.id),
+        state: match entry.state {
+            State::Creating => "creating",
+            State::Active => "active",
+            State::Deleting => "deleting",
+        }
+        .to_owned(),
+        allocated_bytes: gathered.allocated_bytes(record.id),
+        client_count: state.map_or(0, |state| state.clients.len()),
+        unavailable,
+        debts: debts(entry, spaces),
+        not_whole,
+        under_way: gathered.under_way(record.id),
+        trouble,
     }
 }
 
@@ -314,9 +290,9 @@ fn component_view(
     component: &layout::Component,
     disk: base::DiskId,
     spaces: &[DeviceSpace],
-    gathered: Option<&Gathered>,
+    gathered: &Gathered,
 ) -> ComponentView {
-    let standing = gathered.and_then(|gathered| gathered.component(disk, component.id));
+    let standing = gathered.component(disk, component.id);
     let standing = standing.as_ref();
     ComponentView {
         index,
@@ -334,17 +310,17 @@ fn component_view(
     }
 }
 
-/// Where a device is: in a cluster with its host.
+/// Where a device is: with its host, if there are several.
 fn path_of(device: base::DeviceId, spaces: &[DeviceSpace]) -> Option<&str> {
     spaces.iter().find(|space| space.id == device).map(|space| space.name.as_str())
 }
 
-/// The layout's lines, with the paths of devices that are there, and in a cluster how each component stands.
-fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: Option<&Gathered>) -> Vec<String> {
+/// The layout's lines, with the paths of devices that are there, and how each component stands.
+fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: &Gathered) -> Vec<String> {
     let mut lines = record.layout.describe();
     for (_, component) in record.layout.components() {
         let end = format!("component {} of ", component.id);
-        let standing = gathered.and_then(|gathered| gathered.component(record.id, component.id));
+        let standing = gathered.component(record.id, component.id);
         let Some(line) = lines.iter_mut().find(|line| line.contains(&end)) else { continue };
         let device = format!("device {}", component.device);
         if let Some(path) = path_of(component.device, spaces) {
@@ -354,17 +330,16 @@ fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: Option<&Gathe
             *line += &format!(": {}", standing.text());
         }
     }
-    for component in gathered.map_or_else(Vec::new, |gathered| gathered.stand_ins(record.id)) {
+    for component in gathered.stand_ins(record.id) {
         let path =
             path_of(component.device, spaces).map_or_else(|| component.device.to_string(), str::to_owned);
-        let standing = gathered.and_then(|gathered| gathered.component(record.id, component.id));
+        let standing = gathered.component(record.id, component.id);
         let text = standing.map_or_else(String::new, |standing| format!(": {}", standing.text()));
         lines.push(format!("beside the layout, component {} on {path}{text}", component.id));
     }
     lines
 }
 
-/// A device as the API shows it.
 /// How far a device is on its way to be empty, and why it is to be.
 fn leaving_text(leaving: &Leaving, left: &Progress) -> String {
     let how_far = match left.is_done() {

@@ -1,6 +1,6 @@
-//! What would become of the cluster, or of a host alone, as the API shows it.
+//! What would become of the cluster, as the API shows it.
 
-use super::Control;
+use super::{Control, blocking_seed};
 use crate::api::types::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
 use crate::cluster::Cluster;
 use crate::directory::shared::record::BalanceMode;
@@ -9,7 +9,7 @@ use crate::limits::NEW_DEVICES_MAX;
 use ::cluster::{
     Condition, Evens, Forecast, HostSpace, NewHost, Outlook, Question, View, hosts_of_domain, what_if,
 };
-use base::{DiskId, Instant};
+use base::DiskId;
 
 impl Control {
     /// Says what would become of it.
@@ -17,20 +17,15 @@ impl Control {
     /// # Errors
     /// When what is named is not there, a policy makes no sense, or the engine is gone.
     pub async fn what_if(&self, request: WhatIf) -> Result<ForecastView, Failure> {
-        let (view, now, evens) = match &self.cluster {
-            Some(cluster) => {
-                let evens = match cluster.view().settings.balance {
-                    BalanceMode::Proactive => Evens::Uneven,
-                    BalanceMode::Reactive => Evens::Full,
-                    BalanceMode::Off => Evens::Nothing,
-                };
-                (cluster.facts().await?, cluster.directory_now(), evens)
-            }
-            None => (self.view_alone().await?, Instant(0), Evens::Nothing),
+        let cluster = &self.cluster;
+        let evens = match cluster.view().settings.balance {
+            BalanceMode::Proactive => Evens::Uneven,
+            BalanceMode::Reactive => Evens::Full,
+            BalanceMode::Off => Evens::Nothing,
         };
+        let (view, now) = (cluster.facts().await?, cluster.directory_now());
         let question = match request {
             WhatIf::LoseHosts(names) => {
-                let cluster = self.cluster()?;
                 if names.is_empty() {
                     return Err(Failure::usage("no host is named"));
                 }
@@ -38,7 +33,6 @@ impl Control {
                 Question::LoseHosts(ids.collect::<Result<_, Failure>>()?)
             }
             WhatIf::LoseDomain(name) => {
-                self.cluster()?;
                 let hosts = hosts_of_domain(&view, &name);
                 if hosts.is_empty() {
                     return Err(Failure::new(
@@ -49,7 +43,7 @@ impl Control {
                 Question::LoseHosts(hosts)
             }
             WhatIf::AddHost(host) => {
-                Question::AddHost(Box::new(new_host(self.cluster()?, &view, host)?.record(&view)))
+                Question::AddHost(Box::new(new_host(cluster, &view, host)?.record(&view)))
             }
             WhatIf::SetPolicy(SetPolicy { disks, policy }) => {
                 let policy = self.resolve_policy(Some(&policy))?;
@@ -60,7 +54,7 @@ impl Control {
                 Question::SetPolicy { disks, policy }
             }
         };
-        let seed = self.seed()?;
+        let seed = blocking_seed()?;
         // A large cluster takes a while, and others want to be answered.
         let forecast = super::blocking(|| what_if(&view, &question, evens, now, seed));
         Ok(forecast_view(&forecast))

@@ -1,14 +1,12 @@
-//! The records of the directory, and their JSON form.
+//! Disks and policies as people ask for them, and the parts of their JSON form that all records of them share.
 //!
 //! Sizes are numbers, ids and layouts are hexadecimal, policies are their text. Fields may be added; a reader gives
 //! those that it misses a default and refuses those that it does not know, because they may change the meaning.
 
 use crate::engine::DiskRecord;
-use base::GroupId;
 use layout::Layout;
 use placement::{Percent, Policy};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// How far a disk has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,21 +29,8 @@ pub struct DiskEntry {
     pub state: State,
     /// The disk as the engine takes it.
     pub record: DiskRecord,
-    /// What it was before a change that the engine may not have made yet.
-    pub previous: Option<Box<DiskRecord>>,
     /// When it was made, in seconds since 1970.
     pub created: u64,
-}
-
-/// A disk group: where its devices were last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupEntry {
-    /// Its identity.
-    pub id: GroupId,
-    /// The log device.
-    pub log: PathBuf,
-    /// The capacity devices.
-    pub capacity: Vec<PathBuf>,
 }
 
 /// A policy that somebody made.
@@ -70,25 +55,6 @@ pub(super) struct StoredRecord {
     layout: String,
     epoch: u32,
     read_only: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredDisk {
-    version: u64,
-    state: State,
-    record: StoredRecord,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    previous: Option<StoredRecord>,
-    created: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StoredGroup {
-    id: String,
-    log: PathBuf,
-    capacity: Vec<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,47 +105,6 @@ impl TryFrom<StoredRecord> for DiskRecord {
             access: ::cluster::Access::default(),
             name,
         })
-    }
-}
-
-impl From<&DiskEntry> for StoredDisk {
-    fn from(entry: &DiskEntry) -> StoredDisk {
-        StoredDisk {
-            version: entry.version,
-            state: entry.state,
-            record: StoredRecord::from(&entry.record),
-            previous: entry.previous.as_deref().map(StoredRecord::from),
-            created: entry.created,
-        }
-    }
-}
-
-impl TryFrom<StoredDisk> for DiskEntry {
-    type Error = String;
-
-    fn try_from(stored: StoredDisk) -> Result<DiskEntry, String> {
-        Ok(DiskEntry {
-            version: stored.version,
-            state: stored.state,
-            record: stored.record.try_into()?,
-            previous: stored.previous.map(|record| record.try_into().map(Box::new)).transpose()?,
-            created: stored.created,
-        })
-    }
-}
-
-impl From<&GroupEntry> for StoredGroup {
-    fn from(group: &GroupEntry) -> StoredGroup {
-        StoredGroup { id: group.id.to_string(), log: group.log.clone(), capacity: group.capacity.clone() }
-    }
-}
-
-impl TryFrom<StoredGroup> for GroupEntry {
-    type Error = String;
-
-    fn try_from(stored: StoredGroup) -> Result<GroupEntry, String> {
-        let id = stored.id.parse().map_err(|error| format!("a group: {error}"))?;
-        Ok(GroupEntry { id, log: stored.log, capacity: stored.capacity })
     }
 }
 

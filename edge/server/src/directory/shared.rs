@@ -21,9 +21,8 @@ pub use presence::{Attendees, Beat, DeviceBeat, Heard, now_ns};
 pub use rebuild::Ground;
 pub use remote::Remote;
 pub use serve::router;
-pub use store::Store;
+pub use store::{Store, put_all};
 
-use crate::config::DirectoryPlace;
 use crate::failure::{Code, Failure};
 use base::ClusterId;
 use serde::{Deserialize, Serialize};
@@ -89,8 +88,7 @@ pub struct Changes {
 /// A way to the directory.
 #[derive(Clone)]
 pub enum Shared {
-    /// In this process.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a process that serves it and is a host too: not yet"))]
+    /// In this process, the only host of its cluster.
     Embedded(Arc<Store>),
     /// Served by another process of this machine.
     Remote(Remote),
@@ -99,21 +97,16 @@ pub enum Shared {
 }
 
 impl Shared {
-    /// A way to where a configuration says that it is; nothing is connected yet. Of what stands in etcd, `copy` is kept.
+    /// A way to etcd; nothing is connected yet. `copy` is kept of what stands there.
     ///
     /// # Errors
     /// When a file that is needed for it cannot be read.
-    pub fn at(place: &DirectoryPlace, copy: Option<Arc<Copied>>) -> Result<Shared, Failure> {
-        Ok(match place {
-            DirectoryPlace::Socket(path) => Shared::Remote(Remote::new(path.clone())),
-            DirectoryPlace::Etcd(options) => {
-                let etcd = InEtcd::new(options)?;
-                Shared::Etcd(Arc::new(match copy {
-                    Some(copy) => etcd.with_copy(copy),
-                    None => etcd,
-                }))
-            }
-        })
+    pub fn in_etcd(options: &::etcd::Options, copy: Option<Arc<Copied>>) -> Result<Shared, Failure> {
+        let etcd = InEtcd::new(options)?;
+        Ok(Shared::Etcd(Arc::new(match copy {
+            Some(copy) => etcd.with_copy(copy),
+            None => etcd,
+        })))
     }
 
     /// All records of a copy, as if they had just been heard of; only the directory that it is of counts from now on.

@@ -1,153 +1,67 @@
-//! The directory against reopening, races and foreign files.
+//! What a host keeps against reopening, failed writes, foreign files, and files of the release before.
 
+use super::file::broke;
+use super::host::META;
+use super::shared::record::{CEILINGS, ClusterDisk, ClusterLevel, DISKS};
+use super::shared::{Change, Outcome, Store};
 use super::*;
-use crate::engine::DiskRecord;
-use base::{ComponentId, DeviceId};
+use crate::failure::{Code, Failure};
+use ::cluster::DiskState;
+use base::{ClusterId, ComponentId, DeviceId, GroupId, HostId};
 use layout::{Component, Layout};
-use placement::{Percent, Policy};
+use redb::{Database, TableDefinition};
 use std::path::PathBuf;
 
-fn entry(id: u128, name: &str) -> DiskEntry {
-    let leaf = Component { id: ComponentId(id as u64), device: DeviceId(9), size: 1 << 20 };
-    let record = DiskRecord {
-        id: DiskId(id),
-        name: name.to_owned(),
-        size: 4096,
-        policy: Policy::SINGLE,
-        space_reservation: Percent::ZERO,
-        layout: Layout::Component(leaf),
-        epoch: 3,
-        read_only: false,
-        access: ::cluster::Access::default(),
-    };
-    DiskEntry { version: 1, state: State::Creating, record, previous: None, created: 77 }
+fn open(folder: &tempfile::TempDir) -> HostStore {
+    HostStore::open(&folder.path().join("d"), HostId(5)).expect("a directory")
 }
 
-fn open(folder: &tempfile::TempDir) -> Directory {
-    Directory::open(&folder.path().join("d"), HostId(5)).expect("a directory")
+fn group() -> GroupEntry {
+    GroupEntry { id: GroupId(4), log: PathBuf::from("/l"), capacity: vec![PathBuf::from("/c")] }
 }
 
 #[test]
-fn records_are_there_after_reopening() {
+fn what_a_host_keeps_is_there_after_reopening() {
     let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory.add_disk(entry(1, "a")).expect("added");
-    let mut changed = entry(1, "b");
-    changed.previous = Some(Box::new(entry(1, "a").record));
-    changed.state = State::Active;
-    directory.replace_disk(changed.clone()).expect("replaced");
-    let policy = PolicyEntry { name: "gold".to_owned(), policy: Policy::DEFAULT };
-    directory.add_policy(policy.clone()).expect("added");
-    let group = GroupEntry { id: GroupId(4), log: PathBuf::from("/l"), capacity: vec![PathBuf::from("/c")] };
-    directory.put_group(group.clone()).expect("added");
-    directory.set_cluster(ClusterId(8)).expect("set");
-    drop(directory);
+    let store = open(&folder);
+    store.put_group(group(), &[]).expect("added");
+    store.set_cluster(ClusterId(8)).expect("set");
+    let first = store.next_incarnation().expect("a number");
+    drop(store);
 
-    let directory = Directory::open(&folder.path().join("d"), HostId(6)).expect("a directory");
-    assert_eq!(directory.host, HostId(5), "the host keeps its identity");
-    assert_eq!(directory.cluster().expect("read"), Some(ClusterId(8)));
-    let records = directory.records();
-    assert_eq!(**records.disk("b").expect("the disk"), DiskEntry { version: 2, ..changed });
-    assert_eq!(records.disk(&DiskId(1).to_string()), records.disk("b"), "an id names it too");
-    assert_eq!(records.disk("a"), None, "the former name is free");
-    assert_eq!(records.policies["gold"], policy);
-    assert_eq!(records.groups[&GroupId(4)], group);
-}
-
-#[test]
-fn a_crash_may_forget_that_a_creation_ended_but_not_the_disk() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory.add_disk(entry(1, "a")).expect("added");
-    directory.settle_created(DiskEntry { state: State::Active, ..entry(1, "a") }).expect("settled");
-    let now = |directory: &Directory| directory.records().disk("a").map(|entry| entry.state);
-    assert_eq!(now(&directory), Some(State::Active), "who asks sees it at once");
-    let crashed = folder.path().join("crashed");
-    std::fs::copy(folder.path().join("d"), &crashed).expect("the file is readable");
-    let after_crash = Directory::open(&crashed, HostId(6)).expect("a directory");
-    assert!(matches!(now(&after_crash), Some(State::Active | State::Creating)));
-
-    drop(directory);
-    assert_eq!(now(&open(&folder)), Some(State::Active), "an orderly end keeps it");
-}
-
-#[test]
-fn what_a_disk_sets_aside_is_recorded_where_it_is_less_than_its_policy_says() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    let policy: Policy = "single,space_reservation=50".parse().expect("a policy");
-    let share = |percent| Percent::new(percent).expect("at most 100");
-    for (id, name, percent) in [(1, "whole", 50), (2, "part", 20), (3, "none", 0)] {
-        let mut entry = entry(id, name);
-        entry.record.policy = policy;
-        entry.record.space_reservation = share(percent);
-        directory.add_disk(entry).expect("added");
-    }
-    drop(directory);
-    let records = open(&folder).records();
-    for (name, percent) in [("whole", 50), ("part", 20), ("none", 0)] {
-        assert_eq!(records.disk(name).expect("there").record.space_reservation, share(percent), "{name}");
-    }
-}
-
-#[test]
-fn a_name_belongs_to_one_disk() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory.add_disk(entry(1, "a")).expect("added");
-    assert_eq!(directory.add_disk(entry(2, "a")).expect_err("taken").code, Code::Conflict);
-    directory.add_disk(entry(2, "b")).expect("added");
-    assert_eq!(directory.replace_disk(entry(2, "a")).expect_err("taken").code, Code::Conflict);
-    assert_eq!(directory.records().disks.len(), 2);
-}
-
-#[test]
-fn a_change_that_starts_from_an_old_version_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory.add_disk(entry(1, "a")).expect("added");
-    directory.replace_disk(entry(1, "b")).expect("the first change");
-    assert_eq!(directory.replace_disk(entry(1, "c")).expect_err("stale").code, Code::Conflict);
-    assert_eq!(directory.remove_disk(DiskId(1), 1).expect_err("stale").code, Code::Conflict);
-    directory.remove_disk(DiskId(1), 2).expect("removed");
-    assert_eq!(directory.remove_disk(DiskId(1), 2).expect_err("gone").code, Code::NotFound);
-    directory.add_disk(entry(3, "b")).expect("the name is free again");
-}
-
-#[test]
-fn several_changes_are_made_together_or_not_at_all() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory.add_disk(entry(1, "a")).expect("added");
-    directory.add_disk(entry(2, "b")).expect("added");
-    let stale = DiskEntry { version: 9, ..entry(2, "b") };
-    directory.replace_disks(vec![entry(1, "x"), stale]).expect_err("one is stale");
-    assert!(directory.records().disk("a").is_some());
-    drop(directory);
-    assert!(open(&folder).records().disk("a").is_some(), "the store was not changed either");
+    let store = HostStore::open(&folder.path().join("d"), HostId(6)).expect("a directory");
+    assert_eq!(store.host, HostId(5), "the host keeps its identity");
+    assert_eq!(store.cluster().expect("read"), Some(ClusterId(8)));
+    assert_eq!(store.groups()[&GroupId(4)], group());
+    assert!(store.next_incarnation().expect("a number") >= first + INCARNATION_STEP);
+    let other = GroupEntry { id: GroupId(7), ..group() };
+    store.put_group(other.clone(), &[GroupId(4)]).expect("it takes the place of the former");
+    assert_eq!(store.groups().values().collect::<Vec<_>>(), [&other]);
+    store.remove_group(GroupId(7)).expect("removed");
+    drop(store);
+    assert!(open(&folder).groups().is_empty());
 }
 
 #[test]
 fn a_directory_of_a_newer_format_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory
-        .change(|transaction, _| {
-            transaction.open_table(META).map_err(broke)?.insert(KEY_FORMAT, 2).map_err(broke)?;
-            Ok(())
-        })
-        .expect("changed");
-    drop(directory);
-    let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("newer");
+    let store = open(&folder);
+    let raise = |transaction: &redb::WriteTransaction| {
+        transaction.open_table(META).map_err(broke)?.insert("format", 3).map_err(broke)?;
+        Ok(())
+    };
+    store.file().write(raise).expect("changed");
+    drop(store);
+    let failure = HostStore::open(&folder.path().join("d"), HostId(1)).err().expect("newer");
     assert_eq!(failure.code, Code::Refused);
-    assert!(failure.error.contains("format 2"), "{failure}");
+    assert!(failure.error.contains("format 3"), "{failure}");
 }
 
 #[test]
 fn what_is_no_directory_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("d"), vec![7u8; 10_000]).expect("written");
-    let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("foreign");
+    let failure = HostStore::open(&folder.path().join("d"), HostId(1)).err().expect("foreign");
     assert!(failure.error.contains("open the directory"), "{failure}");
 }
 
@@ -155,7 +69,7 @@ fn what_is_no_directory_is_refused() {
 fn a_directory_is_open_only_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let _first = open(&folder);
-    let failure = Directory::open(&folder.path().join("d"), HostId(1)).err().expect("in use");
+    let failure = HostStore::open(&folder.path().join("d"), HostId(1)).err().expect("in use");
     assert_eq!(failure.code, Code::Refused);
 }
 
@@ -163,26 +77,100 @@ fn a_directory_is_open_only_once() {
 #[test]
 fn a_store_that_failed_is_opened_anew_and_has_what_was_told() {
     let folder = tempfile::tempdir().expect("a folder");
-    let directory = open(&folder);
-    directory.add_disk(entry(1, "a")).expect("added");
-    let policy = PolicyEntry { name: "gold".to_owned(), policy: Policy::DEFAULT };
-    directory.add_policy(policy).expect("added");
-    let broken = directory.change(|transaction, records| {
-        put_disk(transaction, records, entry(2, "b"))?;
-        Err::<(), Failure>(broke("no room"))
-    });
+    let store = open(&folder);
+    store.put_group(group(), &[]).expect("added");
+    let records = Store::within(store.file(), ClusterId(8)).expect("a store");
+    let set = |key: &str, expected| Change { key: key.to_owned(), expected, value: Some(7.into()) };
+    assert!(matches!(records.commit(&[set("a", 0)]), Ok(Outcome::Done { version: 2 })));
+    let broken = store.file().write(|_| Err::<(), Failure>(broke("no room")));
     assert_eq!(broken.expect_err("it failed").code, Code::Failed);
-    assert!(directory.database.lock().expect("nobody panicked").is_none());
-    // What a commit that failed may have left is undone.
-    let left = Database::open(folder.path().join("d")).expect("nobody has it open");
-    write(&left, Stable::AtOnce, |transaction| put_disk(transaction, &mut Records::default(), entry(2, "b")))
-        .expect("written");
-    drop(left);
-    directory.add_disk(entry(3, "c")).expect("added");
-    assert!(directory.records().disk("b").is_none());
-    drop(directory);
-    let records = open(&folder).records();
-    let names: Vec<&str> = records.names.keys().map(String::as_str).collect();
-    assert_eq!(names, ["a", "c"]);
-    assert!(records.policies.contains_key("gold"));
+    assert!(matches!(records.commit(&[set("a", 2)]), Ok(Outcome::Done { version: 3 })));
+    store.set_cluster(ClusterId(8)).expect("it takes changes again");
+    assert_eq!(store.groups()[&GroupId(4)], group());
+}
+
+/// A disk of one component of `size` MiB, as release 0.1 wrote it.
+fn former_disk(id: u128, name: &str, size: u64) -> serde_json::Value {
+    let leaf = Component { id: ComponentId(id as u64), device: DeviceId(9), size: size << 20 };
+    let layout = base::hex(&Layout::Component(leaf).encode());
+    serde_json::json!({
+        "id": DiskId(id).to_string(), "name": name, "size": size << 20, "policy": "single", "layout": layout,
+        "epoch": 41, "read_only": name == "frozen",
+    })
+}
+
+/// Writes a file of format 1 with those disks: state, record, and what it was before a change.
+fn write_former(folder: &tempfile::TempDir, disks: &[(&str, serde_json::Value, Option<serde_json::Value>)]) {
+    const DISKS: TableDefinition<u128, &[u8]> = TableDefinition::new("disks");
+    const POLICIES: TableDefinition<&str, &[u8]> = TableDefinition::new("policies");
+    let database = Database::create(folder.path().join("d")).expect("a file");
+    let transaction = database.begin_write().expect("a transaction");
+    {
+        let mut meta = transaction.open_table(META).expect("a table");
+        meta.insert("format", 1).expect("written");
+        meta.insert("host", 5).expect("written");
+        let mut table = transaction.open_table(DISKS).expect("a table");
+        for (number, (state, record, previous)) in (1u128..).zip(disks) {
+            let mut stored =
+                serde_json::json!({"version": 3, "state": state, "record": record, "created": 77});
+            if let Some(previous) = previous {
+                stored["previous"] = previous.clone();
+            }
+            table.insert(number, stored.to_string().as_bytes()).expect("written");
+        }
+        let mut policies = transaction.open_table(POLICIES).expect("a table");
+        let gold = br#"{"name":"gold","rules":"default,stripes=2"}"#;
+        policies.insert("gold", &gold[..]).expect("written");
+    }
+    transaction.commit().expect("stable");
+}
+
+#[tokio::test]
+async fn disks_of_a_host_of_the_release_before_become_those_of_a_cluster_of_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write_former(
+        &folder,
+        &[
+            ("active", former_disk(1, "plain", 4), None),
+            ("active", former_disk(2, "frozen", 4), None),
+            ("creating", former_disk(3, "new", 4), None),
+            ("deleting", former_disk(4, "old", 4), None),
+            ("active", former_disk(5, "grows", 8), Some(former_disk(5, "grows", 4))),
+            ("active", former_disk(6, "shrinks", 4), Some(former_disk(6, "shrinks", 8))),
+        ],
+    );
+    let store = HostStore::open(&folder.path().join("d"), HostId(9)).expect("it is converted");
+    assert_eq!(store.host, HostId(5));
+    let changes = Store::within(store.file(), ClusterId(8)).expect("a store").watch(None).await;
+    assert_eq!(ClusterLevel::among(&changes.entries).expect("a level").level, CEILINGS);
+    assert!(changes.entries.iter().any(|entry| entry.key == "policies/gold"));
+    let disks = changes.entries.iter().filter(|entry| entry.key.starts_with(DISKS));
+    let disks: Vec<ClusterDisk> = disks.map(|entry| ClusterDisk::read(entry).expect("a disk")).collect();
+    let disk = |name: &str| disks.iter().find(|disk| disk.record.name == name).expect("it is there");
+    for one in &disks {
+        let key = ClusterDisk::name_key(&one.record.name);
+        let name = changes.entries.iter().find(|entry| entry.key == key).expect("its name is taken");
+        assert_eq!(name.value, one.record.id.to_string());
+        assert_eq!((one.record.roster.epoch, one.record.roster.owner, one.created), (41, None, 77));
+    }
+    assert!(disk("frozen").record.read_only && !disk("plain").record.read_only);
+    let states = ["plain", "new", "old"].map(|name| disk(name).record.state);
+    assert_eq!(states, [DiskState::Active, DiskState::Creating, DiskState::Deleting]);
+    assert_eq!(disk("new").maker, (HostId(5), BEFORE_ALL));
+    let grows = &disk("grows").record;
+    assert_eq!((grows.size, grows.growth.as_ref().map(|one| one.size)), (4 << 20, Some(8 << 20)));
+    let shrinks = &disk("shrinks").record;
+    assert_eq!((shrinks.size, shrinks.surplus, shrinks.layout.size()), (4 << 20, Some(8 << 20), 8 << 20));
+}
+
+#[test]
+fn a_file_that_cannot_be_converted_stays_as_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut damaged = former_disk(1, "plain", 4);
+    damaged["layout"] = "00".into();
+    write_former(&folder, &[("active", damaged, None)]);
+    for _ in 0..2 {
+        let failure = HostStore::open(&folder.path().join("d"), HostId(9)).err().expect("it is damaged");
+        assert!(failure.error.contains("convert it from format 1"), "{failure}");
+    }
 }

@@ -50,7 +50,7 @@ impl Engine {
     /// The disks that a client may attach to.
     pub(super) fn exports_for(&mut self, client: u32) -> Vec<Export> {
         match self.visitor(client) {
-            Ok(visitor) => self.registry.exports(visitor.guest()),
+            Ok(visitor) => self.registry.exports(visitor.guest(), self.settings.fabric.node.host),
             Err(_) => Vec::new(),
         }
     }
@@ -64,16 +64,13 @@ impl Engine {
         let asked = ExportName::parse(name).map_err(|error| AttachRefusal::Unavailable(error.to_string()))?;
         let record = self.registry.disk_by_name(asked.disk).ok_or(AttachRefusal::Unknown)?;
         let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
-        if !record.access.admits(visitor.guest(), self.registry.host) {
+        if !record.access.admits(visitor.guest(), self.settings.fabric.node.host) {
             return Err(AttachRefusal::Forbidden(not_named(&record.name)));
         }
         if let Some(lock) = self.registry.locks.get(&record.id)
             && lock.export.as_deref() != Some(asked.disk)
         {
             return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
-        }
-        if let Some(why) = self.node.unavailable(key) {
-            return Err(AttachRefusal::Unavailable(why.to_owned()));
         }
         let export = Registry::export(record);
         Ok(Found { disk: (record.id, key), export, error_after: asked.error_after })
@@ -87,14 +84,14 @@ impl Engine {
         let former = self.clients[client as usize].ticket.take();
         self.give_ticket_back(former);
         match (found, visitor) {
-            (Ok(Found { disk: (disk, _), .. }), Ok(visitor)) if self.peers.is_some() => {
+            (Ok(Found { disk: (disk, _), .. }), Ok(visitor)) => {
                 self.tickets += 1;
                 let ticket = Ticket { shard: self.shard, client, number: self.tickets };
                 let state = &mut self.clients[client as usize];
                 (state.ticket, state.waits_for) = (Some((disk, ticket)), Some(name));
                 self.notify(Notice::Attach { disk, ticket, visitor, has_lock });
             }
-            (found, _) => self.answer_attach(client, found),
+            (Err(refusal), _) | (Ok(_), Err(refusal)) => self.answer_attach(client, Err(refusal)),
         }
     }
 

@@ -1,22 +1,20 @@
-//! What the control plane of a host among others asks of the engine, and what the engine tells it unasked.
+//! What the control plane asks of the engine that has to do with the cluster, and what the engine tells it unasked.
 //!
 //! The directory is the control plane's: what the node wants of it goes out as a [`Notice`], and comes back as a command.
 //! No I/O waits for it but what the node itself holds back.
 
-use super::peers::{PeerTls, Peers};
-use super::ring::Door;
+use super::peers::PeerTls;
 use super::run::{Engine, Target};
-use super::{Answer, DiskRecord, EngineError};
-use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId, Pool};
+use super::{Answer, DiskRecord};
+use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use node::{ClusterDiskState, FabricOutput, FabricSettings, LinkState, Token};
 use replication::owner::{Committed, Event};
 use replication::{OwnedBy, Roster};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 
-/// What makes a host one of several.
+/// A host's part in its cluster.
 #[derive(Debug, Clone)]
 pub struct Fabric {
     /// The cluster.
@@ -25,8 +23,8 @@ pub struct Fabric {
     pub node: NodeId,
     /// This start of it: greater than any before.
     pub incarnation: u64,
-    /// Where it listens for other nodes; a further shard at the next port.
-    pub listen: SocketAddr,
+    /// Where it listens for other nodes, a further shard at the next port; nothing where there are none.
+    pub listen: Option<SocketAddr>,
     /// What encrypts connections with other nodes; nothing: they are on this machine, and are not encrypted.
     pub tls: Option<PeerTls>,
     /// Most bytes of memory in buffers for what other nodes send.
@@ -39,6 +37,21 @@ pub struct Fabric {
     pub copy_tail_percent: u64,
     /// The shards of this host's groups, as far as they were opened before.
     pub groups: BTreeMap<GroupId, u8>,
+}
+
+impl Fabric {
+    /// What the node is run with.
+    pub(crate) fn settings(&self) -> FabricSettings {
+        FabricSettings {
+            me: OwnedBy { node: self.node, incarnation: self.incarnation },
+            prefers_local: self.prefers_local,
+            copy_floor: self.copy_floor,
+            copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
+            copy_tail_percent: self.copy_tail_percent,
+            start_patience: replication::limits::START_PATIENCE,
+            mutant: None,
+        }
+    }
 }
 
 /// A client that wants a disk, or has it.
@@ -101,21 +114,15 @@ pub enum Notice {
     Owner { disk: DiskId, event: Event, at: Duration },
 }
 
-/// What the control plane of a host among others may ask.
+/// What the control plane may ask.
 #[derive(Debug)]
 pub enum ClusterCommand {
-    /// Becomes one of several; before any disk is opened. Tells where each shard listens.
-    Join {
-        fabric: Fabric,
-        notices: UnboundedSender<Notice>,
-        answer: Answer<Result<Vec<SocketAddr>, EngineError>>,
-    },
     /// The nodes of the cluster, and where they listen.
     Nodes { nodes: Vec<(NodeId, SocketAddr)> },
     /// Begins to serve a disk of the cluster, or takes over what changed of it.
-    Open { disk: DiskRecord, record: (u64, Roster), answer: Answer<Result<(), EngineError>> },
-    /// A disk is gone: its clients are detached.
-    Forget { disk: DiskId, answer: Answer<Result<(), EngineError>> },
+    Open { disk: DiskRecord, record: (u64, Roster), answer: Answer<()> },
+    /// A disk is gone: its clients are detached. What stands of it stays.
+    Forget { disk: DiskId, answer: Answer<()> },
     /// A disk's record was read, or changed.
     Recorded { disk: DiskId, record: Option<(u64, Roster)> },
     /// A disk's record could not be read.
@@ -235,23 +242,18 @@ impl Engine {
     pub(crate) fn cluster_command(&mut self, command: ClusterCommand) {
         let now = self.now();
         match command {
-            ClusterCommand::Join { fabric, notices, answer } => {
-                drop(answer.send(self.join(&fabric, notices).map(|address| vec![address])));
-            }
             ClusterCommand::Nodes { nodes } => {
-                let left = self.peers.as_mut().map(|peers| peers.set_nodes(&nodes));
-                left.into_iter().flatten().for_each(|key| self.peer_ended(key));
-                if self.peers.is_some() {
-                    let ids: Vec<NodeId> = nodes.iter().map(|(node, _)| *node).collect();
-                    self.node.set_peers(now, &ids, &mut self.outputs);
-                }
+                self.peers.set_nodes(&nodes).into_iter().for_each(|key| self.peer_ended(key));
+                let ids: Vec<NodeId> = nodes.iter().map(|(node, _)| *node).collect();
+                self.node.set_peers(now, &ids, &mut self.outputs);
             }
             ClusterCommand::Open { disk, record, answer } => {
-                drop(answer.send(self.open_cluster_disk(disk, record)));
+                self.open_disk(disk, record);
+                let _ = answer.send(());
             }
             ClusterCommand::Forget { disk, answer } => {
                 self.node.recorded(now, disk, None, &mut self.outputs);
-                self.delete_disk(disk, answer);
+                self.forget_disk(disk, answer);
             }
             ClusterCommand::Recorded { disk, record } => {
                 self.node.recorded(now, disk, record, &mut self.outputs);
@@ -283,42 +285,16 @@ impl Engine {
         }
     }
 
-    fn join(&mut self, fabric: &Fabric, notices: UnboundedSender<Notice>) -> Result<SocketAddr, EngineError> {
-        let peers = Peers::open(fabric, Pool::new(fabric.buffer_bytes as usize))?;
-        let address = peers
-            .address()
-            .map_err(|error| EngineError::Device(format!("find out where other hosts connect: {error}")))?;
-        self.ring.accept(peers.fd(), Door::Peers);
-        self.peers = Some(peers);
-        self.notices = Some(notices);
-        self.registry.cluster = Some(fabric.cluster);
-        self.registry.host = fabric.node.host;
-        let me = OwnedBy { node: fabric.node, incarnation: fabric.incarnation };
-        let settings = FabricSettings {
-            me,
-            prefers_local: fabric.prefers_local,
-            copy_floor: fabric.copy_floor,
-            copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-            copy_tail_percent: fabric.copy_tail_percent,
-            start_patience: replication::limits::START_PATIENCE,
-            mutant: None,
-        };
-        self.node.join_fabric(settings);
-        Ok(address)
-    }
-
-    fn open_cluster_disk(&mut self, disk: DiskRecord, record: (u64, Roster)) -> Result<(), EngineError> {
+    fn open_disk(&mut self, disk: DiskRecord, record: (u64, Roster)) {
         let now = self.now();
         let spec = super::commands::spec_of(&disk);
         if self.node.disk(disk.id).is_none() {
-            let opened = self.node.open_cluster_disk(now, spec, record);
-            opened.map_err(|error| EngineError::Refused(error.to_string()))?;
+            self.node.open_disk(now, spec, record);
         } else if !self.node.update_cluster_disk(now, record.0, spec, &mut self.outputs) {
-            return Ok(()); // What is known is newer.
+            return; // What is known is newer.
         }
         self.change_clients(&disk);
         self.registry.insert(disk);
-        Ok(())
     }
 
     /// Carries out what the node wants of other nodes and of the directory.
@@ -352,14 +328,11 @@ impl Engine {
 
     /// The control plane is told; when it is gone, the host is ending.
     pub(super) fn notify(&mut self, notice: Notice) {
-        if let Some(notices) = &self.notices {
-            let _ = notices.send(notice);
-        }
+        let _ = self.settings.notices.send(notice);
     }
 
     fn cluster_state(&self) -> ClusterState {
-        let Some(peers) = &self.peers else { return ClusterState::default() };
-        let links = peers.nodes().filter_map(|node| {
+        let links = self.peers.nodes().filter_map(|node| {
             let state = self.node.link_state(node)?;
             Some((node, state == LinkState::Up))
         });
@@ -369,15 +342,12 @@ impl Engine {
             disks: self.node.cluster_disks().collect(),
             components: components.map(|(_, state)| (state.record.id, held(self.shard, &state))).collect(),
             ended: self.node.ended().collect(),
-            counters: peers.counters,
+            counters: self.peers.counters,
         }
     }
 
     /// Tells the node whether clients use a disk through this host.
     pub(crate) fn note_use(&mut self, disk: DiskId) {
-        if self.peers.is_none() {
-            return;
-        }
         let now = self.now();
         let is_used = self.clients.iter().any(|(_, client)| client.disk.is_some_and(|(of, _)| of == disk));
         self.node.set_used(now, disk, is_used, &mut self.outputs);
@@ -393,9 +363,6 @@ impl Engine {
 
     /// The disks that are owned here.
     pub(crate) fn owned_disks(&self) -> Vec<DiskId> {
-        if self.peers.is_none() {
-            return Vec::new();
-        }
         self.node.owned_disks().collect()
     }
 }

@@ -7,13 +7,12 @@ use super::{
     Answer, ClientState, Command, Create, DeviceState, DiskLock, DiskRecord, DiskState, EngineError,
     GroupSpec, GroupState, HostState,
 };
-use ::cluster::{Access, Guest};
-use base::{ClusterId, DeviceId, DiskId, GroupId, HostId, Instant};
+use ::cluster::Guest;
+use base::{DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
 use frontends::nbd::Export;
-use node::{ControlError, DiskSpec, GroupKey, Token};
-use placement::Policy;
+use node::{DiskSpec, GroupKey, Token};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -26,13 +25,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(20);
 /// A superblock that is to be written to a device; none if the device is to be blank.
 type Rewrite = (PathBuf, File, Option<Superblock>);
 
-/// A control operation of the node that somebody waits for.
-pub(crate) enum Pending {
-    Create { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
-    Update { disk: DiskRecord, answer: Answer<Result<(), EngineError>> },
-    Delete { disk: DiskId, answer: Answer<Result<(), EngineError>> },
-}
-
 /// A device that is leaving its group, and who waits for that.
 struct Leaving {
     group: GroupKey,
@@ -42,9 +34,6 @@ struct Leaving {
 
 /// What the engine knows beside the node.
 pub(crate) struct Registry {
-    pub(crate) cluster: Option<ClusterId>,
-    /// This host, among others.
-    pub(crate) host: HostId,
     disks: BTreeMap<DiskId, DiskRecord>,
     names: BTreeMap<String, DiskId>,
     /// Disks that clients are kept from.
@@ -61,10 +50,8 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(cluster: Option<ClusterId>) -> Registry {
+    pub(crate) fn new() -> Registry {
         Registry {
-            cluster,
-            host: HostId(0),
             disks: BTreeMap::new(),
             names: BTreeMap::new(),
             locks: BTreeMap::new(),
@@ -103,10 +90,10 @@ impl Registry {
         }
     }
 
-    /// The disks that somebody may attach to.
-    pub(crate) fn exports(&self, guest: Guest<'_>) -> Vec<Export> {
+    /// The disks that somebody may attach to at this host.
+    pub(crate) fn exports(&self, guest: Guest<'_>, host: HostId) -> Vec<Export> {
         let all = self.names.values().filter_map(|id| self.disks.get(id));
-        all.filter(|disk| disk.access.admits(guest, self.host)).map(Registry::export).collect()
+        all.filter(|disk| disk.access.admits(guest, host)).map(Registry::export).collect()
     }
 
     pub(crate) fn insert(&mut self, record: DiskRecord) {
@@ -132,29 +119,13 @@ impl Engine {
             }
             Command::RemoveDevice { device, lost, answer } => self.remove_device(device, lost, answer),
             Command::Host { answer } => drop(answer.send(self.host_state())),
-            Command::CreateDisk { disk, answer } => {
-                let spec = spec_of(&disk);
-                let token = self.control_token(Pending::Create { disk, answer });
-                self.node.create_disk(token, spec, &mut self.outputs);
-            }
-            Command::OpenDisk { disk, answer } => {
-                let result = self.node.open_disk(spec_of(&disk)).map(drop).map_err(refusal);
-                self.registry.insert(disk);
-                drop(answer.send(result));
-            }
-            Command::UpdateDisk { disk, answer } => {
-                let spec = spec_of(&disk);
-                let token = self.control_token(Pending::Update { disk, answer });
-                self.node.update_disk(token, spec, &mut self.outputs);
-            }
-            Command::DeleteDisk { disk, answer } => self.delete_disk(disk, answer),
             Command::Lock { disk, lock, answer } => drop(answer.send(self.lock(disk, lock))),
             Command::Unlock { disk, answer } => {
                 self.registry.locks.remove(&disk);
                 let _ = answer.send(());
             }
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
-            Command::Found { answer } => drop(answer.send(self.found())),
+            Command::Found { answer } => drop(answer.send(self.node.found())),
             Command::Cluster(command) => self.cluster_command(*command),
             Command::Stop { answer } => {
                 self.registry.stop = Some((answer, std::time::Instant::now() + STOP_PATIENCE));
@@ -163,12 +134,8 @@ impl Engine {
         }
     }
 
-    fn control_token(&mut self, pending: Pending) -> Token {
-        Token(self.targets.insert(Target::Control(pending)) as u64)
-    }
-
     fn belonging(&self) -> Belonging {
-        Belonging { cluster: self.registry.cluster, host: HostId(0) }
+        Belonging { cluster: self.settings.fabric.cluster, host: HostId(0) }
     }
 
     /// Opening reads and formatting writes: that happens on a thread of its own.
@@ -245,7 +212,6 @@ impl Engine {
                 Err(error) => return drop(answer.send(Err(error))),
             }
         }
-        self.registry.cluster = Some(first.cluster);
         let settings = diskgroup::Settings {
             table_bytes_max: self.settings.table_bytes as usize,
             // Half of the buffers may keep what waits in the log: reading that back to destage it costs more than the
@@ -534,7 +500,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn delete_disk(&mut self, disk: DiskId, answer: Answer<Result<(), EngineError>>) {
+    /// A disk is gone: its clients lose it, and what it waits for is refused.
+    pub(crate) fn forget_disk(&mut self, disk: DiskId, answer: Answer<()>) {
         let attached: Vec<u32> = self
             .clients
             .iter()
@@ -546,39 +513,15 @@ impl Engine {
             self.touch(client);
         }
         self.registry.remove(disk);
-        if self.node.disk(disk).is_none() {
-            // A creation or deletion that was cut short: what components there are go.
-            self.node.delete_orphans(disk, &mut self.outputs);
-            return drop(answer.send(Ok(())));
-        }
-        let token = self.control_token(Pending::Delete { disk, answer });
-        self.node.delete_disk(token, disk, &mut self.outputs);
+        let token = Token(self.targets.insert(Target::Closing(answer)) as u64);
+        self.node.close_disk(token, disk, &mut self.outputs);
     }
 
-    pub(crate) fn control_done(&mut self, token: Token, result: Result<(), ControlError>) {
-        let Target::Control(pending) = self.targets.remove(token.0 as usize) else {
-            unreachable!("control tokens are answered as such")
+    pub(crate) fn disk_closed(&mut self, token: Token) {
+        let Target::Closing(answer) = self.targets.remove(token.0 as usize) else {
+            unreachable!("who closes a disk is told so")
         };
-        let result = result.map_err(refusal);
-        match pending {
-            Pending::Create { disk, answer } => {
-                if result.is_ok() {
-                    self.registry.insert(disk);
-                }
-                drop(answer.send(result));
-            }
-            Pending::Update { disk, answer } => {
-                if result.is_ok() {
-                    self.change_clients(&disk);
-                    self.registry.insert(disk);
-                }
-                drop(answer.send(result));
-            }
-            Pending::Delete { disk, answer } => {
-                self.registry.remove(disk);
-                drop(answer.send(result));
-            }
-        }
+        let _ = answer.send(());
     }
 
     /// Attached clients are held to what the disk is now.
@@ -632,7 +575,7 @@ impl Engine {
             }
         }
         HostState {
-            cluster: self.registry.cluster.unwrap_or_default(),
+            cluster: self.settings.fabric.cluster,
             uptime: self.started.elapsed(),
             groups,
             devices,
@@ -658,11 +601,9 @@ impl Engine {
         }
         let state = |state: node::DiskState| DiskState {
             id: state.id,
-            allocated_bytes: state.allocated_bytes,
             clients: clients.remove(&state.id).unwrap_or_default(),
             outstanding: state.outstanding,
             overdue: self.overdue.get(&state.id).map_or(0, |overdue| overdue.total),
-            unavailable: state.unavailable.clone(),
             statistics: self.statistics(&state),
         };
         states.into_iter().map(state).collect()
@@ -677,24 +618,6 @@ impl Engine {
                 copy
             }
         }
-    }
-
-    fn found(&self) -> Vec<DiskRecord> {
-        let record = |spec: DiskSpec| {
-            let policy = spec.policy.parse::<Policy>().ok()?;
-            Some(DiskRecord {
-                id: spec.id,
-                name: spec.name,
-                size: spec.size,
-                policy,
-                space_reservation: policy.space_reservation,
-                layout: spec.layout,
-                epoch: spec.epoch,
-                read_only: spec.read_only,
-                access: Access::default(),
-            })
-        };
-        self.node.found().into_iter().filter_map(record).collect()
     }
 
     /// Whether a stop was asked for and nothing is left to wait for.
@@ -755,22 +678,12 @@ fn in_background(prepare: impl FnOnce() + Send + 'static) {
     let _ = std::thread::Builder::new().name("devices".to_owned()).spawn(prepare);
 }
 
-fn refusal(error: ControlError) -> EngineError {
-    EngineError::Refused(error.to_string())
-}
-
 pub(crate) fn spec_of(disk: &DiskRecord) -> DiskSpec {
     DiskSpec {
         id: disk.id,
-        name: disk.name.clone(),
         size: disk.size,
         layout: disk.layout.clone(),
-        epoch: disk.epoch,
-        read_only: disk.read_only,
-        verify_checksums: disk.policy.checksum,
         reads_locally: disk.policy.read_locality == placement::ReadLocality::Local,
         iops_limit: disk.policy.iops_limit.map(|limit| u64::from(limit.get())),
-        reservation_percent: disk.space_reservation.get(),
-        policy: disk.policy.to_string(),
     }
 }

@@ -11,7 +11,7 @@ use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, SUPERBLOCK_SIZE, Superblock};
 use diskgroup::geometry::log_size_default;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -38,8 +38,7 @@ pub(crate) struct OpenDevice {
 /// Whose devices are looked for, and what new ones become.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Belonging {
-    /// `None` before the host has any device.
-    pub(crate) cluster: Option<ClusterId>,
+    pub(crate) cluster: ClusterId,
     pub(crate) host: HostId,
 }
 
@@ -270,6 +269,14 @@ fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate
     examine(path, file, is_block)
 }
 
+/// The cluster that a device says it belongs to; nothing where that cannot be read, or it belongs to none.
+pub fn cluster_on(path: &Path) -> Option<ClusterId> {
+    let mut head = vec![0; 2 * SUPERBLOCK_SIZE];
+    File::open(path).and_then(|mut file| file.read_exact(&mut head)).ok()?;
+    let (first, second) = head.split_at(SUPERBLOCK_SIZE);
+    Some(Superblock::choose(first, second).ok()?.cluster)
+}
+
 /// What an open device holds.
 fn examine(path: &Path, file: File, is_block: bool) -> Result<Candidate, EngineError> {
     let size = size_of(path, &file, is_block)? / BLOCK_SIZE * BLOCK_SIZE;
@@ -401,14 +408,12 @@ fn size_of(path: &Path, file: &File, is_block: bool) -> Result<u64, EngineError>
 fn check_owner(candidate: &Candidate, belonging: Belonging) -> Result<(), EngineError> {
     let path = candidate.path.display();
     match &candidate.found {
-        Ok(superblock) => match belonging.cluster {
-            Some(cluster) if cluster != superblock.cluster => Err(refused(format!(
-                "device {path} belongs to another cluster ({}, this one is {cluster}): it is never taken; to give it up \
-                 there, use `drystone device remove` on its host, or erase it with `wipefs`",
-                superblock.cluster
-            ))),
-            Some(_) | None => Ok(()),
-        },
+        Ok(superblock) if superblock.cluster != belonging.cluster => Err(refused(format!(
+            "device {path} belongs to another cluster ({}, this one is {}): it is never taken; to give it up there, use \
+             `drystone device remove` on its host, or erase it with `wipefs`",
+            superblock.cluster, belonging.cluster
+        ))),
+        Ok(_) => Ok(()),
         Err(error @ FormatError::Newer { .. }) => {
             Err(refused(format!("device {path} holds a datastore, but {error}")))
         }
@@ -600,10 +605,7 @@ fn format_group(
     belonging: Belonging,
 ) -> Result<Vec<OpenDevice>, EngineError> {
     let is_shared = spec.capacity.is_empty();
-    let cluster = match belonging.cluster {
-        Some(cluster) => cluster,
-        None => ClusterId(random_u128()?),
-    };
+    let cluster = belonging.cluster;
     let group = GroupId(random_u128()?);
     let mut members = [DeviceId(0); MEMBERS_MAX];
     for member in members.iter_mut().take(candidates.len()) {

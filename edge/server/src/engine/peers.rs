@@ -32,7 +32,8 @@ pub(crate) struct Peers {
     me: Identity,
     /// What encrypts connections, if hosts have certificates.
     tls: Option<PeerTls>,
-    listener: TcpListener,
+    /// Nothing on a host that stands alone.
+    listener: Option<TcpListener>,
     pool: Pool,
     addresses: BTreeMap<NodeId, SocketAddr>,
     members: BTreeSet<HostId>,
@@ -43,21 +44,23 @@ pub(crate) struct Peers {
     pub(crate) counters: PeerCounters,
 }
 
+/// Listens for other nodes.
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
+    let listener = while_released(libc::EADDRINUSE, || TcpListener::bind(address));
+    listener
+        .map_err(|error| EngineError::Refused(format!("cannot listen for other hosts at {address}: {error}")))
+}
+
 impl Peers {
-    /// Listens for other nodes.
-    pub(crate) fn open(fabric: &Fabric, pool: Pool) -> Result<Peers, EngineError> {
-        let address = fabric.listen;
-        let listener = while_released(libc::EADDRINUSE, || TcpListener::bind(address));
-        let listener = listener.map_err(|error| {
-            EngineError::Refused(format!("cannot listen for other hosts at {address}: {error}"))
-        })?;
+    /// Those of a node that listens there.
+    pub(crate) fn new(fabric: &Fabric, listener: Option<TcpListener>) -> Peers {
         let versions = VersionRange::OURS;
         let (cluster, node, incarnation) = (fabric.cluster, fabric.node, fabric.incarnation);
-        Ok(Peers {
+        Peers {
             me: Identity { versions, cluster, node, incarnation },
             tls: fabric.tls.clone(),
             listener,
-            pool,
+            pool: Pool::new(fabric.buffer_bytes as usize),
             addresses: BTreeMap::new(),
             members: BTreeSet::new(),
             connections: Slab::new(),
@@ -65,16 +68,11 @@ impl Peers {
             touched: Vec::new(),
             complaints: Complaints::default(),
             counters: PeerCounters::default(),
-        })
+        }
     }
 
-    /// Where it listens.
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-
-    pub(crate) fn fd(&self) -> RawFd {
-        self.listener.as_raw_fd()
+    pub(crate) fn fd(&self) -> Option<RawFd> {
+        self.listener.as_ref().map(AsRawFd::as_raw_fd)
     }
 
     /// The nodes of the cluster and where they listen. Connections that others began, and are of it no more, are given back.
@@ -155,7 +153,7 @@ impl Engine {
     /// Connects to a node. What cannot even be begun is over at once.
     pub(crate) fn connect_peer(&mut self, peer: NodeId, session: u64) {
         let now = self.now();
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let hello = Hello { from: peers.me, receiver: peer, role: Role::NODE, session };
         let begun = peers.addresses.get(&peer).and_then(|address| Some((*address, tcp_socket(address)?)));
         let secure = peers.tls.as_ref().map(|tls| tls.connect(peer.host)).transpose();
@@ -168,20 +166,16 @@ impl Engine {
     }
 
     pub(crate) fn end_initiated(&mut self, peer: NodeId, session: u64) {
-        if let Some(peers) = self.peers.as_mut() {
-            peers.end_channel(Channel { side: Side::Initiator, peer, session });
-        }
+        self.peers.end_channel(Channel { side: Side::Initiator, peer, session });
     }
 
     pub(crate) fn end_accepted(&mut self, peer: NodeId, session: u64) {
-        if let Some(peers) = self.peers.as_mut() {
-            peers.end_channel(Channel { side: Side::Acceptor, peer, session });
-        }
+        self.peers.end_channel(Channel { side: Side::Acceptor, peer, session });
     }
 
     pub(crate) fn send_request(&mut self, peer: NodeId, message: &Message<Request>) {
         let channel = Channel { side: Side::Initiator, peer, session: message.session };
-        let full = self.peers.as_mut().and_then(|peers| peers.queue(channel, |one| one.ask(message)));
+        let full = self.peers.queue(channel, |one| one.ask(message));
         if let Some((key, fault)) = full {
             self.peer_failed(key, &fault);
         }
@@ -189,7 +183,7 @@ impl Engine {
 
     pub(crate) fn send_answer(&mut self, peer: NodeId, message: &Message<Answer>) {
         let channel = Channel { side: Side::Acceptor, peer, session: message.session };
-        let full = self.peers.as_mut().and_then(|peers| peers.queue(channel, |one| one.answer(message)));
+        let full = self.peers.queue(channel, |one| one.answer(message));
         if let Some((key, fault)) = full {
             self.peer_failed(key, &fault);
         }
@@ -197,7 +191,7 @@ impl Engine {
 
     /// Somebody connected.
     pub(crate) fn peer_accepted(&mut self, result: io::Result<i32>) {
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         match result {
             Ok(fd) => {
                 // SAFETY: the kernel has just handed this descriptor out, and nobody else has it.
@@ -224,7 +218,7 @@ impl Engine {
 
     /// The kernel has connected a socket, or could not.
     pub(crate) fn peer_connected(&mut self, key: u32, result: &io::Result<i32>) {
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
         match result {
             Ok(_) => {
@@ -240,7 +234,7 @@ impl Engine {
     }
 
     pub(crate) fn peer_received(&mut self, key: u32, vectors: Box<Vectors>, result: &io::Result<i32>) {
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
         peers.counters.received_bytes += result.as_ref().map_or(0, |bytes| u64::from(bytes.unsigned_abs()));
         let goes_on = connection.received(vectors, result);
@@ -252,7 +246,7 @@ impl Engine {
     }
 
     pub(crate) fn peer_sent(&mut self, key: u32, vectors: Box<Vectors>, result: &io::Result<i32>) {
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let Some(connection) = peers.connections.get_mut(key as usize) else { return };
         peers.counters.sent_bytes += result.as_ref().map_or(0, |bytes| u64::from(bytes.unsigned_abs()));
         let goes_on = connection.sent(vectors, result);
@@ -266,7 +260,7 @@ impl Engine {
     fn read_peer(&mut self, key: u32) {
         let now = self.now();
         loop {
-            let Some(peers) = self.peers.as_mut() else { return };
+            let peers = &mut self.peers;
             let Some(connection) = peers.connections.get_mut(key as usize) else { return };
             let (step, channel) = (connection.step(), connection.channel);
             match (step, channel) {
@@ -293,7 +287,7 @@ impl Engine {
     /// Answers a hello; if it is accepted, frames run.
     fn peer_greets(&mut self, key: u32, hello: &Hello) {
         let now = self.now();
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let whose = hello.from.node.host;
         if peers.connections.get(key as usize).is_some_and(|connection| !connection.may_be(whose)) {
             peers.counters.refused += 1;
@@ -343,7 +337,7 @@ impl Engine {
 
     /// A connection ends for a reason that somebody should know.
     fn peer_failed(&mut self, key: u32, fault: &Fault) {
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let Some(connection) = peers.connections.get(key as usize) else { return };
         let whom = match connection.channel {
             Some(channel) => format!("host {}", channel.peer.host),
@@ -365,7 +359,7 @@ impl Engine {
     /// A connection is over; the node is told.
     pub(super) fn peer_ended(&mut self, key: u32) {
         let now = self.now();
-        let ended = self.peers.as_mut().and_then(|peers| peers.end(key));
+        let ended = self.peers.end(key);
         match ended {
             Some(Channel { side: Side::Initiator, peer, session }) => {
                 self.node.disconnected(now, peer, session, &mut self.outputs);
@@ -379,7 +373,7 @@ impl Engine {
 
     /// Starts sends and receives, lets go of what is over, and goes on with who waited for buffers.
     pub(crate) fn look_after_peers(&mut self) {
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         let (mut late, mut starved) = (Vec::new(), Vec::new());
         for (key, connection) in &peers.connections {
             let is_slow = connection.is_greeting() && connection.since.elapsed() >= limits::GREETING_WAIT;
@@ -391,18 +385,14 @@ impl Engine {
             }
         }
         for key in late {
-            if let Some(peers) = self.peers.as_mut() {
-                peers.counters.refused += 1;
-            }
+            self.peers.counters.refused += 1;
             self.peer_ended(key);
         }
         for key in starved {
             self.read_peer(key);
-            if let Some(peers) = self.peers.as_mut() {
-                peers.touch(key);
-            }
+            self.peers.touch(key);
         }
-        let Some(peers) = self.peers.as_mut() else { return };
+        let peers = &mut self.peers;
         for key in std::mem::take(&mut peers.touched) {
             let Some(connection) = peers.connections.get_mut(key as usize) else { continue };
             connection.is_listed = false;
@@ -414,12 +404,12 @@ impl Engine {
 
     /// Whether something is left to do for connections at once.
     pub(crate) fn peers_are_waiting(&self) -> bool {
-        self.peers.as_ref().is_some_and(|peers| !peers.touched.is_empty())
+        !self.peers.touched.is_empty()
     }
 
     /// When connections must be looked at although nothing happens.
     pub(crate) fn peers_deadline(&self) -> Option<Instant> {
-        let peers = self.peers.as_ref()?;
+        let peers = &self.peers;
         let is_starved = peers.connections.iter().any(|(_, one)| one.is_starved);
         let buffers = is_starved.then(|| self.now() + limits::BUFFERS_WAIT);
         [buffers, peers.deadline(self.started)].into_iter().flatten().min()

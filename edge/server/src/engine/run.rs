@@ -1,15 +1,15 @@
 //! An engine's thread: takes completions and commands in batches, tells the node, performs what it asks for.
 
 use super::client::{self, Client};
-use super::commands::{Pending, Registry};
+use super::commands::Registry;
 use super::devices::{OpenDevice, is_bad_sector};
 use super::listener::{Listener, Origin};
 use super::overdue::Overdue;
-use super::peers::Peers;
+use super::peers::{self, Peers};
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
 use super::shards::Siblings;
 use super::sizes::Sizes;
-use super::{Command, EngineError, Notice, Settings};
+use super::{Command, EngineError, Settings};
 use crate::descriptors::clients_max;
 use base::request::{Buffers, Outcome, Request};
 use base::{Buffer, DeviceId, Instant, Pool};
@@ -20,6 +20,7 @@ use node::{GroupKey, Node, Output, Token};
 use slab::Slab;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ pub(crate) enum Target {
         disk: base::DiskId,
         bytes: u64,
     },
-    Control(Pending),
+    /// Whoever waits until a disk is closed.
+    Closing(super::Answer<()>),
     Component(super::Answer<Result<(), super::OrderFailure>>),
 }
 
@@ -108,10 +110,8 @@ pub(crate) struct Engine {
     pub(crate) sizes: Sizes,
     pub(crate) started: std::time::Instant,
     pub(crate) is_stopping: bool,
-    /// Other nodes, on a host among others.
-    pub(crate) peers: Option<Peers>,
-    /// Where a host among others tells what it wants of the directory.
-    pub(crate) notices: Option<tokio::sync::mpsc::UnboundedSender<Notice>>,
+    /// Other nodes.
+    pub(crate) peers: Peers,
     /// Tickets that clients got.
     pub(crate) tickets: u64,
     /// Of sockets, of loopback, and of connections from elsewhere.
@@ -135,40 +135,51 @@ pub(crate) struct Engine {
     client_events: Vec<Event>,
 }
 
-/// Starts an engine's thread; the first shard opens the listeners.
+/// An engine's thread that has started.
+pub(crate) struct StartedShard {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) thread: JoinHandle<()>,
+    /// Where it listens for other nodes.
+    pub(crate) peers: Option<SocketAddr>,
+}
+
+/// Starts an engine's thread; the first shard opens the listeners. `settings` are the shard's own.
 ///
 /// # Errors
 /// When a listener or the certificates cannot be opened.
 pub(crate) fn start(
-    mut settings: Settings,
-    shard: u8,
+    settings: Settings,
     started: std::time::Instant,
     siblings: Arc<Siblings>,
-) -> Result<(Mailbox, JoinHandle<()>), EngineError> {
+) -> Result<StartedShard, EngineError> {
     if !base::checksum::self_test() {
         return Err(EngineError::Refused(
             "the checksum code gives wrong results on this processor".to_owned(),
         ));
     }
+    let shard = settings.fabric.node.shard;
     let doors = settings.nbd.iter().filter(|_| shard == 0);
     let listeners = doors.map(Listener::open).collect::<Result<Vec<_>, _>>()?;
-    settings.buffer_bytes /= u64::from(settings.shards.max(1));
     let tls = load_tls(&settings)?;
+    let peers = settings.fabric.listen.map(peers::listen).transpose()?;
+    let address = peers.as_ref().map(TcpListener::local_addr).transpose();
+    let address = address
+        .map_err(|error| EngineError::Device(format!("find out where other hosts connect: {error}")))?;
     // SAFETY: a fresh descriptor that nobody else has.
     let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
     let event = Arc::new(event);
     let (sender, inbox) = channel();
     let mailbox = Mailbox { sender, event: Arc::clone(&event) };
     let own = mailbox.clone();
-    let place = (shard, started, siblings);
-    let run = move || match Engine::new(settings, place, tls, listeners, event, inbox, own) {
+    let place = (started, siblings);
+    let run = move || match Engine::new(settings, place, tls, (listeners, peers), event, inbox, own) {
         Ok(mut engine) => engine.run(),
         Err(error) => tracing::error!("the storage engine did not start: {error}"),
     };
     let thread = std::thread::Builder::new().name(format!("node-{shard}")).spawn(run);
     let thread =
         thread.map_err(|error| EngineError::Device(format!("start the engine's thread: {error}")))?;
-    Ok((mailbox, thread))
+    Ok(StartedShard { mailbox, thread, peers: address })
 }
 
 fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineError> {
@@ -189,9 +200,9 @@ fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineEr
 impl Engine {
     fn new(
         settings: Settings,
-        (shard, started, siblings): (u8, std::time::Instant, Arc<Siblings>),
+        (started, siblings): (std::time::Instant, Arc<Siblings>),
         tls: Option<(TlsIdentity, bool)>,
-        listeners: Vec<Listener>,
+        (listeners, peer_listener): (Vec<Listener>, Option<TcpListener>),
         event: Arc<OwnedFd>,
         inbox: Receiver<Message>,
         mailbox: Mailbox,
@@ -208,13 +219,16 @@ impl Engine {
         // Who reaches a unix socket is told by the file system: nothing is encrypted there.
         let session_settings =
             [TlsPolicy::Off, loopback, policy(is_required)].map(|tls| Rc::new(nbd::Settings { tls }));
+        let fabric = &settings.fabric;
+        let peers = Peers::new(fabric, peer_listener);
+        let node = Node::new(pool.clone(), Instant(1), fabric.settings());
         Ok(Engine {
-            registry: Registry::new(settings.cluster),
+            registry: Registry::new(),
+            shard: fabric.node.shard,
             settings,
-            shard,
             siblings,
             ring: Ring::new()?,
-            node: Node::new(pool.clone(), Instant(1)),
+            node,
             pool,
             devices: Vec::new(),
             clients: Slab::new(),
@@ -224,8 +238,7 @@ impl Engine {
             mailbox,
             started,
             is_stopping: false,
-            peers: None,
-            notices: None,
+            peers,
             tickets: 0,
             session_settings,
             listeners,
@@ -249,6 +262,9 @@ impl Engine {
     fn run(&mut self) {
         for index in 0..self.listeners.len() {
             self.ring.accept(self.listeners[index].fd(), Door::Clients(index));
+        }
+        if let Some(fd) = self.peers.fd() {
+            self.ring.accept(fd, Door::Peers);
         }
         self.ring.wait_event(self.event.as_raw_fd());
         let mut completions = Vec::new();
@@ -374,7 +390,7 @@ impl Engine {
             match output {
                 Output::Device { group, output } => self.ask_device(group, output),
                 Output::Reply { token, outcome } => self.reply(token, outcome),
-                Output::Control { token, result } => self.control_done(token, result),
+                Output::Closed { token } => self.disk_closed(token),
                 Output::Event { group, event } => self.group_event(group, event),
                 Output::Fabric(output) => self.perform_fabric(output),
             }
@@ -419,7 +435,7 @@ impl Engine {
         let (client, cookie) = match self.targets.remove(token.0 as usize) {
             Target::Guest { client, cookie, .. } => (client, cookie),
             Target::Overdue { disk, bytes } => return self.overdue_ended(disk, bytes),
-            Target::Control(_) | Target::Component(_) => {
+            Target::Closing(_) | Target::Component(_) => {
                 unreachable!("guests' tokens are answered as such")
             }
         };
@@ -557,7 +573,7 @@ impl Engine {
         for door in std::mem::take(&mut self.closed_doors) {
             let fd = match door {
                 Door::Clients(listener) => self.listeners.get(listener).map(Listener::fd),
-                Door::Peers => self.peers.as_ref().map(Peers::fd),
+                Door::Peers => self.peers.fd(),
             };
             if let Some(fd) = fd {
                 self.ring.accept(fd, door);

@@ -7,11 +7,11 @@
 use super::run::{self, Mailbox, Message};
 use super::{
     Answer, ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Settings,
+    Started,
 };
 use base::{DeviceId, DiskId, GroupId, NodeId};
 use replication::owner::OwnerState;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -43,11 +43,11 @@ struct Homes {
 }
 
 impl Siblings {
-    fn new(count: u8) -> Siblings {
+    fn new(count: u8, groups: BTreeMap<GroupId, u8>) -> Siblings {
         Siblings {
             mailboxes: OnceLock::new(),
             clients: (0..count).map(|_| AtomicUsize::new(0)).collect(),
-            homes: Mutex::default(),
+            homes: Mutex::new(Homes { groups, devices: BTreeMap::new() }),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -102,16 +102,17 @@ impl Siblings {
 ///
 /// # Errors
 /// When a listener or the certificates cannot be opened.
-pub fn start(settings: Settings) -> Result<(EngineHandle, JoinHandle<()>), EngineError> {
-    let count = settings.shards.max(1);
-    let siblings = Arc::new(Siblings::new(count));
+pub fn start(settings: Settings) -> Result<Started, EngineError> {
+    let all = of_shards(&settings)?;
+    let count = all.len() as u8;
+    let siblings = Arc::new(Siblings::new(count, settings.fabric.groups));
     let started = std::time::Instant::now();
-    let mut engines = Vec::new();
-    let mut mailboxes = Vec::new();
-    for shard in 0..count {
-        let (mailbox, thread) = run::start(settings.clone(), shard, started, Arc::clone(&siblings))?;
-        mailboxes.push(mailbox);
-        engines.push(thread);
+    let (mut engines, mut mailboxes, mut peers) = (Vec::new(), Vec::new(), Vec::new());
+    for settings in all {
+        let shard = run::start(settings, started, Arc::clone(&siblings))?;
+        mailboxes.push(shard.mailbox);
+        engines.push(shard.thread);
+        peers.push(shard.peers);
     }
     // Nothing is sent before this: no engine has a client or a command yet.
     let _ = siblings.mailboxes.set(mailboxes);
@@ -123,8 +124,37 @@ pub fn start(settings: Settings) -> Result<(EngineHandle, JoinHandle<()>), Engin
     let handle = EngineHandle::new(move |command| router.route(command));
     let watch = move || watch(engines, &siblings);
     let watch = std::thread::Builder::new().name("engines".to_owned()).spawn(watch);
-    let watch = watch.map_err(|error| EngineError::Device(format!("start the engines' thread: {error}")))?;
-    Ok((handle, watch))
+    let thread = watch.map_err(|error| EngineError::Device(format!("start the engines' thread: {error}")))?;
+    Ok(Started { handle, thread, peers })
+}
+
+/// What each engine is started with: its share of memory, and a port of its own for other nodes.
+fn of_shards(settings: &Settings) -> Result<Vec<Settings>, EngineError> {
+    let (count, fabric) = (settings.shards.max(1), &settings.fabric);
+    if let Some((group, shard)) = fabric.groups.iter().find(|(_, shard)| **shard >= count) {
+        return Err(EngineError::Refused(format!(
+            "disk group {group} belongs to shard {shard} of this host, and it has only {count} now: set [cluster] shards to \
+             at least {}",
+            shard + 1
+        )));
+    }
+    let of_shard = |shard: u8| {
+        let mut listen = fabric.listen;
+        if let Some(address) = listen.as_mut().filter(|address| address.port() != 0) {
+            let port = address.port().checked_add(u16::from(shard)).ok_or_else(|| {
+                EngineError::Refused(format!("there is no port for shard {shard} beyond {address}"))
+            })?;
+            address.set_port(port);
+        }
+        let fabric = Fabric {
+            node: NodeId { shard, ..fabric.node },
+            listen,
+            buffer_bytes: fabric.buffer_bytes / u64::from(count),
+            ..fabric.clone()
+        };
+        Ok(Settings { fabric, buffer_bytes: settings.buffer_bytes / u64::from(count), ..settings.clone() })
+    };
+    (0..count).map(of_shard).collect()
 }
 
 /// Waits until all engines have ended as they were told; or one has by itself, which is the end of the host.
@@ -185,45 +215,25 @@ impl Router {
             }
             Command::Stop { answer } => self.ask_all(answer, |answer| Command::Stop { answer }, drop),
             Command::Cluster(command) => self.route_cluster(*command),
-            // These are for a host alone, which has one engine.
-            command @ (Command::CreateDisk { .. }
-            | Command::OpenDisk { .. }
-            | Command::UpdateDisk { .. }
-            | Command::DeleteDisk { .. }
-            | Command::Found { .. }) => self.to(0, command),
+            Command::Found { answer } => {
+                self.ask_all(answer, |answer| Command::Found { answer }, |all| all.concat())
+            }
         }
     }
 
     fn route_cluster(&self, command: ClusterCommand) -> Result<(), EngineError> {
         match command {
-            ClusterCommand::Join { fabric, notices, answer } => match self.fabrics(&fabric) {
-                Ok(fabrics) => {
-                    let mut fabrics = fabrics.into_iter();
-                    let mut join = |answer| {
-                        let fabric = fabrics.next().expect("each engine has its own");
-                        Command::cluster(ClusterCommand::Join { fabric, notices: notices.clone(), answer })
-                    };
-                    let merge = |all: Vec<Result<Vec<SocketAddr>, EngineError>>| {
-                        all.into_iter().collect::<Result<Vec<_>, _>>().map(|all| all.concat())
-                    };
-                    self.ask_all(answer, &mut join, merge)
-                }
-                Err(error) => {
-                    drop(answer.send(Err(error)));
-                    Ok(())
-                }
-            },
             ClusterCommand::Nodes { nodes } => {
                 self.tell_all(|| ClusterCommand::Nodes { nodes: nodes.clone() })
             }
             ClusterCommand::Open { disk, record, answer } => {
                 let open =
                     |answer| ClusterCommand::Open { disk: disk.clone(), record: record.clone(), answer };
-                self.ask_all(answer, |answer| Command::cluster(open(answer)), first_error)
+                self.ask_all(answer, |answer| Command::cluster(open(answer)), drop)
             }
             ClusterCommand::Forget { disk, answer } => {
                 let forget = |answer| Command::cluster(ClusterCommand::Forget { disk, answer });
-                self.ask_all(answer, forget, first_error)
+                self.ask_all(answer, forget, drop)
             }
             ClusterCommand::Recorded { disk, record } => {
                 self.tell_all(|| ClusterCommand::Recorded { disk, record: record.clone() })
@@ -255,38 +265,6 @@ impl Router {
     /// Disks that nobody uses are shared out among the engines.
     fn claimant(&self, disk: DiskId) -> u8 {
         (disk.0 % u128::from(self.count)) as u8
-    }
-
-    /// What each engine joins the cluster with.
-    fn fabrics(&self, fabric: &Fabric) -> Result<Vec<Fabric>, EngineError> {
-        if let Some((group, shard)) = fabric.groups.iter().find(|(_, shard)| **shard >= self.count) {
-            return Err(EngineError::Refused(format!(
-                "disk group {group} belongs to shard {shard} of this host, and it has only {} now: set [cluster] shards to \
-                 at least {}",
-                self.count,
-                shard + 1
-            )));
-        }
-        self.siblings.homes().groups = fabric.groups.clone();
-        let of_shard = |shard: u8| {
-            let mut listen = fabric.listen;
-            if listen.port() != 0 {
-                let port = listen.port().checked_add(u16::from(shard)).ok_or_else(|| {
-                    EngineError::Refused(format!(
-                        "there is no port for shard {shard} beyond {}",
-                        fabric.listen
-                    ))
-                })?;
-                listen.set_port(port);
-            }
-            Ok(Fabric {
-                node: NodeId { shard, ..fabric.node },
-                listen,
-                buffer_bytes: fabric.buffer_bytes / u64::from(self.count),
-                ..fabric.clone()
-            })
-        };
-        (0..self.count).map(of_shard).collect()
     }
 
     fn to(&self, shard: u8, command: Command) -> Result<(), EngineError> {
@@ -322,10 +300,6 @@ impl Router {
         self.runtime.as_ref().ok_or(EngineError::Stopped)?.spawn(gather);
         Ok(())
     }
-}
-
-fn first_error(all: Vec<Result<(), EngineError>>) -> Result<(), EngineError> {
-    all.into_iter().collect()
 }
 
 impl HostState {
@@ -374,11 +348,9 @@ impl super::DiskState {
             match merged.get_mut(&one.id) {
                 None => drop(merged.insert(one.id, one)),
                 Some(whole) => {
-                    whole.allocated_bytes += one.allocated_bytes;
                     whole.clients.extend(one.clients);
                     whole.outstanding += one.outstanding;
                     whole.overdue += one.overdue;
-                    whole.unavailable = whole.unavailable.take().or(one.unavailable);
                     Arc::make_mut(&mut whole.statistics).merge(&one.statistics);
                 }
             }

@@ -132,9 +132,8 @@ impl Host {
         self.incarnation += 1;
         let clock = self.clock(now);
         let pool = Pool::new(48 << 20);
-        let mut node = Node::new(pool.clone(), clock);
         let me = OwnedBy { node: self.id, incarnation: self.incarnation << 32 };
-        node.join_fabric(FabricSettings {
+        let settings = FabricSettings {
             me,
             prefers_local,
             copy_floor: COPY_FLOOR,
@@ -142,7 +141,8 @@ impl Host {
             copy_tail_percent: COPY_TAIL_PERCENT,
             start_patience,
             mutant,
-        });
+        };
+        let mut node = Node::new(pool.clone(), clock, settings);
         let (mut first, mut out) = (Vec::new(), Vec::new());
         let settings = diskgroup::Settings {
             table_bytes_max: 1 << 20,
@@ -156,7 +156,7 @@ impl Host {
         assert!(key == GroupKey(0), "a host has one group");
         node.set_peers(clock, peers, &mut out);
         for (spec, record) in disks {
-            node.open_cluster_disk(clock, spec.clone(), record.clone()).expect("a fresh node has no disks");
+            node.open_disk(clock, spec.clone(), record.clone());
         }
         self.node = Some(node);
         out
@@ -183,15 +183,9 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
     };
     DiskSpec {
         id: DiskId(u128::from(number + 1)),
-        name: format!("disk-{number}"),
         size: size * plan.places,
         layout,
-        epoch: 0,
-        read_only: false,
-        verify_checksums: true,
         reads_locally: number.is_multiple_of(2),
         iops_limit: None,
-        reservation_percent: 0,
-        policy: String::new(),
     }
 }

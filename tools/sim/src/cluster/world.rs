@@ -543,7 +543,7 @@ impl World {
                     self.fail(format!("host {host}: unexpected event {event:?}"));
                 }
             }
-            Output::Control { .. } => unreachable!("nobody asked for a control operation"),
+            Output::Closed { .. } => unreachable!("nobody closes a disk"),
             Output::Fabric(output) => self.perform_fabric(host, output),
         }
     }

@@ -29,8 +29,7 @@ impl Redactor {
         let mut files: Vec<PathBuf> = files_in(&config.data_dir.join("identity"));
         files.extend(config.tls.as_ref().map(|tls| tls.key.clone()));
         let mut known = Vec::new();
-        if let Some(DirectoryPlace::Etcd(options)) = config.cluster.as_ref().map(|cluster| &cluster.directory)
-        {
+        if let DirectoryPlace::Etcd(options) = &config.cluster.directory {
             let own = options.tls.as_ref().and_then(|tls| tls.own.as_ref());
             files.extend(own.map(|(_, key)| key.clone()));
             let password = options.user.as_ref().map(|(_, password)| password);

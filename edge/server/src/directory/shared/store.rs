@@ -1,16 +1,18 @@
-//! The embedded store: one file of redb, and all records in memory beside it.
+//! The embedded store: records in a file of redb, all of them in memory too.
 
 use super::presence::Presence;
-use super::record::HOSTS;
+use super::record::{ClusterLevel, HOSTS, OURS};
 use super::{Attendees, Beat, Change, Changes, Entry, Outcome};
+use crate::directory::File;
+use crate::directory::file::broke;
 use crate::failure::Failure;
 use crate::limits::{SHARED_GONE_MAX, SHARED_RECORDS_MAX, WATCH_WAIT};
 use base::ClusterId;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// The version of the file that this program writes.
@@ -23,11 +25,11 @@ const KEY_REVISION: &str = "revision";
 
 /// The store.
 pub struct Store {
-    database: Database,
+    file: Arc<File>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
     presence: Mutex<Presence>,
-    /// The cluster that it belongs to, drawn when it was made.
+    /// The cluster that it belongs to.
     pub cluster: ClusterId,
 }
 
@@ -41,24 +43,17 @@ struct State {
     forgotten: u64,
 }
 
-fn broke(error: impl std::fmt::Display) -> Failure {
-    Failure::failed("use the shared directory", error)
-}
-
 impl Store {
-    /// Opens the file at `path`, or makes it for the cluster `fresh`.
+    /// Opens the file at `path`, or makes it for the cluster `fresh`: for a process that serves it to others.
     ///
     /// # Errors
     /// When it is damaged, in use, or of a newer program.
     pub fn open(path: &Path, fresh: ClusterId) -> Result<Store, Failure> {
         let what = format!("open the shared directory {}", path.display());
-        let failed = |error: &dyn std::fmt::Display| Failure::failed(&what, error);
-        let database = Database::create(path).map_err(|error| failed(&error))?;
-        let transaction = database.begin_write().map_err(|error| failed(&error))?;
-        let cluster = {
-            let mut meta = transaction.open_table(META).map_err(|error| failed(&error))?;
-            transaction.open_table(RECORDS).map_err(|error| failed(&error))?;
-            let format = meta.get(KEY_FORMAT).map_err(|error| failed(&error))?.map(|value| value.value());
+        let file = File::open(path)?;
+        let cluster = file.write(|transaction| {
+            let mut meta = transaction.open_table(META).map_err(broke)?;
+            let format = meta.get(KEY_FORMAT).map_err(broke)?.map(|value| value.value());
             match format {
                 Some(format) if format > FORMAT => {
                     return Err(Failure::refused(format!(
@@ -67,19 +62,33 @@ impl Store {
                 }
                 Some(_) => {}
                 None => {
-                    meta.insert(KEY_FORMAT, FORMAT).map_err(|error| failed(&error))?;
-                    meta.insert(KEY_CLUSTER, fresh.0).map_err(|error| failed(&error))?;
-                    meta.insert(KEY_REVISION, 0).map_err(|error| failed(&error))?;
+                    meta.insert(KEY_FORMAT, FORMAT).map_err(broke)?;
+                    meta.insert(KEY_CLUSTER, fresh.0).map_err(broke)?;
                 }
             }
-            let cluster = meta.get(KEY_CLUSTER).map_err(|error| failed(&error))?;
-            cluster.map_or(fresh, |value| ClusterId(value.value()))
-        };
-        transaction.commit().map_err(|error| failed(&error))?;
-        let state = load(&database).map_err(|error| failed(&error))?;
+            let cluster = meta.get(KEY_CLUSTER).map_err(broke)?;
+            Ok(cluster.map_or(fresh, |value| ClusterId(value.value())))
+        })?;
+        Store::over(Arc::new(file), cluster)
+    }
+
+    /// The records of a cluster in a file that holds other things, too. Its records begin at the newest level.
+    ///
+    /// # Errors
+    /// When the file fails, or a record is damaged.
+    pub fn within(file: Arc<File>, cluster: ClusterId) -> Result<Store, Failure> {
+        let store = Store::over(file, cluster)?;
+        if store.lock().revision == 0 {
+            store.commit(&[ClusterLevel::default().raise(OURS.highest())?])?;
+        }
+        Ok(store)
+    }
+
+    fn over(file: Arc<File>, cluster: ClusterId) -> Result<Store, Failure> {
+        file.write(|transaction| put_all(transaction, &[], 0))?;
+        let state = file.read(load)?;
         let revision = watch::Sender::new(state.revision);
-        let presence = Mutex::new(Presence::new());
-        Ok(Store { database, state: Mutex::new(state), revision, presence, cluster })
+        Ok(Store { file, state: Mutex::new(state), revision, presence: Mutex::new(Presence::new()), cluster })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -115,47 +124,17 @@ impl Store {
             )));
         }
         let version = state.revision + 1;
-        self.write(changes, version)?;
-        state.revision = version;
-        for Change { key, value, .. } in changes {
-            match value {
-                Some(value) => {
-                    let entry = Entry { key: key.clone(), version, value: value.clone() };
-                    state.records.insert(key.clone(), entry);
-                }
-                None => {
-                    state.records.remove(key);
-                    state.gone.push_back((version, key.clone()));
-                }
+        if let Err(failure) = self.file.write(|transaction| put_all(transaction, changes, version)) {
+            // Whether it happened is read from the file.
+            let found = self.file.read(load)?;
+            if found.revision != version {
+                return Err(failure);
             }
         }
-        while state.gone.len() > SHARED_GONE_MAX {
-            if let Some((forgotten, _)) = state.gone.pop_front() {
-                state.forgotten = forgotten;
-            }
-        }
+        state.take(changes, version);
         drop(state);
         self.revision.send_replace(version);
         Ok(Outcome::Done { version })
-    }
-
-    fn write(&self, changes: &[Change], version: u64) -> Result<(), Failure> {
-        let transaction = self.database.begin_write().map_err(broke)?;
-        {
-            let mut meta = transaction.open_table(META).map_err(broke)?;
-            meta.insert(KEY_REVISION, u128::from(version)).map_err(broke)?;
-            let mut records = transaction.open_table(RECORDS).map_err(broke)?;
-            for Change { key, value, .. } in changes {
-                match value {
-                    Some(value) => {
-                        let bytes = serde_json::to_vec(&(version, value)).map_err(broke)?;
-                        records.insert(key.as_str(), bytes.as_slice()).map_err(broke)?;
-                    }
-                    None => drop(records.remove(key.as_str()).map_err(broke)?),
-                }
-            }
-        }
-        transaction.commit().map_err(broke)
     }
 
     /// What changed after `revision`; waits a while if nothing did.
@@ -184,19 +163,59 @@ impl Store {
     }
 }
 
-fn load(database: &Database) -> Result<State, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let transaction = database.begin_read().map_err(|error| text(&error))?;
-    let meta = transaction.open_table(META).map_err(|error| text(&error))?;
-    let revision = meta.get(KEY_REVISION).map_err(|error| text(&error))?.map_or(0, |value| value.value());
-    let revision = u64::try_from(revision).map_err(|error| text(&error))?;
+impl State {
+    fn take(&mut self, changes: &[Change], version: u64) {
+        self.revision = version;
+        for Change { key, value, .. } in changes {
+            match value {
+                Some(value) => {
+                    let entry = Entry { key: key.clone(), version, value: value.clone() };
+                    self.records.insert(key.clone(), entry);
+                }
+                None => {
+                    self.records.remove(key);
+                    self.gone.push_back((version, key.clone()));
+                }
+            }
+        }
+        while self.gone.len() > SHARED_GONE_MAX {
+            if let Some((forgotten, _)) = self.gone.pop_front() {
+                self.forgotten = forgotten;
+            }
+        }
+    }
+}
+
+/// Writes changes, whatever stands there; the records that they set have `version` then. The tables are made.
+pub fn put_all(transaction: &WriteTransaction, changes: &[Change], version: u64) -> Result<(), Failure> {
+    let mut meta = transaction.open_table(META).map_err(broke)?;
+    let mut records = transaction.open_table(RECORDS).map_err(broke)?;
+    if version > 0 {
+        meta.insert(KEY_REVISION, u128::from(version)).map_err(broke)?;
+    }
+    for Change { key, value, .. } in changes {
+        match value {
+            Some(value) => {
+                let bytes = serde_json::to_vec(&(version, value)).map_err(broke)?;
+                records.insert(key.as_str(), bytes.as_slice()).map_err(broke)?;
+            }
+            None => drop(records.remove(key.as_str()).map_err(broke)?),
+        }
+    }
+    Ok(())
+}
+
+fn load(transaction: &ReadTransaction) -> Result<State, Failure> {
+    let meta = transaction.open_table(META).map_err(broke)?;
+    let revision = meta.get(KEY_REVISION).map_err(broke)?.map_or(0, |value| value.value());
+    let revision = u64::try_from(revision).map_err(broke)?;
     let mut state = State { revision, forgotten: revision, ..State::default() };
-    let table = transaction.open_table(RECORDS).map_err(|error| text(&error))?;
-    for row in table.iter().map_err(|error| text(&error))? {
-        let (key, bytes) = row.map_err(|error| text(&error))?;
+    let table = transaction.open_table(RECORDS).map_err(broke)?;
+    for row in table.iter().map_err(broke)? {
+        let (key, bytes) = row.map_err(broke)?;
         let key = key.value().to_owned();
-        let (version, value): (u64, Value) =
-            serde_json::from_slice(bytes.value()).map_err(|error| format!("the record {key}: {error}"))?;
+        let (version, value): (u64, Value) = serde_json::from_slice(bytes.value())
+            .map_err(|error| Failure::failed(format!("read the record {key}"), error))?;
         state.records.insert(key.clone(), Entry { key, version, value });
     }
     Ok(state)

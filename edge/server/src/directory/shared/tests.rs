@@ -39,11 +39,12 @@ async fn places() -> Places {
     let served = router(open(&folder, "served"));
     tokio::spawn(async move { axum::serve(listener, served).await });
     let etcd = Members::start(1).await;
-    let place = DirectoryPlace::Etcd(etcd.options("/d/"));
-    let Ok(Shared::Etcd(in_etcd)) = Shared::at(&place, None) else { panic!("it is in etcd") };
+    let Ok(Shared::Etcd(in_etcd)) = Shared::in_etcd(&etcd.options("/d/"), None) else {
+        panic!("it is in etcd")
+    };
     in_etcd.make(&record(), &Authorities::default()).await.expect("made");
     let in_etcd = Shared::Etcd(in_etcd);
-    let socket = Shared::at(&DirectoryPlace::Socket(socket), None).expect("a way");
+    let socket = Shared::Remote(Remote::new(socket));
     Places { folder, etcd, all: vec![("embedded", embedded), ("socket", socket), ("etcd", in_etcd)] }
 }
 
@@ -242,8 +243,9 @@ async fn an_etcd_without_the_cluster_is_no_empty_directory() {
     assert!(shared.watch(Some(revision)).await.is_err());
     assert_eq!(shared.commit(vec![set("disks/2", 0, 1)]).await, Outcome::Unknown);
     // Another cluster's records there are none of ours either.
-    let place = DirectoryPlace::Etcd(places.etcd.options("/d/"));
-    let Ok(Shared::Etcd(other)) = Shared::at(&place, None) else { panic!("it is in etcd") };
+    let Ok(Shared::Etcd(other)) = Shared::in_etcd(&places.etcd.options("/d/"), None) else {
+        panic!("it is in etcd")
+    };
     let early = Shared::Etcd(Arc::clone(&other)).watch(None).await.expect_err("no cluster");
     assert!(early.hint.as_deref().unwrap_or_default().contains("drystone cluster init"), "{early}");
     let theirs = ClusterRecord { id: ClusterId(8).to_string(), ..record() };

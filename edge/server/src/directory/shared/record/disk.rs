@@ -198,7 +198,6 @@ impl ClusterDisk {
             version: self.record.version,
             state: state_of(self.record.state),
             record: engine_record(&self.record),
-            previous: None,
             created: self.created,
         }
     }

@@ -1,0 +1,148 @@
+//! Disks that stand on the devices of the only host of a cluster and in no record: its directory was lost.
+//!
+//! A component tells the name, size, policy and shape of its disk, the greatest epoch that it promised, and how far its changes
+//! are decided. That is enough where a host stands alone: nobody else can have owned the disk since. Of the copies of a place the one
+//! that is furthest counts, and the others are filled from it. Must never be asked where other hosts may know more: there the
+//! directory is [rebuilt](crate::rebuild) from what they kept.
+
+use crate::attaching::Access;
+use crate::disk::{Disagreement, DiskRecord, DiskState};
+use base::{ComponentId, DiskId, NodeId, WriteId};
+use layout::Layout;
+use placement::{Percent, Policy};
+use replication::{Ceiling, Member, Role, Roster, Standing};
+
+/// Epochs that a host of release 0.1 can have counted, one at each start. Its components promised none.
+const EPOCHS_BEFORE_PROMISES: u32 = 1 << 24;
+
+/// A component that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The component.
+    pub component: ComponentId,
+    /// The node that holds it.
+    pub node: NodeId,
+    /// The place that it answers for.
+    pub place: u16,
+    /// The greatest epoch that it promised.
+    pub promised: u32,
+    /// Up to which all its changes are decided.
+    pub watermark: WriteId,
+}
+
+/// A disk that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adopted {
+    /// Its identity.
+    pub id: DiskId,
+    /// Its name, which no other disk may have.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its policy.
+    pub policy: Policy,
+    /// Whether guests may only read it.
+    pub read_only: bool,
+    /// Its layout, over the components that were found.
+    pub layout: Layout,
+    /// Those components.
+    pub components: Vec<Found>,
+}
+
+impl Adopted {
+    /// Its record, with no version and no owner yet.
+    ///
+    /// # Errors
+    /// When what the components tell does not fit together.
+    pub fn record(self) -> Result<DiskRecord, Disagreement> {
+        let promised = self.components.iter().map(|one| one.promised).max().unwrap_or(0);
+        let epoch = if promised == 0 { EPOCHS_BEFORE_PROMISES } else { promised };
+        let is_furthest = |one: &Found| {
+            let of_place = self.components.iter().filter(|other| other.place == one.place);
+            let rank = |one: &Found| (one.promised, one.watermark, one.component);
+            of_place.map(rank).max() == Some(rank(one))
+        };
+        let member = |one: &Found| Member {
+            component: one.component,
+            node: one.node,
+            place: one.place,
+            standing: if is_furthest(one) { Standing::Active } else { Standing::Stale },
+            base: WriteId::default(),
+            role: Role::Copy,
+            ceiling: Ceiling::Unknown,
+        };
+        let mut members: Vec<Member> = self.components.iter().map(member).collect();
+        members.sort_by_key(|member| (member.place, member.component));
+        let record = DiskRecord {
+            version: 0,
+            id: self.id,
+            name: self.name,
+            size: self.size,
+            policy: self.policy,
+            space_reservation: Percent::ZERO,
+            layout: self.layout,
+            read_only: self.read_only,
+            access: Access::default(),
+            state: DiskState::Active,
+            roster: Roster { epoch, owner: None, members },
+            incoming: Vec::new(),
+            stand_ins: Vec::new(),
+            growth: None,
+            surplus: None,
+            debts: Vec::new(),
+        };
+        let record = DiskRecord { space_reservation: record.policy.space_reservation, ..record };
+        record.check().map(|()| record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{node, policy};
+    use base::DeviceId;
+    use base::units::MIB;
+    use layout::Component;
+
+    fn found(component: u64, promised: u32, sequence: u64) -> Found {
+        let watermark = WriteId { epoch: promised, sequence };
+        Found { component: ComponentId(component), node: node(1), place: 0, promised, watermark }
+    }
+
+    fn adopted(components: Vec<Found>) -> DiskRecord {
+        let copy = |one: &Found| Component {
+            id: one.component,
+            device: DeviceId(one.component.0.into()),
+            size: 4 * MIB,
+        };
+        let layout = Layout::of_copies(components.iter().map(copy).collect());
+        let (name, policy) = ("web".to_owned(), policy("default"));
+        let disk =
+            Adopted { id: DiskId(7), name, size: 4 * MIB, policy, read_only: false, layout, components };
+        disk.record().expect("it fits together")
+    }
+
+    fn standing(record: &DiskRecord, component: u64) -> Standing {
+        record.roster.member(ComponentId(component)).expect("it is a member").standing
+    }
+
+    #[test]
+    fn of_the_copies_of_a_place_the_one_that_is_furthest_counts() {
+        // Component 2 missed the last owner; 3 missed what was decided in its epoch.
+        let record = adopted(vec![found(1, 4, 90), found(2, 3, 500), found(3, 4, 80)]);
+        assert_eq!(record.roster.epoch, 4);
+        assert_eq!(
+            [1, 2, 3].map(|id| standing(&record, id)),
+            [Standing::Active, Standing::Stale, Standing::Stale]
+        );
+        // Of equals one counts: the others are filled, which changes nothing on them.
+        let record = adopted(vec![found(1, 4, 90), found(2, 4, 90)]);
+        assert_eq!([1, 2].map(|id| standing(&record, id)), [Standing::Stale, Standing::Active]);
+    }
+
+    #[test]
+    fn the_epochs_of_a_host_that_promised_none_are_passed_over() {
+        let record = adopted(vec![found(1, 0, 0)]);
+        assert_eq!((record.roster.epoch, standing(&record, 1)), (1 << 24, Standing::Active));
+    }
+}
