@@ -107,6 +107,11 @@ impl Site {
         self.start_with(&[])
     }
 
+    /// Starts the server and waits for nothing.
+    pub fn launch(&self) -> Server {
+        self.spawn(&[], |_| {})
+    }
+
     /// The same with more options.
     pub fn start_with(&self, options: &[&str]) -> Server {
         self.start_changed(options, |_| {})
@@ -126,13 +131,17 @@ impl Site {
         })
     }
 
-    fn start_changed(&self, options: &[&str], change: impl FnOnce(&mut Command)) -> Server {
+    fn spawn(&self, options: &[&str], change: impl FnOnce(&mut Command)) -> Server {
         let log = self.path("server.log");
         let file = File::create(&log).expect("room for the server's messages");
         let mut command = self.host_command(options, file);
         change(&mut command);
         let child = command.spawn().expect("the program is there");
-        let mut server = Server { child, log };
+        Server { child, log }
+    }
+
+    fn start_changed(&self, options: &[&str], change: impl FnOnce(&mut Command)) -> Server {
+        let mut server = self.spawn(options, change);
         wait_for("the server serves", START_SECONDS, || {
             let ended = server.child.try_wait().expect("it is our child");
             assert!(ended.is_none(), "the server ended: {}", server.messages());

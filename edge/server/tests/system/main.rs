@@ -16,6 +16,7 @@ mod devices;
 mod emptying;
 mod etcd;
 mod file_systems;
+mod former;
 mod guide;
 mod host;
 mod images;

@@ -1,0 +1,146 @@
+//! A datastore of release 0.1 on one host, as that release left it when it was killed: it opens as it is, and nothing is lost.
+//!
+//! `tests/fixtures/one-host-0.1.tar.zst` was written by that release: two groups (one of a log and two capacity devices, one of one
+//! device), a striped disk, one that had grown, one that had another name, one that may only be read, one that was deleted, trims, a
+//! policy, and writes that were in the log when the process got `kill -9`.
+
+use super::host::Site;
+use super::nbd::Client;
+use super::tools::{run, seed, text};
+use base::Random;
+use base::units::MIB;
+use std::time::Duration;
+
+const KIB: u64 = 1024;
+/// `(name, MiB, what was written in its order: (byte, from, length))`; a byte of zero was trimmed.
+const DISKS: &[(&str, u64, &[(u8, u64, u64)])] = &[
+    (
+        "plain",
+        24,
+        &[
+            (0x11, 0, 8 * MIB),
+            (0x12, 4 * MIB, 64 * KIB),
+            (0, MIB, 256 * KIB),
+            (0x13, 1100 * KIB, 12 * KIB),
+            (0x14, 16 * MIB, MIB),
+            (0x15, 5000 * KIB, 100 * KIB),
+            (0, 6 * MIB, 64 * KIB),
+        ],
+    ),
+    ("striped", 20, &[(0x21, 0, 16 * MIB), (0x22, 512, 512), (0x23, 10 * MIB, 3 * KIB)]),
+    ("grown", 12, &[(0x31, 0, 4 * MIB), (0x32, 8 * MIB, 2 * MIB), (0x33, 64 * KIB, 4 * KIB)]),
+    ("renamed", 8, &[(0x41, 0, 3 * MIB)]),
+    ("frozen", 2, &[(0x61, 0, 2 * MIB)]),
+];
+
+/// The datastore in a folder of its own.
+fn site() -> Site {
+    let mut site = Site::bare();
+    let packed = include_bytes!("../fixtures/one-host-0.1.tar.zst");
+    let archive = site.path("former.tar");
+    std::fs::write(&archive, zstd::decode_all(&packed[..]).expect("it was packed")).expect("room for it");
+    // Holes stay holes.
+    run("tar", &["--sparse", "-xf", text(&archive), "-C", text(site.folder())]);
+    std::fs::remove_file(&archive).expect("it was unpacked");
+    site.add_config(
+        "[memory]\nbuffers = \"64MiB\"\ntables = \"16MiB\"\n\
+         [[group]]\nlog = \"log-a.img\"\ncapacity = [\"cap-a1.img\", \"cap-a2.img\"]\n\
+         [[group]]\nlog = \"both-b.img\"\n",
+    );
+    site
+}
+
+fn check_content(client: &mut Client, name: &str) {
+    let (_, mib, writes) = DISKS.iter().find(|(disk, ..)| *disk == name).expect("it is one of them");
+    let mut expected = vec![0; (mib * MIB) as usize];
+    for (byte, from, len) in *writes {
+        expected[*from as usize..(from + len) as usize].fill(*byte);
+    }
+    for part in 0..*mib {
+        let found = client.read(part * MIB, MIB as u32).unwrap_or_else(|code| panic!("{name}: error {code}"));
+        let wanted = &expected[(part * MIB) as usize..][..MIB as usize];
+        let differs = found.iter().zip(wanted).position(|(found, wanted)| found != wanted);
+        assert_eq!(differs, None, "{name}: MiB {part} differs from this byte on");
+    }
+}
+
+fn check_all(site: &Site) {
+    for (name, ..) in DISKS {
+        check_content(&mut site.attach(name), name);
+    }
+}
+
+#[test]
+fn a_datastore_of_the_release_before_opens_as_it_is_and_goes_on() {
+    let site = site();
+    let server = site.start();
+    let list = site.json(&["disk", "list"]);
+    let mut names: Vec<&str> =
+        list.as_array().expect("disks").iter().map(|one| one["name"].as_str().expect("a name")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["frozen", "grown", "plain", "renamed", "striped"]);
+    check_all(&site);
+    assert_eq!(site.json(&["policy", "show", "gold"])["rules"]["stripes"], "2");
+    let striped = site.json(&["disk", "show", "striped"]);
+    assert_eq!(striped["policy"], "single,stripes=2,space_reservation=50");
+    assert!(site.attach("frozen").write(0, &[1; 4096]).is_err(), "it may only be read");
+    let health = site.json(&["health"]);
+    assert_eq!(health["is_well"], true, "{health}");
+
+    // Old disks are written, grow and are deleted, and new ones stand beside them.
+    site.attach("renamed").write(5 * MIB, &[0x77; 4096]).expect("written");
+    site.ask(&["disk", "resize", "renamed", "16MiB"]);
+    site.attach("renamed").write(12 * MIB, &[0x78; 4096]).expect("written");
+    site.ask(&["disk", "delete", "grown", "--confirm", "grown"]);
+    site.ask(&["disk", "create", "new", "4MiB"]);
+    site.attach("new").write(0, &[0x79; 4096]).expect("written");
+    let killer = server.kill_after(Duration::ZERO);
+    server.killed(killer);
+
+    let server = site.start();
+    for (name, offset, byte) in [("renamed", 5 * MIB, 0x77), ("renamed", 12 * MIB, 0x78), ("new", 0, 0x79)] {
+        assert_eq!(site.attach(name).read(offset, 4096), Ok(vec![byte; 4096]), "{name} at {offset}");
+    }
+    for name in ["plain", "striped", "frozen"] {
+        check_content(&mut site.attach(name), name);
+    }
+    server.stop();
+}
+
+#[test]
+fn a_start_that_is_killed_while_it_converts_a_datastore_loses_nothing() {
+    let mut random = Random::new(seed("DRYSTONE_CONVERSION_SEED"));
+    let site = site();
+    let former = std::fs::read(site.path("d/directory.redb")).expect("it was unpacked");
+    for _ in 0..20 {
+        // No disk was used since, so that the devices are as the release before left them.
+        std::fs::write(site.path("d/directory.redb"), &former).expect("written");
+        let server = site.launch();
+        let killer = server.kill_after(Duration::from_micros(random.below(60_000)));
+        server.killed(killer);
+    }
+    let server = site.start();
+    check_all(&site);
+    server.stop();
+    let server = site.start();
+    check_all(&site);
+    server.stop();
+}
+
+#[test]
+fn disks_of_the_release_before_are_found_on_their_devices_when_the_directory_is_lost() {
+    let site = site();
+    std::fs::remove_file(site.path("d/directory.redb")).expect("it was unpacked");
+    let server = site.start();
+    check_all(&site);
+    site.attach("plain").write(20 * MIB, &[0x7a; 4096]).expect("written");
+    server.stop();
+    // Once more, now by what the components promised.
+    std::fs::remove_file(site.path("d/directory.redb")).expect("it is there");
+    let server = site.start();
+    assert_eq!(site.attach("plain").read(20 * MIB, 4096), Ok(vec![0x7a; 4096]));
+    for name in ["striped", "grown", "renamed", "frozen"] {
+        check_content(&mut site.attach(name), name);
+    }
+    server.stop();
+}
