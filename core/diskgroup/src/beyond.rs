@@ -9,8 +9,8 @@ use crate::group::Group;
 use crate::io::{OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
-use crate::mutant::Mutant;
 use crate::recovery::{Batch, Stage};
+use crate::rules::Rule;
 use crate::unreadable::BadBlocks;
 use base::Buffer;
 use base::units::BLOCK_SIZE;
@@ -58,8 +58,7 @@ impl Group {
 
     fn read_beyond(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
         if position >= end {
-            return match self.recovery().doubt.is_justified() && !self.is_mutant(Mutant::TakeUnreadableForEnd)
-            {
+            return match self.recovery().doubt.is_justified() && self.rules.hold(Rule::ProveUnreadableEnd) {
                 true => self.log_damaged(out),
                 false => self.mend_anchor(out),
             };
@@ -108,7 +107,7 @@ impl Group {
 
     /// Whether the header is that of the batch which is looked for, at the place that it would have.
     fn is_missing(&mut self, header: &BatchHeader) -> bool {
-        if self.is_mutant(Mutant::PassHeaderCopiesOver) {
+        if !self.rules.hold(Rule::ReadHeaderCopy) {
             return false;
         }
         let (head, ring) = (self.log.head, self.log.blocks);

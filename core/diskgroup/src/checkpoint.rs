@@ -12,7 +12,7 @@ use crate::group::{Group, Purpose};
 use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
 
@@ -90,7 +90,7 @@ impl Group {
         let here = BatchStart { position: self.log.anchor.tail, number: self.log.anchor.tail_batch };
         let tail = self.destaging.finished.take().unwrap_or(here);
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
-        let skips_pages = self.is_mutant(Mutant::FreeLogBeforeDescriptors);
+        let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
         let mut pages = Vec::new();
         for (index, member) in self.members.iter().enumerate().filter(|(_, member)| member.is_in_service()) {
             let place = |page| PagePlace { member: index as u8, page };
@@ -129,7 +129,7 @@ impl Group {
 
     /// Flushes every device with completed writes that are not known to be stable. Says how many.
     fn flush_unsynced(&mut self, out: &mut Vec<Output>) -> u32 {
-        if self.is_mutant(Mutant::SkipFlushBeforePages) {
+        if !self.rules.hold(Rule::FlushBeforePages) {
             return 0;
         }
         let mut flushes = 0;
@@ -260,7 +260,7 @@ impl Group {
         // A member that is away may have torn pages, which the intents in the log must tell when it is back: those since the last
         // checkpoint before it went. Earlier ones would excuse damage to pages that are stable since.
         let intents_from = match self.away_since() {
-            Some(since) if self.is_mutant(Mutant::ExcuseStablePages) => since.number.min(intents_from),
+            Some(since) if !self.rules.hold(Rule::ExcuseOnlyUnfinished) => since.number.min(intents_from),
             Some(_) => self.log.anchor.intents_from,
             None => intents_from,
         };
@@ -322,7 +322,7 @@ impl Group {
         AnchorCopy { anchor, buffer, of, is_first }: AnchorCopy,
         out: &mut Vec<Output>,
     ) {
-        if is_first && !self.is_mutant(Mutant::AnchorInOneCopy) {
+        if is_first && self.rules.hold(Rule::AnchorInBothCopies) {
             let second = AnchorCopy { anchor, buffer, of: of + 1, is_first: false };
             return self.write_anchor_copy(second, out);
         }

@@ -9,7 +9,7 @@ use crate::group::Group;
 use crate::index::Dirty;
 use crate::io::Output;
 use crate::member::{CLEAN, PageWaiter};
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use crate::write::{Change, Work};
 use base::WriteId;
 use base::units::BLOCKS_PER_REGION;
@@ -34,7 +34,7 @@ impl Group {
         let Change { component: key, part, id, origin, .. } = change;
         let component = &self.components[key as usize];
         let Some(extent) = component.extent_of(part) else { return Whole::At(id) };
-        if origin != Origin::Copy || self.is_mutant(Mutant::ForgetReplacedId) {
+        if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return Whole::At(id);
         }
         let place = ExtentPlace { member: component.member, extent };
@@ -76,7 +76,7 @@ impl Group {
     /// leave the log before the copy's own.
     pub(crate) fn not_lessened(&self, change: Change, count: u16) -> Change {
         let Change { component, part, block, id, origin, .. } = change;
-        if origin != Origin::Copy || self.is_mutant(Mutant::ForgetReplacedId) {
+        if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return change;
         }
         let component = &self.components[component as usize];
@@ -103,7 +103,7 @@ impl Group {
         match member.cached_descriptor(place.extent) {
             // Word of a freeing changes no block.
             Some(_) if blocks.is_empty() => WriteId::default(),
-            Some(descriptor) if !is_anew && !self.is_mutant(Mutant::ForgetDescribedId) => {
+            Some(descriptor) if !is_anew && self.rules.hold(Rule::KeepDescribedId) => {
                 let of = |block: u16| usize::from(block) / BLOCKS_PER_REGION;
                 let regions = &descriptor.regions[of(blocks.start)..=of(blocks.end - 1)];
                 let known = regions.iter().filter(|id| **id != Descriptor::LOST.write_id());

@@ -12,7 +12,7 @@ use crate::io::Output;
 use crate::limits;
 use crate::log::{BatchStart, Log};
 use crate::member::PageWaiter;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use crate::share::Share;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
@@ -406,7 +406,7 @@ impl Group {
     }
 
     fn describe(&mut self, place: ExtentPlace, dirty_key: u32, items: &[Item]) {
-        let keeps_older = self.is_mutant(Mutant::KeepOlderAtRest);
+        let keeps_older = !self.rules.hold(Rule::HideOlderAtRest);
         let member = &mut self.members[place.member as usize];
         let owner = member.owners[place.extent as usize];
         let (page, _) = member.page_of(place.extent);

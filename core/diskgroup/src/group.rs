@@ -22,15 +22,16 @@ use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::{Gather, Log};
 use crate::member::Member;
-use crate::mutant::Mutant;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
 use crate::retained::Retained;
+use crate::rules::Rule;
 use crate::scrub::Scrub;
 use crate::share::Shares;
 use crate::unreadable::{BadBlocks, Ended, Narrowed, ReadRequest};
 use crate::versions::ChangedState;
 use crate::write::{Change, Sealed, Then, Work};
+use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -48,8 +49,8 @@ pub struct Settings {
     pub scrub_bytes_per_second: u64,
     /// Whether freed extents are handed back to the provider of the device.
     pub discard: bool,
-    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
-    pub mutant: Option<Mutant>,
+    /// The safety rules that hold: all, but in builds with the feature `mutants`.
+    pub rules: Rules<Rule>,
 }
 
 impl Default for Settings {
@@ -59,7 +60,7 @@ impl Default for Settings {
             retained_bytes_max: 64 << 20,
             scrub_bytes_per_second: 8 << 20,
             discard: true,
-            mutant: None,
+            rules: Rules::ALL,
         }
     }
 }
@@ -168,6 +169,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Group {
     pub(crate) id: GroupId,
+    pub(crate) rules: Rules<Rule>,
     pub(crate) settings: Settings,
     /// What its own work may take; counts from the next piece of work on.
     pub shares: Shares,
@@ -262,6 +264,7 @@ impl Group {
         let log = Log::before_recovery(&superblocks[0]);
         let mut group = Group {
             id: superblocks[0].group,
+            rules: settings.rules,
             settings,
             shares: Shares::FULL,
             pool,
@@ -392,7 +395,7 @@ impl Group {
         }
         let ended = match (result, read) {
             (Ok(()), _) => Ok(BadBlocks::default()),
-            (Err(IoFailure::Unreadable(why)), Some(read)) if !self.is_mutant(Mutant::RetireForBadBlock) => {
+            (Err(IoFailure::Unreadable(why)), Some(read)) if self.rules.hold(Rule::TolerateBadBlock) => {
                 if read.buffer.len() > BLOCK_SIZE as usize && !matches!(self.phase, Phase::Failed) {
                     return self.narrow(member, purpose, read, out);
                 }

@@ -6,7 +6,7 @@ use crate::format::page::ComponentRecord;
 use crate::group::Group;
 use crate::index::{Direct, Entry, Newest};
 use crate::member::Owner;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::{ComponentId, WriteId};
 
 impl Group {
@@ -76,7 +76,7 @@ impl Group {
     /// id than a trim that it comes upon, and a write that had to wait may be older than a trim beside it.
     fn version_over_hole(&self, component: ComponentId, part: u32, id: WriteId) -> WriteId {
         match self.keys.get(&component) {
-            Some(&key) if !self.is_mutant(Mutant::ForgetHole) => {
+            Some(&key) if self.rules.hold(Rule::KeepHoleId) => {
                 id.max(self.components[key as usize].hole(part))
             }
             Some(_) | None => id,

@@ -22,11 +22,11 @@ pub mod limits;
 mod log;
 mod member;
 mod membership;
-mod mutant;
 mod read;
 mod recovery;
 mod retained;
 mod room;
+mod rules;
 mod scrub;
 mod share;
 mod state;
@@ -44,6 +44,6 @@ pub use io::{
     Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
 };
 pub use membership::{Lost, RemoveRefusal};
-pub use mutant::Mutant;
+pub use rules::Rule;
 pub use share::{Share, Shares};
 pub use state::{ComponentState, GroupState, MemberState};

@@ -5,7 +5,7 @@ use crate::format::batch::{ExtentPlace, Origin, Record};
 use crate::format::page::ComponentRecord;
 use crate::group::{Group, Phase};
 use crate::io::{ComponentKey, GroupError, Op, Output};
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::units::EXTENT_SIZE;
 use base::{DeviceId, WriteId};
 
@@ -54,7 +54,7 @@ impl Group {
         if !record.makes_sense() {
             return out.push(refuse(GroupError::Malformed));
         }
-        let may_reuse = self.is_mutant(Mutant::ReuseLostSlot);
+        let may_reuse = !self.rules.hold(Rule::KeepLostSlot);
         let is_free = |slot: &u32| {
             member.slots[*slot as usize].is_none() && (may_reuse || !member.lost_slots.contains(slot))
         };

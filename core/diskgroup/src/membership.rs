@@ -11,7 +11,7 @@ use crate::io::{Event, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Member;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::{DeviceId, Instant};
 use std::collections::BTreeSet;
 
@@ -141,7 +141,7 @@ impl Group {
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
         let is_lost = !self.members[place as usize].is_in_service();
         let is_clean = self.members[place as usize].dirty_pages.count() == 0 || is_lost;
-        let is_named = self.is_place_gathered(place) && !self.is_mutant(Mutant::LeaveBeforeLastRecord);
+        let is_named = self.is_place_gathered(place) && self.rules.hold(Rule::LeaveAfterLastRecord);
         if self.log.anchor.tail < position || !is_quiet || !is_clean || is_named {
             return false;
         }
@@ -157,7 +157,7 @@ impl Group {
     /// A batch with these records got its place in the log, which is to be destaged beyond it for a device that it names and that is
     /// leaving: some were gathered before.
     pub(crate) fn note_leavers<'a>(&mut self, records: impl Iterator<Item = &'a Record>) {
-        if self.leaving.is_empty() || self.is_mutant(Mutant::LeaveBeforeLastRecord) {
+        if self.leaving.is_empty() || !self.rules.hold(Rule::LeaveAfterLastRecord) {
             return;
         }
         let named: BTreeSet<u8> = records.filter_map(Record::place_named).collect();
@@ -211,7 +211,7 @@ impl Group {
 
     /// Where the tail of the log must stay for members that are away and may come back.
     pub(crate) fn away_since(&self) -> Option<BatchStart> {
-        if self.is_mutant(Mutant::ForgetAwayMember) {
+        if !self.rules.hold(Rule::KeepLogForAway) {
             return None;
         }
         self.members.iter().filter_map(|member| member.away_since).min_by_key(|start| start.position)

@@ -9,7 +9,7 @@ use crate::index::Newest;
 use crate::io::{Answer, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
 use crate::member::{CLEAN, PageWaiter};
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
@@ -353,7 +353,7 @@ impl Group {
     }
 
     fn first_mismatch(&self, key: u32) -> Option<(u16, Place)> {
-        if self.is_mutant(Mutant::SkipChecksumVerification) {
+        if !self.rules.hold(Rule::VerifyChecksums) {
             return None;
         }
         let unverified = self.reads[key as usize].runs.iter().filter(|run| !run.is_verified);

@@ -18,7 +18,7 @@ use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::{CLEAN, Owner};
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
 use base::Buffer;
 use base::DeviceId;
@@ -372,7 +372,7 @@ impl Group {
             {
                 self.recovery().intents.insert((*member, *page, *version));
             }
-            if self.is_mutant(Mutant::LoseTrim) && matches!(record, Record::Trim { .. }) {
+            if !self.rules.hold(Rule::ReplayTrims) && matches!(record, Record::Trim { .. }) {
                 continue;
             }
             self.install(record, batch.start.position, data_position);
@@ -384,7 +384,7 @@ impl Group {
 
     /// No further batch was found. The last one may be torn.
     fn end_of_log(&mut self, out: &mut Vec<Output>) {
-        let is_mutant = self.is_mutant(Mutant::ReplayPastBadBatch);
+        let drops_torn = self.rules.hold(Rule::DropTornBatch);
         let Some(last) = &self.recovery().last else {
             return self.look_beyond(out);
         };
@@ -393,7 +393,7 @@ impl Group {
             _ => Vec::new(),
         };
         let checksums: Vec<u32> = last.records.iter().flat_map(sums).collect();
-        let has_data = !checksums.is_empty() && !is_mutant;
+        let has_data = !checksums.is_empty() && drops_torn;
         self.recovery().checksums = checksums;
         match has_data {
             true => self.read_last_batch(0, out),
@@ -417,7 +417,7 @@ impl Group {
         (buffer, bad): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
-        let may_excuse = !self.is_mutant(Mutant::DropUnreadableBatch);
+        let may_excuse = self.rules.hold(Rule::KeepUnreadableBatch);
         let count = buffer.len() as u64 / BLOCK_SIZE;
         let expected = &self.recovery().checksums[block as usize..(block + count) as usize];
         let is_whole = |(index, (bytes, sum)): (usize, (&[u8], &u32))| {
@@ -458,7 +458,7 @@ impl Group {
     /// it must not be the only copy: with the older one alone, nobody would find the log's end.
     pub(crate) fn mend_anchor(&mut self, out: &mut Vec<Output>) {
         let stale = self.recovery().stale_anchor.take();
-        let Some(copy) = stale.filter(|_| !self.is_mutant(Mutant::KeepOlderAnchor)) else {
+        let Some(copy) = stale.filter(|_| self.rules.hold(Rule::MendOlderAnchor)) else {
             return self.finish_recovery(out);
         };
         let mut buffer = self.own_pool.take(ANCHOR_SIZE).expect("recovery uses one buffer at a time");
@@ -477,7 +477,7 @@ impl Group {
             // successor, once stable, that does not verify, and falling back would lose what it said.
             let next = self.members[member as usize].versions[page as usize] + 1;
             let is_torn =
-                recovery.intents.contains(&(member, page, next)) || self.is_mutant(Mutant::TrustOlderPage);
+                recovery.intents.contains(&(member, page, next)) || !self.rules.hold(Rule::TornOnlyByIntent);
             if !is_torn {
                 self.lose_page(member, page, out);
             }

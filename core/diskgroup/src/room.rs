@@ -8,7 +8,7 @@
 use crate::format::batch::HEADER_BLOCKS_MAX;
 use crate::group::Group;
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use crate::write::{Sealed, WRITE_RECORD_SIZE};
 use base::units::BLOCK_SIZE;
 
@@ -45,7 +45,7 @@ impl Group {
 
     /// Log blocks that the next checkpoint takes at most.
     pub(crate) fn checkpoint_room(&self) -> u64 {
-        if self.is_mutant(Mutant::LeaveNoRoomForWindows) {
+        if !self.rules.hold(Rule::LeaveRoomForWindows) {
             return 0;
         }
         // What a change under way adds to a window is no longer than its own record.

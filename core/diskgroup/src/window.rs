@@ -14,7 +14,7 @@ use crate::format::batch::{Record, WindowEntry};
 use crate::group::{Group, Phase};
 use crate::io::{Answer, ComponentKey, Op, Output};
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::{ComponentId, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -215,7 +215,7 @@ impl Group {
 
     pub(crate) fn install_watermark(&mut self, component: ComponentId, watermark: WriteId, from_epoch: u32) {
         let is_replayed = matches!(self.phase, Phase::Opening(_));
-        let from_epoch = if self.is_mutant(Mutant::RememberUndone) { 0 } else { from_epoch };
+        let from_epoch = if !self.rules.hold(Rule::ForgetUndone) { 0 } else { from_epoch };
         let Some(&key) = self.keys.get(&component) else { return };
         self.with_window(key, |window| {
             if is_replayed && watermark > window.heard {
@@ -258,7 +258,7 @@ impl Group {
         let state = &mut self.components[component.0 as usize];
         let (id, member) = (state.record.id, state.member);
         if watermark > state.window.heard {
-            let takes_back = self.is_mutant(Mutant::TakeBackHappened);
+            let takes_back = !self.rules.hold(Rule::KeepHappened);
             self.with_window(component.0, |window| match takes_back {
                 true => (window.heard, window.from_epoch) = (watermark, from_epoch),
                 false => window.hear(watermark, from_epoch),
@@ -316,7 +316,7 @@ impl Group {
     /// Before the log lets go of what lies before `tail`: the changes that only records there tell of, and that are not
     /// decided, are told again. Says how many records that took; the checkpoint waits for them.
     pub(crate) fn tell_again(&mut self, tail: u64) -> u32 {
-        if self.is_mutant(Mutant::ForgetWindow) {
+        if !self.rules.hold(Rule::KeepWindow) {
             return 0;
         }
         let mut records = Vec::new();

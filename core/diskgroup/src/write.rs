@@ -12,7 +12,7 @@ use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::CLEAN;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::WriteId;
 use base::checksum::crc32c;
 use base::request::Buffers;
@@ -276,7 +276,7 @@ impl Group {
             Some(place) if frees => {
                 self.exclusive.insert((key, part));
                 self.frees_pending += 1;
-                if self.is_mutant(Mutant::ReuseExtentEarly) {
+                if !self.rules.hold(Rule::ReuseOnlyFreed) {
                     self.members[place.member as usize].free.insert(place.extent);
                 }
                 Record::Free { component, part, place, id, origin }
@@ -437,7 +437,7 @@ impl Group {
         let then = std::mem::take(&mut self.gather.then);
         self.gather.clear();
         self.note_leavers(then.iter().map(|one| &one.record));
-        if self.is_mutant(Mutant::AcknowledgeBeforeStable) {
+        if !self.rules.hold(Rule::AcknowledgeOnlyStable) {
             for one in &then {
                 if let (Some(op), Record::Write { .. }) = (one.op, &one.record) {
                     out.push(Output::Done { op, result: Ok(Answer::Done) });
@@ -480,7 +480,7 @@ impl Group {
             self.retain(data_position, &data);
             let answer = self.live_effects(&record, out);
             self.install(&record, sealed.start.position, data_position);
-            if self.is_mutant(Mutant::AcknowledgeBeforeStable) && matches!(record, Record::Write { .. }) {
+            if !self.rules.hold(Rule::AcknowledgeOnlyStable) && matches!(record, Record::Write { .. }) {
                 continue;
             }
             if for_checkpoint {

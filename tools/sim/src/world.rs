@@ -12,8 +12,8 @@ use diskgroup::format::anchor::anchor_offset;
 use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
-    Settings, Share, Shares,
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule, Settings,
+    Share, Shares,
 };
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -191,7 +191,7 @@ pub struct World {
 
 impl World {
     /// The world of `seed`.
-    pub fn new(seed: u64, mutant: Option<Mutant>, crash_at: Option<u64>) -> World {
+    pub fn new(seed: u64, removed: Option<Rule>, crash_at: Option<u64>) -> World {
         let mut random = Random::new(seed);
         let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
         let faults = Faults {
@@ -211,7 +211,7 @@ impl World {
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
             scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
             discard: random.chance(1, 2),
-            mutant,
+            rules: removed.into(),
         };
         let latency_max = [50_000, 200_000, 5_000_000][random.below(3) as usize];
         World {
