@@ -12,10 +12,26 @@
 //!   (`write::release_extent`);
 //! * every block that is read is compared with its checksum (`read`).
 
-use crate::checkpoint::{AnchorCopy, Checkpoint};
+mod beyond;
+mod checkpoint;
+mod copy;
+mod destage;
+mod install;
+mod lifecycle;
+mod membership;
+mod read;
+mod recovery;
+mod room;
+mod scrub;
+mod state;
+mod unreadable;
+mod versions;
+mod window;
+mod write;
+
+use crate::checkpoint::Checkpoint;
 use crate::component::Component;
 use crate::destage::{Destage, Destaging};
-use crate::format::anchor::Anchor;
 use crate::format::superblock::Superblock;
 use crate::index::Dirty;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
@@ -24,13 +40,15 @@ use crate::log::{Gather, Log};
 use crate::member::Member;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
+use crate::requests::{Narrowed, PendingIo, Purpose};
 use crate::retained::Retained;
 use crate::rules::Rule;
 use crate::scrub::Scrub;
 use crate::share::Shares;
-use crate::unreadable::{BadBlocks, Ended, Narrowed, ReadRequest};
+use crate::state::Counters;
+use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
-use crate::write::{Change, Sealed, Then, Work};
+use crate::work::{Change, Sealed, Then, Work};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
@@ -65,178 +83,87 @@ impl Default for Settings {
     }
 }
 
-/// What a device request was for.
-#[derive(Debug)]
-pub(crate) enum Purpose {
-    Batch,
-    Direct(u32),
-    Read {
-        read: u32,
-        run: u16,
-    },
-    Page {
-        member: u8,
-        page: u32,
-        buffer: Buffer,
-    },
-    DestageRead {
-        destage: u32,
-        positions: (u64, u64),
-        buffer: Buffer,
-    },
-    DestageWrite {
-        destage: u32,
-    },
-    CheckpointFlush {
-        member: u8,
-    },
-    PageWrite {
-        member: u8,
-        page: u32,
-    },
-    /// Reads the copies of the former anchor; the buffer holds the new one.
-    AnchorCheck {
-        anchor: Anchor,
-        buffer: Buffer,
-    },
-    Anchor(AnchorCopy),
-    Discard {
-        member: u8,
-        extent: u32,
-    },
-    Scrub {
-        buffer: Buffer,
-    },
-    Recovery {
-        buffer: Buffer,
-    },
-    /// One block of a read that failed as a whole.
-    Block {
-        narrowed: u32,
-        index: u16,
-    },
-}
-
-impl Purpose {
-    /// Whether the time that it takes says something of the device. Recovery is over before anybody asks, and its members
-    /// are not there yet.
-    fn is_effort(&self) -> bool {
-        !matches!(self, Purpose::Discard { .. } | Purpose::Recovery { .. })
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct PendingIo {
-    pub(crate) member: u8,
-    pub(crate) purpose: Purpose,
-    /// What was asked, if it is a read.
-    pub(crate) read: Option<ReadRequest>,
-}
-
 /// Whether the group can be used.
 #[derive(Debug)]
-pub(crate) enum Phase {
+enum Phase {
     Opening(Box<Recovery>),
     Open,
     /// The log is lost, or opening failed.
     Failed,
 }
 
-/// Figures for people.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Bytes written to capacity devices by destaging.
-    pub destaged_bytes: u64,
-    /// Bytes that went straight to fresh extents.
-    pub direct_bytes: u64,
-    /// Bytes of copies that were taken in.
-    pub copied_bytes: u64,
-    /// Batches written to the log, and bytes in them.
-    pub batches: u64,
-    /// Bytes of those batches, headers included.
-    pub batch_bytes: u64,
-    /// Checkpoints completed.
-    pub checkpoints: u64,
-    /// Table pages written.
-    pub pages_written: u64,
-    /// Bytes that scrubbing has verified.
-    pub scrubbed_bytes: u64,
-    /// Rounds of scrubbing completed.
-    pub scrub_rounds: u64,
-}
-
 /// The state machine.
 #[derive(Debug)]
 pub struct Group {
-    pub(crate) id: GroupId,
-    pub(crate) rules: Rules<Rule>,
-    pub(crate) settings: Settings,
+    id: GroupId,
+    rules: Rules<Rule>,
+    settings: Settings,
     /// What its own work may take; counts from the next piece of work on.
     pub shares: Shares,
     /// Buffers of the guests' reads: shared with the sessions, and possibly used up by them.
-    pub(crate) pool: Pool,
+    pool: Pool,
     /// Buffers of the group's own work, so that it never waits for a guest to let go of one.
-    pub(crate) own_pool: Pool,
+    own_pool: Pool,
     /// For the anchor, which must never wait.
-    pub(crate) spare: Option<Buffer>,
-    pub(crate) now: Instant,
-    pub(crate) phase: Phase,
+    spare: Option<Buffer>,
+    now: Instant,
+    phase: Phase,
     /// By place in the group; 0 holds the log.
-    pub(crate) members: Vec<Member>,
-    pub(crate) superblocks: Vec<Superblock>,
-    pub(crate) components: Slab<Component>,
-    pub(crate) keys: FxHashMap<ComponentId, u32>,
-    pub(crate) dirty: Slab<Dirty>,
+    members: Vec<Member>,
+    superblocks: Vec<Superblock>,
+    components: Slab<Component>,
+    keys: FxHashMap<ComponentId, u32>,
+    dirty: Slab<Dirty>,
     /// Entries in all of `dirty`.
-    pub(crate) index_entries: usize,
-    pub(crate) log: Log,
-    pub(crate) gather: Gather<Then>,
-    pub(crate) sealed: Option<Sealed>,
-    pub(crate) retained: Retained,
+    index_entries: usize,
+    log: Log,
+    gather: Gather<Then>,
+    sealed: Option<Sealed>,
+    retained: Retained,
     /// Entries in the windows of all components that no watermark has passed.
-    pub(crate) window_entries: usize,
+    window_entries: usize,
     /// Records of a checkpoint that found no room in the next batch, in order.
-    pub(crate) checkpoint_waiting: VecDeque<Work>,
+    checkpoint_waiting: VecDeque<Work>,
     /// Other records of the group's own, likewise.
-    pub(crate) records_waiting: VecDeque<Work>,
+    records_waiting: VecDeque<Work>,
     /// Guest work that found no room in the log or the next batch, in order.
-    pub(crate) waiting: VecDeque<Work>,
+    waiting: VecDeque<Work>,
     /// Work that found no free extent while some may come free.
-    pub(crate) starved: VecDeque<Work>,
+    starved: VecDeque<Work>,
     /// Parts that are being freed or written as a whole: writes to them wait here.
-    pub(crate) exclusive: FxHashSet<(u32, u32)>,
-    pub(crate) parked: FxHashMap<(u32, u32), VecDeque<Work>>,
-    pub(crate) directs: Slab<Work>,
+    exclusive: FxHashSet<(u32, u32)>,
+    parked: FxHashMap<(u32, u32), VecDeque<Work>>,
+    directs: Slab<Work>,
     /// Copies of whole extents that wait for the page that tells the versions of what they take the place of.
-    pub(crate) copies_held: Slab<Work>,
-    pub(crate) reads: Slab<ReadState>,
+    copies_held: Slab<Work>,
+    reads: Slab<ReadState>,
     /// Reads that wait for memory.
-    pub(crate) reads_waiting: VecDeque<u32>,
+    reads_waiting: VecDeque<u32>,
     /// Questions for what was changed that wait for a table page.
-    pub(crate) changed: Slab<ChangedState>,
+    changed: Slab<ChangedState>,
     /// Components whose watermark is known to be greater than the log says.
-    pub(crate) settling: Vec<ComponentId>,
+    settling: Vec<ComponentId>,
     /// When the watermarks of an idle group go to the log at the latest.
-    pub(crate) settle_at: Option<Instant>,
+    settle_at: Option<Instant>,
     /// Table pages whose reading waits for memory.
-    pub(crate) pages_waiting: VecDeque<(u8, u32)>,
-    pub(crate) destages: Slab<Destage>,
-    pub(crate) destaging: Destaging,
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) scrub: Scrub,
-    pub(crate) io: Slab<PendingIo>,
-    pub(crate) narrowed: Slab<Narrowed>,
+    pages_waiting: VecDeque<(u8, u32)>,
+    destages: Slab<Destage>,
+    destaging: Destaging,
+    checkpoint: Checkpoint,
+    scrub: Scrub,
+    io: Slab<PendingIo>,
+    narrowed: Slab<Narrowed>,
     /// Components that are being deleted, oldest first.
-    pub(crate) deleting: VecDeque<u32>,
-    pub(crate) failed_members: u8,
+    deleting: VecDeque<u32>,
+    failed_members: u8,
     /// Places whose devices are being taken out, with the log position that the tail must reach first.
-    pub(crate) leaving: Vec<(u8, u64)>,
+    leaving: Vec<(u8, u64)>,
     /// Records of freed extents under way, and discards of such.
-    pub(crate) frees_pending: u32,
-    pub(crate) discards_pending: u32,
+    frees_pending: u32,
+    discards_pending: u32,
     /// Whether a trim has become stable that no finished destaging round has turned into free extents yet.
-    pub(crate) trims_unsettled: bool,
-    pub(crate) counters: Counters,
+    trims_unsettled: bool,
+    counters: Counters,
 }
 
 impl Group {
@@ -455,7 +382,7 @@ impl Group {
     }
 
     /// Takes a member out of service: what stands on it is lost until it is replaced. Without the log all is.
-    pub(crate) fn member_failed(&mut self, member: u8, why: &str, out: &mut Vec<Output>) {
+    fn member_failed(&mut self, member: u8, why: &str, out: &mut Vec<Output>) {
         if member == 0 {
             if !matches!(self.phase, Phase::Failed) {
                 self.phase = Phase::Failed;
@@ -474,19 +401,19 @@ impl Group {
         self.fail_member_work(member, out);
     }
 
-    pub(crate) fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
+    fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
         if purpose.is_effort() {
             self.members[member as usize].meter.begin(self.now);
         }
         Io(self.io.insert(PendingIo { member, purpose, read: None }) as u32)
     }
 
-    pub(crate) fn log_offset(&self, position: u64) -> u64 {
+    fn log_offset(&self, position: u64) -> u64 {
         self.superblocks[0].geometry.log.offset + position % self.log.blocks * BLOCK_SIZE
     }
 
     /// How full the log is, or the memory of its index where that is fuller, in thousandths.
-    pub(crate) fn fill_permille(&self) -> u64 {
+    fn fill_permille(&self) -> u64 {
         let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
         self.log.fill_permille().max((self.index_entries * 1000 / index_max) as u64)
     }
@@ -508,7 +435,7 @@ impl Group {
         self.counters.copied_bytes
     }
 
-    pub(crate) fn trim_caches(&mut self) {
+    fn trim_caches(&mut self) {
         let budget =
             self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
         let mut cached: usize = self.members.iter().map(|member| member.pages_cached).sum();
@@ -534,7 +461,7 @@ impl Group {
     }
 
     /// Whether something waits for room in the log, or in the next batch.
-    pub(crate) fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self) -> bool {
         !self.waiting.is_empty() || !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()
     }
 

@@ -4,28 +4,24 @@
 //! Relies on `base` alone. Decides; performs nothing: see [`Group`] for how it is driven, and
 //! `docs/formats/disk-group.md` for what it leaves on its devices.
 
-mod beyond;
 mod bits;
 mod checkpoint;
 mod component;
-mod copy;
 mod destage;
 mod effort;
 pub mod format;
 pub mod geometry;
 mod group;
 mod index;
-mod install;
 mod io;
-mod lifecycle;
 pub mod limits;
 mod log;
 mod member;
 mod membership;
 mod read;
 mod recovery;
+mod requests;
 mod retained;
-mod room;
 mod rules;
 mod scrub;
 mod share;
@@ -35,15 +31,15 @@ mod tests;
 mod unreadable;
 mod versions;
 mod window;
-mod write;
+mod work;
 
 pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
-pub use group::{Counters, Group, Settings};
+pub use group::{Group, Settings};
 pub use io::{
     Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
 };
 pub use membership::{Lost, RemoveRefusal};
 pub use rules::Rule;
 pub use share::{Share, Shares};
-pub use state::{ComponentState, GroupState, MemberState};
+pub use state::{ComponentState, Counters, GroupState, MemberState};

@@ -5,17 +5,17 @@
 //! much, or the group stands still for good. Windows may hold far more than their usual few milliseconds of writes, as when the
 //! directory is away and no watermark moves on, so what they need is counted.
 
+use super::Group;
 use crate::format::batch::HEADER_BLOCKS_MAX;
-use crate::group::Group;
 use crate::limits;
 use crate::rules::Rule;
-use crate::write::{Sealed, WRITE_RECORD_SIZE};
+use crate::work::{Sealed, WRITE_RECORD_SIZE};
 use base::units::BLOCK_SIZE;
 
 impl Group {
     /// Whether a record with its data fits the next batch and the log, and leaves `reserve` log blocks. What needs no reserve, as
     /// a checkpoint does, may go without the header's copy: a release that kept less free may have left the log so full.
-    pub(crate) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
+    pub(super) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
         let header = self.gather.header_blocks(record_bytes);
         let data = self.gather.data_blocks + data_blocks;
         let fits = |header: u64| self.log.cost(header + data) + reserve <= self.log.free_blocks();
@@ -24,7 +24,7 @@ impl Group {
     }
 
     /// Blocks of the header of the batch that is being gathered: with its copy, if there is room for that.
-    pub(crate) fn header_to_seal(&self) -> u64 {
+    pub(super) fn header_to_seal(&self) -> u64 {
         let header = self.gather.header_blocks(0);
         match self.log.cost(2 * header + self.gather.data_blocks) <= self.log.free_blocks() {
             true => 2 * header,
@@ -34,7 +34,7 @@ impl Group {
 
     /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
     /// not outgrow its bound.
-    pub(crate) fn has_guest_room(&self, blocks: u64) -> bool {
+    pub(super) fn has_guest_room(&self, blocks: u64) -> bool {
         let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
         let reserve = limits::log_blocks_reserved(self.log.blocks) + self.checkpoint_room();
         self.records_waiting.is_empty()
@@ -44,7 +44,7 @@ impl Group {
     }
 
     /// Log blocks that the next checkpoint takes at most.
-    pub(crate) fn checkpoint_room(&self) -> u64 {
+    pub(super) fn checkpoint_room(&self) -> u64 {
         if !self.rules.hold(Rule::LeaveRoomForWindows) {
             return 0;
         }
@@ -59,7 +59,7 @@ impl Group {
     }
 
     /// Log blocks that the windows take at most when they are told again, without copies of headers.
-    pub(crate) fn retold_blocks(&self) -> u64 {
+    pub(super) fn retold_blocks(&self) -> u64 {
         let entries = self.window_entries * limits::ENTRY_RECORD_SIZE;
         let watermarks = self.components.len() * limits::WATERMARK_RECORD_SIZE;
         ((entries + watermarks) as u64).div_ceil(BLOCK_SIZE)

@@ -1,9 +1,9 @@
 //! Components: made, changed, deleted, and their extents given back.
 
+use super::{Group, Phase};
 use crate::component::Component;
 use crate::format::batch::{ExtentPlace, Origin, Record};
 use crate::format::page::ComponentRecord;
-use crate::group::{Group, Phase};
 use crate::io::{ComponentKey, GroupError, Op, Output};
 use crate::rules::Rule;
 use base::units::EXTENT_SIZE;
@@ -13,7 +13,7 @@ use base::{DeviceId, WriteId};
 const DELETE_FREES_MAX: u32 = 64;
 
 impl Group {
-    pub(crate) fn insert_component(&mut self, mut component: Component, is_stable: bool) -> u32 {
+    pub(super) fn insert_component(&mut self, mut component: Component, is_stable: bool) -> u32 {
         component.is_stable = is_stable;
         let (id, slot) = (component.record.id, component.slot);
         let member = &mut self.members[component.member as usize];
@@ -25,7 +25,7 @@ impl Group {
         key
     }
 
-    pub(crate) fn remove_component(&mut self, key: u32) {
+    pub(super) fn remove_component(&mut self, key: u32) {
         let component = self.components.remove(key as usize);
         self.window_entries -= component.window.undecided();
         let member = &mut self.members[component.member as usize];
@@ -35,7 +35,7 @@ impl Group {
         self.keys.remove(&component.record.id);
     }
 
-    pub(crate) fn create(
+    pub(super) fn create(
         &mut self,
         op: Op,
         device: DeviceId,
@@ -69,7 +69,7 @@ impl Group {
         self.submit_record(Some(op), Record::Component { member: place, slot, record });
     }
 
-    pub(crate) fn change(
+    pub(super) fn change(
         &mut self,
         op: Op,
         component: ComponentKey,
@@ -93,7 +93,7 @@ impl Group {
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
-    pub(crate) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
+    pub(super) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
@@ -104,7 +104,7 @@ impl Group {
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
-    pub(crate) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
+    pub(super) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
@@ -126,7 +126,7 @@ impl Group {
     }
 
     /// Gives the extents of deleted components back, a few records at a time.
-    pub(crate) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
         let Some(&key) = self.deleting.front() else { return };
         let Some(component) = self.components.get(key as usize) else {
             self.deleting.pop_front();

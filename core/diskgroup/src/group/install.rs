@@ -1,9 +1,9 @@
 //! Records taking effect: the one place where they do, in operation (when their batch is stable) and in recovery alike.
 
+use super::Group;
 use crate::component::Component;
 use crate::format::batch::{ExtentPlace, Record};
 use crate::format::page::ComponentRecord;
-use crate::group::Group;
 use crate::index::{Direct, Entry, Newest};
 use crate::member::Owner;
 use crate::rules::Rule;
@@ -11,7 +11,7 @@ use base::{ComponentId, WriteId};
 
 impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
-    pub(crate) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
+    pub(super) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
             Record::Write { component, part, place, block, id, checksums, .. } => {
                 self.own(*place, *component, *part);

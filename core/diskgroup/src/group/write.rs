@@ -3,85 +3,25 @@
 //! Accepting takes room in the next batch, and an extent where one is needed, so that what is accepted cannot fail for
 //! lack of either. Nothing takes effect, for readers or for tables, before its batch is stable: see `install`.
 
+use super::copy::Whole;
+use super::{Group, Phase};
 use crate::component::Component;
-use crate::copy::Whole;
 use crate::format::batch::{BatchHeader, ExtentPlace, Origin, Record, WindowEntry};
-use crate::group::{Group, Phase, Purpose};
 use crate::index::Dirty;
 use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
 use crate::limits;
-use crate::log::BatchStart;
 use crate::member::CLEAN;
+use crate::requests::Purpose;
 use crate::rules::Rule;
-use base::WriteId;
-use base::checksum::crc32c;
+use crate::work::{Change, Sealed, Then, WRITE_RECORD_SIZE, Work, checksums, fail};
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// Bytes of a write's record beside its checksums, rounded up.
-pub(crate) const WRITE_RECORD_SIZE: usize = 48;
-
-/// Something that wants to get into the log.
-#[derive(Debug)]
-pub(crate) enum Work {
-    Write {
-        change: Change,
-        data: Buffers,
-        checksums: SmallVec<[u32; 2]>,
-    },
-    Trim {
-        change: Change,
-        count: u16,
-    },
-    /// A record without data, from the group itself.
-    Record {
-        op: Option<Op>,
-        record: Record,
-        /// Whether a checkpoint waits for it.
-        for_checkpoint: bool,
-    },
-}
-
-/// Where a write or trim goes, and who waits for it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Change {
-    pub(crate) op: Op,
-    pub(crate) component: u32,
-    pub(crate) part: u32,
-    pub(crate) block: u16,
-    pub(crate) id: WriteId,
-    pub(crate) origin: Origin,
-}
-
-/// What becomes of a record when its batch is stable.
-#[derive(Debug)]
-pub(crate) struct Then {
-    record: Record,
-    op: Option<Op>,
-    data: Buffers,
-    for_checkpoint: bool,
-}
-
-/// The batch that is being written.
-#[derive(Debug)]
-pub(crate) struct Sealed {
-    start: BatchStart,
-    pub(crate) header_blocks: u64,
-    then: Vec<Then>,
-}
-
-impl Sealed {
-    /// Where it begins.
-    pub(crate) fn start(&self) -> BatchStart {
-        self.start
-    }
-}
-
 impl Group {
     /// Takes a write in whose data, if it came with checksums, is as it was where it entered.
-    pub(crate) fn write(&mut self, change: Change, data: Buffers, expected: &[u32], out: &mut Vec<Output>) {
+    pub(super) fn write(&mut self, change: Change, data: Buffers, expected: &[u32], out: &mut Vec<Output>) {
         let checksums = checksums(&data);
         let blocks = checksums.len();
         assert!(blocks >= 1 && change.block as usize + blocks <= 256, "a write lies within its part");
@@ -95,7 +35,7 @@ impl Group {
     }
 
     /// Takes guest work in, in order.
-    pub(crate) fn submit(&mut self, work: Work, out: &mut Vec<Output>) {
+    pub(super) fn submit(&mut self, work: Work, out: &mut Vec<Output>) {
         if !self.waiting.is_empty() {
             self.waiting.push_back(work);
         } else if let Some(work) = self.accept(work, out) {
@@ -104,17 +44,17 @@ impl Group {
     }
 
     /// Takes a record of the group's own in. It may use the room that guests must leave, but what a checkpoint needs.
-    pub(crate) fn submit_record(&mut self, op: Option<Op>, record: Record) {
+    pub(super) fn submit_record(&mut self, op: Option<Op>, record: Record) {
         self.submit_record_work(Work::Record { op, record, for_checkpoint: false });
     }
 
     /// As [`Group::submit_record`], for a record that the checkpoint under way waits for.
-    pub(crate) fn submit_for_checkpoint(&mut self, record: Record) {
+    pub(super) fn submit_for_checkpoint(&mut self, record: Record) {
         self.submit_record_work(Work::Record { op: None, record, for_checkpoint: true });
     }
 
     /// Puts a small record into the next batch, in which there is room for it.
-    pub(crate) fn gather_record(&mut self, record: Record) {
+    pub(super) fn gather_record(&mut self, record: Record) {
         let then = Then { record: record.clone(), op: None, data: Buffers::new(), for_checkpoint: false };
         self.gather.push(&record, then);
     }
@@ -154,7 +94,7 @@ impl Group {
     }
 
     /// Does what can be done with the work now; hands it back if there is no room in the log.
-    pub(crate) fn accept(&mut self, work: Work, out: &mut Vec<Output>) -> Option<Work> {
+    pub(super) fn accept(&mut self, work: Work, out: &mut Vec<Output>) -> Option<Work> {
         if let Phase::Failed = self.phase {
             fail(&work, GroupError::DeviceLost, out);
             return None;
@@ -179,7 +119,7 @@ impl Group {
     }
 
     /// Whether the component can serve that part.
-    pub(crate) fn check_component(&self, component: u32, part: u32) -> Result<(), GroupError> {
+    pub(super) fn check_component(&self, component: u32, part: u32) -> Result<(), GroupError> {
         if !matches!(self.phase, Phase::Open) {
             return Err(GroupError::DeviceLost);
         }
@@ -323,7 +263,7 @@ impl Group {
         });
     }
 
-    pub(crate) fn direct_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
+    pub(super) fn direct_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
         let Work::Record { op, record, .. } = self.directs.remove(key as usize) else {
             unreachable!("only records wait for direct writes")
         };
@@ -351,12 +291,12 @@ impl Group {
         if may_take { member.take_extent() } else { None }
     }
 
-    pub(crate) fn map(&mut self, component: u32, part: u32, extent: u32) {
+    pub(super) fn map(&mut self, component: u32, part: u32, extent: u32) {
         self.with_reservation(component, |component| component.map(part, extent));
     }
 
     /// Runs a change to a component that may change how much is still set aside for it.
-    pub(crate) fn with_reservation(&mut self, component: u32, change: impl FnOnce(&mut Component)) {
+    pub(super) fn with_reservation(&mut self, component: u32, change: impl FnOnce(&mut Component)) {
         let component = &mut self.components[component as usize];
         let member = &mut self.members[component.member as usize];
         member.reserved -= u64::from(component.reserved_extents());
@@ -379,12 +319,12 @@ impl Group {
     }
 
     /// Whether frees, discards or trims under way may yet bring a free extent.
-    pub(crate) fn may_gain_space(&self) -> bool {
+    pub(super) fn may_gain_space(&self) -> bool {
         self.frees_pending > 0 || self.discards_pending > 0 || self.trims_unsettled
     }
 
     /// The key of an extent's dirty state, made if there is none.
-    pub(crate) fn dirty_key(&mut self, place: ExtentPlace) -> u32 {
+    pub(super) fn dirty_key(&mut self, place: ExtentPlace) -> u32 {
         let member = &mut self.members[place.member as usize];
         let slot = &mut member.dirty_of[place.extent as usize];
         if *slot == CLEAN {
@@ -400,7 +340,7 @@ impl Group {
     }
 
     /// Drops an extent's dirty state if nothing is left in it.
-    pub(crate) fn forget_if_clean(&mut self, key: u32) {
+    pub(super) fn forget_if_clean(&mut self, key: u32) {
         let dirty = &self.dirty[key as usize];
         if dirty.is_clean() {
             let place = dirty.place;
@@ -412,7 +352,7 @@ impl Group {
     }
 
     /// Turns what has been gathered into one write of the log, unless one is under way.
-    pub(crate) fn seal(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn seal(&mut self, out: &mut Vec<Output>) {
         if self.sealed.is_some() || self.gather.is_empty() {
             return;
         }
@@ -459,7 +399,7 @@ impl Group {
     }
 
     /// Whether a record that names the place is on its way to the log and has none there yet.
-    pub(crate) fn is_place_gathered(&self, place: u8) -> bool {
+    pub(super) fn is_place_gathered(&self, place: u8) -> bool {
         let waiting = self.records_waiting.iter().chain(&self.checkpoint_waiting);
         let waiting = waiting.filter_map(|work| match work {
             Work::Record { record, .. } => Some(record),
@@ -470,7 +410,7 @@ impl Group {
     }
 
     /// The batch is stable, and so are all before it: its records take effect and its operations are answered.
-    pub(crate) fn batch_done(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn batch_done(&mut self, out: &mut Vec<Output>) {
         let sealed = self.sealed.take().expect("a batch that completes was sealed");
         self.log.starts.push_back(sealed.start);
         let mut position = sealed.start.position + sealed.header_blocks;
@@ -554,7 +494,7 @@ impl Group {
         *pending -= 1;
     }
 
-    pub(crate) fn end_exclusive(&mut self, component: u32, part: u32) {
+    pub(super) fn end_exclusive(&mut self, component: u32, part: u32) {
         self.exclusive.remove(&(component, part));
         if let Some(parked) = self.parked.remove(&(component, part)) {
             for work in parked.into_iter().rev() {
@@ -574,7 +514,7 @@ impl Group {
     }
 
     /// Makes an extent free whose freeing is stable, once nothing writes to it any more.
-    pub(crate) fn release_extent(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
+    pub(super) fn release_extent(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
         let key = self.members[place.member as usize].dirty_of[place.extent as usize];
         if key != CLEAN && self.dirty[key as usize].is_destaging {
             self.members[place.member as usize].releasing.insert(place.extent);
@@ -592,13 +532,13 @@ impl Group {
         }
     }
 
-    pub(crate) fn discarded(&mut self, member: u8, extent: u32) {
+    pub(super) fn discarded(&mut self, member: u8, extent: u32) {
         self.discards_pending -= 1;
         self.members[member as usize].free.insert(extent);
     }
 
     /// Tries the waiting work again: what a checkpoint waits for first, for it makes room; then the group's other records.
-    pub(crate) fn retry_waiting(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn retry_waiting(&mut self, out: &mut Vec<Output>) {
         while let Some(work) =
             self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
         {
@@ -616,14 +556,14 @@ impl Group {
     }
 
     /// Space may have come free (or is known not to): starved work tries again.
-    pub(crate) fn retry_starved(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn retry_starved(&mut self, out: &mut Vec<Output>) {
         for work in std::mem::take(&mut self.starved) {
             self.submit(work, out);
         }
     }
 
     /// The group is lost: everything under way fails.
-    pub(crate) fn fail_everything(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn fail_everything(&mut self, out: &mut Vec<Output>) {
         let sealed = self.sealed.take().map(|sealed| sealed.then).unwrap_or_default();
         let gathered = std::mem::take(&mut self.gather.then);
         for op in sealed.into_iter().chain(gathered).filter_map(|then| then.op) {
@@ -655,7 +595,7 @@ impl Group {
     }
 
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
-    pub(crate) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
+    pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
         self.drop_member_dirty(member);
         let pages: Vec<u32> = self.members[member as usize].dirty_pages.iter().collect();
         for page in pages {
@@ -665,20 +605,4 @@ impl Group {
         self.fail_page_waiters(member, out);
         self.retry_starved(out);
     }
-}
-
-/// Answers the operation behind some work with an error.
-pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
-    let op = match work {
-        Work::Write { change, .. } | Work::Trim { change, .. } => Some(change.op),
-        Work::Record { op, .. } => *op,
-    };
-    if let Some(op) = op {
-        out.push(Output::Done { op, result: Err(error) });
-    }
-}
-
-/// CRC-32C of each block.
-pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
-    data.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize)).map(crc32c).collect()
 }

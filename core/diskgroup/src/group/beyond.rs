@@ -4,8 +4,8 @@
 //! second time behind it, and is taken from there. A later batch without the one that is missing means that acknowledged writes are
 //! lost, and nobody can tell which: the group stays closed.
 
+use super::Group;
 use crate::format::batch::{BatchHeader, HEADER_BLOCKS_MAX};
-use crate::group::Group;
 use crate::io::{OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
@@ -15,40 +15,9 @@ use crate::unreadable::BadBlocks;
 use base::Buffer;
 use base::units::BLOCK_SIZE;
 
-/// What may hide the batch that is looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Doubt {
-    /// Places where it could begin that cannot be read.
-    pub(crate) unreadable: Vec<u64>,
-    /// The batch before has no copy of its header, so this one may have none either. Of the first of a log nobody can tell;
-    /// it counts as one that has.
-    may_lack_copy: bool,
-    /// Nor can a block be read where the copy could stand.
-    may_hide_copy: bool,
-}
-
-impl Doubt {
-    /// What is known behind a batch with that header.
-    pub(crate) fn after(header: &BatchHeader) -> Doubt {
-        Doubt { may_lack_copy: !header.has_copy(), ..Doubt::default() }
-    }
-
-    /// Whether a batch may have stood there all the same. Where neither its header can be read nor a copy is found, though
-    /// copies are written, it was never written whole, and never acknowledged.
-    fn is_justified(&self) -> bool {
-        !self.unreadable.is_empty() && (self.may_lack_copy || self.may_hide_copy)
-    }
-
-    /// A block behind the end cannot be read.
-    fn note(&mut self, position: u64) {
-        let near = |from: &u64| (*from + 1..=*from + HEADER_BLOCKS_MAX / 2).contains(&position);
-        self.may_hide_copy |= self.unreadable.iter().any(near);
-    }
-}
-
 impl Group {
     /// Searches where the batch that is missing, or a later one, would stand if it was damaged rather than never written.
-    pub(crate) fn look_beyond(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn look_beyond(&mut self, out: &mut Vec<Output>) {
         let batch = limits::batch_blocks_max(self.log.blocks) + HEADER_BLOCKS_MAX;
         let window = 2 * batch; // The missing one may have wrapped.
         let start = self.log.head;
@@ -74,7 +43,7 @@ impl Group {
         self.open_failed(OpenError::LogDamaged { number }, out);
     }
 
-    pub(crate) fn recover_beyond(
+    pub(super) fn recover_beyond(
         &mut self,
         start: u64,
         end: u64,
@@ -125,7 +94,7 @@ impl Group {
     }
 
     /// Takes the batch whose header is damaged, if its copy verifies.
-    pub(crate) fn recover_header_copy(
+    pub(super) fn recover_header_copy(
         &mut self,
         position: u64,
         end: u64,

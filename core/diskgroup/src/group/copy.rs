@@ -3,14 +3,14 @@
 //! A copy may bring a lesser write id than what it replaces, and contains all of that. What tells a region's version must never
 //! become less by it (docs/design/0002, and `versions`).
 
+use super::Group;
 use crate::format::batch::{ExtentPlace, Origin};
 use crate::format::page::Descriptor;
-use crate::group::Group;
 use crate::index::Dirty;
 use crate::io::Output;
 use crate::member::{CLEAN, PageWaiter};
 use crate::rules::Rule;
-use crate::write::{Change, Work};
+use crate::work::{Change, Work};
 use base::WriteId;
 use base::units::BLOCKS_PER_REGION;
 use std::ops::Range;
@@ -30,7 +30,7 @@ impl Group {
     /// Whether, and with what id, a write of a whole extent may go past the log. A guest's is later than all that it replaces. A copy
     /// takes the greatest version that stands there: through the log, each part that guests have written meanwhile would be
     /// written twice and read once, and a MiB of it would stand before what guests write next.
-    pub(crate) fn whole(&mut self, change: Change) -> Whole {
+    pub(super) fn whole(&mut self, change: Change) -> Whole {
         let Change { component: key, part, id, origin, .. } = change;
         let component = &self.components[key as usize];
         let Some(extent) = component.extent_of(part) else { return Whole::At(id) };
@@ -50,7 +50,7 @@ impl Group {
     }
 
     /// Keeps a copy until a page is read. What comes to its part meanwhile stays behind it.
-    pub(crate) fn hold_copy(&mut self, (member, page): (u8, u32), work: Work, out: &mut Vec<Output>) {
+    pub(super) fn hold_copy(&mut self, (member, page): (u8, u32), work: Work, out: &mut Vec<Output>) {
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
         self.exclusive.insert((change.component, change.part));
         let key = self.copies_held.insert(work) as u32;
@@ -58,7 +58,7 @@ impl Group {
     }
 
     /// The page is there, or its device is lost.
-    pub(crate) fn go_on_with_copy(&mut self, key: u32, out: &mut Vec<Output>) {
+    pub(super) fn go_on_with_copy(&mut self, key: u32, out: &mut Vec<Output>) {
         let Some(work) = self.copies_held.try_remove(key as usize) else { return };
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
         let place = (change.component, change.part);
@@ -74,7 +74,7 @@ impl Group {
 
     /// A copy with an id that is no less than that of anything in the log that it takes the place of: the record of that may
     /// leave the log before the copy's own.
-    pub(crate) fn not_lessened(&self, change: Change, count: u16) -> Change {
+    pub(super) fn not_lessened(&self, change: Change, count: u16) -> Change {
         let Change { component, part, block, id, origin, .. } = change;
         if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return change;
