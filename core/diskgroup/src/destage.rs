@@ -110,7 +110,7 @@ impl Destaging {
 
 /// The entries older than the boundary, and those right beside them.
 pub(crate) fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
-    let entries = &dirty.entries;
+    let entries = dirty.entries();
     let mut takes: Vec<bool> = entries.iter().map(|entry| entry.position < boundary).collect();
     let is_beside = |a: usize, b: usize| entries[a].block + 1 == entries[b].block;
     for index in 1..entries.len() {

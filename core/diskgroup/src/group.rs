@@ -33,7 +33,7 @@ use crate::checkpoint::Checkpoint;
 use crate::component::Component;
 use crate::destage::{Destage, Destaging};
 use crate::format::superblock::Superblock;
-use crate::index::Dirty;
+use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::{Gather, Log};
@@ -41,7 +41,6 @@ use crate::member::Member;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
 use crate::requests::{Narrowed, PendingIo, Purpose};
-use crate::retained::Retained;
 use crate::rules::Rule;
 use crate::scrub::Scrub;
 use crate::share::Shares;
@@ -113,13 +112,10 @@ pub struct Group {
     superblocks: Vec<Superblock>,
     components: Slab<Component>,
     keys: FxHashMap<ComponentId, u32>,
-    dirty: Slab<Dirty>,
-    /// Entries in all of `dirty`.
-    index_entries: usize,
+    index: Index,
     log: Log,
     gather: Gather<Then>,
     sealed: Option<Sealed>,
-    retained: Retained,
     /// Entries in the windows of all components that no watermark has passed.
     window_entries: usize,
     /// Records of a checkpoint that found no room in the next batch, in order.
@@ -186,7 +182,8 @@ impl Group {
             ..Member::new(one.device, one.geometry)
         };
         let members = superblocks.iter().map(member).collect();
-        let retained = Retained::new(settings.retained_bytes_max);
+        let extents = superblocks.iter().map(|one| one.geometry.extent_count());
+        let index = Index::new(extents, settings.retained_bytes_max);
         let scrub = Scrub::new(now);
         let log = Log::before_recovery(&superblocks[0]);
         let mut group = Group {
@@ -203,12 +200,10 @@ impl Group {
             superblocks,
             components: Slab::new(),
             keys: FxHashMap::default(),
-            dirty: Slab::new(),
-            index_entries: 0,
+            index,
             log,
             gather: Gather::default(),
             sealed: None,
-            retained,
             window_entries: 0,
             checkpoint_waiting: VecDeque::new(),
             records_waiting: VecDeque::new(),
@@ -414,8 +409,7 @@ impl Group {
 
     /// How full the log is, or the memory of its index where that is fuller, in thousandths.
     fn fill_permille(&self) -> u64 {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
-        self.log.fill_permille().max((self.index_entries * 1000 / index_max) as u64)
+        self.log.fill_permille().max(self.index.fill(self.log.blocks, 1000))
     }
 
     /// Back-pressure, 0..=255: rises with what fills up, the log or the memory of its index.
@@ -452,8 +446,11 @@ impl Group {
         assert!(self.log.used_blocks() <= self.log.blocks, "live batches fit the log");
         assert!(self.log.anchor.tail <= self.log.head, "the tail follows the head");
         for member in &self.members {
-            assert!(member.free.count() as usize <= member.owners.len(), "free extents exist");
+            assert!(member.space.free_count() as usize <= member.owners.len(), "free extents exist");
         }
+        // Looking at all of it each time would take longer than what is tested.
+        let is_looked_at = cfg!(debug_assertions) && self.counters.batches.is_multiple_of(64);
+        assert!(!is_looked_at || self.index.is_consistent(), "parts and extents lead to the same");
         debug_assert_eq!(
             self.window_entries,
             self.components.iter().map(|(_, one)| one.window.undecided()).sum()

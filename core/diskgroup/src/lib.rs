@@ -18,6 +18,7 @@ pub mod limits;
 mod log;
 mod member;
 mod membership;
+mod part_map;
 mod read;
 mod recovery;
 mod requests;
@@ -25,6 +26,7 @@ mod retained;
 mod rules;
 mod scrub;
 mod share;
+mod space;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,12 @@ use crate::bits::BitSet;
 use crate::effort::Meter;
 use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
 use crate::format::superblock::Geometry;
-use crate::limits;
 use crate::log::BatchStart;
+use crate::space::Space;
 use crate::unreadable::FailedReads;
 use base::{ComponentId, DeviceId};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeSet, VecDeque};
-
-/// No dirty state.
-pub(crate) const CLEAN: u32 = u32::MAX;
+use std::collections::BTreeSet;
 
 /// Who owns an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,18 +60,7 @@ pub(crate) struct Member {
     /// Whether it is being taken out: no component may be made on it.
     pub(crate) is_leaving: bool,
     pub(crate) owners: Vec<Owner>,
-    /// Key of each extent's dirty state, or [`CLEAN`].
-    pub(crate) dirty_of: Vec<u32>,
-    /// Extents with dirty state, for walking them in the order of addresses.
-    pub(crate) dirty: BitSet,
-    pub(crate) free: BitSet,
-    /// Extents that become free when the destaging that writes to them has ended.
-    pub(crate) releasing: BitSet,
-    pub(crate) allocate_from: u32,
-    /// Free extents that were written as a whole a short while ago, oldest first; some may be taken again already.
-    pub(crate) warm: VecDeque<u32>,
-    /// Extents set aside for components that have not taken them yet.
-    pub(crate) reserved: u64,
+    pub(crate) space: Space,
     /// Version of the newest copy of each page; 0: never written.
     pub(crate) versions: Vec<u64>,
     pub(crate) pages: Vec<Option<Box<CachedPage>>>,
@@ -114,13 +100,7 @@ impl Member {
             away_since: None,
             is_leaving: false,
             owners: vec![Owner::default(); extents as usize],
-            dirty_of: vec![CLEAN; extents as usize],
-            dirty: BitSet::new(extents),
-            free: BitSet::new(extents),
-            releasing: BitSet::new(extents),
-            allocate_from: 0,
-            warm: VecDeque::new(),
-            reserved: 0,
+            space: Space::new(extents),
             versions: vec![0; pages],
             pages: std::iter::repeat_with(|| None).take(pages).collect(),
             pages_cached: 0,
@@ -227,35 +207,5 @@ impl Member {
             return true;
         }
         false
-    }
-
-    /// Extents that are free and not set aside for a component that has a reservation.
-    pub(crate) fn unreserved(&self) -> u64 {
-        u64::from(self.free.count()).saturating_sub(self.reserved)
-    }
-
-    /// Makes an extent free that has just been replaced by another, to be taken next: a file's blocks stay allocated and
-    /// a flash device need not be told. False when enough of such wait already.
-    pub(crate) fn keep_warm(&mut self, extent: u32) -> bool {
-        if self.warm.len() >= limits::WARM_EXTENTS_MAX {
-            return false;
-        }
-        self.free.insert(extent);
-        self.warm.push_back(extent);
-        true
-    }
-
-    /// Takes a free extent: a warm one, or one near the last taken.
-    pub(crate) fn take_extent(&mut self) -> Option<u32> {
-        while let Some(extent) = self.warm.pop_front() {
-            if self.free.contains(extent) {
-                self.free.remove(extent);
-                return Some(extent);
-            }
-        }
-        let extent = self.free.next_from(self.allocate_from).or_else(|| self.free.next_from(0))?;
-        self.free.remove(extent);
-        self.allocate_from = extent + 1;
-        Some(extent)
     }
 }

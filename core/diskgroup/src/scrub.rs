@@ -1,5 +1,6 @@
 //! The state of scrubbing: where the round is, what is being read there, and when the next read is due.
 
+use crate::format::batch::ExtentPlace;
 use crate::format::page::Descriptor;
 use crate::share::Share;
 use base::Instant;
@@ -60,6 +61,11 @@ impl Scrub {
             round_bytes: 0,
             round_damaged: 0,
         }
+    }
+
+    /// The extent at the cursor.
+    pub(crate) fn place(&self) -> ExtentPlace {
+        ExtentPlace { member: self.member, extent: self.extent }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::format::batch::{ExtentPlace, Origin};
 use crate::format::page::Descriptor;
 use crate::index::Dirty;
 use crate::io::Output;
-use crate::member::{CLEAN, PageWaiter};
+use crate::member::PageWaiter;
 use crate::rules::Rule;
 use crate::work::{Change, Work};
 use base::WriteId;
@@ -32,13 +32,11 @@ impl Group {
     /// written twice and read once, and a MiB of it would stand before what guests write next.
     pub(super) fn whole(&mut self, change: Change) -> Whole {
         let Change { component: key, part, id, origin, .. } = change;
-        let component = &self.components[key as usize];
-        let Some(extent) = component.extent_of(part) else { return Whole::At(id) };
-        if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
+        let is_mapped = self.index.extent_of(key, part).is_some();
+        if !is_mapped || origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return Whole::At(id);
         }
-        let place = ExtentPlace { member: component.member, extent };
-        if self.dirty_at(place).is_some_and(|dirty| dirty.pending > 0) {
+        if self.index.of(key, part).is_some_and(Dirty::is_pending) {
             return Whole::Unknown; // What is not stable yet is in no version.
         }
         match self.versions_of(key, part) {
@@ -79,31 +77,26 @@ impl Group {
         if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return change;
         }
-        let component = &self.components[component as usize];
-        let Some(extent) = component.extent_of(part) else { return change };
-        let place = ExtentPlace { member: component.member, extent };
+        let Some(extent) = self.index.extent_of(component, part) else { return change };
+        let place = ExtentPlace { member: self.components[component as usize].member, extent };
+        let dirty = self.index.of(component, part);
         let blocks = block..block + count;
-        let id = id.max(self.greatest_in_log(place, &blocks)).max(self.greatest_in_memory(place, &blocks));
-        Change { id, ..change }
-    }
-
-    /// The greatest id of the changes in the log that a change of these blocks takes the place of.
-    fn greatest_in_log(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
-        let Some(dirty) = self.dirty_at(place) else { return WriteId::default() };
-        let replaced = dirty.entries.iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
-        let direct = dirty.direct.as_ref().map(|direct| direct.id);
-        replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
+        let in_log = dirty.map_or(WriteId::default(), |dirty| greatest_in_log(dirty, &blocks));
+        let in_memory = match dirty.is_some_and(Dirty::is_reset) {
+            true => WriteId::default(),
+            false => self.greatest_in_memory(place, &blocks),
+        };
+        Change { id: id.max(in_log).max(in_memory), ..change }
     }
 
     /// The greatest version of the regions of these blocks, where the page that tells is in memory: as long as it is not written, a
     /// crash takes it back to what the log says.
     fn greatest_in_memory(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
-        let is_anew = self.dirty_at(place).is_some_and(|dirty| dirty.reset.is_some());
         let member = &self.members[place.member as usize];
         match member.cached_descriptor(place.extent) {
             // Word of a freeing changes no block.
             Some(_) if blocks.is_empty() => WriteId::default(),
-            Some(descriptor) if !is_anew && self.rules.hold(Rule::KeepDescribedId) => {
+            Some(descriptor) if self.rules.hold(Rule::KeepDescribedId) => {
                 let of = |block: u16| usize::from(block) / BLOCKS_PER_REGION;
                 let regions = &descriptor.regions[of(blocks.start)..=of(blocks.end - 1)];
                 let known = regions.iter().filter(|id| **id != Descriptor::LOST.write_id());
@@ -112,11 +105,11 @@ impl Group {
             Some(_) | None => WriteId::default(),
         }
     }
+}
 
-    fn dirty_at(&self, place: ExtentPlace) -> Option<&Dirty> {
-        match self.members[place.member as usize].dirty_of[place.extent as usize] {
-            CLEAN => None,
-            key => Some(&self.dirty[key as usize]),
-        }
-    }
+/// The greatest id of the changes in the log that a change of these blocks takes the place of.
+fn greatest_in_log(dirty: &Dirty, blocks: &Range<u16>) -> WriteId {
+    let replaced = dirty.entries().iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
+    let direct = dirty.direct().map(|direct| direct.id);
+    replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
 }

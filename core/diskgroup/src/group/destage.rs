@@ -40,15 +40,14 @@ impl Group {
         }
         self.feed_round(out);
         self.end_round_if_done(out);
-        let may_have_space = self.members.iter().any(|member| member.free.count() > 0);
+        let may_have_space = self.members.iter().any(|member| member.space.free_count() > 0);
         if !self.starved.is_empty() && (may_have_space || !self.may_gain_space()) {
             self.retry_starved(out);
         }
     }
 
     fn begin_round(&mut self) {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
-        let index_percent = (self.index_entries * 100 / index_max) as u64;
+        let index_percent = self.index.fill(self.log.blocks, 100);
         let wants_space = !self.starved.is_empty() && self.trims_unsettled;
         let tail = self.log.anchor.tail.max(self.destaging.reached);
         // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
@@ -68,16 +67,10 @@ impl Group {
         let mut queue = Vec::new();
         for index in 0..self.members.len() {
             if !self.members[index].is_in_service() {
-                self.drop_member_dirty(index as u8);
+                self.index.drop_device(index as u8);
                 continue;
             }
-            let member = &self.members[index];
-            for extent in member.dirty.iter() {
-                let dirty = &self.dirty[member.dirty_of[extent as usize] as usize];
-                if dirty.oldest().is_some_and(|oldest| oldest < boundary.position) {
-                    queue.push(dirty.place);
-                }
-            }
+            queue.extend(self.index.due(index as u8, boundary.position));
         }
         let started = self.now;
         let round = Round { boundary, queue, next: 0, active: 0, started, bytes: 0, covers_all: wants_all };
@@ -121,23 +114,19 @@ impl Group {
     }
 
     fn begin_destage(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        let member = &self.members[place.member as usize];
-        let key = member.dirty_of[place.extent as usize];
-        if key == crate::member::CLEAN || !member.is_in_service() {
+        if !self.members[place.member as usize].is_in_service() {
             return;
         }
+        let Some(key) = self.index.key_at(place).filter(|&key| self.index.get(key).has_state()) else {
+            return;
+        };
         let round = self.destaging.round.as_mut().expect("destaging happens in rounds");
-        let dirty = &mut self.dirty[key as usize];
-        assert!(!dirty.is_destaging, "a round visits an extent once");
-        if !dirty.has_state() {
-            return;
-        }
-        dirty.is_destaging = true;
+        self.index.begin_destage(key);
         round.active += 1;
         let destage = Destage {
             place,
             dirty: key,
-            generation: dirty.generation,
+            generation: self.index.get(key).generation(),
             boundary: round.boundary.position,
             items: Vec::new(),
             outstanding: 0,
@@ -152,7 +141,7 @@ impl Group {
     pub(super) fn start_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let Destage { place, dirty, boundary, .. } = self.destages[key as usize];
         let member = &mut self.members[place.member as usize];
-        let is_stale = self.dirty[dirty as usize].generation != self.destages[key as usize].generation;
+        let is_stale = self.index.get(dirty).generation() != self.destages[key as usize].generation;
         if !member.is_in_service() || is_stale {
             return self.end_destage(key, out);
         }
@@ -160,9 +149,9 @@ impl Group {
             let (page, _) = member.page_of(place.extent);
             return self.need_page(place.member, page, PageWaiter::Destage(key), out);
         }
-        let mut items = due_items(&self.dirty[dirty as usize], boundary);
+        let mut items = due_items(self.index.get(dirty), boundary);
         for item in items.iter_mut().filter(|item| item.checksum.is_some()) {
-            item.data = self.retained.get(item.position).cloned();
+            item.data = self.index.retained(item.position).cloned();
         }
         let Some(reads) = self.plan_log_reads(&items) else {
             self.destaging.waiting.push(key);
@@ -294,7 +283,7 @@ impl Group {
         let destage = &mut self.destages[key as usize];
         let items = std::mem::take(&mut destage.items);
         let (place, dirty_key) = (destage.place, destage.dirty);
-        let is_current = self.dirty[dirty_key as usize].generation == destage.generation
+        let is_current = self.index.get(dirty_key).generation() == destage.generation
             && self.members[place.member as usize].is_in_service();
         if is_current {
             self.describe(place, dirty_key, &items);
@@ -312,12 +301,12 @@ impl Group {
         let (page, _) = member.page_of(place.extent);
         member.dirty_pages.insert(page);
         let descriptor = member.descriptor(place.extent).expect("the page of a destaging is pinned");
-        let dirty = &mut self.dirty[dirty_key as usize];
-        if dirty.reset.take().is_some() {
+        let (is_reset, direct) = self.index.take_whole(dirty_key);
+        if is_reset {
             *descriptor = Descriptor::FREE;
         }
         (descriptor.component, descriptor.part) = (owner.component, owner.part);
-        if let Some(direct) = dirty.direct.take() {
+        if let Some(direct) = direct {
             for (block, checksum) in direct.checksums.iter().enumerate() {
                 descriptor.set(block, Some(*checksum), direct.id);
             }
@@ -329,14 +318,7 @@ impl Group {
             }
         }
         for item in items {
-            let found = dirty.entries.binary_search_by_key(&item.block, |entry| entry.block);
-            if let Ok(index) = found
-                && dirty.entries[index].position == item.position
-            {
-                dirty.entries.remove(index);
-                self.index_entries -= 1;
-                self.retained.forget(item.position);
-            }
+            self.index.take_block(dirty_key, item.block, item.position);
         }
     }
 
@@ -350,9 +332,8 @@ impl Group {
         let round = self.destaging.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;
         round.bytes += destage.bytes;
-        self.dirty[destage.dirty as usize].is_destaging = false;
-        self.forget_if_clean(destage.dirty);
-        if self.members[place.member as usize].releasing.remove(place.extent) {
+        self.index.end_destage(destage.dirty);
+        if self.members[place.member as usize].space.end_writing(place.extent) {
             self.release_extent(place, out);
         }
     }
@@ -362,7 +343,7 @@ impl Group {
         use crate::format::batch::Record;
         let member = &mut self.members[place.member as usize];
         let owner = member.owners[place.extent as usize];
-        let has_dirty = member.dirty_of[place.extent as usize] != crate::member::CLEAN;
+        let has_dirty = self.index.key_at(place).is_some();
         let Some(&key) = self.keys.get(&owner.component) else { return };
         let Some(descriptor) = member.descriptor(place.extent) else { return };
         if owner.is_free() || has_dirty || !descriptor.is_empty() {
@@ -400,25 +381,5 @@ impl Group {
         self.destaging.reached = round.boundary.position;
         self.destaging.finished = Some(round.boundary);
         self.advance_checkpoint(out);
-    }
-
-    /// Forgets what a failed device should still have got.
-    pub(super) fn drop_member_dirty(&mut self, member: u8) {
-        let extents: Vec<u32> = self.members[member as usize].dirty.iter().collect();
-        for extent in extents {
-            self.drop_dirty(ExtentPlace { member, extent });
-        }
-    }
-
-    /// Forgets what the log knows of one extent, which must know something.
-    pub(super) fn drop_dirty(&mut self, place: ExtentPlace) {
-        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
-        let dirty = &mut self.dirty[key as usize];
-        self.index_entries -= dirty.entries.len();
-        dirty.entries.clear();
-        dirty.direct = None;
-        dirty.reset = None;
-        dirty.generation += 1;
-        self.forget_if_clean(key);
     }
 }

@@ -17,10 +17,11 @@ impl Group {
         component.is_stable = is_stable;
         let (id, slot) = (component.record.id, component.slot);
         let member = &mut self.members[component.member as usize];
-        member.reserved += u64::from(component.reserved_extents());
+        member.space.reserve(0, component.reserved_extents());
         member.component_count += 1;
         let key = self.components.insert(component) as u32;
         member.slots[slot as usize] = Some(key);
+        self.index.add_component(key);
         self.keys.insert(id, key);
         key
     }
@@ -29,7 +30,7 @@ impl Group {
         let component = self.components.remove(key as usize);
         self.window_entries -= component.window.undecided();
         let member = &mut self.members[component.member as usize];
-        member.reserved -= u64::from(component.reserved_extents());
+        member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
         member.slots[component.slot as usize] = None;
         self.keys.remove(&component.record.id);
@@ -62,7 +63,7 @@ impl Group {
         let Some(slot) = slot.filter(|_| !self.keys.contains_key(&record.id)) else {
             return out.push(refuse(GroupError::NoSlot));
         };
-        if record.reservation.div_ceil(EXTENT_SIZE) > member.unreserved() {
+        if record.reservation.div_ceil(EXTENT_SIZE) > member.space.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
         self.insert_component(Component::new(record.clone(), place, slot, Vec::new()), false);
@@ -86,7 +87,7 @@ impl Group {
         }
         let more = record.reservation.div_ceil(EXTENT_SIZE).saturating_sub(u64::from(current.used));
         let member = &self.members[current.member as usize];
-        if more > member.unreserved() + u64::from(current.reserved_extents()) {
+        if more > member.space.unreserved() + u64::from(current.reserved_extents()) {
             return out.push(Output::Done { op, result: Err(GroupError::NoSpace) });
         }
         let (member, slot) = (current.member, current.slot);
@@ -142,7 +143,7 @@ impl Group {
         }
         while self.components[key as usize].frees_pending < DELETE_FREES_MAX {
             let from = self.components[key as usize].delete_cursor;
-            let Some((part, extent)) = self.components[key as usize].next_mapped(from) else { break };
+            let Some((part, extent)) = self.index.first_mapped(key, from..u32::MAX) else { break };
             self.components[key as usize].delete_cursor = part + 1;
             if !self.exclusive.insert((key, part)) {
                 continue; // It is being freed or replaced already; the cursor starts over until nothing is left.
@@ -159,7 +160,9 @@ impl Group {
         if component.frees_pending == 0 && component.used == 0 && !is_awaited {
             self.deleting.pop_front();
             self.submit_record(None, Record::ComponentGone { member, slot });
-        } else if component.frees_pending == 0 && component.next_mapped(component.delete_cursor).is_none() {
+        } else if component.frees_pending == 0
+            && self.index.first_mapped(key, component.delete_cursor..u32::MAX).is_none()
+        {
             component.delete_cursor = 0;
         }
         self.retry_waiting(out);

@@ -37,8 +37,9 @@ impl Group {
         let place = superblock.index as usize;
         let mut member = Member::new(superblock.device, superblock.geometry);
         for extent in 0..superblock.geometry.extent_count() {
-            member.free.insert(extent);
+            member.space.release(extent);
         }
+        self.index.set_device(superblock.index, superblock.geometry.extent_count());
         if place == self.members.len() {
             self.members.push(member);
             self.superblocks.push(superblock);
@@ -93,6 +94,8 @@ impl Group {
         self.leaving.remove(index);
         self.forget_components(place);
         let placeholder = Superblock::empty_place(&self.superblocks[0], place);
+        self.index.drop_device(place);
+        self.index.set_device(place, 0);
         self.members[place as usize] = Member::new(DeviceId(0), Geometry::default());
         self.superblocks[place as usize] = placeholder;
         self.failed_members &= !(1 << place);

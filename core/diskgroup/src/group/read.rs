@@ -5,10 +5,10 @@
 //! the read starts over; if so, it is read once more, and only then is the block damaged.
 
 use super::{Group, Phase};
-use crate::index::Newest;
+use crate::index::{Dirty, Newest};
 use crate::io::{Answer, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
-use crate::member::{CLEAN, PageWaiter};
+use crate::member::PageWaiter;
 use crate::read::{Place, ReadState, Run};
 use crate::requests::Purpose;
 use crate::rules::Rule;
@@ -80,7 +80,7 @@ impl Group {
         }
         if !self.plan_runs(key, &places) {
             self.reads[key as usize].runs.clear();
-            self.retained.give_back(64);
+            self.index.give_back(64);
             self.reads_waiting.push_back(key);
             return;
         }
@@ -99,18 +99,16 @@ impl Group {
         count: u16,
         places: &mut SmallVec<[Place; 4]>,
     ) -> Result<(), Unknown> {
-        let component = &self.components[component as usize];
-        let index = component.member;
+        let index = self.components[component as usize].member;
         let member = &mut self.members[index as usize];
-        let Some(extent) = component.extent_of(part) else {
+        let Some(extent) = self.index.extent_of(component, part) else {
             if member.lost_extents > 0 {
                 return Err(Unknown::Damaged); // A lost extent may be the one that holds this part.
             }
             places.extend((0..count).map(|_| Place::Hole));
             return Ok(());
         };
-        let key = member.dirty_of[extent as usize];
-        let dirty = if key == CLEAN { None } else { Some(&self.dirty[key as usize]) };
+        let dirty = self.index.of(component, part);
         let mut descriptor = None;
         for block in block..block + count {
             if let Some(entry) = dirty.and_then(|dirty| dirty.find(block as u8)) {
@@ -120,12 +118,12 @@ impl Group {
                 });
                 continue;
             }
-            if let Some(direct) = dirty.and_then(|dirty| dirty.direct.as_ref()) {
+            if let Some(direct) = dirty.and_then(|dirty| dirty.direct()) {
                 let checksum = direct.checksums[block as usize];
                 places.push(Place::Rest { member: index, extent, checksum });
                 continue;
             }
-            if dirty.is_some_and(|dirty| dirty.reset.is_some()) {
+            if dirty.is_some_and(Dirty::is_reset) {
                 places.push(Place::Hole);
                 continue;
             }
@@ -152,14 +150,14 @@ impl Group {
         let mut at = 0;
         while at < places.len() {
             let retained = match places[at] {
-                Place::Log { position, .. } => self.retained.get(position).cloned(),
+                Place::Log { position, .. } => self.index.retained(position).cloned(),
                 Place::Hole | Place::Rest { .. } => None,
             };
             let mut end = at + 1;
             while retained.is_none()
                 && end < places.len()
                 && places[at].continues(places[end], (end - at) as u64, self.log.blocks)
-                && !matches!(places[end], Place::Log { position, .. } if self.retained.get(position).is_some())
+                && !matches!(places[end], Place::Log { position, .. } if self.index.retained(position).is_some())
             {
                 end += 1;
             }
@@ -391,9 +389,9 @@ impl Group {
     /// The first of some parts of which a block may have space; none if all of them are holes. The steps grow with the space
     /// that is taken: stretches of 512 MiB with nothing in them are passed over.
     pub fn first_backed(&self, component: ComponentKey, parts: Range<u32>) -> Option<u32> {
-        match self.components.get(component.0 as usize) {
-            Some(component) => component.first_mapped(parts),
-            None => Some(parts.start),
+        match self.components.contains(component.0 as usize) {
+            true => self.index.first_mapped(component.0, parts).map(|(part, _)| part),
+            false => Some(parts.start),
         }
     }
 

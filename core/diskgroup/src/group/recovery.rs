@@ -13,10 +13,11 @@ use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::format::superblock::Superblock;
+use crate::index::Dirty;
 use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
-use crate::member::{CLEAN, Owner};
+use crate::member::Owner;
 use crate::recovery::{Batch, Doubt, Recovery, Stage};
 use crate::requests::Purpose;
 use crate::rules::Rule;
@@ -474,14 +475,12 @@ impl Group {
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
             let member = &mut self.members[index as usize];
-            let key = member.dirty_of[extent as usize];
-            if key != CLEAN && self.dirty[key as usize].tells_owner() {
+            let place = ExtentPlace { member: index, extent };
+            if self.index.at(place).is_some_and(Dirty::tells_owner) {
                 continue;
             }
             member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
-            if key != CLEAN {
-                self.drop_dirty(ExtentPlace { member: index, extent });
-            }
+            self.index.drop_at(place);
         }
         let member = &mut self.members[index as usize];
         member.keep_page(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
@@ -493,7 +492,7 @@ impl Group {
         for extent in 0..self.members[index].owners.len() as u32 {
             let owner = self.members[index].owners[extent as usize];
             if owner.is_free() {
-                self.members[index].free.insert(extent);
+                self.members[index].space.release(extent);
                 continue;
             }
             if owner.component == Descriptor::LOST.component {
@@ -512,7 +511,7 @@ impl Group {
             if component.member as usize != index || owner.part >= component.part_count() {
                 return Err("an extent belongs to a component that cannot have it");
             }
-            if component.extent_of(owner.part).is_some() {
+            if self.index.extent_of(key, owner.part).is_some() {
                 return Err("two extents claim the same part of a component");
             }
             self.map(key, owner.part, extent);

@@ -35,11 +35,10 @@ impl Group {
     /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
     /// not outgrow its bound.
     pub(super) fn has_guest_room(&self, blocks: u64) -> bool {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
         let reserve = limits::log_blocks_reserved(self.log.blocks) + self.checkpoint_room();
         self.records_waiting.is_empty()
             && self.checkpoint_waiting.is_empty()
-            && self.index_entries + blocks as usize <= index_max
+            && self.index.has_room(blocks, self.log.blocks)
             && self.has_room(WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)
     }
 

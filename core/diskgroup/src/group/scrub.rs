@@ -4,10 +4,11 @@
 //! the next round; what does not match is read once more before it is called damaged.
 
 use super::Group;
+use crate::format::batch::ExtentPlace;
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::index::{Entry, Newest};
 use crate::io::{Event, Output};
-use crate::member::{CLEAN, PageWaiter};
+use crate::member::PageWaiter;
 use crate::requests::Purpose;
 use crate::scrub::{LogBlock, Scrub, Step, pause};
 use crate::unreadable::{BadBlocks, ReadRequest};
@@ -122,14 +123,12 @@ impl Group {
     fn at_rest(&mut self, index: u8, extent: u32) -> Option<Descriptor> {
         let member = &mut self.members[index as usize];
         let owner = member.owners[extent as usize];
-        let key = member.dirty_of[extent as usize];
         let descriptor = member.descriptor(extent)?.clone();
-        if key == CLEAN {
+        let Some(dirty) = self.index.at(ExtentPlace { member: index, extent }) else {
             return Some(descriptor);
-        }
-        let dirty = &self.dirty[key as usize];
-        match &dirty.direct {
-            _ if dirty.is_destaging => None,
+        };
+        match dirty.direct() {
+            _ if dirty.is_destaging() => None,
             Some(direct) => Some(Descriptor {
                 component: owner.component,
                 part: owner.part,
@@ -137,22 +136,19 @@ impl Group {
                 checksums: *direct.checksums,
                 ..Descriptor::FREE
             }),
-            None if dirty.reset.is_some() => None,
+            None if dirty.is_reset() => None,
             None => Some(descriptor),
         }
     }
 
     /// Goes on with what the log has of the extent at the cursor.
     fn scrub_log(&mut self, out: &mut Vec<Output>) {
-        let key = self.members[self.scrub.member as usize].dirty_of[self.scrub.extent as usize];
         let in_log = |entry: &Entry| {
             let Entry { block, position, checksum, .. } = *entry;
             (entry.newest == Newest::Data).then_some(LogBlock { block, position, checksum })
         };
-        let queue = match key {
-            CLEAN => Vec::new(),
-            key => self.dirty[key as usize].entries.iter().filter_map(in_log).collect(),
-        };
+        let dirty = self.index.at(self.scrub.place());
+        let queue = dirty.map_or(Vec::new(), |dirty| dirty.entries().iter().filter_map(in_log).collect());
         self.scrub_next_in_log(queue, false, out);
     }
 
@@ -174,8 +170,7 @@ impl Group {
         let read = *queue.last().expect("a block was read");
         let member = &self.members[self.scrub.member as usize];
         let owner = member.owners[self.scrub.extent as usize];
-        let key = member.dirty_of[self.scrub.extent as usize];
-        let entry = if key == CLEAN { None } else { self.dirty[key as usize].find(read.block) };
+        let entry = self.index.at(self.scrub.place()).and_then(|dirty| dirty.find(read.block));
         let is_current = entry.is_some_and(|entry| entry.position == read.position);
         let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
         if is_bad && !is_retry {
@@ -248,11 +243,10 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let (index, extent) = (self.scrub.member, self.scrub.extent);
-        let dirty = self.members[index as usize].dirty_of[extent as usize];
         let is_unchanged = self.at_rest(index, extent).is_some_and(|now| now == *before);
         // What the log has newer is not judged: after a crash its older version at rest may be torn.
-        let is_newer_in_log =
-            |block: usize| dirty != CLEAN && self.dirty[dirty as usize].find(block as u8).is_some();
+        let dirty = self.index.at(self.scrub.place());
+        let is_newer_in_log = |block: usize| dirty.is_some_and(|dirty| dirty.find(block as u8).is_some());
         let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).enumerate();
         let is_bad = |&(at, bytes): &(usize, &[u8])| {
             let block = first + at;

@@ -18,21 +18,16 @@ impl Group {
     /// The same as of `now`: on a device that hangs nothing happens, and its work goes on.
     pub fn state_at(&self, now: Instant) -> GroupState {
         let page = std::mem::size_of::<crate::member::CachedPage>() + 3 * 1344;
-        let entry = std::mem::size_of::<crate::index::Entry>();
-        let dirty = std::mem::size_of::<crate::index::Dirty>();
         let tables = |member: &crate::member::Member| {
             member.pages_cached * page + member.owners.len() * 21 + member.pages.len() * 16
         };
-        let memory = self.members.iter().map(tables).sum::<usize>()
-            + self.index_entries * entry
-            + self.dirty.len() * dirty
-            + self.retained.len() * BLOCK_SIZE as usize;
+        let memory = self.members.iter().map(tables).sum::<usize>() + self.index.memory_bytes();
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
             members: self.members.iter().map(|member| self.member_state(member, now)).collect(),
             log_bytes: self.log.blocks * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
-            destage_pending_bytes: self.index_entries as u64 * BLOCK_SIZE,
+            destage_pending_bytes: self.index.entry_count() as u64 * BLOCK_SIZE,
             congestion: self.congestion(),
             memory_bytes: memory as u64,
             counters: self.counters,
@@ -91,8 +86,8 @@ fn member_state(member: &crate::member::Member, now: Instant) -> MemberState {
     MemberState {
         device: member.id,
         capacity_bytes: extents * EXTENT_SIZE,
-        used_bytes: (extents - u64::from(member.free.count())) * EXTENT_SIZE,
-        reserved_bytes: member.reserved * EXTENT_SIZE,
+        used_bytes: (extents - u64::from(member.space.free_count())) * EXTENT_SIZE,
+        reserved_bytes: member.space.reserved() * EXTENT_SIZE,
         component_count: member.component_count,
         component_count_max: member.geometry.component_slots,
         failure: member.failure.clone(),

@@ -4,9 +4,10 @@
 //! written since may have been freed by a trim: their version is that of the last freeing in the same GiB, an upper bound.
 
 use super::Group;
+use crate::index::Dirty;
 use crate::io::{Answer, ComponentKey, GroupError, Op, Output, Versions};
 use crate::limits;
-use crate::member::{CLEAN, PageWaiter};
+use crate::member::PageWaiter;
 use crate::versions::ChangedState;
 use base::WriteId;
 use base::units::{BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
@@ -67,26 +68,24 @@ impl Group {
     /// The versions of one part; the page that must be read first, if it must, or nothing if nobody knows them. Changes that are
     /// accepted and not stable yet are not in them.
     pub(super) fn versions_of(&mut self, component: u32, part: u32) -> Result<Versions, Option<(u8, u32)>> {
-        let component = &self.components[component as usize];
-        let index = component.member;
-        let hole = component.hole(part);
+        let index = self.components[component as usize].member;
+        let hole = self.components[component as usize].hole(part);
         let member = &mut self.members[index as usize];
-        let Some(extent) = component.extent_of(part) else {
+        let Some(extent) = self.index.extent_of(component, part) else {
             return if member.lost_extents > 0 { Err(None) } else { Ok(Versions::Hole(hole)) };
         };
-        let key = member.dirty_of[extent as usize];
-        let dirty = if key == CLEAN { None } else { Some(&self.dirty[key as usize]) };
+        let dirty = self.index.of(component, part);
         let mut regions = [WriteId::default(); REGIONS_PER_EXTENT];
-        if dirty.is_none_or(|dirty| dirty.reset.is_none()) {
+        if !dirty.is_some_and(Dirty::is_reset) {
             let (page, _) = member.page_of(extent);
             let Some(descriptor) = member.descriptor(extent) else { return Err(Some((index, page))) };
             regions = descriptor.regions;
         }
         if let Some(dirty) = dirty {
-            if let Some(direct) = &dirty.direct {
+            if let Some(direct) = dirty.direct() {
                 regions.iter_mut().for_each(|region| *region = direct.id.max(*region));
             }
-            for entry in &dirty.entries {
+            for entry in dirty.entries() {
                 let region = &mut regions[entry.block as usize / BLOCKS_PER_REGION];
                 *region = entry.id.max(*region);
             }

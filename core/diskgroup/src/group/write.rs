@@ -10,9 +10,9 @@ use crate::format::batch::{BatchHeader, ExtentPlace, Origin, Record, WindowEntry
 use crate::index::Dirty;
 use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
 use crate::limits;
-use crate::member::CLEAN;
 use crate::requests::Purpose;
 use crate::rules::Rule;
+use crate::space::Claim;
 use crate::work::{Change, Sealed, Then, WRITE_RECORD_SIZE, Work, checksums, fail};
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
@@ -144,7 +144,7 @@ impl Group {
         let change = self.not_lessened(change, checksums.len() as u16);
         let Change { op, component, part, block, id, origin } = change;
         let blocks = checksums.len();
-        let mapped = self.components[component as usize].extent_of(part);
+        let mapped = self.index.extent_of(component, part);
         if blocks == BLOCKS_PER_EXTENT {
             match self.whole(change) {
                 Whole::At(id) => {
@@ -178,9 +178,9 @@ impl Group {
         };
         let place = ExtentPlace { member: self.components[component as usize].member, extent };
         self.gather.data.extend(data.iter().cloned());
+        self.index.accept((component, part), place);
         let component = self.components[component as usize].record.id;
         let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
-        self.take_pending(place);
         let then = Then { record: record.clone(), op: Some(op), data, for_checkpoint: false };
         self.gather.push(&record, then);
         None
@@ -191,7 +191,7 @@ impl Group {
         let Change { op, component: key, part, block, id, origin } = change;
         let Component { member, ref record, .. } = self.components[key as usize];
         let component = record.id;
-        let mapped = self.components[key as usize].extent_of(part).filter(|_| count > 0);
+        let mapped = self.index.extent_of(key, part).filter(|_| count > 0);
         let frees = count as usize == BLOCKS_PER_EXTENT && origin != Origin::Copy;
         let entries = if mapped.is_some() && !frees { u64::from(count) } else { 0 };
         if !self.has_guest_room(entries) {
@@ -217,12 +217,12 @@ impl Group {
                 self.exclusive.insert((key, part));
                 self.frees_pending += 1;
                 if !self.rules.hold(Rule::ReuseOnlyFreed) {
-                    self.members[place.member as usize].free.insert(place.extent);
+                    self.members[place.member as usize].space.release(place.extent);
                 }
                 Record::Free { component, part, place, id, origin }
             }
             Some(place) => {
-                self.take_pending(place);
+                self.index.accept((key, part), place);
                 let count_less_one = (count - 1) as u8;
                 Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }
             }
@@ -243,7 +243,7 @@ impl Group {
     ) {
         let Change { op, component, part, id, origin, .. } = change;
         let Component { member, ref record, .. } = self.components[component as usize];
-        let replaced = self.components[component as usize].extent_of(part);
+        let replaced = self.index.extent_of(component, part);
         let checksums = Box::new(checksums.try_into().expect("a whole extent has 256 checksums"));
         let place = ExtentPlace { member, extent };
         let direct = Record::Direct { component: record.id, part, place, replaced, id, origin, checksums };
@@ -287,21 +287,29 @@ impl Group {
         if member.lost_extents > 0 {
             return None; // A lost extent may be the one that holds this very part.
         }
-        let may_take = component.reserved_extents() > 0 || member.unreserved() > 0;
-        if may_take { member.take_extent() } else { None }
+        let claim = if component.reserved_extents() > 0 { Claim::Reserved } else { Claim::Unreserved };
+        let promise = member.space.promise(claim)?;
+        Some(member.space.place(promise))
     }
 
     pub(super) fn map(&mut self, component: u32, part: u32, extent: u32) {
-        self.with_reservation(component, |component| component.map(part, extent));
+        self.with_reservation(component, Component::take_extent);
+        let member = self.components[component as usize].member;
+        self.index.map((component, part), ExtentPlace { member, extent });
+    }
+
+    fn unmap(&mut self, component: u32, part: u32) {
+        self.with_reservation(component, Component::give_extent_back);
+        self.index.unmap(component, part);
     }
 
     /// Runs a change to a component that may change how much is still set aside for it.
     pub(super) fn with_reservation(&mut self, component: u32, change: impl FnOnce(&mut Component)) {
         let component = &mut self.components[component as usize];
         let member = &mut self.members[component.member as usize];
-        member.reserved -= u64::from(component.reserved_extents());
+        let before = component.reserved_extents();
         change(component);
-        member.reserved += u64::from(component.reserved_extents());
+        member.space.reserve(before, component.reserved_extents());
     }
 
     /// No extent is free. Waits if trims or frees under way may bring some, else says so.
@@ -321,34 +329,6 @@ impl Group {
     /// Whether frees, discards or trims under way may yet bring a free extent.
     pub(super) fn may_gain_space(&self) -> bool {
         self.frees_pending > 0 || self.discards_pending > 0 || self.trims_unsettled
-    }
-
-    /// The key of an extent's dirty state, made if there is none.
-    pub(super) fn dirty_key(&mut self, place: ExtentPlace) -> u32 {
-        let member = &mut self.members[place.member as usize];
-        let slot = &mut member.dirty_of[place.extent as usize];
-        if *slot == CLEAN {
-            *slot = self.dirty.insert(Dirty::new(place)) as u32;
-            member.dirty.insert(place.extent);
-        }
-        *slot
-    }
-
-    fn take_pending(&mut self, place: ExtentPlace) {
-        let key = self.dirty_key(place);
-        self.dirty[key as usize].pending += 1;
-    }
-
-    /// Drops an extent's dirty state if nothing is left in it.
-    pub(super) fn forget_if_clean(&mut self, key: u32) {
-        let dirty = &self.dirty[key as usize];
-        if dirty.is_clean() {
-            let place = dirty.place;
-            let member = &mut self.members[place.member as usize];
-            member.dirty_of[place.extent as usize] = CLEAN;
-            member.dirty.remove(place.extent);
-            self.dirty.remove(key as usize);
-        }
     }
 
     /// Turns what has been gathered into one write of the log, unless one is under way.
@@ -417,7 +397,7 @@ impl Group {
         for Then { record, op, data, for_checkpoint } in sealed.then {
             let data_position = position;
             position += record.data_blocks();
-            self.retain(data_position, &data);
+            self.index.retain(data_position, &data);
             let answer = self.live_effects(&record, out);
             self.install(&record, sealed.start.position, data_position);
             if !self.rules.hold(Rule::AcknowledgeOnlyStable) && matches!(record, Record::Write { .. }) {
@@ -439,27 +419,18 @@ impl Group {
         !self.members[record.member() as usize].is_in_service()
     }
 
-    fn retain(&mut self, mut position: u64, data: &Buffers) {
-        for buffer in data {
-            for at in (0..buffer.len()).step_by(BLOCK_SIZE as usize) {
-                self.retained.push(position, buffer.slice(at, BLOCK_SIZE as usize));
-                position += 1;
-            }
-        }
-    }
-
     /// What a record changes in operation only: recovery rebuilds these from the whole at its end.
     fn live_effects(&mut self, record: &Record, out: &mut Vec<Output>) -> Answer {
         match record {
-            Record::Write { place, .. } => self.drop_pending(*place),
+            Record::Write { place, .. } => self.index.accepted_is_stable(*place),
             Record::Trim { place, .. } => {
-                self.drop_pending(*place);
+                self.index.accepted_is_stable(*place);
                 self.trims_unsettled = true;
             }
             Record::Direct { component, part, place, replaced, .. } => {
                 let key = self.keys[component];
                 if replaced.is_some() {
-                    self.with_reservation(key, |component| component.unmap(*part));
+                    self.unmap(key, *part);
                 }
                 self.map(key, *part, place.extent);
                 if let Some(extent) = replaced {
@@ -469,7 +440,7 @@ impl Group {
             }
             Record::Free { component, part, place, .. } => {
                 let key = self.keys[component];
-                self.with_reservation(key, |component| component.unmap(*part));
+                self.unmap(key, *part);
                 self.frees_pending -= 1;
                 let component = &mut self.components[key as usize];
                 component.frees_pending = component.frees_pending.saturating_sub(1);
@@ -487,13 +458,6 @@ impl Group {
         Answer::Done
     }
 
-    fn drop_pending(&mut self, place: ExtentPlace) {
-        let key = self.dirty_key(place);
-        let pending = &mut self.dirty[key as usize].pending;
-        assert!(*pending > 0, "what is installed was accepted");
-        *pending -= 1;
-    }
-
     pub(super) fn end_exclusive(&mut self, component: u32, part: u32) {
         self.exclusive.remove(&(component, part));
         if let Some(parked) = self.parked.remove(&(component, part)) {
@@ -505,20 +469,16 @@ impl Group {
 
     /// As [`Group::release_extent`], for an extent whose place another one has taken: it is used next.
     fn release_replaced(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        let member = &mut self.members[place.member as usize];
-        let key = member.dirty_of[place.extent as usize];
-        let is_destaging = key != CLEAN && self.dirty[key as usize].is_destaging;
-        if is_destaging || !member.keep_warm(place.extent) {
+        let is_destaging = self.index.at(place).is_some_and(Dirty::is_destaging);
+        if is_destaging || !self.members[place.member as usize].space.release_warm(place.extent) {
             self.release_extent(place, out);
         }
     }
 
     /// Makes an extent free whose freeing is stable, once nothing writes to it any more.
     pub(super) fn release_extent(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
-        if key != CLEAN && self.dirty[key as usize].is_destaging {
-            self.members[place.member as usize].releasing.insert(place.extent);
-            return;
+        if self.index.at(place).is_some_and(Dirty::is_destaging) {
+            return self.members[place.member as usize].space.release_later(place.extent);
         }
         let member = &self.members[place.member as usize];
         if self.settings.discard && member.is_in_service() {
@@ -528,13 +488,13 @@ impl Group {
             out.push(Output::Discard { io, member: place.member, offset, len: EXTENT_SIZE });
             self.discards_pending += 1;
         } else {
-            self.members[place.member as usize].free.insert(place.extent);
+            self.members[place.member as usize].space.release(place.extent);
         }
     }
 
     pub(super) fn discarded(&mut self, member: u8, extent: u32) {
         self.discards_pending -= 1;
-        self.members[member as usize].free.insert(extent);
+        self.members[member as usize].space.release(extent);
     }
 
     /// Tries the waiting work again: what a checkpoint waits for first, for it makes room; then the group's other records.
@@ -596,7 +556,7 @@ impl Group {
 
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
     pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
-        self.drop_member_dirty(member);
+        self.index.drop_device(member);
         let pages: Vec<u32> = self.members[member as usize].dirty_pages.iter().collect();
         for page in pages {
             self.members[member as usize].dirty_pages.remove(page);
