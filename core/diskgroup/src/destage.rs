@@ -101,9 +101,8 @@ pub(crate) struct Destage {
 impl Destaging {
     /// The tail was held back and may go on: the next checkpoint takes it to where destaging has been.
     pub(crate) fn catch_up(&mut self, log: &Log) {
-        if self.finished.is_none() && self.reached > log.anchor.tail {
-            let head = BatchStart { position: log.head, number: log.next_number };
-            self.finished = Some(log.start_at_or_after(self.reached, head));
+        if self.finished.is_none() && self.reached > log.tail() {
+            self.finished = Some(log.start_at_or_after(self.reached, log.next_start()));
         }
     }
 }

@@ -29,29 +29,32 @@ mod versions;
 mod window;
 mod write;
 
+use crate::buffer::WriteBuffer;
 use crate::checkpoint::Checkpoint;
 use crate::component::Component;
 use crate::destage::{Destage, Destaging};
+use crate::exclusive::Exclusive;
 use crate::format::superblock::Superblock;
 use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
-use crate::log::{Gather, Log};
+use crate::log::Log;
 use crate::member::Member;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
-use crate::requests::{Narrowed, PendingIo, Purpose};
+use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rules::Rule;
+use crate::scarcity::Scarcity;
 use crate::scrub::Scrub;
 use crate::share::Shares;
 use crate::state::Counters;
 use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
-use crate::work::{Change, Sealed, Then, Work};
+use crate::work::{Change, OwnRecord, Work};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -114,22 +117,13 @@ pub struct Group {
     keys: FxHashMap<ComponentId, u32>,
     index: Index,
     log: Log,
-    gather: Gather<Then>,
-    sealed: Option<Sealed>,
+    buffer: WriteBuffer,
     /// Entries in the windows of all components that no watermark has passed.
     window_entries: usize,
-    /// Records of a checkpoint that found no room in the next batch, in order.
-    checkpoint_waiting: VecDeque<Work>,
-    /// Other records of the group's own, likewise.
-    records_waiting: VecDeque<Work>,
-    /// Guest work that found no room in the log or the next batch, in order.
-    waiting: VecDeque<Work>,
-    /// Work that found no free extent while some may come free.
-    starved: VecDeque<Work>,
-    /// Parts that are being freed or written as a whole: writes to them wait here.
-    exclusive: FxHashSet<(u32, u32)>,
-    parked: FxHashMap<(u32, u32), VecDeque<Work>>,
-    directs: Slab<Work>,
+    scarcity: Scarcity,
+    exclusive: Exclusive,
+    /// Whole extents that are being written, each with the record that follows.
+    directs: Slab<OwnRecord>,
     /// Copies of whole extents that wait for the page that tells the versions of what they take the place of.
     copies_held: Slab<Work>,
     reads: Slab<ReadState>,
@@ -147,18 +141,12 @@ pub struct Group {
     destaging: Destaging,
     checkpoint: Checkpoint,
     scrub: Scrub,
-    io: Slab<PendingIo>,
-    narrowed: Slab<Narrowed>,
+    requests: Requests,
     /// Components that are being deleted, oldest first.
     deleting: VecDeque<u32>,
     failed_members: u8,
     /// Places whose devices are being taken out, with the log position that the tail must reach first.
     leaving: Vec<(u8, u64)>,
-    /// Records of freed extents under way, and discards of such.
-    frees_pending: u32,
-    discards_pending: u32,
-    /// Whether a trim has become stable that no finished destaging round has turned into free extents yet.
-    trims_unsettled: bool,
     counters: Counters,
 }
 
@@ -202,15 +190,10 @@ impl Group {
             keys: FxHashMap::default(),
             index,
             log,
-            gather: Gather::default(),
-            sealed: None,
+            buffer: WriteBuffer::default(),
             window_entries: 0,
-            checkpoint_waiting: VecDeque::new(),
-            records_waiting: VecDeque::new(),
-            waiting: VecDeque::new(),
-            starved: VecDeque::new(),
-            exclusive: FxHashSet::default(),
-            parked: FxHashMap::default(),
+            scarcity: Scarcity::default(),
+            exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),
             reads: Slab::new(),
@@ -223,14 +206,10 @@ impl Group {
             destaging: Destaging::default(),
             checkpoint: Checkpoint::Idle,
             scrub,
-            io: Slab::new(),
-            narrowed: Slab::new(),
+            requests: Requests::default(),
             deleting: VecDeque::new(),
             failed_members: 0,
             leaving: Vec::new(),
-            frees_pending: 0,
-            discards_pending: 0,
-            trims_unsettled: false,
             counters: Counters::default(),
         };
         group.start_recovery(out);
@@ -296,22 +275,22 @@ impl Group {
             return None;
         }
         let soon = Instant(self.now.0 + 1_000_000);
-        let wants_seal = self.sealed.is_none() && !self.gather.is_empty();
+        let wants_seal = !self.buffer.is_writing() && !self.buffer.is_empty();
         let waits_for_memory = !self.reads_waiting.is_empty()
             || !self.pages_waiting.is_empty()
             || !self.destaging.waiting.is_empty()
             || matches!(self.checkpoint, Checkpoint::Writing { .. });
-        let waits_for_room = self.waits_for_log() || !self.starved.is_empty();
+        let waits_for_room = self.waits_for_log() || self.scarcity.is_felt();
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
         }
         // While a batch is being written, its end moves the watermarks on.
-        let settle_at = self.settle_at.filter(|_| self.sealed.is_none());
+        let settle_at = self.settle_at.filter(|_| !self.buffer.is_writing());
         [self.scrub_wake_at(), settle_at].into_iter().flatten().min()
     }
 
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
-        let PendingIo { member, purpose, read } = self.io.remove(io.0 as usize);
+        let PendingIo { member, purpose, read } = self.requests.end(io);
         if purpose.is_effort() {
             self.members[member as usize].meter.end(self.now);
         }
@@ -335,7 +314,7 @@ impl Group {
         }
         match purpose {
             Purpose::Block { narrowed, index } => {
-                if let Some((purpose, ended)) = self.block_ended(narrowed, index, ended) {
+                if let Some((purpose, ended)) = self.requests.block_ended(narrowed, index, ended) {
                     self.device_ended(member, purpose, ended, out);
                 }
             }
@@ -397,19 +376,23 @@ impl Group {
     }
 
     fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
-        if purpose.is_effort() {
-            self.members[member as usize].meter.begin(self.now);
+        self.begin(PendingIo { member, purpose, read: None })
+    }
+
+    fn begin(&mut self, request: PendingIo) -> Io {
+        if request.purpose.is_effort() {
+            self.members[request.member as usize].meter.begin(self.now);
         }
-        Io(self.io.insert(PendingIo { member, purpose, read: None }) as u32)
+        self.requests.begin(request)
     }
 
     fn log_offset(&self, position: u64) -> u64 {
-        self.superblocks[0].geometry.log.offset + position % self.log.blocks * BLOCK_SIZE
+        self.superblocks[0].geometry.log.offset + position % self.log.blocks() * BLOCK_SIZE
     }
 
     /// How full the log is, or the memory of its index where that is fuller, in thousandths.
     fn fill_permille(&self) -> u64 {
-        self.log.fill_permille().max(self.index.fill(self.log.blocks, 1000))
+        self.log.fill_permille().max(self.index.fill(self.log.blocks(), 1000))
     }
 
     /// Back-pressure, 0..=255: rises with what fills up, the log or the memory of its index.
@@ -443,8 +426,8 @@ impl Group {
     }
 
     fn check_invariants(&self) {
-        assert!(self.log.used_blocks() <= self.log.blocks, "live batches fit the log");
-        assert!(self.log.anchor.tail <= self.log.head, "the tail follows the head");
+        assert!(self.log.used_blocks() <= self.log.blocks(), "live batches fit the log");
+        assert!(self.log.tail() <= self.log.head(), "the tail follows the head");
         for member in &self.members {
             assert!(member.space.free_count() as usize <= member.owners.len(), "free extents exist");
         }
@@ -459,16 +442,16 @@ impl Group {
 
     /// Whether something waits for room in the log, or in the next batch.
     fn waits_for_log(&self) -> bool {
-        !self.waiting.is_empty() || !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()
+        self.buffer.has_waiting()
     }
 
     /// Whether nothing is under way: no operation, device request or record.
     pub fn is_idle(&self) -> bool {
-        self.io.is_empty()
-            && self.gather.is_empty()
-            && self.sealed.is_none()
+        self.requests.is_empty()
+            && self.buffer.is_empty()
+            && !self.buffer.is_writing()
             && !self.waits_for_log()
-            && self.starved.is_empty()
+            && !self.scarcity.is_felt()
             && self.reads.is_empty()
             && self.copies_held.is_empty()
             && self.changed.is_empty()

@@ -5,10 +5,12 @@
 //! `docs/formats/disk-group.md` for what it leaves on its devices.
 
 mod bits;
+mod buffer;
 mod checkpoint;
 mod component;
 mod destage;
 mod effort;
+mod exclusive;
 pub mod format;
 pub mod geometry;
 mod group;
@@ -24,6 +26,7 @@ mod recovery;
 mod requests;
 mod retained;
 mod rules;
+mod scarcity;
 mod scrub;
 mod share;
 mod space;

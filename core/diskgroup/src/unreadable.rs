@@ -12,9 +12,20 @@ use std::collections::VecDeque;
 
 /// Blocks of one read that could not be read, by their index in the buffer. What the buffer holds there means nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct BadBlocks(pub(crate) SmallVec<[u16; 4]>);
+pub(crate) struct BadBlocks(SmallVec<[u16; 4]>);
 
 impl BadBlocks {
+    /// The only block of a read.
+    pub(crate) fn only() -> BadBlocks {
+        BadBlocks(smallvec::smallvec![0])
+    }
+
+    /// Notes a block, wherever it stands among the others.
+    pub(crate) fn note(&mut self, index: u16) {
+        let at = self.0.partition_point(|noted| *noted < index);
+        self.0.insert(at, index);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -42,12 +53,17 @@ pub(crate) struct ReadRequest {
 /// Blocks of a device that failed reads a short while ago, each named once.
 #[derive(Debug, Default)]
 pub(crate) struct FailedReads {
-    pub(crate) recent: VecDeque<(Instant, u64)>,
+    recent: VecDeque<(Instant, u64)>,
     /// How many were noted since the group was opened.
-    pub(crate) count: u64,
+    count: u64,
 }
 
 impl FailedReads {
+    /// How many were noted since the group was opened.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Notes that the block at `offset` failed. Says whether the device fails too many blocks now. A block that is tried
     /// again and again counts once.
     pub(crate) fn note(&mut self, now: Instant, offset: u64) -> bool {

@@ -2,35 +2,42 @@
 
 use crate::format::batch::{Origin, Record};
 use crate::io::{GroupError, Op, Output};
-use crate::log::BatchStart;
+use crate::limits;
 use base::WriteId;
 use base::checksum::crc32c;
 use base::request::Buffers;
-use base::units::BLOCK_SIZE;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use smallvec::SmallVec;
 
 /// Bytes of a write's record beside its checksums, rounded up.
 pub(crate) const WRITE_RECORD_SIZE: usize = 48;
 
-/// Something that wants to get into the log.
+/// A write or trim that wants to get into the log.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Write {
-        change: Change,
-        data: Buffers,
-        checksums: SmallVec<[u32; 2]>,
-    },
-    Trim {
-        change: Change,
-        count: u16,
-    },
-    /// A record without data, from the group itself.
-    Record {
-        op: Option<Op>,
-        record: Record,
-        /// Whether a checkpoint waits for it.
-        for_checkpoint: bool,
-    },
+    Write { change: Change, data: Buffers, checksums: SmallVec<[u32; 2]> },
+    Trim { change: Change, count: u16 },
+}
+
+/// A record without data, from the group itself.
+#[derive(Debug)]
+pub(crate) struct OwnRecord {
+    pub(crate) op: Option<Op>,
+    pub(crate) record: Record,
+    /// Whether a checkpoint waits for it.
+    pub(crate) for_checkpoint: bool,
+}
+
+impl OwnRecord {
+    /// Bytes that it takes in a header, rounded up.
+    pub(crate) fn size(&self) -> usize {
+        match &self.record {
+            Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
+            Record::Component { .. } => 1024,
+            Record::Entry { .. } => limits::ENTRY_RECORD_SIZE,
+            _ => WRITE_RECORD_SIZE,
+        }
+    }
 }
 
 /// Where a write or trim goes, and who waits for it.
@@ -53,30 +60,18 @@ pub(crate) struct Then {
     pub(crate) for_checkpoint: bool,
 }
 
-/// The batch that is being written.
-#[derive(Debug)]
-pub(crate) struct Sealed {
-    pub(crate) start: BatchStart,
-    pub(crate) header_blocks: u64,
-    pub(crate) then: Vec<Then>,
-}
-
-impl Sealed {
-    /// Where it begins.
-    pub(crate) fn start(&self) -> BatchStart {
-        self.start
+impl Work {
+    /// Where it goes, and who waits for it.
+    pub(crate) fn change(&self) -> &Change {
+        match self {
+            Work::Write { change, .. } | Work::Trim { change, .. } => change,
+        }
     }
 }
 
 /// Answers the operation behind some work with an error.
 pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
-    let op = match work {
-        Work::Write { change, .. } | Work::Trim { change, .. } => Some(change.op),
-        Work::Record { op, .. } => *op,
-    };
-    if let Some(op) = op {
-        out.push(Output::Done { op, result: Err(error) });
-    }
+    out.push(Output::Done { op: work.change().op, result: Err(error) });
 }
 
 /// CRC-32C of each block.

@@ -18,9 +18,9 @@ use base::units::BLOCK_SIZE;
 impl Group {
     /// Searches where the batch that is missing, or a later one, would stand if it was damaged rather than never written.
     pub(super) fn look_beyond(&mut self, out: &mut Vec<Output>) {
-        let batch = limits::batch_blocks_max(self.log.blocks) + HEADER_BLOCKS_MAX;
+        let batch = limits::batch_blocks_max(self.log.blocks()) + HEADER_BLOCKS_MAX;
         let window = 2 * batch; // The missing one may have wrapped.
-        let start = self.log.head;
+        let start = self.log.head();
         let end = start + window.min(self.log.free_blocks());
         self.read_beyond(start, end, out);
     }
@@ -32,7 +32,7 @@ impl Group {
                 false => self.mend_anchor(out),
             };
         }
-        let to_wrap = self.log.blocks - position % self.log.blocks;
+        let to_wrap = self.log.blocks() - position % self.log.blocks();
         let blocks = (end - position).min(to_wrap).min(limits::RECOVERY_READ_SIZE / BLOCK_SIZE);
         self.recovery().stage = Stage::Beyond { position, end };
         self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
@@ -50,7 +50,7 @@ impl Group {
         (buffer, bad): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
-        let (missing, mark, ring) = (self.recovery().number, self.log.anchor.log_mark, self.log.blocks);
+        let (missing, mark, ring) = (self.recovery().number, self.log.anchor().log_mark, self.log.blocks());
         for (index, bytes) in buffer.chunks_exact(BLOCK_SIZE as usize).enumerate() {
             let position = start + index as u64;
             if bad.contains(index) {
@@ -79,7 +79,7 @@ impl Group {
         if !self.rules.hold(Rule::ReadHeaderCopy) {
             return false;
         }
-        let (head, ring) = (self.log.head, self.log.blocks);
+        let (head, ring) = (self.log.head(), self.log.blocks());
         let left = ring - head % ring;
         let place = if header.blocks() > left { head + left } else { head };
         let recovery = self.recovery();
@@ -87,7 +87,7 @@ impl Group {
     }
 
     fn read_header_copy(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
-        let left = self.log.blocks - position % self.log.blocks;
+        let left = self.log.blocks() - position % self.log.blocks();
         let blocks = left.min(HEADER_BLOCKS_MAX / 2);
         self.recovery().stage = Stage::HeaderCopy { position, end };
         self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
@@ -101,7 +101,7 @@ impl Group {
         buffer: &Buffer,
         out: &mut Vec<Output>,
     ) {
-        let header = BatchHeader::peek_copy(buffer, self.log.anchor.log_mark);
+        let header = BatchHeader::peek_copy(buffer, self.log.anchor().log_mark);
         let found = header.and_then(|header| {
             let len = (position - header.position) * BLOCK_SIZE;
             let records = header.decode_copy(buffer.get(..len as usize)?).ok()?;

@@ -37,15 +37,15 @@ impl Group {
         self.hold_or_catch_up();
         let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
         let is_due = self.destaging.finished.is_some()
-            || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
-            || self.failed_members != self.log.anchor.failed_members
+            || dirty_pages >= limits::dirty_pages_max(self.log.blocks())
+            || self.failed_members != self.log.anchor().failed_members
             || self.scrub.wants_checkpoint
             || self.leavers_want_checkpoint();
         if !is_due {
             return;
         }
         self.scrub.wants_checkpoint = false;
-        let here = BatchStart { position: self.log.anchor.tail, number: self.log.anchor.tail_batch };
+        let here = BatchStart { position: self.log.tail(), number: self.log.anchor().tail_batch };
         let tail = self.destaging.finished.take().unwrap_or(here);
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
         let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
@@ -68,11 +68,13 @@ impl Group {
     fn hold_or_catch_up(&mut self) {
         let reached = self.destaging.finished.map_or(self.destaging.reached, |finished| finished.position);
         let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
-        let gain = reached.saturating_sub(self.log.anchor.tail);
+        let gain = reached.saturating_sub(self.log.tail());
         let told = 2 * self.retold_blocks(); // Every header has its copy.
-        let is_asked = !self.is_destaged_for_leavers(self.log.anchor.tail);
-        let gains =
-            gain == 0 || is_asked || told <= limits::log_blocks_reserved(self.log.blocks) || gain >= 2 * told;
+        let is_asked = !self.is_destaged_for_leavers(self.log.tail());
+        let gains = gain == 0
+            || is_asked
+            || told <= limits::log_blocks_reserved(self.log.blocks())
+            || gain >= 2 * told;
         match (gains, self.destaging.finished.is_some()) {
             (false, true) => {
                 self.destaging.finished = None;
@@ -219,12 +221,12 @@ impl Group {
         // checkpoint before it went. Earlier ones would excuse damage to pages that are stable since.
         let intents_from = match self.away_since() {
             Some(since) if !self.rules.hold(Rule::ExcuseOnlyUnfinished) => since.number.min(intents_from),
-            Some(_) => self.log.anchor.intents_from,
+            Some(_) => self.log.anchor().intents_from,
             None => intents_from,
         };
         let anchor = Anchor {
-            revision: self.log.anchor.revision + 1,
-            log_mark: self.log.anchor.log_mark,
+            revision: self.log.anchor().revision + 1,
+            log_mark: self.log.anchor().log_mark,
             tail: tail.position,
             tail_batch: tail.number,
             intents_from,
@@ -285,12 +287,7 @@ impl Group {
             return self.write_anchor_copy(second, out);
         }
         drop(buffer);
-        assert!(
-            anchor.tail >= self.log.anchor.tail && anchor.tail <= self.log.head,
-            "the tail moves forward"
-        );
-        self.log.anchor = anchor;
-        self.log.forget_before(anchor.tail);
+        self.log.advance(anchor);
         self.counters.checkpoints += 1;
         self.checkpoint = Checkpoint::Idle;
         if self.spare.is_none() {

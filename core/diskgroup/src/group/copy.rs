@@ -50,7 +50,7 @@ impl Group {
     /// Keeps a copy until a page is read. What comes to its part meanwhile stays behind it.
     pub(super) fn hold_copy(&mut self, (member, page): (u8, u32), work: Work, out: &mut Vec<Output>) {
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
-        self.exclusive.insert((change.component, change.part));
+        self.exclusive.hold((change.component, change.part));
         let key = self.copies_held.insert(work) as u32;
         self.need_page(member, page, PageWaiter::Copy(key), out);
     }
@@ -60,13 +60,13 @@ impl Group {
         let Some(work) = self.copies_held.try_remove(key as usize) else { return };
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
         let place = (change.component, change.part);
-        self.exclusive.remove(&place);
+        self.exclusive.let_pass(place);
         let work = self.accept(work, out);
-        if !self.exclusive.contains(&place) {
-            self.end_exclusive(place.0, place.1);
+        if !self.exclusive.is_held(place) {
+            self.end_exclusive(place);
         }
         if let Some(work) = work {
-            self.waiting.push_front(work);
+            self.buffer.wait_first(work);
         }
     }
 

@@ -41,21 +41,21 @@ impl Group {
         self.feed_round(out);
         self.end_round_if_done(out);
         let may_have_space = self.members.iter().any(|member| member.space.free_count() > 0);
-        if !self.starved.is_empty() && (may_have_space || !self.may_gain_space()) {
+        if self.scarcity.is_felt() && (may_have_space || !self.scarcity.may_end()) {
             self.retry_starved(out);
         }
     }
 
     fn begin_round(&mut self) {
-        let index_percent = self.index.fill(self.log.blocks, 100);
-        let wants_space = !self.starved.is_empty() && self.trims_unsettled;
-        let tail = self.log.anchor.tail.max(self.destaging.reached);
+        let index_percent = self.index.fill(self.log.blocks(), 100);
+        let wants_space = self.scarcity.wants_destaging();
+        let tail = self.log.tail().max(self.destaging.reached);
         // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
         let wants_room = self.destaging.is_held && self.waits_for_log();
         let wants_all = wants_space
-            || ((self.destaging.drain || wants_room) && self.log.head > tail)
+            || ((self.destaging.drain || wants_room) && self.log.head() > tail)
             || !self.is_destaged_for_leavers(tail);
-        let fill = ((self.log.head - tail) * 100 / self.log.blocks).max(index_percent);
+        let fill = ((self.log.head() - tail) * 100 / self.log.blocks()).max(index_percent);
         if !wants_all && fill < limits::DESTAGE_START_PERCENT {
             return;
         }
@@ -79,7 +79,7 @@ impl Group {
 
     /// Log blocks of a round: an eighth of the log; when it fills up, no more than goes in a quarter of a second.
     fn round_blocks(&self, fill: u64) -> u64 {
-        let eighth = (self.log.blocks / 8).max(1);
+        let eighth = (self.log.blocks() / 8).max(1);
         if fill < limits::CONGESTION_START_PERCENT || self.destaging.pace == 0.0 {
             return eighth;
         }
@@ -89,10 +89,7 @@ impl Group {
 
     /// Where the next batch that is not yet stable begins.
     pub(super) fn stable_head(&self) -> BatchStart {
-        match &self.sealed {
-            Some(sealed) => sealed.start(),
-            None => BatchStart { position: self.log.head, number: self.log.next_number },
-        }
+        self.buffer.stable_head(&self.log)
     }
 
     fn feed_round(&mut self, out: &mut Vec<Output>) {
@@ -184,7 +181,7 @@ impl Group {
                 Some((start, count))
                     if *start + *count == item.position
                         && *count < MIB / BLOCK_SIZE
-                        && !item.position.is_multiple_of(self.log.blocks) =>
+                        && !item.position.is_multiple_of(self.log.blocks()) =>
                 {
                     *count += 1;
                 }
@@ -350,8 +347,8 @@ impl Group {
             return;
         }
         let id = descriptor.write_id();
-        if self.exclusive.insert((key, owner.part)) {
-            self.frees_pending += 1;
+        if self.exclusive.hold((key, owner.part)) {
+            self.scarcity.begin_free();
             self.submit_record(
                 None,
                 Record::Free {
@@ -376,7 +373,7 @@ impl Group {
             self.destaging.pace = round.bytes as f64 / seconds;
         }
         if round.covers_all {
-            self.trims_unsettled = false;
+            self.scarcity.settle_trims();
         }
         self.destaging.reached = round.boundary.position;
         self.destaging.finished = Some(round.boundary);

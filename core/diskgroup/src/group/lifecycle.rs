@@ -145,17 +145,17 @@ impl Group {
             let from = self.components[key as usize].delete_cursor;
             let Some((part, extent)) = self.index.first_mapped(key, from..u32::MAX) else { break };
             self.components[key as usize].delete_cursor = part + 1;
-            if !self.exclusive.insert((key, part)) {
+            if !self.exclusive.hold((key, part)) {
                 continue; // It is being freed or replaced already; the cursor starts over until nothing is left.
             }
             self.components[key as usize].frees_pending += 1;
-            self.frees_pending += 1;
+            self.scarcity.begin_free();
             let place = ExtentPlace { member, extent };
             let (part_id, origin) = (WriteId::default(), Origin::Copy);
             self.submit_record(None, Record::Free { component: id, part, place, id: part_id, origin });
         }
         // A whole extent on its way to a part that had none is not counted yet; its record must not find the component gone.
-        let is_awaited = self.exclusive.iter().any(|(of, _)| *of == key);
+        let is_awaited = self.exclusive.holds_any_of(key);
         let component = &mut self.components[key as usize];
         if component.frees_pending == 0 && component.used == 0 && !is_awaited {
             self.deleting.pop_front();

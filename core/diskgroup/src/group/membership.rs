@@ -20,7 +20,7 @@ impl Group {
     /// The first place without a device, if the group has room for one more. Not one of which the anchor still says that its
     /// device failed: after a crash that would be said of the new one.
     pub fn free_place(&self) -> Option<u8> {
-        let failed = self.failed_members | self.log.anchor.failed_members;
+        let failed = self.failed_members | self.log.anchor().failed_members;
         let may_be_taken = |place: usize| failed >> place & 1 == 0;
         let empty = |(place, member): (usize, &Member)| member.id == DeviceId(0) && may_be_taken(place);
         let empty = self.members.iter().enumerate().position(empty);
@@ -72,7 +72,7 @@ impl Group {
         }
         self.give_up_away(place);
         self.members[place as usize].is_leaving = true;
-        self.leaving.push((place, self.log.head));
+        self.leaving.push((place, self.log.head()));
         Ok(())
     }
 
@@ -83,12 +83,12 @@ impl Group {
             return false;
         };
         let (_, position) = self.leaving[index];
-        let has_io = self.io.iter().any(|(_, pending)| pending.member == place);
+        let has_io = self.requests.is_busy(place);
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
         let is_lost = !self.members[place as usize].is_in_service();
         let is_clean = self.members[place as usize].dirty_pages.count() == 0 || is_lost;
-        let is_named = self.is_place_gathered(place) && self.rules.hold(Rule::LeaveAfterLastRecord);
-        if self.log.anchor.tail < position || !is_quiet || !is_clean || is_named {
+        let is_named = self.buffer.is_place_named(place) && self.rules.hold(Rule::LeaveAfterLastRecord);
+        if self.log.tail() < position || !is_quiet || !is_clean || is_named {
             return false;
         }
         self.leaving.remove(index);
@@ -102,15 +102,16 @@ impl Group {
         true
     }
 
-    /// A batch with these records got its place in the log, which is to be destaged beyond it for a device that it names and that is
+    /// The sealed batch got its place in the log, which is to be destaged beyond it for a device that it names and that is
     /// leaving: some were gathered before.
-    pub(super) fn note_leavers<'a>(&mut self, records: impl Iterator<Item = &'a Record>) {
+    pub(super) fn note_leavers(&mut self) {
         if self.leaving.is_empty() || !self.rules.hold(Rule::LeaveAfterLastRecord) {
             return;
         }
+        let records = self.buffer.sealed().iter().map(|one| &one.record);
         let named: BTreeSet<u8> = records.filter_map(Record::place_named).collect();
         for (_, position) in self.leaving.iter_mut().filter(|(place, _)| named.contains(place)) {
-            *position = self.log.head;
+            *position = self.log.head();
         }
     }
 
@@ -126,7 +127,7 @@ impl Group {
             let member = &self.members[place as usize];
             member.is_in_service() && member.dirty_pages.count() > 0
         };
-        self.leaving.iter().any(|(place, position)| self.log.anchor.tail >= *position && is_dirty(*place))
+        self.leaving.iter().any(|(place, position)| self.log.tail() >= *position && is_dirty(*place))
     }
 
     /// Forgets the components of a device that failed. Their keys are never given to others while the group is open, for
@@ -168,9 +169,9 @@ impl Group {
     /// Gives up members that are away once the log needs the space of what it keeps for them.
     pub(super) fn settle_away(&mut self, out: &mut Vec<Output>) {
         let Some(since) = self.away_since() else { return };
-        let nothing_moves = self.sealed.is_none() && self.gather.is_empty();
+        let nothing_moves = !self.buffer.is_writing() && self.buffer.is_empty();
         // A large write may find no room in a small log long before it is nearly full.
-        let is_in_the_way = self.waits_for_log() && nothing_moves && self.log.anchor.tail == since.position;
+        let is_in_the_way = self.waits_for_log() && nothing_moves && self.log.tail() == since.position;
         if self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX && !is_in_the_way {
             return;
         }

@@ -156,7 +156,7 @@ impl Group {
             let mut end = at + 1;
             while retained.is_none()
                 && end < places.len()
-                && places[at].continues(places[end], (end - at) as u64, self.log.blocks)
+                && places[at].continues(places[end], (end - at) as u64, self.log.blocks())
                 && !matches!(places[end], Place::Log { position, .. } if self.index.retained(position).is_some())
             {
                 end += 1;

@@ -90,15 +90,13 @@ impl Group {
     }
 
     fn recover_anchor(&mut self, buffer: &Buffer, out: &mut Vec<Output>) {
-        let mark = self.log.anchor.log_mark;
+        let mark = self.log.anchor().log_mark;
         let copies = [&buffer[..ANCHOR_SIZE], &buffer[ANCHOR_SIZE..]];
         match Anchor::choose(copies, mark) {
             Ok(anchor) => {
                 let is_stale = |bytes: &&[u8]| Anchor::decode(bytes, mark) != Ok(anchor);
                 self.recovery().stale_anchor = copies.iter().position(is_stale).map(|copy| copy as u64);
-                self.log.anchor = anchor;
-                self.log.head = anchor.tail;
-                self.log.next_number = anchor.tail_batch;
+                self.log.recover(anchor);
                 self.failed_members = anchor.failed_members;
                 for (index, member) in self.members.iter_mut().enumerate() {
                     if anchor.failed_members >> index & 1 == 1 {
@@ -115,7 +113,7 @@ impl Group {
 
     fn next_table(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
         let Some(state) = self.members.get(member as usize) else {
-            let position = self.log.anchor.tail;
+            let position = self.log.tail();
             return self.read_log(position, out);
         };
         let pages = state.geometry.page_count() as u32;
@@ -197,7 +195,7 @@ impl Group {
     }
 
     pub(super) fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
-        let left = (self.log.blocks - position % self.log.blocks) * BLOCK_SIZE;
+        let left = (self.log.blocks() - position % self.log.blocks()) * BLOCK_SIZE;
         self.recovery().stage = Stage::Log { position };
         self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
     }
@@ -242,8 +240,8 @@ impl Group {
 
     /// No batch follows at `position`: it may stand at the region's start, because it did not fit before the end.
     fn try_wrapped(&mut self, position: u64, out: &mut Vec<Output>) {
-        let wrapped = position.next_multiple_of(self.log.blocks);
-        let tail = self.log.anchor.tail;
+        let wrapped = position.next_multiple_of(self.log.blocks());
+        let tail = self.log.tail();
         let end = |last: &Batch| last.start.position + last.header.blocks();
         let expected = self.recovery().last.as_ref().map_or(tail, end);
         let is_first_try = position == expected;
@@ -256,9 +254,9 @@ impl Group {
     /// The header of the batch that is looked for, not yet verified.
     fn expected_header(&mut self, position: u64, bytes: &[u8]) -> Option<BatchHeader> {
         let number = self.recovery().number;
-        BatchHeader::peek(bytes, self.log.anchor.log_mark)
+        BatchHeader::peek(bytes, self.log.anchor().log_mark)
             .filter(|header| header.number == number && header.position == position)
-            .filter(|header| header.blocks() <= self.log.blocks - position % self.log.blocks)
+            .filter(|header| header.blocks() <= self.log.blocks() - position % self.log.blocks())
     }
 
     fn decode_batch(&mut self, position: u64, bytes: &[u8]) -> Found {
@@ -320,7 +318,7 @@ impl Group {
                 continue;
             }
             if let Record::PageIntent { member, page, version } = record
-                && batch.start.number >= self.log.anchor.intents_from
+                && batch.start.number >= self.log.anchor().intents_from
             {
                 self.recovery().intents.insert((*member, *page, *version));
             }
@@ -329,9 +327,7 @@ impl Group {
             }
             self.install(record, batch.start.position, data_position);
         }
-        self.log.starts.push_back(batch.start);
-        self.log.head = batch.start.position + batch.header.blocks();
-        self.log.next_number = batch.start.number + 1;
+        self.log.recover_batch(batch.start, batch.start.position + batch.header.blocks());
     }
 
     /// No further batch was found. The last one may be torn.
@@ -390,8 +386,8 @@ impl Group {
                 recovery.number -= 1;
                 recovery.torn.push(start);
                 recovery.doubt = Doubt::after(&torn.header);
-                let wrapped = start.next_multiple_of(self.log.blocks);
-                match start == self.log.head && wrapped != start {
+                let wrapped = start.next_multiple_of(self.log.blocks());
+                match start == self.log.head() && wrapped != start {
                     true => self.read_log(wrapped, out),
                     false => self.look_beyond(out),
                 }
@@ -414,7 +410,7 @@ impl Group {
             return self.finish_recovery(out);
         };
         let mut buffer = self.own_pool.take(ANCHOR_SIZE).expect("recovery uses one buffer at a time");
-        buffer.bytes_mut().copy_from_slice(&self.log.anchor.encode());
+        buffer.bytes_mut().copy_from_slice(&self.log.anchor().encode());
         self.recovery().stage = Stage::MendAnchor;
         let io = self.issue(0, Purpose::Recovery { buffer: buffer.clone() });
         let (offset, buffers) = (anchor_offset(copy), smallvec::smallvec![buffer]);
@@ -451,7 +447,7 @@ impl Group {
         self.deleting = deleting.map(|(key, _)| key as u32).collect();
         self.forget_decided();
         // Trims replayed may leave extents empty; a destaging round will tell.
-        self.trims_unsettled = true;
+        self.scarcity.note_trim();
         self.phase = Phase::Open;
         out.push(Output::Event(Event::Ready));
     }

@@ -9,36 +9,21 @@ use super::Group;
 use crate::format::batch::HEADER_BLOCKS_MAX;
 use crate::limits;
 use crate::rules::Rule;
-use crate::work::{Sealed, WRITE_RECORD_SIZE};
+use crate::work::WRITE_RECORD_SIZE;
 use base::units::BLOCK_SIZE;
 
 impl Group {
-    /// Whether a record with its data fits the next batch and the log, and leaves `reserve` log blocks. What needs no reserve, as
-    /// a checkpoint does, may go without the header's copy: a release that kept less free may have left the log so full.
+    /// As [`crate::buffer::WriteBuffer::has_room`].
     pub(super) fn has_room(&self, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
-        let header = self.gather.header_blocks(record_bytes);
-        let data = self.gather.data_blocks + data_blocks;
-        let fits = |header: u64| self.log.cost(header + data) + reserve <= self.log.free_blocks();
-        self.gather.has_room(record_bytes, data_blocks, self.log.blocks)
-            && (fits(2 * header) || (reserve == 0 && fits(header)))
-    }
-
-    /// Blocks of the header of the batch that is being gathered: with its copy, if there is room for that.
-    pub(super) fn header_to_seal(&self) -> u64 {
-        let header = self.gather.header_blocks(0);
-        match self.log.cost(2 * header + self.gather.data_blocks) <= self.log.free_blocks() {
-            true => 2 * header,
-            false => header,
-        }
+        self.buffer.has_room(&self.log, record_bytes, data_blocks, reserve)
     }
 
     /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
     /// not outgrow its bound.
     pub(super) fn has_guest_room(&self, blocks: u64) -> bool {
-        let reserve = limits::log_blocks_reserved(self.log.blocks) + self.checkpoint_room();
-        self.records_waiting.is_empty()
-            && self.checkpoint_waiting.is_empty()
-            && self.index.has_room(blocks, self.log.blocks)
+        let reserve = limits::log_blocks_reserved(self.log.blocks()) + self.checkpoint_room();
+        !self.buffer.has_records_waiting()
+            && self.index.has_room(blocks, self.log.blocks())
             && self.has_room(WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)
     }
 
@@ -48,10 +33,10 @@ impl Group {
             return 0;
         }
         // What a change under way adds to a window is no longer than its own record.
-        let gathered = self.gather.header_blocks(0);
-        let sealed = self.sealed.as_ref().map_or(0, |Sealed { header_blocks, .. }| *header_blocks);
+        let gathered = self.buffer.gathered_header_blocks();
+        let sealed = self.buffer.sealed_header_blocks();
         // Every header has its copy.
-        let told = self.retold_blocks() + gathered + limits::intent_blocks_max(self.log.blocks);
+        let told = self.retold_blocks() + gathered + limits::intent_blocks_max(self.log.blocks());
         let blocks = 2 * told + sealed;
         // One of its batches may have to go to the start of the ring, for want of room at the end.
         blocks + blocks.min(HEADER_BLOCKS_MAX)

@@ -25,7 +25,7 @@ impl Group {
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
             members: self.members.iter().map(|member| self.member_state(member, now)).collect(),
-            log_bytes: self.log.blocks * BLOCK_SIZE,
+            log_bytes: self.log.blocks() * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
             destage_pending_bytes: self.index.entry_count() as u64 * BLOCK_SIZE,
             congestion: self.congestion(),
@@ -93,7 +93,7 @@ fn member_state(member: &crate::member::Member, now: Instant) -> MemberState {
         failure: member.failure.clone(),
         is_away: member.is_away,
         damaged_blocks: member.damaged_blocks,
-        read_errors: member.failed_reads.count,
+        read_errors: member.failed_reads.count(),
         effort: member.meter.at(now),
         lost_extents: member.lost_extents,
     }

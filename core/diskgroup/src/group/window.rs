@@ -6,6 +6,7 @@ use crate::io::{Answer, ComponentKey, Op, Output};
 use crate::limits;
 use crate::rules::Rule;
 use crate::window::Window;
+use base::request::Buffers;
 use base::{ComponentId, WriteId};
 
 impl Group {
@@ -153,7 +154,8 @@ impl Group {
             let from_epoch = component.window.from_epoch;
             if component.window.logged < watermark {
                 component.window.logged = watermark;
-                self.gather_record(Record::Watermark { member, component: id, id: watermark, from_epoch });
+                let record = Record::Watermark { member, component: id, id: watermark, from_epoch };
+                self.buffer.push(record, None, Buffers::new());
             }
         }
         self.settle_at = None;
@@ -161,7 +163,7 @@ impl Group {
 
     /// No batch has taken the watermarks along for a while: they go by themselves.
     pub(super) fn advance_watermarks(&mut self) {
-        if self.settle_at.is_some_and(|at| at <= self.now) && self.gather.is_empty() {
+        if self.settle_at.is_some_and(|at| at <= self.now) && self.buffer.is_empty() {
             self.gather_watermarks();
         }
     }

@@ -5,19 +5,18 @@
 
 use super::copy::Whole;
 use super::{Group, Phase};
+use crate::buffer::{BatchWrite, Undone};
 use crate::component::Component;
-use crate::format::batch::{BatchHeader, ExtentPlace, Origin, Record, WindowEntry};
+use crate::format::batch::{ExtentPlace, Origin, Record, WindowEntry};
 use crate::index::Dirty;
 use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
-use crate::limits;
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::space::Claim;
-use crate::work::{Change, Sealed, Then, WRITE_RECORD_SIZE, Work, checksums, fail};
+use crate::work::{Change, OwnRecord, Then, Work, checksums, fail};
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 
 impl Group {
     /// Takes a write in whose data, if it came with checksums, is as it was where it entered.
@@ -36,60 +35,38 @@ impl Group {
 
     /// Takes guest work in, in order.
     pub(super) fn submit(&mut self, work: Work, out: &mut Vec<Output>) {
-        if !self.waiting.is_empty() {
-            self.waiting.push_back(work);
+        if self.buffer.has_guests_waiting() {
+            self.buffer.wait(work);
         } else if let Some(work) = self.accept(work, out) {
-            self.waiting.push_back(work);
+            self.buffer.wait(work);
         }
     }
 
     /// Takes a record of the group's own in. It may use the room that guests must leave, but what a checkpoint needs.
     pub(super) fn submit_record(&mut self, op: Option<Op>, record: Record) {
-        self.submit_record_work(Work::Record { op, record, for_checkpoint: false });
+        self.submit_own(OwnRecord { op, record, for_checkpoint: false });
     }
 
     /// As [`Group::submit_record`], for a record that the checkpoint under way waits for.
     pub(super) fn submit_for_checkpoint(&mut self, record: Record) {
-        self.submit_record_work(Work::Record { op: None, record, for_checkpoint: true });
+        self.submit_own(OwnRecord { op: None, record, for_checkpoint: true });
     }
 
-    /// Puts a small record into the next batch, in which there is room for it.
-    pub(super) fn gather_record(&mut self, record: Record) {
-        let then = Then { record: record.clone(), op: None, data: Buffers::new(), for_checkpoint: false };
-        self.gather.push(&record, then);
-    }
-
-    fn submit_record_work(&mut self, work: Work) {
-        let queue = self.record_queue(&work);
-        if !queue.is_empty() {
-            queue.push_back(work);
-        } else if let Some(work) = self.accept_record(work) {
-            self.record_queue(&work).push_back(work);
+    fn submit_own(&mut self, record: OwnRecord) {
+        if self.buffer.has_waiting_before(&record) {
+            self.buffer.wait_record(record);
+        } else if let Some(record) = self.accept_own(record) {
+            self.buffer.wait_record(record);
         }
     }
 
-    fn record_queue(&mut self, work: &Work) -> &mut VecDeque<Work> {
-        match work {
-            Work::Record { for_checkpoint: true, .. } => &mut self.checkpoint_waiting,
-            _ => &mut self.records_waiting,
+    /// Puts a record into the next batch; hands it back if there is no room.
+    fn accept_own(&mut self, record: OwnRecord) -> Option<OwnRecord> {
+        let reserve = if record.for_checkpoint { 0 } else { self.checkpoint_room() };
+        if !self.has_room(record.size(), 0, reserve) {
+            return Some(record);
         }
-    }
-
-    fn accept_record(&mut self, work: Work) -> Option<Work> {
-        let Work::Record { op, record, for_checkpoint } = work else {
-            unreachable!("only records are submitted as records")
-        };
-        let bytes = match &record {
-            Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
-            Record::Component { .. } => 1024,
-            Record::Entry { .. } => limits::ENTRY_RECORD_SIZE,
-            _ => WRITE_RECORD_SIZE,
-        };
-        let reserve = if for_checkpoint { 0 } else { self.checkpoint_room() };
-        if !self.has_room(bytes, 0, reserve) {
-            return Some(Work::Record { op, record, for_checkpoint });
-        }
-        self.gather.push(&record, Then { record: record.clone(), op, data: Buffers::new(), for_checkpoint });
+        self.buffer.push_own(record);
         None
     }
 
@@ -99,22 +76,18 @@ impl Group {
             fail(&work, GroupError::DeviceLost, out);
             return None;
         }
-        let (component, part) = match &work {
-            Work::Write { change, .. } | Work::Trim { change, .. } => (change.component, change.part),
-            Work::Record { .. } => unreachable!("the group's own records are not guest work"),
-        };
+        let Change { component, part, .. } = *work.change();
         if let Err(error) = self.check_component(component, part) {
             fail(&work, error, out);
             return None;
         }
-        if self.exclusive.contains(&(component, part)) {
-            self.parked.entry((component, part)).or_default().push_back(work);
+        if self.exclusive.is_held((component, part)) {
+            self.exclusive.park((component, part), work);
             return None;
         }
         match work {
             Work::Write { change, data, checksums } => self.accept_write(change, data, checksums, out),
             Work::Trim { change, count } => self.accept_trim(change, count, out),
-            Work::Record { .. } => unreachable!("excluded above"),
         }
     }
 
@@ -177,12 +150,10 @@ impl Group {
             },
         };
         let place = ExtentPlace { member: self.components[component as usize].member, extent };
-        self.gather.data.extend(data.iter().cloned());
         self.index.accept((component, part), place);
         let component = self.components[component as usize].record.id;
         let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
-        let then = Then { record: record.clone(), op: Some(op), data, for_checkpoint: false };
-        self.gather.push(&record, then);
+        self.buffer.push(record, Some(op), data);
         None
     }
 
@@ -214,8 +185,8 @@ impl Group {
                 Record::Entry { member, component, entry }
             }
             Some(place) if frees => {
-                self.exclusive.insert((key, part));
-                self.frees_pending += 1;
+                self.exclusive.hold((key, part));
+                self.scarcity.begin_free();
                 if !self.rules.hold(Rule::ReuseOnlyFreed) {
                     self.members[place.member as usize].space.release(place.extent);
                 }
@@ -227,8 +198,7 @@ impl Group {
                 Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }
             }
         };
-        let data = Buffers::new();
-        self.gather.push(&record, Then { record: record.clone(), op: Some(op), data, for_checkpoint: false });
+        self.buffer.push(record, Some(op), Buffers::new());
         None
     }
 
@@ -247,9 +217,9 @@ impl Group {
         let checksums = Box::new(checksums.try_into().expect("a whole extent has 256 checksums"));
         let place = ExtentPlace { member, extent };
         let direct = Record::Direct { component: record.id, part, place, replaced, id, origin, checksums };
-        self.exclusive.insert((component, part));
-        let key =
-            self.directs.insert(Work::Record { op: Some(op), record: direct, for_checkpoint: false }) as u32;
+        self.exclusive.hold((component, part));
+        let record = OwnRecord { op: Some(op), record: direct, for_checkpoint: false };
+        let key = self.directs.insert(record) as u32;
         let io = self.issue(member, Purpose::Direct(key));
         let offset = self.members[member as usize].geometry.block_offset(extent, 0);
         self.counters.direct_bytes += EXTENT_SIZE;
@@ -264,9 +234,7 @@ impl Group {
     }
 
     pub(super) fn direct_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
-        let Work::Record { op, record, .. } = self.directs.remove(key as usize) else {
-            unreachable!("only records wait for direct writes")
-        };
+        let OwnRecord { op, record, .. } = self.directs.remove(key as usize);
         if result.is_ok() {
             return self.submit_record(op, record);
         }
@@ -276,7 +244,7 @@ impl Group {
         out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
         // What came to the part meanwhile is answered, too.
         if let Some(&key) = self.keys.get(&component) {
-            self.end_exclusive(key, part);
+            self.end_exclusive((key, part));
         }
     }
 
@@ -314,57 +282,32 @@ impl Group {
 
     /// No extent is free. Waits if trims or frees under way may bring some, else says so.
     fn starve(&mut self, work: Work, out: &mut Vec<Output>) {
-        if self.may_gain_space() {
-            self.starved.push_back(work);
+        if self.scarcity.may_end() {
+            self.scarcity.wait(work);
         } else {
-            let (Work::Write { change, .. } | Work::Trim { change, .. }) = &work else {
-                unreachable!("only guests need space")
-            };
-            let member = self.components[change.component as usize].member;
+            let member = self.components[work.change().component as usize].member;
             let has_lost = self.members[member as usize].lost_extents > 0;
             fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
         }
     }
 
-    /// Whether frees, discards or trims under way may yet bring a free extent.
-    pub(super) fn may_gain_space(&self) -> bool {
-        self.frees_pending > 0 || self.discards_pending > 0 || self.trims_unsettled
-    }
-
     /// Turns what has been gathered into one write of the log, unless one is under way.
     pub(super) fn seal(&mut self, out: &mut Vec<Output>) {
-        if self.sealed.is_some() || self.gather.is_empty() {
+        if self.buffer.is_writing() || self.buffer.is_empty() {
             return;
         }
         self.gather_watermarks();
-        let header_blocks = self.header_to_seal();
-        let Some(mut header) = self.own_pool.take((header_blocks * BLOCK_SIZE) as usize) else { return };
-        let blocks = header_blocks + self.gather.data_blocks;
-        let start = self.log.place(blocks);
-        let fixed = BatchHeader {
-            log_mark: self.log.anchor.log_mark,
-            number: start.number,
-            position: start.position,
-            header_blocks: header_blocks as u32,
-            data_blocks: self.gather.data_blocks as u32,
-            record_bytes: self.gather.records.len() as u32,
-            record_count: self.gather.record_count,
-        };
-        fixed.encode(self.gather.records.as_bytes(), header.bytes_mut());
-        let mut buffers = Buffers::with_capacity(1 + self.gather.data.len());
-        buffers.push(header);
-        buffers.extend(self.gather.data.drain(..));
-        let then = std::mem::take(&mut self.gather.then);
-        self.gather.clear();
-        self.note_leavers(then.iter().map(|one| &one.record));
+        let header_blocks = self.buffer.header_to_seal(&self.log);
+        let Some(header) = self.own_pool.take((header_blocks * BLOCK_SIZE) as usize) else { return };
+        let BatchWrite { start, blocks, buffers } = self.buffer.seal(&mut self.log, header_blocks, header);
+        self.note_leavers();
         if !self.rules.hold(Rule::AcknowledgeOnlyStable) {
-            for one in &then {
+            for one in self.buffer.sealed() {
                 if let (Some(op), Record::Write { .. }) = (one.op, &one.record) {
                     out.push(Output::Done { op, result: Ok(Answer::Done) });
                 }
             }
         }
-        self.sealed = Some(Sealed { start, header_blocks, then });
         self.counters.batches += 1;
         self.counters.batch_bytes += blocks * BLOCK_SIZE;
         let io = self.issue(0, Purpose::Batch);
@@ -378,21 +321,9 @@ impl Group {
         });
     }
 
-    /// Whether a record that names the place is on its way to the log and has none there yet.
-    pub(super) fn is_place_gathered(&self, place: u8) -> bool {
-        let waiting = self.records_waiting.iter().chain(&self.checkpoint_waiting);
-        let waiting = waiting.filter_map(|work| match work {
-            Work::Record { record, .. } => Some(record),
-            Work::Write { .. } | Work::Trim { .. } => None,
-        });
-        let mut records = self.gather.then.iter().map(|one| &one.record).chain(waiting);
-        records.any(|record| record.place_named() == Some(place))
-    }
-
     /// The batch is stable, and so are all before it: its records take effect and its operations are answered.
     pub(super) fn batch_done(&mut self, out: &mut Vec<Output>) {
-        let sealed = self.sealed.take().expect("a batch that completes was sealed");
-        self.log.starts.push_back(sealed.start);
+        let sealed = self.buffer.take_stable(&mut self.log);
         let mut position = sealed.start.position + sealed.header_blocks;
         for Then { record, op, data, for_checkpoint } in sealed.then {
             let data_position = position;
@@ -425,7 +356,7 @@ impl Group {
             Record::Write { place, .. } => self.index.accepted_is_stable(*place),
             Record::Trim { place, .. } => {
                 self.index.accepted_is_stable(*place);
-                self.trims_unsettled = true;
+                self.scarcity.note_trim();
             }
             Record::Direct { component, part, place, replaced, .. } => {
                 let key = self.keys[component];
@@ -436,16 +367,16 @@ impl Group {
                 if let Some(extent) = replaced {
                     self.release_replaced(ExtentPlace { member: place.member, extent: *extent }, out);
                 }
-                self.end_exclusive(key, *part);
+                self.end_exclusive((key, *part));
             }
             Record::Free { component, part, place, .. } => {
                 let key = self.keys[component];
                 self.unmap(key, *part);
-                self.frees_pending -= 1;
+                self.scarcity.end_free();
                 let component = &mut self.components[key as usize];
                 component.frees_pending = component.frees_pending.saturating_sub(1);
                 self.release_extent(*place, out);
-                self.end_exclusive(key, *part);
+                self.end_exclusive((key, *part));
             }
             Record::Component { member, slot, .. } => {
                 let key = self.members[*member as usize].slots[*slot as usize]
@@ -458,12 +389,10 @@ impl Group {
         Answer::Done
     }
 
-    pub(super) fn end_exclusive(&mut self, component: u32, part: u32) {
-        self.exclusive.remove(&(component, part));
-        if let Some(parked) = self.parked.remove(&(component, part)) {
-            for work in parked.into_iter().rev() {
-                self.waiting.push_front(work);
-            }
+    /// The change that had a part for itself has ended: what waited for it goes next.
+    pub(super) fn end_exclusive(&mut self, part: (u32, u32)) {
+        for work in self.exclusive.end(part).into_iter().rev() {
+            self.buffer.wait_first(work);
         }
     }
 
@@ -486,61 +415,49 @@ impl Group {
             let io =
                 self.issue(place.member, Purpose::Discard { member: place.member, extent: place.extent });
             out.push(Output::Discard { io, member: place.member, offset, len: EXTENT_SIZE });
-            self.discards_pending += 1;
+            self.scarcity.begin_discard();
         } else {
             self.members[place.member as usize].space.release(place.extent);
         }
     }
 
     pub(super) fn discarded(&mut self, member: u8, extent: u32) {
-        self.discards_pending -= 1;
+        self.scarcity.end_discard();
         self.members[member as usize].space.release(extent);
     }
 
     /// Tries the waiting work again: what a checkpoint waits for first, for it makes room; then the group's other records.
     pub(super) fn retry_waiting(&mut self, out: &mut Vec<Output>) {
-        while let Some(work) =
-            self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
-        {
-            if let Some(work) = self.accept_record(work) {
-                self.record_queue(&work).push_front(work);
-                return;
+        while let Some(record) = self.buffer.next_record_waiting() {
+            if let Some(record) = self.accept_own(record) {
+                return self.buffer.wait_record_first(record);
             }
         }
-        while let Some(work) = self.waiting.pop_front() {
+        while let Some(work) = self.buffer.next_waiting() {
             if let Some(work) = self.accept(work, out) {
-                self.waiting.push_front(work);
-                return;
+                return self.buffer.wait_first(work);
             }
         }
     }
 
     /// Space may have come free (or is known not to): starved work tries again.
     pub(super) fn retry_starved(&mut self, out: &mut Vec<Output>) {
-        for work in std::mem::take(&mut self.starved) {
+        for work in self.scarcity.take_starved() {
             self.submit(work, out);
         }
     }
 
     /// The group is lost: everything under way fails.
     pub(super) fn fail_everything(&mut self, out: &mut Vec<Output>) {
-        let sealed = self.sealed.take().map(|sealed| sealed.then).unwrap_or_default();
-        let gathered = std::mem::take(&mut self.gather.then);
-        for op in sealed.into_iter().chain(gathered).filter_map(|then| then.op) {
-            out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
-        }
-        self.gather.clear();
-        let parked = std::mem::take(&mut self.parked);
-        let mut parked: Vec<_> = parked.into_iter().collect();
-        parked.sort_unstable_by_key(|(place, _)| *place);
-        let mut works: Vec<Work> = parked.into_iter().flat_map(|(_, queue)| queue).collect();
-        works.extend(std::mem::take(&mut self.waiting));
-        works.extend(std::mem::take(&mut self.checkpoint_waiting));
-        works.extend(std::mem::take(&mut self.records_waiting));
-        works.extend(std::mem::take(&mut self.starved));
-        works.extend(self.directs.drain());
-        works.extend(self.copies_held.drain());
-        works.iter().for_each(|work| fail(work, GroupError::DeviceLost, out));
+        let lost = |op| Output::Done { op, result: Err(GroupError::DeviceLost) };
+        let Undone { gathered, waiting, records } = self.buffer.take_all();
+        out.extend(gathered.into_iter().map(lost));
+        let guests = self.exclusive.take_parked().chain(waiting).map(|work| work.change().op);
+        out.extend(guests.map(lost));
+        out.extend(records.into_iter().filter_map(|record| record.op).map(lost));
+        out.extend(self.scarcity.take_starved().into_iter().map(|work| lost(work.change().op)));
+        out.extend(self.directs.drain().filter_map(|record| record.op).map(lost));
+        out.extend(self.copies_held.drain().map(|work| lost(work.change().op)));
         for read in self.reads.drain() {
             if let Some(op) = read.op() {
                 out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
