@@ -1,50 +1,57 @@
 //! The state of destaging: the round under way, the extents that it moves, and how much may be in flight.
 
 use crate::format::batch::ExtentPlace;
-use crate::index::{Dirty, Newest};
+use crate::index::{Dirty, Index, Newest};
 use crate::limits;
 use crate::log::{BatchStart, Log};
 use crate::share::Share;
+use crate::unreadable::BadBlocks;
+use base::checksum::crc32c;
+use base::request::Buffers;
+use base::units::{BLOCK_SIZE, MIB};
 use base::{Buffer, Instant, WriteId};
+use slab::Slab;
 
 /// One round over the oldest part of the log.
 #[derive(Debug)]
-pub(crate) struct Round {
-    pub(crate) boundary: BatchStart,
+struct Round {
+    boundary: BatchStart,
     /// Extents to visit, in order; the next one is at `next`.
-    pub(crate) queue: Vec<ExtentPlace>,
-    pub(crate) next: usize,
-    pub(crate) active: usize,
-    pub(crate) started: Instant,
-    pub(crate) bytes: u64,
+    queue: Vec<ExtentPlace>,
+    next: usize,
+    active: usize,
+    started: Instant,
+    bytes: u64,
     /// Whether it takes all trims that are stable at its start.
-    pub(crate) covers_all: bool,
+    covers_all: bool,
 }
 
 /// The state of destaging.
 #[derive(Debug, Default)]
 pub(crate) struct Destaging {
-    pub(crate) round: Option<Round>,
-    pub(crate) bytes_in_flight: u64,
+    round: Option<Round>,
+    /// The extents on their way.
+    moves: Slab<Destage>,
+    bytes_in_flight: u64,
     /// Bytes a second in the last round that moved any.
-    pub(crate) pace: f64,
+    pace: f64,
     /// Boundary of the last round; a tail that is about to move there counts as moved.
-    pub(crate) reached: u64,
+    reached: u64,
     /// Whether a round has ended whose checkpoint would gain nothing.
-    pub(crate) is_held: bool,
+    is_held: bool,
     /// A round has ended up to here and its checkpoint has not begun.
-    pub(crate) finished: Option<BatchStart>,
+    finished: Option<BatchStart>,
     /// Destagings that wait for memory.
-    pub(crate) waiting: Vec<u32>,
+    waiting: Vec<u32>,
     /// Whether everything is to be destaged, however little there is.
-    pub(crate) drain: bool,
+    is_draining: bool,
 }
 
 /// How much is kept in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Depth {
-    pub(crate) bytes: u64,
-    pub(crate) extents: usize,
+    bytes: u64,
+    extents: usize,
 }
 
 impl Depth {
@@ -75,6 +82,7 @@ impl Depth {
     }
 }
 
+/// A block that is moved.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) block: u8,
@@ -82,33 +90,329 @@ pub(crate) struct Item {
     pub(crate) position: u64,
     /// `None`: trimmed.
     pub(crate) checksum: Option<u32>,
+    /// `None` until it was read, and for good if it is damaged or trimmed.
     pub(crate) data: Option<Buffer>,
+}
+
+impl Item {
+    /// Whether it has to be read from the log.
+    fn is_missing(&self) -> bool {
+        self.checksum.is_some() && self.data.is_none()
+    }
+}
+
+/// Blocks side by side in the log, to be read at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogRun {
+    pub(crate) position: u64,
+    pub(crate) count: u64,
+}
+
+/// Blocks side by side in an extent, to be written at once.
+#[derive(Debug)]
+pub(crate) struct RestRun {
+    pub(crate) block: u8,
+    pub(crate) count: u64,
+    pub(crate) buffers: Buffers,
+}
+
+/// What has been begun for an extent on its way: its page is pinned.
+#[derive(Debug)]
+struct Moving {
+    items: Vec<Item>,
+    /// Device requests under way.
+    outstanding: usize,
+    bytes: u64,
 }
 
 /// One extent on its way.
 #[derive(Debug)]
 pub(crate) struct Destage {
+    place: ExtentPlace,
+    dirty: u32,
+    generation: u32,
+    boundary: u64,
+    /// `None` while it waits for its page or for memory.
+    moving: Option<Moving>,
+}
+
+/// How the visit to an extent ended.
+#[derive(Debug)]
+pub(crate) struct Visited {
     pub(crate) place: ExtentPlace,
     pub(crate) dirty: u32,
-    pub(crate) generation: u32,
-    pub(crate) boundary: u64,
-    pub(crate) items: Vec<Item>,
-    pub(crate) outstanding: u32,
-    pub(crate) bytes: u64,
+    /// Whether its page was pinned.
     pub(crate) is_pinned: bool,
 }
 
+impl Destage {
+    pub(crate) fn place(&self) -> ExtentPlace {
+        self.place
+    }
+
+    /// The key of what the log has of the extent.
+    pub(crate) fn dirty(&self) -> u32 {
+        self.dirty
+    }
+
+    /// Whether the extent was freed since the visit began.
+    pub(crate) fn is_stale(&self, index: &Index) -> bool {
+        index.get(self.dirty).generation() != self.generation
+    }
+
+    /// What is to be moved: what is in memory has its data.
+    pub(crate) fn due_items(&self, index: &Index) -> Vec<Item> {
+        let mut items = due_items(index.get(self.dirty), self.boundary);
+        for item in items.iter_mut().filter(|item| item.checksum.is_some()) {
+            item.data = index.retained(item.position).cloned();
+        }
+        items
+    }
+
+    fn moving(&mut self) -> &mut Moving {
+        self.moving.as_mut().expect("its device requests were begun")
+    }
+
+    /// A read of the log brought blocks. Gives back those that are damaged.
+    fn take_read(&mut self, run: LogRun, buffer: &Buffer, bad: &BadBlocks) -> Vec<u8> {
+        let positions = run.position..run.position + run.count;
+        let mut damaged = Vec::new();
+        let within = |item: &&mut Item| item.checksum.is_some() && positions.contains(&item.position);
+        for item in self.moving().items.iter_mut().filter(within) {
+            let index = (item.position - run.position) as usize;
+            let data = buffer.slice(index * BLOCK_SIZE as usize, BLOCK_SIZE as usize);
+            match !bad.contains(index) && Some(crc32c(&data)) == item.checksum {
+                true => item.data = Some(data),
+                false => damaged.push(item.block),
+            }
+        }
+        damaged
+    }
+}
+
+/// The blocks that are not in memory, neighbours together.
+pub(crate) fn log_runs(items: &[Item], log_blocks: u64) -> Vec<LogRun> {
+    let mut runs: Vec<LogRun> = Vec::new();
+    for item in items.iter().filter(|item| item.is_missing()) {
+        match runs.last_mut() {
+            Some(run)
+                if run.position + run.count == item.position
+                    && run.count < MIB / BLOCK_SIZE
+                    && !item.position.is_multiple_of(log_blocks) =>
+            {
+                run.count += 1;
+            }
+            Some(_) | None => runs.push(LogRun { position: item.position, count: 1 }),
+        }
+    }
+    runs
+}
+
 impl Destaging {
+    /// Everything is to be destaged from now on, however little there is.
+    pub(crate) fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Whether a round may begin: none is under way, nor its end waits for a checkpoint.
+    pub(crate) fn may_begin_round(&self) -> bool {
+        self.round.is_none() && self.finished.is_none()
+    }
+
+    /// Boundary of the last round.
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// Where a round has ended whose checkpoint has not begun.
+    pub(crate) fn finished(&self) -> Option<BatchStart> {
+        self.finished
+    }
+
+    /// The checkpoint begins.
+    pub(crate) fn take_finished(&mut self) -> Option<BatchStart> {
+        self.finished.take()
+    }
+
+    /// Whether a round has ended whose checkpoint would gain nothing.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// The round that has ended gets no checkpoint: it would gain nothing.
+    pub(crate) fn hold(&mut self) {
+        self.finished = None;
+        self.is_held = true;
+    }
+
+    /// A checkpoint gains something again: the next one goes to where destaging has been, if that was held back.
+    pub(crate) fn end_hold(&mut self, log: &Log) {
+        if std::mem::take(&mut self.is_held) {
+            self.catch_up(log);
+        }
+    }
+
     /// The tail was held back and may go on: the next checkpoint takes it to where destaging has been.
     pub(crate) fn catch_up(&mut self, log: &Log) {
         if self.finished.is_none() && self.reached > log.tail() {
             self.finished = Some(log.start_at_or_after(self.reached, log.next_start()));
         }
     }
+
+    /// Log blocks of a round: an eighth of the log; when it fills up, no more than goes in a quarter of a second.
+    pub(crate) fn round_blocks(&self, log_blocks: u64, fill_percent: u64) -> u64 {
+        let eighth = (log_blocks / 8).max(1);
+        if fill_percent < limits::CONGESTION_START_PERCENT || self.pace == 0.0 {
+            return eighth;
+        }
+        let blocks = self.pace * limits::DESTAGE_ROUND_SECONDS / BLOCK_SIZE as f64;
+        (blocks as u64).clamp(limits::DESTAGE_ROUND_BLOCKS_MIN.min(eighth), eighth)
+    }
+
+    /// A round begins over these extents, up to `boundary`. `covers_all`: it takes all trims that are stable now.
+    pub(crate) fn begin_round(
+        &mut self,
+        boundary: BatchStart,
+        queue: Vec<ExtentPlace>,
+        covers_all: bool,
+        started: Instant,
+    ) {
+        assert!(self.may_begin_round(), "one round is under way at a time");
+        self.round = Some(Round { boundary, queue, next: 0, active: 0, started, bytes: 0, covers_all });
+    }
+
+    /// Whether the round under way is to end as soon as it can.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.round.as_ref().is_some_and(|round| round.covers_all)
+    }
+
+    /// The extent to visit next, unless so much is in flight.
+    pub(crate) fn next_place(&mut self, depth: Depth) -> Option<ExtentPlace> {
+        let round = self.round.as_mut()?;
+        if round.active >= depth.extents || self.bytes_in_flight >= depth.bytes {
+            return None;
+        }
+        let place = *round.queue.get(round.next)?;
+        round.next += 1;
+        Some(place)
+    }
+
+    /// An extent is visited: gives its key.
+    pub(crate) fn visit(&mut self, place: ExtentPlace, dirty: u32, generation: u32) -> u32 {
+        let round = self.round.as_mut().expect("destaging happens in rounds");
+        round.active += 1;
+        let boundary = round.boundary.position;
+        self.moves.insert(Destage { place, dirty, generation, boundary, moving: None }) as u32
+    }
+
+    pub(crate) fn get(&self, key: u32) -> &Destage {
+        &self.moves[key as usize]
+    }
+
+    /// An extent waits for memory.
+    pub(crate) fn wait(&mut self, key: u32) {
+        self.waiting.push(key);
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Gives back the extents that wait for memory.
+    pub(crate) fn take_waiting(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// An extent whose page is pinned begins to move, with so many reads of the log.
+    pub(crate) fn begin(&mut self, key: u32, items: Vec<Item>, reads: usize) {
+        let bytes = items.iter().filter(|item| item.checksum.is_some()).count() as u64 * BLOCK_SIZE;
+        self.bytes_in_flight += bytes;
+        let moving = &mut self.moves[key as usize].moving;
+        assert!(moving.is_none(), "an extent is moved once in a visit");
+        *moving = Some(Moving { items, outstanding: reads, bytes });
+    }
+
+    /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
+    pub(crate) fn read_done(
+        &mut self,
+        key: u32,
+        run: LogRun,
+        buffer: &Buffer,
+        bad: &BadBlocks,
+    ) -> (Vec<u8>, bool) {
+        let destage = &mut self.moves[key as usize];
+        let damaged = destage.take_read(run, buffer, bad);
+        let moving = destage.moving();
+        moving.outstanding -= 1;
+        (damaged, moving.outstanding == 0)
+    }
+
+    /// The writes of an extent whose blocks are all read, neighbours together; they are begun now.
+    pub(crate) fn begin_writes(&mut self, key: u32) -> Vec<RestRun> {
+        let moving = self.moves[key as usize].moving();
+        let mut runs: Vec<RestRun> = Vec::new();
+        for item in &moving.items {
+            let Some(data) = &item.data else { continue };
+            match runs.last_mut() {
+                Some(run) if u64::from(run.block) + run.count == u64::from(item.block) => {
+                    run.count += 1;
+                    if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
+                        run.buffers.push(data.clone());
+                    }
+                }
+                Some(_) | None => runs.push(RestRun {
+                    block: item.block,
+                    count: 1,
+                    buffers: smallvec::smallvec![data.clone()],
+                }),
+            }
+        }
+        moving.outstanding = runs.len();
+        runs
+    }
+
+    /// A write of an extent ended. Says whether it was the last one.
+    pub(crate) fn write_done(&mut self, key: u32) -> bool {
+        let moving = self.moves[key as usize].moving();
+        moving.outstanding -= 1;
+        moving.outstanding == 0
+    }
+
+    /// Takes what was moved of an extent.
+    pub(crate) fn take_items(&mut self, key: u32) -> Vec<Item> {
+        std::mem::take(&mut self.moves[key as usize].moving().items)
+    }
+
+    /// The visit to an extent ended.
+    pub(crate) fn end(&mut self, key: u32) -> Visited {
+        let Destage { place, dirty, moving, .. } = self.moves.remove(key as usize);
+        let bytes = moving.as_ref().map_or(0, |moving| moving.bytes);
+        self.bytes_in_flight -= bytes;
+        let round = self.round.as_mut().expect("a round lasts until its last extent is done");
+        round.active -= 1;
+        round.bytes += bytes;
+        Visited { place, dirty, is_pinned: moving.is_some() }
+    }
+
+    /// Ends the round if all its extents were visited. Says whether that one took all trims that were stable at its start.
+    pub(crate) fn end_round_if_done(&mut self, now: Instant) -> Option<bool> {
+        let round = self.round.take_if(|round| round.active == 0 && round.next == round.queue.len())?;
+        let seconds = now.since(round.started).as_secs_f64();
+        if round.bytes > 0 && seconds > 0.0 {
+            self.pace = round.bytes as f64 / seconds;
+        }
+        self.reached = round.boundary.position;
+        self.finished = Some(round.boundary);
+        Some(round.covers_all)
+    }
 }
 
 /// The entries older than the boundary, and those right beside them.
-pub(crate) fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
+fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
     let entries = dirty.entries();
     let mut takes: Vec<bool> = entries.iter().map(|entry| entry.position < boundary).collect();
     let is_beside = |a: usize, b: usize| entries[a].block + 1 == entries[b].block;

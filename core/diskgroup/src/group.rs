@@ -32,7 +32,7 @@ mod write;
 use crate::buffer::WriteBuffer;
 use crate::checkpoint::Checkpoint;
 use crate::component::Component;
-use crate::destage::{Destage, Destaging};
+use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
 use crate::format::superblock::Superblock;
 use crate::index::Index;
@@ -137,7 +137,6 @@ pub struct Group {
     settle_at: Option<Instant>,
     /// Table pages whose reading waits for memory.
     pages_waiting: VecDeque<(u8, u32)>,
-    destages: Slab<Destage>,
     destaging: Destaging,
     checkpoint: Checkpoint,
     scrub: Scrub,
@@ -202,7 +201,6 @@ impl Group {
             settling: Vec::new(),
             settle_at: None,
             pages_waiting: VecDeque::new(),
-            destages: Slab::new(),
             destaging: Destaging::default(),
             checkpoint: Checkpoint::Idle,
             scrub,
@@ -278,7 +276,7 @@ impl Group {
         let wants_seal = !self.buffer.is_writing() && !self.buffer.is_empty();
         let waits_for_memory = !self.reads_waiting.is_empty()
             || !self.pages_waiting.is_empty()
-            || !self.destaging.waiting.is_empty()
+            || self.destaging.has_waiting()
             || matches!(self.checkpoint, Checkpoint::Writing { .. });
         let waits_for_room = self.waits_for_log() || self.scarcity.is_felt();
         if wants_seal || waits_for_memory || waits_for_room {
@@ -337,8 +335,8 @@ impl Group {
             Purpose::Direct(key) => self.direct_done(key, result.map(drop), out),
             Purpose::Read { read, run } => self.read_io_done(read, run, result, out),
             Purpose::Page { member, page, buffer } => self.page_loaded(member, page, &buffer, result, out),
-            Purpose::DestageRead { destage, positions, buffer } => {
-                self.destage_read_done(destage, positions, &buffer, result, out);
+            Purpose::DestageRead { destage, run, buffer } => {
+                self.destage_read_done(destage, run, &buffer, result, out);
             }
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
             Purpose::CheckpointFlush { member } => self.checkpoint_flushed(member, out),

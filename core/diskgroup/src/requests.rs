@@ -1,6 +1,7 @@
 //! Device requests under way, and what each is for.
 
 use crate::checkpoint::AnchorCopy;
+use crate::destage::LogRun;
 use crate::format::anchor::Anchor;
 use crate::io::Io;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
@@ -23,7 +24,7 @@ pub(crate) enum Purpose {
     },
     DestageRead {
         destage: u32,
-        positions: (u64, u64),
+        run: LogRun,
         buffer: Buffer,
     },
     DestageWrite {

@@ -36,7 +36,7 @@ impl Group {
     fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
         self.hold_or_catch_up();
         let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
-        let is_due = self.destaging.finished.is_some()
+        let is_due = self.destaging.finished().is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks())
             || self.failed_members != self.log.anchor().failed_members
             || self.scrub.wants_checkpoint
@@ -46,7 +46,7 @@ impl Group {
         }
         self.scrub.wants_checkpoint = false;
         let here = BatchStart { position: self.log.tail(), number: self.log.anchor().tail_batch };
-        let tail = self.destaging.finished.take().unwrap_or(here);
+        let tail = self.destaging.take_finished().unwrap_or(here);
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
         let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
         let mut pages = Vec::new();
@@ -66,7 +66,8 @@ impl Group {
     /// Where the end of a round would move the tail by less than what windows would be told again, that would go on for ever and gain nothing: the tail
     /// stays until more is destaged, or a watermark has moved on.
     fn hold_or_catch_up(&mut self) {
-        let reached = self.destaging.finished.map_or(self.destaging.reached, |finished| finished.position);
+        let reached =
+            self.destaging.finished().map_or(self.destaging.reached(), |finished| finished.position);
         let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
         let gain = reached.saturating_sub(self.log.tail());
         let told = 2 * self.retold_blocks(); // Every header has its copy.
@@ -75,15 +76,10 @@ impl Group {
             || is_asked
             || told <= limits::log_blocks_reserved(self.log.blocks())
             || gain >= 2 * told;
-        match (gains, self.destaging.finished.is_some()) {
-            (false, true) => {
-                self.destaging.finished = None;
-                self.destaging.is_held = true;
-            }
-            (true, false) if std::mem::take(&mut self.destaging.is_held) => {
-                self.destaging.catch_up(&self.log)
-            }
-            _ => {}
+        match (gains, self.destaging.finished().is_some()) {
+            (false, true) => self.destaging.hold(),
+            (true, false) => self.destaging.end_hold(&self.log),
+            (true, true) | (false, false) => {}
         }
     }
 
