@@ -202,7 +202,7 @@ impl Group {
             settle_at: None,
             pages_waiting: VecDeque::new(),
             destaging: Destaging::default(),
-            checkpoint: Checkpoint::Idle,
+            checkpoint: Checkpoint::default(),
             scrub,
             requests: Requests::default(),
             deleting: VecDeque::new(),
@@ -277,7 +277,7 @@ impl Group {
         let waits_for_memory = !self.reads_waiting.is_empty()
             || !self.pages_waiting.is_empty()
             || self.destaging.has_waiting()
-            || matches!(self.checkpoint, Checkpoint::Writing { .. });
+            || self.checkpoint.is_writing_pages();
         let waits_for_room = self.waits_for_log() || self.scarcity.is_felt();
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
@@ -339,7 +339,7 @@ impl Group {
                 self.destage_read_done(destage, run, &buffer, result, out);
             }
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
-            Purpose::CheckpointFlush { member } => self.checkpoint_flushed(member, out),
+            Purpose::CheckpointFlush => self.checkpoint_flushed(out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
             Purpose::AnchorCheck { anchor, buffer } => {
                 let bad = result.expect("a failed log device closes the group");

@@ -30,9 +30,7 @@ pub(crate) enum Purpose {
     DestageWrite {
         destage: u32,
     },
-    CheckpointFlush {
-        member: u8,
-    },
+    CheckpointFlush,
     PageWrite {
         member: u8,
         page: u32,

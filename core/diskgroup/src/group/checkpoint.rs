@@ -6,10 +6,10 @@
 //! or the newer ones.
 
 use super::Group;
-use crate::checkpoint::{AnchorCopy, Checkpoint, PagePlace};
-use crate::format::anchor::{Anchor, anchor_offset};
+use crate::checkpoint::{AnchorCopy, NextPage, PagePlace};
+use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::Record;
-use crate::format::page::{Page, PageContent};
+use crate::format::page::{PAGE_SIZE, Page, PageContent};
 use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
@@ -23,14 +23,8 @@ impl Group {
         if self.checkpoint.is_idle() {
             self.begin_checkpoint(out);
         }
-        match &self.checkpoint {
-            Checkpoint::Preparing { flushes: 0, records: 0, .. } => self.begin_pages(out),
-            Checkpoint::Writing { .. } => self.write_pages(out),
-            Checkpoint::Idle
-            | Checkpoint::Preparing { .. }
-            | Checkpoint::Flushing { .. }
-            | Checkpoint::Anchoring => {}
-        }
+        self.checkpoint.begin_pages_if_prepared(self.stable_head().number);
+        self.write_pages(out);
     }
 
     fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
@@ -60,7 +54,7 @@ impl Group {
             self.submit_for_checkpoint(Record::PageIntent { member, page, version });
         }
         let flushes = self.flush_unsynced(out);
-        self.checkpoint = Checkpoint::Preparing { tail, pages, flushes, records };
+        self.checkpoint.begin(tail, pages, flushes, records);
     }
 
     /// Where the end of a round would move the tail by less than what windows would be told again, that would go on for ever and gain nothing: the tail
@@ -91,7 +85,7 @@ impl Group {
         let mut flushes = 0;
         for member in 0..self.members.len() as u8 {
             if std::mem::take(&mut self.members[member as usize].is_unsynced) {
-                let io = self.issue(member, Purpose::CheckpointFlush { member });
+                let io = self.issue(member, Purpose::CheckpointFlush);
                 out.push(Output::Flush { io, member });
                 flushes += 1;
             }
@@ -99,64 +93,32 @@ impl Group {
         flushes
     }
 
-    pub(super) fn checkpoint_record_stable(&mut self) {
-        let Checkpoint::Preparing { records, .. } = &mut self.checkpoint else {
-            unreachable!("its records belong to a checkpoint that waits for them")
-        };
-        *records -= 1;
-    }
-
-    pub(super) fn checkpoint_flushed(&mut self, _member: u8, out: &mut Vec<Output>) {
-        match &mut self.checkpoint {
-            Checkpoint::Preparing { flushes, .. } => {
-                *flushes -= 1;
-                self.advance_checkpoint(out);
-            }
-            Checkpoint::Flushing { flushes, .. } => {
-                *flushes -= 1;
-                self.write_anchor(out);
-            }
-            Checkpoint::Idle | Checkpoint::Writing { .. } | Checkpoint::Anchoring => {
-                unreachable!("a checkpoint waits for its flushes")
-            }
+    pub(super) fn checkpoint_flushed(&mut self, out: &mut Vec<Output>) {
+        self.checkpoint.flushed();
+        if self.checkpoint.is_writing() {
+            return self.write_anchor(out);
         }
-    }
-
-    fn begin_pages(&mut self, out: &mut Vec<Output>) {
-        let Checkpoint::Preparing { tail, pages, .. } =
-            std::mem::replace(&mut self.checkpoint, Checkpoint::Idle)
-        else {
-            unreachable!("pages follow the preparation")
-        };
-        let intents_from = self.stable_head().number;
-        self.checkpoint = Checkpoint::Writing { tail, pages, next: 0, outstanding: 0, intents_from };
-        self.write_pages(out);
+        self.advance_checkpoint(out);
     }
 
     fn write_pages(&mut self, out: &mut Vec<Output>) {
         loop {
-            let Checkpoint::Writing { tail, pages, next, outstanding, intents_from } = &mut self.checkpoint
-            else {
-                return;
-            };
-            if *next == pages.len() && *outstanding == 0 {
-                let (tail, intents_from) = (*tail, *intents_from);
-                let flushes = self.flush_unsynced(out);
-                self.checkpoint = Checkpoint::Flushing { tail, flushes, intents_from };
-                return self.write_anchor(out);
+            match self.checkpoint.next_page() {
+                NextPage::Nothing => return,
+                NextPage::AllWritten => {
+                    let flushes = self.flush_unsynced(out);
+                    self.checkpoint.begin_flushing(flushes);
+                    return self.write_anchor(out);
+                }
+                NextPage::Page(place) if !self.members[place.member as usize].is_in_service() => {
+                    self.checkpoint.take_page(false);
+                }
+                NextPage::Page(place) => {
+                    let Some(buffer) = self.own_pool.take(PAGE_SIZE) else { return };
+                    self.checkpoint.take_page(true);
+                    self.write_page(place, buffer, out);
+                }
             }
-            if *next == pages.len() || *outstanding as usize >= limits::PAGE_WRITES_MAX {
-                return;
-            }
-            let place = pages[*next];
-            if !self.members[place.member as usize].is_in_service() {
-                *next += 1;
-                continue;
-            }
-            let Some(buffer) = self.own_pool.take(crate::format::page::PAGE_SIZE) else { return };
-            *next += 1;
-            *outstanding += 1;
-            self.write_page(place, buffer, out);
         }
     }
 
@@ -204,15 +166,12 @@ impl Group {
             cached.pins -= 1;
         }
         state.is_unsynced = state.is_in_service();
-        let Checkpoint::Writing { outstanding, .. } = &mut self.checkpoint else {
-            unreachable!("pages are written by a checkpoint")
-        };
-        *outstanding -= 1;
+        self.checkpoint.page_written();
         self.write_pages(out);
     }
 
     fn write_anchor(&mut self, out: &mut Vec<Output>) {
-        let Checkpoint::Flushing { tail, flushes: 0, intents_from } = self.checkpoint else { return };
+        let Some((tail, intents_from)) = self.checkpoint.begin_anchor_if_flushed() else { return };
         // A member that is away may have torn pages, which the intents in the log must tell when it is back: those since the last
         // checkpoint before it went. Earlier ones would excuse damage to pages that are stable since.
         let intents_from = match self.away_since() {
@@ -228,14 +187,13 @@ impl Group {
             intents_from,
             failed_members: self.failed_members,
         };
-        let mut buffer = match self.own_pool.take(crate::format::anchor::ANCHOR_SIZE) {
+        let mut buffer = match self.own_pool.take(ANCHOR_SIZE) {
             Some(buffer) => buffer,
             None => self.spare.take().expect("one spare buffer is kept for the anchor"),
         };
         buffer.bytes_mut().copy_from_slice(&anchor.encode());
-        self.checkpoint = Checkpoint::Anchoring;
         // What stands there now is read first, for the one copy that can be read must not be written over first.
-        match self.own_pool.take(2 * crate::format::anchor::ANCHOR_SIZE) {
+        match self.own_pool.take(2 * ANCHOR_SIZE) {
             Some(found) => {
                 let purpose = Purpose::AnchorCheck { anchor, buffer };
                 let request = ReadRequest { offset: anchor_offset(0), buffer: found, gentle: false };
@@ -285,9 +243,9 @@ impl Group {
         drop(buffer);
         self.log.advance(anchor);
         self.counters.checkpoints += 1;
-        self.checkpoint = Checkpoint::Idle;
+        self.checkpoint.end();
         if self.spare.is_none() {
-            self.spare = self.own_pool.take(crate::format::anchor::ANCHOR_SIZE);
+            self.spare = self.own_pool.take(ANCHOR_SIZE);
         }
         self.retry_waiting(out);
     }

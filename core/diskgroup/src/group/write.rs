@@ -335,7 +335,7 @@ impl Group {
                 continue;
             }
             if for_checkpoint {
-                self.checkpoint_record_stable();
+                self.checkpoint.record_stable();
             }
             if let Some(op) = op {
                 let result =
