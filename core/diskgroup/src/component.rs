@@ -5,6 +5,13 @@ use crate::window::Window;
 use base::WriteId;
 use base::units::EXTENT_SIZE;
 
+/// Whether the record of a component is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stability {
+    OnItsWay,
+    Stable,
+}
+
 /// One component of a group.
 #[derive(Debug)]
 pub(crate) struct Component {
@@ -20,20 +27,27 @@ pub(crate) struct Component {
     pub(crate) delete_cursor: u32,
     /// Free records of its deletion that are under way.
     pub(crate) frees_pending: u32,
-    pub(crate) window: Window,
+    /// Changed by [`crate::components::Components`] alone, which counts what is in it.
+    window: Window,
     /// For each GiB the greatest id of a free of an extent in it: what a resync must know of parts without an extent.
     holes: Vec<WriteId>,
 }
 
 impl Component {
-    pub(crate) fn new(record: ComponentRecord, member: u8, slot: u32, holes: Vec<WriteId>) -> Component {
+    /// A component at that member and slot.
+    pub(crate) fn new(
+        record: ComponentRecord,
+        (member, slot): (u8, u32),
+        holes: Vec<WriteId>,
+        stability: Stability,
+    ) -> Component {
         assert!(holes.len() <= HOLES_MAX, "a component has at most 255 GiB");
         Component {
             record,
             member,
             slot,
             used: 0,
-            is_stable: false,
+            is_stable: stability == Stability::Stable,
             delete_cursor: 0,
             frees_pending: 0,
             window: Window::default(),
@@ -61,6 +75,18 @@ impl Component {
     pub(crate) fn give_extent_back(&mut self) {
         assert!(self.used > 0, "only what was taken is given back");
         self.used -= 1;
+    }
+
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
+    }
+
+    pub(crate) fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    pub(crate) fn take_window(&mut self) -> Window {
+        std::mem::take(&mut self.window)
     }
 
     pub(crate) fn holes(&self) -> &[WriteId] {

@@ -31,7 +31,7 @@ mod write;
 
 use crate::buffer::WriteBuffer;
 use crate::checkpoint::Checkpoint;
-use crate::component::Component;
+use crate::components::Components;
 use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
 use crate::format::superblock::Superblock;
@@ -50,11 +50,11 @@ use crate::share::Shares;
 use crate::state::Counters;
 use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
+use crate::watermarks::Watermarks;
 use crate::work::{Change, OwnRecord, Work};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
-use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -113,13 +113,10 @@ pub struct Group {
     /// By place in the group; 0 holds the log.
     members: Vec<Member>,
     superblocks: Vec<Superblock>,
-    components: Slab<Component>,
-    keys: FxHashMap<ComponentId, u32>,
+    components: Components,
     index: Index,
     log: Log,
     buffer: WriteBuffer,
-    /// Entries in the windows of all components that no watermark has passed.
-    window_entries: usize,
     scarcity: Scarcity,
     exclusive: Exclusive,
     /// Whole extents that are being written, each with the record that follows.
@@ -131,18 +128,13 @@ pub struct Group {
     reads_waiting: VecDeque<u32>,
     /// Questions for what was changed that wait for a table page.
     changed: Slab<ChangedState>,
-    /// Components whose watermark is known to be greater than the log says.
-    settling: Vec<ComponentId>,
-    /// When the watermarks of an idle group go to the log at the latest.
-    settle_at: Option<Instant>,
+    watermarks: Watermarks,
     /// Table pages whose reading waits for memory.
     pages_waiting: VecDeque<(u8, u32)>,
     destaging: Destaging,
     checkpoint: Checkpoint,
     scrub: Scrub,
     requests: Requests,
-    /// Components that are being deleted, oldest first.
-    deleting: VecDeque<u32>,
     failed_members: u8,
     /// Places whose devices are being taken out, with the log position that the tail must reach first.
     leaving: Vec<(u8, u64)>,
@@ -185,12 +177,10 @@ impl Group {
             phase: Phase::Opening(Box::default()),
             members,
             superblocks,
-            components: Slab::new(),
-            keys: FxHashMap::default(),
+            components: Components::default(),
             index,
             log,
             buffer: WriteBuffer::default(),
-            window_entries: 0,
             scarcity: Scarcity::default(),
             exclusive: Exclusive::default(),
             directs: Slab::new(),
@@ -198,14 +188,12 @@ impl Group {
             reads: Slab::new(),
             reads_waiting: VecDeque::new(),
             changed: Slab::new(),
-            settling: Vec::new(),
-            settle_at: None,
+            watermarks: Watermarks::default(),
             pages_waiting: VecDeque::new(),
             destaging: Destaging::default(),
             checkpoint: Checkpoint::default(),
             scrub,
             requests: Requests::default(),
-            deleting: VecDeque::new(),
             failed_members: 0,
             leaving: Vec::new(),
             counters: Counters::default(),
@@ -283,7 +271,7 @@ impl Group {
             return Some(soon);
         }
         // While a batch is being written, its end moves the watermarks on.
-        let settle_at = self.settle_at.filter(|_| !self.buffer.is_writing());
+        let settle_at = self.watermarks.due_at().filter(|_| !self.buffer.is_writing());
         [self.scrub_wake_at(), settle_at].into_iter().flatten().min()
     }
 
@@ -432,10 +420,7 @@ impl Group {
         // Looking at all of it each time would take longer than what is tested.
         let is_looked_at = cfg!(debug_assertions) && self.counters.batches.is_multiple_of(64);
         assert!(!is_looked_at || self.index.is_consistent(), "parts and extents lead to the same");
-        debug_assert_eq!(
-            self.window_entries,
-            self.components.iter().map(|(_, one)| one.window.undecided()).sum()
-        );
+        debug_assert!(self.components.is_consistent(), "undecided changes are counted");
     }
 
     /// Whether something waits for room in the log, or in the next batch.
@@ -453,8 +438,8 @@ impl Group {
             && self.reads.is_empty()
             && self.copies_held.is_empty()
             && self.changed.is_empty()
-            && self.settling.is_empty()
-            && self.deleting.is_empty()
+            && self.watermarks.is_empty()
+            && self.components.deletion().is_none()
     }
 
     /// The group's identity.
@@ -464,8 +449,8 @@ impl Group {
 
     /// The component with that id, if it stands in this group and is not being deleted.
     pub fn component(&self, id: ComponentId) -> Option<ComponentKey> {
-        let key = *self.keys.get(&id)?;
-        let component = &self.components[key as usize];
+        let key = self.components.key_of(id)?;
+        let component = &self.components[key];
         (!component.record.is_deleting && component.is_stable).then_some(ComponentKey(key))
     }
 

@@ -8,6 +8,7 @@ mod bits;
 mod buffer;
 mod checkpoint;
 mod component;
+mod components;
 mod destage;
 mod effort;
 mod exclusive;
@@ -35,6 +36,7 @@ mod state;
 mod tests;
 mod unreadable;
 mod versions;
+mod watermarks;
 mod window;
 mod work;
 

@@ -19,22 +19,76 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// By id, each with the log position of the batch that tells of it.
-    pub(crate) entries: VecDeque<(WindowEntry, u64)>,
+    entries: VecDeque<(WindowEntry, u64)>,
     /// The last that the watermark has passed and that have happened, in that order, by the source of their tags: in memory,
     /// and after a restart as far as the log still tells of them.
-    pub(crate) lately: BTreeMap<u32, VecDeque<WindowEntry>>,
+    lately: BTreeMap<u32, VecDeque<WindowEntry>>,
     /// What the watermark passes has happened if it is of this epoch or later.
-    pub(crate) from_epoch: u32,
+    from_epoch: u32,
     /// The greatest watermark heard of; what is stable stands in the component's record.
-    pub(crate) heard: WriteId,
+    heard: WriteId,
     /// The greatest watermark that is on its way to the log, or there.
-    pub(crate) logged: WriteId,
+    logged: WriteId,
     /// Entries that the last compaction left; the next one comes when there are twice as many, or more than
     /// [`limits::WINDOW_ENTRIES_MAX`].
-    pub(crate) compacted: usize,
+    compacted: usize,
 }
 
 impl Window {
+    /// The greatest watermark heard of.
+    pub(crate) fn heard(&self) -> WriteId {
+        self.heard
+    }
+
+    /// What the watermark passes has happened if it is of this epoch or later.
+    pub(crate) fn from_epoch(&self) -> u32 {
+        self.from_epoch
+    }
+
+    /// Recovery finds a watermark in the log.
+    pub(crate) fn replay_watermark(&mut self, watermark: WriteId, from_epoch: u32) {
+        if watermark > self.heard {
+            (self.heard, self.from_epoch) = (watermark, from_epoch);
+            self.forget_through(watermark);
+        }
+    }
+
+    /// The log is read: what only a page's watermark tells to be decided is so.
+    pub(crate) fn end_recovery(&mut self, watermark: WriteId) {
+        self.from_epoch = watermark.epoch;
+        self.forget_through(watermark);
+        (self.heard, self.logged) = (watermark, watermark);
+    }
+
+    /// As [`Window::hear`], but what the former watermark said is forgotten: what the rule `KeepHappened` forbids.
+    pub(crate) fn hear_alone(&mut self, watermark: WriteId, from_epoch: u32) {
+        (self.heard, self.from_epoch) = (watermark, from_epoch);
+    }
+
+    /// Whether the greatest watermark heard of is not on its way to the log yet.
+    pub(crate) fn is_unlogged(&self) -> bool {
+        self.heard > self.logged
+    }
+
+    /// A watermark goes to the log.
+    pub(crate) fn log(&mut self, watermark: WriteId) {
+        self.logged = self.logged.max(watermark);
+    }
+
+    /// Whether records of the log before `tail` tell of changes that the watermark `heard` has passed.
+    pub(crate) fn is_passed_before(&self, heard: WriteId, tail: u64) -> bool {
+        self.entries.iter().any(|(entry, at)| entry.last() <= heard && *at < tail)
+    }
+
+    /// The last changes that the watermark has passed and that have happened, by id, as far as they are remembered.
+    pub(crate) fn decided_lately(&self, watermark: WriteId) -> Vec<WindowEntry> {
+        let is_passed = |entry: &&WindowEntry| entry.id <= watermark && entry.id.epoch >= self.from_epoch;
+        let passed = self.entries.iter().map(|(entry, _)| entry).filter(is_passed);
+        let mut all: Vec<WindowEntry> = self.lately.values().flatten().chain(passed).copied().collect();
+        all.sort_unstable_by_key(|entry| entry.id);
+        all
+    }
+
     /// Remembers a change whose record stands at `position`, in the place of what was remembered of it before.
     pub(crate) fn insert(&mut self, entry: WindowEntry, position: u64) {
         let index = self.entries.partition_point(|(other, _)| other.id < entry.id);
@@ -54,7 +108,7 @@ impl Window {
 
     /// Makes spans of the runs of changes that must be decided, because a much later one of the same owner is here. A span is
     /// told again as soon as the log lets go of the first record that told of it.
-    pub(crate) fn compact(&mut self) {
+    fn compact(&mut self) {
         let mut newest: BTreeMap<u32, u64> = BTreeMap::new();
         for (entry, _) in &self.entries {
             let of_epoch = newest.entry(entry.id.epoch).or_default();
@@ -119,7 +173,7 @@ impl Window {
         }
     }
 
-    pub(crate) fn remember_lately(&mut self, entry: WindowEntry) {
+    fn remember_lately(&mut self, entry: WindowEntry) {
         let of_node = self.lately.entry(entry.tag.source()).or_default();
         // Only trims come in so many pieces: one part each. They must not take the place of other requests.
         let is_of_request = |other: &WindowEntry| other.is_trim && other.tag == entry.tag;

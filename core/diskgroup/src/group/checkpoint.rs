@@ -132,8 +132,7 @@ impl Group {
         let member = &mut self.members[index as usize];
         let content = if page < member.geometry.component_slots {
             let key = member.slots[page as usize];
-            let stable =
-                key.map(|key| &self.components[key as usize]).filter(|component| component.is_stable);
+            let stable = key.map(|key| &self.components[key]).filter(|component| component.is_stable);
             PageContent::Component(
                 stable.map(|component| (component.record.clone(), component.holes().to_vec())),
             )

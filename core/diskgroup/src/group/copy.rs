@@ -78,7 +78,7 @@ impl Group {
             return change;
         }
         let Some(extent) = self.index.extent_of(component, part) else { return change };
-        let place = ExtentPlace { member: self.components[component as usize].member, extent };
+        let place = ExtentPlace { member: self.components[component].member, extent };
         let dirty = self.index.of(component, part);
         let blocks = block..block + count;
         let in_log = dirty.map_or(WriteId::default(), |dirty| greatest_in_log(dirty, &blocks));

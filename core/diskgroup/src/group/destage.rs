@@ -235,7 +235,7 @@ impl Group {
         let member = &mut self.members[place.member as usize];
         let owner = member.owners[place.extent as usize];
         let has_dirty = self.index.key_at(place).is_some();
-        let Some(&key) = self.keys.get(&owner.component) else { return };
+        let Some(key) = self.components.key_of(owner.component) else { return };
         let Some(descriptor) = member.descriptor(place.extent) else { return };
         if owner.is_free() || has_dirty || !descriptor.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! Records taking effect: the one place where they do, in operation (when their batch is stable) and in recovery alike.
 
 use super::Group;
-use crate::component::Component;
+use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentPlace, Record};
 use crate::format::page::ComponentRecord;
 use crate::index::{Direct, Entry, Newest};
@@ -80,19 +80,19 @@ impl Group {
         part: u32,
         id: WriteId,
     ) -> (Option<(u32, u32)>, WriteId) {
-        match self.keys.get(&component) {
-            Some(&key) if self.rules.hold(Rule::KeepHoleId) => {
-                (Some((key, part)), id.max(self.components[key as usize].hole(part)))
+        match self.components.key_of(component) {
+            Some(key) if self.rules.hold(Rule::KeepHoleId) => {
+                (Some((key, part)), id.max(self.components[key].hole(part)))
             }
-            Some(&key) => (Some((key, part)), id),
+            Some(key) => (Some((key, part)), id),
             None => (None, id),
         }
     }
 
     /// Nothing stands in a part since that change, or stood there already.
     fn note_hole(&mut self, component: ComponentId, part: u32, id: WriteId) {
-        let Some(&key) = self.keys.get(&component) else { return };
-        let component = &mut self.components[key as usize];
+        let Some(key) = self.components.key_of(component) else { return };
+        let component = &mut self.components[key];
         component.note_hole(part, id);
         self.members[component.member as usize].dirty_pages.insert(component.slot);
     }
@@ -110,10 +110,10 @@ impl Group {
         self.members[member as usize].dirty_pages.insert(slot);
         let holder = self.members[member as usize].slots[slot as usize];
         if let Some(key) = holder
-            && self.components[key as usize].record.id == record.id
+            && self.components[key].record.id == record.id
         {
             let mut record = record.clone();
-            let before = &self.components[key as usize].record;
+            let before = &self.components[key].record;
             // A change made beside a promise, or replayed over a later page, must not take either back.
             record.promised = record.promised.max(before.promised);
             record.watermark = record.watermark.max(before.watermark);
@@ -126,7 +126,7 @@ impl Group {
         if let Some(key) = holder {
             self.remove_component(key);
         }
-        self.insert_component(Component::new(record.clone(), member, slot, Vec::new()), true);
+        self.insert_component(Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable));
     }
 
     fn install_component_gone(&mut self, member: u8, slot: u32) {

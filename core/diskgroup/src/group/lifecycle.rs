@@ -1,7 +1,7 @@
 //! Components: made, changed, deleted, and their extents given back.
 
 use super::{Group, Phase};
-use crate::component::Component;
+use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentPlace, Origin, Record};
 use crate::format::page::ComponentRecord;
 use crate::io::{ComponentKey, GroupError, Op, Output};
@@ -13,27 +13,23 @@ use base::{DeviceId, WriteId};
 const DELETE_FREES_MAX: u32 = 64;
 
 impl Group {
-    pub(super) fn insert_component(&mut self, mut component: Component, is_stable: bool) -> u32 {
-        component.is_stable = is_stable;
-        let (id, slot) = (component.record.id, component.slot);
-        let member = &mut self.members[component.member as usize];
+    pub(super) fn insert_component(&mut self, component: Component) -> u32 {
+        let (member, slot) = (component.member, component.slot);
+        let member = &mut self.members[member as usize];
         member.space.reserve(0, component.reserved_extents());
         member.component_count += 1;
-        let key = self.components.insert(component) as u32;
+        let key = self.components.insert(component);
         member.slots[slot as usize] = Some(key);
         self.index.add_component(key);
-        self.keys.insert(id, key);
         key
     }
 
     pub(super) fn remove_component(&mut self, key: u32) {
-        let component = self.components.remove(key as usize);
-        self.window_entries -= component.window.undecided();
+        let component = self.components.remove(key);
         let member = &mut self.members[component.member as usize];
         member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
         member.slots[component.slot as usize] = None;
-        self.keys.remove(&component.record.id);
     }
 
     pub(super) fn create(
@@ -60,13 +56,13 @@ impl Group {
             member.slots[*slot as usize].is_none() && (may_reuse || !member.lost_slots.contains(slot))
         };
         let slot = (0..member.slots.len() as u32).find(is_free);
-        let Some(slot) = slot.filter(|_| !self.keys.contains_key(&record.id)) else {
+        let Some(slot) = slot.filter(|_| self.components.key_of(record.id).is_none()) else {
             return out.push(refuse(GroupError::NoSlot));
         };
         if record.reservation.div_ceil(EXTENT_SIZE) > member.space.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
-        self.insert_component(Component::new(record.clone(), place, slot, Vec::new()), false);
+        self.insert_component(Component::new(record.clone(), (place, slot), Vec::new(), Stability::OnItsWay));
         self.submit_record(Some(op), Record::Component { member: place, slot, record });
     }
 
@@ -80,7 +76,7 @@ impl Group {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let current = &self.components[component.0 as usize];
+        let current = &self.components[component.0];
         assert!(record.id == current.record.id, "a change keeps the component's identity");
         if !record.makes_sense() || record.disk != current.record.disk {
             return out.push(Output::Done { op, result: Err(GroupError::Malformed) });
@@ -98,7 +94,7 @@ impl Group {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let current = &self.components[component.0 as usize];
+        let current = &self.components[component.0];
         assert!(epoch > current.record.promised, "promised epochs grow");
         let record = ComponentRecord { promised: epoch, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
@@ -109,18 +105,18 @@ impl Group {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let current = &self.components[component.0 as usize];
+        let current = &self.components[component.0];
         let record = ComponentRecord { is_deleting: true, reservation: 0, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
         self.submit_record(Some(op), Record::Component { member, slot, record });
-        self.deleting.push_back(component.0);
+        self.components.begin_deletion(component.0);
     }
 
     /// Whether a component can be used and nobody has asked to delete it: a record of it that comes after that of its
     /// deletion would undo it, or find it gone.
     fn check_stays(&self, component: ComponentKey) -> Result<(), GroupError> {
         self.check_component(component.0, 0)?;
-        match self.deleting.contains(&component.0) {
+        match self.components.is_deleting(component.0) {
             true => Err(GroupError::NoComponent),
             false => Ok(()),
         }
@@ -128,9 +124,9 @@ impl Group {
 
     /// Gives the extents of deleted components back, a few records at a time.
     pub(super) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
-        let Some(&key) = self.deleting.front() else { return };
-        let Some(component) = self.components.get(key as usize) else {
-            self.deleting.pop_front();
+        let Some(key) = self.components.deletion() else { return };
+        let Some(component) = self.components.get(key) else {
+            self.components.end_deletion();
             return;
         };
         if !component.record.is_deleting {
@@ -138,17 +134,17 @@ impl Group {
         }
         let (id, member, slot) = (component.record.id, component.member, component.slot);
         if !self.members[member as usize].is_in_service() {
-            self.deleting.pop_front();
+            self.components.end_deletion();
             return;
         }
-        while self.components[key as usize].frees_pending < DELETE_FREES_MAX {
-            let from = self.components[key as usize].delete_cursor;
+        while self.components[key].frees_pending < DELETE_FREES_MAX {
+            let from = self.components[key].delete_cursor;
             let Some((part, extent)) = self.index.first_mapped(key, from..u32::MAX) else { break };
-            self.components[key as usize].delete_cursor = part + 1;
+            self.components[key].delete_cursor = part + 1;
             if !self.exclusive.hold((key, part)) {
                 continue; // It is being freed or replaced already; the cursor starts over until nothing is left.
             }
-            self.components[key as usize].frees_pending += 1;
+            self.components[key].frees_pending += 1;
             self.scarcity.begin_free();
             let place = ExtentPlace { member, extent };
             let (part_id, origin) = (WriteId::default(), Origin::Copy);
@@ -156,9 +152,9 @@ impl Group {
         }
         // A whole extent on its way to a part that had none is not counted yet; its record must not find the component gone.
         let is_awaited = self.exclusive.holds_any_of(key);
-        let component = &mut self.components[key as usize];
+        let component = &mut self.components[key];
         if component.frees_pending == 0 && component.used == 0 && !is_awaited {
-            self.deleting.pop_front();
+            self.components.end_deletion();
             self.submit_record(None, Record::ComponentGone { member, slot });
         } else if component.frees_pending == 0
             && self.index.first_mapped(key, component.delete_cursor..u32::MAX).is_none()

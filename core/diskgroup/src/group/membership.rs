@@ -92,7 +92,7 @@ impl Group {
             return false;
         }
         self.leaving.remove(index);
-        self.forget_components(place);
+        self.components.forget_device(place);
         let placeholder = Superblock::empty_place(&self.superblocks[0], place);
         self.index.drop_device(place);
         self.index.set_device(place, 0);
@@ -128,18 +128,6 @@ impl Group {
             member.is_in_service() && member.dirty_pages.count() > 0
         };
         self.leaving.iter().any(|(place, position)| self.log.tail() >= *position && is_dirty(*place))
-    }
-
-    /// Forgets the components of a device that failed. Their keys are never given to others while the group is open, for
-    /// somebody may still hold them: who does finds no component.
-    fn forget_components(&mut self, place: u8) {
-        let lost = self.components.iter_mut().filter(|(_, component)| component.member == place);
-        for (_, component) in lost {
-            self.keys.remove(&component.record.id);
-            component.record.is_deleting = true;
-            component.is_stable = false;
-            self.window_entries -= std::mem::take(&mut component.window).undecided();
-        }
     }
 
     /// Takes a member out of service that the executor found to be unfit, as when its file has become too short.

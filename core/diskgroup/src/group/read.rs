@@ -99,7 +99,7 @@ impl Group {
         count: u16,
         places: &mut SmallVec<[Place; 4]>,
     ) -> Result<(), Unknown> {
-        let index = self.components[component as usize].member;
+        let index = self.components[component].member;
         let member = &mut self.members[index as usize];
         let Some(extent) = self.index.extent_of(component, part) else {
             if member.lost_extents > 0 {
@@ -300,7 +300,7 @@ impl Group {
 
     fn report_damage(&mut self, key: u32, block: u16, place: Place, out: &mut Vec<Output>) {
         let read = &self.reads[key as usize];
-        let component = self.components[read.component as usize].record.id;
+        let component = self.components[read.component].record.id;
         let part = read.part;
         let member = match place {
             Place::Rest { member, .. } => member,
@@ -389,7 +389,7 @@ impl Group {
     /// The first of some parts of which a block may have space; none if all of them are holes. The steps grow with the space
     /// that is taken: stretches of 512 MiB with nothing in them are passed over.
     pub fn first_backed(&self, component: ComponentKey, parts: Range<u32>) -> Option<u32> {
-        match self.components.contains(component.0 as usize) {
+        match self.components.contains(component.0) {
             true => self.index.first_mapped(component.0, parts).map(|(part, _)| part),
             false => Some(parts.start),
         }

@@ -8,7 +8,7 @@
 //! of some of them; the last record for each block and each extent decides, so putting them in force again is harmless.
 
 use super::{Group, Phase};
-use crate::component::Component;
+use crate::component::{Component, Stability};
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
@@ -168,7 +168,7 @@ impl Group {
                 self.recover_descriptors(index, number, descriptors);
             }
             Some(PageContent::Component(Some((record, holes)))) if number < self.slots(index) => {
-                self.insert_component(Component::new(record, index, number, holes), true);
+                self.insert_component(Component::new(record, (index, number), holes, Stability::Stable));
             }
             Some(PageContent::Descriptors(_) | PageContent::Component(_)) | None => {}
         }
@@ -443,9 +443,7 @@ impl Group {
             debug_assert!(member.component_count == 0, "nothing stands in an empty place");
             self.failed_members &= !(1 << place);
         }
-        let deleting = self.components.iter().filter(|(_, component)| component.record.is_deleting);
-        self.deleting = deleting.map(|(key, _)| key as u32).collect();
-        self.forget_decided();
+        self.components.end_recovery();
         // Trims replayed may leave extents empty; a destaging round will tell.
         self.scarcity.note_trim();
         self.phase = Phase::Open;
@@ -495,7 +493,7 @@ impl Group {
                 self.members[index].lost_extents += 1;
                 continue;
             }
-            let Some(&key) = self.keys.get(&owner.component) else {
+            let Some(key) = self.components.key_of(owner.component) else {
                 if !self.members[index].lost_slots.is_empty() {
                     self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
                     self.members[index].lost_extents += 1;
@@ -503,7 +501,7 @@ impl Group {
                 }
                 return Err("an extent belongs to a component that does not exist");
             };
-            let component = &self.components[key as usize];
+            let component = &self.components[key];
             if component.member as usize != index || owner.part >= component.part_count() {
                 return Err("an extent belongs to a component that cannot have it");
             }

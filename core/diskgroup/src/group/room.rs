@@ -44,7 +44,7 @@ impl Group {
 
     /// Log blocks that the windows take at most when they are told again, without copies of headers.
     pub(super) fn retold_blocks(&self) -> u64 {
-        let entries = self.window_entries * limits::ENTRY_RECORD_SIZE;
+        let entries = self.components.window_entries() * limits::ENTRY_RECORD_SIZE;
         let watermarks = self.components.len() * limits::WATERMARK_RECORD_SIZE;
         ((entries + watermarks) as u64).div_ceil(BLOCK_SIZE)
     }

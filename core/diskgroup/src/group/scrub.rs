@@ -63,7 +63,7 @@ impl Group {
                 }
                 continue;
             }
-            if self.keys.contains_key(&member.owners[self.scrub.extent as usize].component) {
+            if self.components.key_of(member.owners[self.scrub.extent as usize].component).is_some() {
                 return self.scrub_extent(out);
             }
             self.next_extent();

@@ -41,14 +41,14 @@ impl Group {
 
     /// How many parts (MiB) a component has.
     pub fn part_count(&self, key: ComponentKey) -> u32 {
-        self.components.get(key.0 as usize).map_or(0, crate::component::Component::part_count)
+        self.components.get(key.0).map_or(0, crate::component::Component::part_count)
     }
 
     /// All components, those being deleted left out, in the order of their keys.
     pub fn components(&self) -> Vec<(ComponentKey, ComponentState)> {
         let living = self.components.iter().filter(|(_, one)| one.is_stable && !one.record.is_deleting);
-        let state = |(key, _): (usize, &crate::component::Component)| {
-            let key = ComponentKey(key as u32);
+        let state = |(key, _): (u32, &crate::component::Component)| {
+            let key = ComponentKey(key);
             Some((key, self.component_state(key)?))
         };
         living.filter_map(state).collect()
@@ -59,13 +59,13 @@ impl Group {
         if matches!(self.phase, Phase::Failed) {
             return Some(LOG_FAILED);
         }
-        let component = self.components.get(key.0 as usize)?;
+        let component = self.components.get(key.0)?;
         self.members[component.member as usize].failure.as_deref()
     }
 
     /// One component.
     pub fn component_state(&self, key: ComponentKey) -> Option<ComponentState> {
-        let component = self.components.get(key.0 as usize)?;
+        let component = self.components.get(key.0)?;
         Some(ComponentState {
             record: component.record.clone(),
             device: self.members[component.member as usize].id,

@@ -33,7 +33,7 @@ impl Group {
         if let Err(error) = self.check_component(component, 0) {
             return self.end_changed(key, Err(error), out);
         }
-        let part_count = self.components[component as usize].part_count();
+        let part_count = self.components[component].part_count();
         loop {
             let state = &self.changed[key as usize];
             let part = state.part;
@@ -68,8 +68,8 @@ impl Group {
     /// The versions of one part; the page that must be read first, if it must, or nothing if nobody knows them. Changes that are
     /// accepted and not stable yet are not in them.
     pub(super) fn versions_of(&mut self, component: u32, part: u32) -> Result<Versions, Option<(u8, u32)>> {
-        let index = self.components[component as usize].member;
-        let hole = self.components[component as usize].hole(part);
+        let index = self.components[component].member;
+        let hole = self.components[component].hole(part);
         let member = &mut self.members[index as usize];
         let Some(extent) = self.index.extent_of(component, part) else {
             return if member.lost_extents > 0 { Err(None) } else { Ok(Versions::Hole(hole)) };

@@ -1,11 +1,11 @@
 //! Windows and watermarks of components in operation: what an owner tells, and what the log is told again.
 
 use super::{Group, Phase};
+use crate::component::Component;
 use crate::format::batch::{Record, WindowEntry};
 use crate::io::{Answer, ComponentKey, Op, Output};
 use crate::limits;
 use crate::rules::Rule;
-use crate::window::Window;
 use base::request::Buffers;
 use base::{ComponentId, WriteId};
 
@@ -13,34 +13,29 @@ impl Group {
     /// The guests' changes of a component that are not known to be decided, by id. All of them are stable.
     pub fn window(&self, component: ComponentKey) -> Vec<WindowEntry> {
         let watermark = self.watermark(component);
-        let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
-        component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
+        let Some(component) = self.components.get(component.0) else { return Vec::new() };
+        component.window().beyond(watermark).map(|(entry, _)| *entry).collect()
     }
 
     /// The last guests' changes of a component that the watermark has passed and that have happened, by id, as far as they
     /// are remembered: the requests that they are part of may be submitted again, if their answers were lost.
     pub fn decided_lately(&self, component: ComponentKey) -> Vec<WindowEntry> {
         let watermark = self.watermark(component);
-        let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
-        let Window { entries, lately, from_epoch, .. } = &component.window;
-        let is_passed = |entry: &&WindowEntry| entry.id <= watermark && entry.id.epoch >= *from_epoch;
-        let passed = entries.iter().map(|(entry, _)| entry).filter(is_passed);
-        let mut all: Vec<WindowEntry> = lately.values().flatten().chain(passed).copied().collect();
-        all.sort_unstable_by_key(|entry| entry.id);
-        all
+        let Some(component) = self.components.get(component.0) else { return Vec::new() };
+        component.window().decided_lately(watermark)
     }
 
     /// The greatest id up to which a component knows all changes to be decided. What it heard counts before it is stable.
     pub fn watermark(&self, component: ComponentKey) -> WriteId {
-        let component = self.components.get(component.0 as usize);
-        component.map_or(WriteId::default(), |one| one.window.heard.max(one.record.watermark))
+        let component = self.components.get(component.0);
+        component.map_or(WriteId::default(), |one| one.window().heard().max(one.record.watermark))
     }
 
     /// The window of a component need not be kept up to `through`, although the watermark stays where it is: the
     /// component is being brought up to date, and only the newest changes will be asked for.
     pub fn forget_window(&mut self, component: ComponentKey, through: WriteId) {
-        if self.components.contains(component.0 as usize) {
-            self.with_window(component.0, |window| {
+        if self.components.contains(component.0) {
+            self.components.change_window(component.0, |window| {
                 // What is of older epochs may have been undone by what brings the component up to date.
                 window.count_from(through.epoch);
                 window.forget_through(through);
@@ -48,53 +43,31 @@ impl Group {
         }
     }
 
-    /// Changes a window, and counts what is in all of them.
-    fn with_window(&mut self, component: u32, change: impl FnOnce(&mut Window)) {
-        let window = &mut self.components[component as usize].window;
-        self.window_entries -= window.undecided();
-        change(window);
-        self.window_entries += window.undecided();
-    }
-
     pub(super) fn remember(&mut self, component: ComponentId, entry: WindowEntry, position: u64) {
-        let Some(&key) = self.keys.get(&component) else { return };
+        let Some(key) = self.components.key_of(component) else { return };
         let is_replayed = matches!(self.phase, Phase::Opening(_));
-        let component = &self.components[key as usize];
+        let component = &self.components[key];
         // A page's watermark may have passed what the log still tells of: it is remembered by that, as it was before.
-        let passed = if is_replayed { component.window.heard } else { component.record.watermark };
+        let passed = if is_replayed { component.window().heard() } else { component.record.watermark };
         if entry.last() > passed {
-            self.with_window(key, |window| window.insert(entry, position));
+            self.components.change_window(key, |window| window.insert(entry, position));
         }
     }
 
     pub(super) fn install_watermark(&mut self, component: ComponentId, watermark: WriteId, from_epoch: u32) {
         let is_replayed = matches!(self.phase, Phase::Opening(_));
         let from_epoch = if !self.rules.hold(Rule::ForgetUndone) { 0 } else { from_epoch };
-        let Some(&key) = self.keys.get(&component) else { return };
-        self.with_window(key, |window| {
-            if is_replayed && watermark > window.heard {
-                (window.heard, window.from_epoch) = (watermark, from_epoch);
-                window.forget_through(watermark);
+        let Some(key) = self.components.key_of(component) else { return };
+        self.components.change_window(key, |window| {
+            if is_replayed {
+                window.replay_watermark(watermark, from_epoch);
             }
         });
-        let component = &mut self.components[key as usize];
+        let component = &mut self.components[key];
         if watermark > component.record.watermark {
             component.record.watermark = watermark;
             self.members[component.member as usize].dirty_pages.insert(component.slot);
-            self.with_window(key, |window| window.forget_through(watermark));
-        }
-    }
-
-    /// The log is read: what only a page's watermark tells to be decided is so.
-    pub(super) fn forget_decided(&mut self) {
-        self.window_entries = 0;
-        for (_, component) in &mut self.components {
-            let watermark = component.record.watermark;
-            component.window.from_epoch = watermark.epoch;
-            component.window.forget_through(watermark);
-            component.window.heard = watermark;
-            component.window.logged = watermark;
-            self.window_entries += component.window.undecided();
+            self.components.change_window(key, |window| window.forget_through(watermark));
         }
     }
 
@@ -109,61 +82,54 @@ impl Group {
             out.extend(op.map(|op| Output::Done { op, result: Err(error) }));
             return;
         }
-        let state = &mut self.components[component.0 as usize];
+        let state = &self.components[component.0];
         let (id, member) = (state.record.id, state.member);
-        if watermark > state.window.heard {
+        if watermark > state.window().heard() {
             let takes_back = !self.rules.hold(Rule::KeepHappened);
-            self.with_window(component.0, |window| match takes_back {
-                true => (window.heard, window.from_epoch) = (watermark, from_epoch),
+            self.components.change_window(component.0, |window| match takes_back {
+                true => window.hear_alone(watermark, from_epoch),
                 false => window.hear(watermark, from_epoch),
             });
         }
-        let state = &mut self.components[component.0 as usize];
+        let state = &self.components[component.0];
         match op {
             Some(op) if state.record.watermark >= watermark => {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });
             }
             Some(op) => {
-                state.window.logged = state.window.logged.max(watermark);
-                let from_epoch = state.window.from_epoch;
+                let from_epoch = state.window().from_epoch();
+                self.components.log_watermark(component.0, watermark);
                 self.submit_record(
                     Some(op),
                     Record::Watermark { member, component: id, id: watermark, from_epoch },
                 );
             }
-            None if state.window.heard > state.window.logged => {
-                if !self.settling.contains(&id) {
-                    self.settling.push(id);
-                }
-                self.settle_at.get_or_insert(self.now + limits::SETTLE_DELAY);
-            }
+            None if state.window().is_unlogged() => self.watermarks.wait(id, self.now),
             None => {}
         }
     }
 
     /// A batch goes to the log: the watermarks that are waiting go with it, as far as there is room.
     pub(super) fn gather_watermarks(&mut self) {
-        while let Some(&id) = self.settling.last() {
-            if !self.has_room(limits::WATERMARK_RECORD_SIZE, 0, self.checkpoint_room()) {
-                return;
-            }
-            self.settling.pop();
-            let Some(&key) = self.keys.get(&id) else { continue };
-            let component = &mut self.components[key as usize];
-            let (member, watermark) = (component.member, component.window.heard);
-            let from_epoch = component.window.from_epoch;
-            if component.window.logged < watermark {
-                component.window.logged = watermark;
+        while self.watermarks.is_empty()
+            || self.has_room(limits::WATERMARK_RECORD_SIZE, 0, self.checkpoint_room())
+        {
+            let Some(id) = self.watermarks.take() else { return };
+            let Some(key) = self.components.key_of(id) else { continue };
+            let Component { member, .. } = self.components[key];
+            let window = self.components[key].window();
+            if window.is_unlogged() {
+                let (watermark, from_epoch) = (window.heard(), window.from_epoch());
+                self.components.log_watermark(key, watermark);
                 let record = Record::Watermark { member, component: id, id: watermark, from_epoch };
                 self.buffer.push(record, None, Buffers::new());
             }
         }
-        self.settle_at = None;
     }
 
     /// No batch has taken the watermarks along for a while: they go by themselves.
     pub(super) fn advance_watermarks(&mut self) {
-        if self.settle_at.is_some_and(|at| at <= self.now) && self.buffer.is_empty() {
+        if self.watermarks.due_at().is_some_and(|at| at <= self.now) && self.buffer.is_empty() {
             self.gather_watermarks();
         }
     }
@@ -176,14 +142,14 @@ impl Group {
         }
         let mut records = Vec::new();
         for (_, component) in self.components.iter().filter(|(_, component)| component.is_stable) {
-            let heard = component.window.heard.max(component.record.watermark);
+            let heard = component.window().heard().max(component.record.watermark);
             let (member, id) = (component.member, component.record.id);
-            if component.window.entries.iter().any(|(entry, at)| entry.last() <= heard && *at < tail) {
+            if component.window().is_passed_before(heard, tail) {
                 // Told first, so that what it decides need not be remembered.
-                let from_epoch = component.window.from_epoch;
+                let from_epoch = component.window().from_epoch();
                 records.push(Record::Watermark { member, component: id, id: heard, from_epoch });
             }
-            let old = component.window.beyond(heard).filter(|(_, at)| *at < tail);
+            let old = component.window().beyond(heard).filter(|(_, at)| *at < tail);
             records.extend(old.map(|(entry, _)| Record::Entry { member, component: id, entry: *entry }));
         }
         let count = records.len() as u32;

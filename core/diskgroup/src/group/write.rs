@@ -96,7 +96,7 @@ impl Group {
         if !matches!(self.phase, Phase::Open) {
             return Err(GroupError::DeviceLost);
         }
-        let component = self.components.get(component as usize).ok_or(GroupError::NoComponent)?;
+        let component = self.components.get(component).ok_or(GroupError::NoComponent)?;
         if !component.is_stable || component.record.is_deleting {
             return Err(GroupError::NoComponent);
         }
@@ -149,9 +149,9 @@ impl Group {
                 }
             },
         };
-        let place = ExtentPlace { member: self.components[component as usize].member, extent };
+        let place = ExtentPlace { member: self.components[component].member, extent };
         self.index.accept((component, part), place);
-        let component = self.components[component as usize].record.id;
+        let component = self.components[component].record.id;
         let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
         self.buffer.push(record, Some(op), data);
         None
@@ -160,7 +160,7 @@ impl Group {
     fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
         let change = self.not_lessened(change, count);
         let Change { op, component: key, part, block, id, origin } = change;
-        let Component { member, ref record, .. } = self.components[key as usize];
+        let Component { member, ref record, .. } = self.components[key];
         let component = record.id;
         let mapped = self.index.extent_of(key, part).filter(|_| count > 0);
         let frees = count as usize == BLOCKS_PER_EXTENT && origin != Origin::Copy;
@@ -170,7 +170,7 @@ impl Group {
         }
         let record = match mapped.map(|extent| ExtentPlace { member, extent }) {
             None if origin == Origin::Alone
-                || (origin == Origin::Copy && id <= self.components[key as usize].hole(part)) =>
+                || (origin == Origin::Copy && id <= self.components[key].hole(part)) =>
             {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });
                 return None;
@@ -212,7 +212,7 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let Change { op, component, part, id, origin, .. } = change;
-        let Component { member, ref record, .. } = self.components[component as usize];
+        let Component { member, ref record, .. } = self.components[component];
         let replaced = self.index.extent_of(component, part);
         let checksums = Box::new(checksums.try_into().expect("a whole extent has 256 checksums"));
         let place = ExtentPlace { member, extent };
@@ -243,14 +243,14 @@ impl Group {
         };
         out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
         // What came to the part meanwhile is answered, too.
-        if let Some(&key) = self.keys.get(&component) {
+        if let Some(key) = self.components.key_of(component) {
             self.end_exclusive((key, part));
         }
     }
 
     /// An extent for a component: from its own reservation, else from what nobody has reserved.
     fn allocate(&mut self, component: u32) -> Option<u32> {
-        let component = &self.components[component as usize];
+        let component = &self.components[component];
         let member = &mut self.members[component.member as usize];
         if member.lost_extents > 0 {
             return None; // A lost extent may be the one that holds this very part.
@@ -262,7 +262,7 @@ impl Group {
 
     pub(super) fn map(&mut self, component: u32, part: u32, extent: u32) {
         self.with_reservation(component, Component::take_extent);
-        let member = self.components[component as usize].member;
+        let member = self.components[component].member;
         self.index.map((component, part), ExtentPlace { member, extent });
     }
 
@@ -273,7 +273,7 @@ impl Group {
 
     /// Runs a change to a component that may change how much is still set aside for it.
     pub(super) fn with_reservation(&mut self, component: u32, change: impl FnOnce(&mut Component)) {
-        let component = &mut self.components[component as usize];
+        let component = &mut self.components[component];
         let member = &mut self.members[component.member as usize];
         let before = component.reserved_extents();
         change(component);
@@ -285,7 +285,7 @@ impl Group {
         if self.scarcity.may_end() {
             self.scarcity.wait(work);
         } else {
-            let member = self.components[work.change().component as usize].member;
+            let member = self.components[work.change().component].member;
             let has_lost = self.members[member as usize].lost_extents > 0;
             fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
         }
@@ -359,7 +359,8 @@ impl Group {
                 self.scarcity.note_trim();
             }
             Record::Direct { component, part, place, replaced, .. } => {
-                let key = self.keys[component];
+                let key =
+                    self.components.key_of(*component).expect("a component stays until its parts are free");
                 if replaced.is_some() {
                     self.unmap(key, *part);
                 }
@@ -370,10 +371,11 @@ impl Group {
                 self.end_exclusive((key, *part));
             }
             Record::Free { component, part, place, .. } => {
-                let key = self.keys[component];
+                let key =
+                    self.components.key_of(*component).expect("a component stays until its parts are free");
                 self.unmap(key, *part);
                 self.scarcity.end_free();
-                let component = &mut self.components[key as usize];
+                let component = &mut self.components[key];
                 component.frees_pending = component.frees_pending.saturating_sub(1);
                 self.release_extent(*place, out);
                 self.end_exclusive((key, *part));
@@ -467,8 +469,7 @@ impl Group {
         for question in self.changed.drain() {
             out.push(Output::Done { op: question.op(), result: Err(GroupError::DeviceLost) });
         }
-        self.settling.clear();
-        self.settle_at = None;
+        self.watermarks.clear();
     }
 
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
