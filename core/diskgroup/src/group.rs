@@ -32,6 +32,7 @@ mod write;
 use crate::buffer::WriteBuffer;
 use crate::checkpoint::Checkpoint;
 use crate::components::Components;
+use crate::compute::{ComputeId, ComputeIds, Computed};
 use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
 use crate::format::superblock::Superblock;
@@ -135,6 +136,7 @@ pub struct Group {
     checkpoint: Checkpoint,
     scrub: Scrub,
     requests: Requests,
+    compute_ids: ComputeIds,
     failed_members: u8,
     /// Places whose devices are being taken out, with the log position that the tail must reach first.
     leaving: Vec<(u8, u64)>,
@@ -194,6 +196,7 @@ impl Group {
             checkpoint: Checkpoint::default(),
             scrub,
             requests: Requests::default(),
+            compute_ids: ComputeIds::from(now.0),
             failed_members: 0,
             leaving: Vec::new(),
             counters: Counters::default(),
@@ -229,6 +232,7 @@ impl Group {
             Input::Change { op, component, record } => self.change(op, component, record, out),
             Input::Delete { op, component } => self.delete(op, component, out),
             Input::DeviceDone { io, result } => self.device_done(io, result, out),
+            Input::Computed { id, computed } => self.computed(id, &computed, out),
         }
     }
 
@@ -273,6 +277,16 @@ impl Group {
         // While a batch is being written, its end moves the watermarks on.
         let settle_at = self.watermarks.due_at().filter(|_| !self.buffer.is_writing());
         [self.scrub_wake_at(), settle_at].into_iter().flatten().min()
+    }
+
+    /// The processor's work ended. What comes too late, for the group or the work has failed, is dropped.
+    fn computed(&mut self, id: ComputeId, computed: &Computed, out: &mut Vec<Output>) {
+        let Computed::Checksums(checksums) = computed;
+        match self.phase {
+            Phase::Opening(_) => self.recovery_computed(id, checksums, out),
+            Phase::Open => self.scrub_computed(id, checksums, out),
+            Phase::Failed => {}
+        }
     }
 
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
@@ -335,7 +349,7 @@ impl Group {
             }
             Purpose::Anchor(copy) => self.anchor_written(copy, out),
             Purpose::Discard { member, extent } => self.discarded(member, extent),
-            Purpose::Scrub { buffer } => self.scrub_read_done(&buffer, result, out),
+            Purpose::Scrub { buffer } => self.scrub_read_done(buffer, result, out),
             Purpose::Recovery { .. } => unreachable!("recovery ends before the group opens"),
             Purpose::Block { .. } => unreachable!("blocks end with the read that they are of"),
         }
@@ -428,7 +442,7 @@ impl Group {
         self.buffer.has_waiting()
     }
 
-    /// Whether nothing is under way: no operation, device request or record.
+    /// Whether nothing is under way: no operation, device request, record or work of the processor.
     pub fn is_idle(&self) -> bool {
         self.requests.is_empty()
             && self.buffer.is_empty()
@@ -438,6 +452,7 @@ impl Group {
             && self.reads.is_empty()
             && self.copies_held.is_empty()
             && self.changed.is_empty()
+            && !self.scrub.is_computing()
             && self.watermarks.is_empty()
             && self.components.deletion().is_none()
     }

@@ -9,6 +9,7 @@ mod buffer;
 mod checkpoint;
 mod component;
 mod components;
+mod compute;
 mod destage;
 mod effort;
 mod exclusive;
@@ -40,6 +41,7 @@ mod watermarks;
 mod window;
 mod work;
 
+pub use compute::{Computation, ComputeId, Computed, Task};
 pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};

@@ -1,7 +1,9 @@
 //! The state of a group that is being opened. `group/recovery.rs` and `group/beyond.rs` move it on.
 
+use crate::compute::ComputeId;
 use crate::format::batch::{BatchHeader, HEADER_BLOCKS_MAX, Record};
 use crate::log::BatchStart;
+use crate::unreadable::BadBlocks;
 use rustc_hash::FxHashSet;
 
 /// A batch whose header verifies.
@@ -21,8 +23,10 @@ pub(crate) enum Stage {
     Tables { member: u8, page: u32 },
     /// Looks for the batch that follows the one before, at `position` or, if `is_wrapped`, at the region's start.
     Log { position: u64 },
-    /// Verifies the data of the last batch, from its data block `block` on.
+    /// Reads the data of the last batch, from its data block `block` on.
     LastBatch { block: u64 },
+    /// Waits for the checksums of what was read there.
+    Verifying { id: ComputeId, block: u64, unreadable: BadBlocks },
     /// Looks for the copy of a header, and for a later batch, behind the end, from `position` on, up to `end`.
     Beyond { position: u64, end: u64 },
     /// Reads the copy of the header at `position`; looks on up to `end` if it does not verify.

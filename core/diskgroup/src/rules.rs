@@ -53,13 +53,15 @@ pub enum Rule {
     ReadHeaderCopy,
     /// A block that cannot be read where the next batch would begin is not taken for the end of the log without proof (note 0025).
     ProveUnreadableEnd,
+    /// Scrubbing judges only extents that did not change while it read and verified them (`group/scrub.rs`).
+    JudgeOnlyUnchanged,
     /// A device leaves only once no record on its way to the log names its place (note 0026).
     LeaveAfterLastRecord,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 26] = [
+    pub const ALL: [Rule; 27] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -85,6 +87,7 @@ impl Rule {
         Rule::KeepLostSlot,
         Rule::ReadHeaderCopy,
         Rule::ProveUnreadableEnd,
+        Rule::JudgeOnlyUnchanged,
         Rule::LeaveAfterLastRecord,
     ];
 }

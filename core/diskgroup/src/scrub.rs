@@ -1,19 +1,49 @@
 //! The state of scrubbing: where the round is, what is being read there, and when the next read is due.
 
+use crate::compute::ComputeId;
 use crate::format::batch::ExtentPlace;
 use crate::format::page::Descriptor;
 use crate::share::Share;
-use base::Instant;
+use crate::unreadable::BadBlocks;
+use base::{Buffer, DeviceId, Instant};
 use std::time::Duration;
 
+/// Time between two rounds: one over little data would begin again at once, for ever.
+const ROUND_PAUSE: Duration = Duration::from_secs(10);
+
+/// What is read of an extent at rest.
+#[derive(Debug)]
+pub(crate) struct ExtentRead {
+    /// What described it when the read began.
+    pub(crate) descriptor: Box<Descriptor>,
+    /// The first block that is read.
+    pub(crate) first: usize,
+    /// Whether it did not match before.
+    pub(crate) is_retry: bool,
+}
+
+/// An extent that was read, while its checksums are computed.
+#[derive(Debug)]
+pub(crate) struct Verification {
+    pub(crate) id: ComputeId,
+    /// The device that it was read from: another one may have its place when the result comes.
+    pub(crate) device: DeviceId,
+    pub(crate) read: ExtentRead,
+    pub(crate) buffer: Buffer,
+    pub(crate) unreadable: BadBlocks,
+}
+
+/// What scrubbing does at the cursor.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Between two extents.
     Idle,
     /// Waits for the descriptor of the extent at the cursor.
     Page,
-    /// Reads blocks `first..` of the extent at the cursor, which `descriptor` describes.
-    Extent { descriptor: Box<Descriptor>, first: usize, is_retry: bool },
+    /// Reads the extent at the cursor.
+    Extent(ExtentRead),
+    /// Waits for the checksums of the extent at the cursor.
+    Verifying(Verification),
     /// Reads both copies of a table page.
     TablePage { page: u32, version: u64 },
     /// Reads the last of the queue, a block of the extent at the cursor that stands in the log.
@@ -31,24 +61,25 @@ pub(crate) struct LogBlock {
 /// The state of scrubbing.
 #[derive(Debug)]
 pub(crate) struct Scrub {
-    pub(crate) step: Step,
-    pub(crate) member: u8,
-    pub(crate) extent: u32,
+    step: Step,
+    member: u8,
+    extent: u32,
     /// The next component page of the member to look at.
-    pub(crate) slot: u32,
+    slot: u32,
     /// Whether a page is to be written again although nothing else asks for a checkpoint.
-    pub(crate) wants_checkpoint: bool,
+    wants_checkpoint: bool,
     /// Whether the table page of the extent at the cursor has been verified.
-    pub(crate) has_checked_page: bool,
-    pub(crate) next_at: Instant,
+    has_checked_page: bool,
+    next_at: Instant,
     /// Bytes read for the extent at the cursor.
-    pub(crate) extent_bytes: u64,
-    pub(crate) round_bytes: u64,
-    pub(crate) round_damaged: u64,
+    extent_bytes: u64,
+    round_bytes: u64,
+    round_damaged: u64,
 }
 
 impl Scrub {
-    pub(crate) fn new(now: Instant) -> Scrub {
+    /// The first round begins at `next_at`.
+    pub(crate) fn new(next_at: Instant) -> Scrub {
         Scrub {
             step: Step::Idle,
             member: 0,
@@ -56,7 +87,7 @@ impl Scrub {
             slot: 0,
             wants_checkpoint: false,
             has_checked_page: false,
-            next_at: now,
+            next_at,
             extent_bytes: 0,
             round_bytes: 0,
             round_damaged: 0,
@@ -67,10 +98,111 @@ impl Scrub {
     pub(crate) fn place(&self) -> ExtentPlace {
         ExtentPlace { member: self.member, extent: self.extent }
     }
+
+    /// Whether nothing is under way at the cursor.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.step, Step::Idle)
+    }
+
+    /// Whether the processor works for it.
+    pub(crate) fn is_computing(&self) -> bool {
+        matches!(self.step, Step::Verifying(_))
+    }
+
+    /// When it goes on, if nothing is under way.
+    pub(crate) fn next_at(&self) -> Instant {
+        self.next_at
+    }
+
+    /// It goes on at that time.
+    pub(crate) fn go_on_at(&mut self, at: Instant) {
+        self.next_at = at;
+    }
+
+    /// The cursor goes to the next member.
+    pub(crate) fn next_member(&mut self) {
+        (self.member, self.extent, self.slot) = (self.member + 1, 0, 0);
+    }
+
+    /// The component page of the member to look at next, of so many; the cursor goes past it.
+    pub(crate) fn next_slot(&mut self, slots: u32) -> Option<u32> {
+        let slot = self.slot;
+        self.slot = (slot + 1).min(slots);
+        (slot < slots).then_some(slot)
+    }
+
+    /// The cursor goes to the next extent, after a rest that keeps the pace. Says how many bytes were read for this one.
+    pub(crate) fn next_extent(&mut self, now: Instant, bytes_per_second: u64, share: Share) -> u64 {
+        let bytes = std::mem::take(&mut self.extent_bytes);
+        self.extent += 1;
+        self.has_checked_page = false;
+        self.step = Step::Idle;
+        self.round_bytes += bytes;
+        self.next_at = self.next_at.max(now) + pause(bytes, bytes_per_second, share);
+        bytes
+    }
+
+    /// The round is over: the bytes that it read, and the damaged blocks that it found.
+    pub(crate) fn end_round(&mut self, now: Instant) -> (u64, u64) {
+        let (bytes, damaged, wants_checkpoint) =
+            (self.round_bytes, self.round_damaged, self.wants_checkpoint);
+        *self = Scrub { wants_checkpoint, ..Scrub::new(now + ROUND_PAUSE) };
+        (bytes, damaged)
+    }
+
+    /// Whether the table page of the extent at the cursor is still to be verified; it counts as verified from now on.
+    pub(crate) fn takes_page(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_checked_page, true)
+    }
+
+    /// A step begins.
+    pub(crate) fn begin(&mut self, step: Step) {
+        self.step = step;
+    }
+
+    /// The step has ended.
+    pub(crate) fn end_step(&mut self) -> Step {
+        std::mem::replace(&mut self.step, Step::Idle)
+    }
+
+    /// The verification with that name has ended, if it is the one under way.
+    pub(crate) fn end_verification(&mut self, id: ComputeId) -> Option<Verification> {
+        match self.end_step() {
+            Step::Verifying(verification) if verification.id == id => Some(verification),
+            other => {
+                self.step = other;
+                None
+            }
+        }
+    }
+
+    /// So many bytes were read for the extent at the cursor.
+    pub(crate) fn note_read(&mut self, bytes: u64) {
+        self.extent_bytes += bytes;
+    }
+
+    /// So many blocks were found damaged.
+    pub(crate) fn note_damaged(&mut self, blocks: u64) {
+        self.round_damaged += blocks;
+    }
+
+    /// A page is to be written again although nothing else asks for a checkpoint.
+    pub(crate) fn want_checkpoint(&mut self) {
+        self.wants_checkpoint = true;
+    }
+
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        self.wants_checkpoint
+    }
+
+    /// A checkpoint has begun.
+    pub(crate) fn checkpoint_begun(&mut self) {
+        self.wants_checkpoint = false;
+    }
 }
 
 /// How long scrubbing rests after so many bytes.
-pub(crate) fn pause(bytes: u64, bytes_per_second: u64, share: Share) -> Duration {
+fn pause(bytes: u64, bytes_per_second: u64, share: Share) -> Duration {
     let pace = share.of(bytes_per_second).max(1);
     Duration::from_nanos(bytes * 1_000_000_000 / pace)
 }

@@ -1,6 +1,7 @@
 //! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves, and what is known
 //! after a restart.
 
+mod computing;
 mod headers;
 
 use crate::format::anchor::{Anchor, anchor_offset};
@@ -9,7 +10,8 @@ use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
 use crate::membership::Lost;
 use crate::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule, Settings,
+    Answer, ComponentKey, ComputeId, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule,
+    Settings, Task,
 };
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId};
@@ -46,6 +48,9 @@ struct Bench {
     held: Vec<Io>,
     /// Blocks (member, number) that fail reads.
     bad: BTreeSet<(u8, u64)>,
+    /// Work of the processor, if it is held and not done at once.
+    computing: Vec<(ComputeId, Task)>,
+    holds_computing: bool,
     events: Vec<Event>,
     done: BTreeMap<u64, Result<Answer, GroupError>>,
 }
@@ -67,12 +72,23 @@ impl Bench {
     }
 
     fn open_with(devices: [Vec<u8>; 2], settings: Settings, bad: BTreeSet<(u8, u64)>) -> Bench {
+        Bench::start(devices, settings, bad, false)
+    }
+
+    fn start(
+        devices: [Vec<u8>; 2],
+        settings: Settings,
+        bad: BTreeSet<(u8, u64)>,
+        holds_computing: bool,
+    ) -> Bench {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
         let superblocks = vec![superblock(0), superblock(1)];
         let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut out);
         let (held, events, done) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut bench = Bench { group, pool, devices, now: 1, held, bad, events, done };
+        let computing = Vec::new();
+        let mut bench =
+            Bench { group, pool, devices, now: 1, held, bad, computing, holds_computing, events, done };
         bench.settle(out);
         bench
     }
@@ -89,6 +105,14 @@ impl Bench {
             let now = Instant(self.now);
             let mut more = Vec::new();
             for output in out.drain(..) {
+                if let Output::Compute { id, task } = output {
+                    self.computing.push((id, task.clone()));
+                    if !self.holds_computing {
+                        let computed = task.perform();
+                        self.group.step(now, Input::Computed { id, computed }, &mut more);
+                    }
+                    continue;
+                }
                 if let Some((io, result)) = self.carry_out(output) {
                     self.group.step(now, Input::DeviceDone { io, result }, &mut more);
                 }
@@ -137,6 +161,7 @@ impl Bench {
                 Some((io, Ok(())))
             }
             Output::Flush { io, .. } | Output::Discard { io, .. } => Some((io, Ok(()))),
+            Output::Compute { .. } => unreachable!("it is none of a device's"),
         }
     }
 

@@ -82,6 +82,9 @@ impl Bench {
                         self.components.insert(token.0, answer);
                     }
                     Output::Fabric(_) => unreachable!("one host has no others"),
+                    Output::Compute { group, id, task } => {
+                        self.node.computed(now, group, id, task.perform(), &mut more);
+                    }
                     Output::Device { group, output } => {
                         let io = self.carry_out(output);
                         self.node.device_done(now, group, io, Ok(()), &mut more);

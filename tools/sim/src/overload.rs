@@ -243,6 +243,9 @@ impl Bed {
                 Output::Control { result, .. } => assert!(result.is_ok(), "{result:?}"),
                 Output::Event { .. } => self.is_ready = true,
                 Output::Device { output, .. } => self.ask_device(output, overload),
+                Output::Compute { .. } => {
+                    unreachable!("only opening a log with batches and scrubbing compute")
+                }
                 Output::Fabric(_) => unreachable!("one host has no others"),
             }
         }

@@ -33,12 +33,12 @@ impl Group {
         let is_due = self.destaging.finished().is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks())
             || self.failed_members != self.log.anchor().failed_members
-            || self.scrub.wants_checkpoint
+            || self.scrub.wants_checkpoint()
             || self.leavers_want_checkpoint();
         if !is_due {
             return;
         }
-        self.scrub.wants_checkpoint = false;
+        self.scrub.checkpoint_begun();
         let here = BatchStart { position: self.log.tail(), number: self.log.anchor().tail_batch };
         let tail = self.destaging.take_finished().unwrap_or(here);
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);

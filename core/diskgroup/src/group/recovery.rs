@@ -9,6 +9,7 @@
 
 use super::{Group, Phase};
 use crate::component::{Component, Stability};
+use crate::compute::{Computation, ComputeId, Task};
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
@@ -24,7 +25,6 @@ use crate::rules::Rule;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
 use base::Buffer;
 use base::DeviceId;
-use base::checksum::crc32c;
 use base::units::BLOCK_SIZE;
 
 /// What stands in the place of a block that cannot be read: no page, no anchor and no header, nor a blank one.
@@ -73,7 +73,8 @@ impl Group {
             Stage::Anchor => self.recover_anchor(buffer, out),
             Stage::Tables { member, page } => self.recover_pages(member, page, buffer, out),
             Stage::Log { position } => self.recover_log(position, (buffer, &bad), out),
-            Stage::LastBatch { block } => self.recover_last_batch(block, (buffer, &bad), out),
+            Stage::LastBatch { block } => self.verify_last_batch(block, buffer.clone(), bad, out),
+            Stage::Verifying { .. } => unreachable!("nothing is read while checksums are computed"),
             Stage::Beyond { position, end } => self.recover_beyond(position, end, (buffer, &bad), out),
             Stage::HeaderCopy { position, end } => self.recover_header_copy(position, end, buffer, out),
             Stage::MendAnchor => self.finish_recovery(out),
@@ -357,22 +358,44 @@ impl Group {
         self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
     }
 
-    /// Verifies data of the last batch. A block that cannot be read tells nothing: if all others are whole, the batch counts,
-    /// and the block is damaged. That it was torn and never acknowledged is possible too, and then nothing is owed.
+    /// Data of the last batch are read: their checksums are computed.
+    fn verify_last_batch(
+        &mut self,
+        block: u64,
+        buffer: Buffer,
+        unreadable: BadBlocks,
+        out: &mut Vec<Output>,
+    ) {
+        let id = self.compute_ids.next();
+        self.recovery().stage = Stage::Verifying { id, block, unreadable };
+        out.push(Output::Compute { id, task: Task { computation: Computation::Checksums, data: buffer } });
+    }
+
+    pub(super) fn recovery_computed(&mut self, id: ComputeId, checksums: &[u32], out: &mut Vec<Output>) {
+        match std::mem::take(&mut self.recovery().stage) {
+            Stage::Verifying { id: expected, block, unreadable } if expected == id => {
+                self.recover_last_batch(block, checksums, &unreadable, out);
+            }
+            other => self.recovery().stage = other,
+        }
+    }
+
+    /// Judges data of the last batch by their checksums. A block that cannot be read tells nothing: if all others are whole, the
+    /// batch counts, and the block is damaged. That it was torn and never acknowledged is possible too, and then nothing is owed.
     fn recover_last_batch(
         &mut self,
         block: u64,
-        (buffer, bad): (&Buffer, &BadBlocks),
+        checksums: &[u32],
+        unreadable: &BadBlocks,
         out: &mut Vec<Output>,
     ) {
         let may_excuse = self.rules.hold(Rule::KeepUnreadableBatch);
-        let count = buffer.len() as u64 / BLOCK_SIZE;
+        let count = checksums.len() as u64;
         let expected = &self.recovery().checksums[block as usize..(block + count) as usize];
-        let is_whole = |(index, (bytes, sum)): (usize, (&[u8], &u32))| {
-            crc32c(bytes) == *sum || (may_excuse && bad.contains(index))
+        let is_whole = |(index, (found, expected)): (usize, (&u32, &u32))| {
+            found == expected || (may_excuse && unreadable.contains(index))
         };
-        let mut blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(expected).enumerate();
-        let is_whole = blocks.all(is_whole);
+        let is_whole = checksums.iter().zip(expected).enumerate().all(is_whole);
         let total = self.recovery().checksums.len() as u64;
         match is_whole {
             true if block + count < total => self.read_last_batch(block + count, out),

@@ -2,6 +2,7 @@
 
 use super::client::{self, Client};
 use super::commands::{Pending, Registry};
+use super::compute::Computing;
 use super::devices::{OpenDevice, is_bad_sector};
 use super::listener::{Listener, Origin};
 use super::overdue::Overdue;
@@ -43,6 +44,8 @@ pub(crate) enum Message {
     Prepared(Box<super::prepared::Prepared>),
     /// A device has become shorter than its datastore.
     Shrunk(DeviceId, String),
+    /// From the thread that computes: work that was handed out, and what came of it.
+    Computed(u32, diskgroup::Computed),
     /// From the shard that listens: somebody connected.
     Client(OwnedFd, String),
 }
@@ -105,6 +108,7 @@ pub(crate) struct Engine {
     pub(crate) registry: Registry,
     pub(crate) outputs: Vec<Output>,
     pub(crate) mailbox: Mailbox,
+    pub(crate) computing: Computing,
     pub(crate) sizes: Sizes,
     pub(crate) started: std::time::Instant,
     pub(crate) is_stopping: bool,
@@ -221,6 +225,7 @@ impl Engine {
             targets: Slab::new(),
             outputs: Vec::new(),
             sizes: Sizes::start(mailbox.clone()),
+            computing: Computing::new(mailbox.clone()),
             mailbox,
             started,
             is_stopping: false,
@@ -325,6 +330,7 @@ impl Engine {
                         Message::Command(command) => self.command(command),
                         Message::Prepared(prepared) => self.prepared(*prepared),
                         Message::Shrunk(device, why) => self.shrunk(device, &why),
+                        Message::Computed(ticket, computed) => self.computed(ticket, computed),
                         Message::Client(socket, peer) => self.seated(socket, peer),
                     }
                 }
@@ -373,6 +379,7 @@ impl Engine {
         for output in outputs.drain(..) {
             match output {
                 Output::Device { group, output } => self.ask_device(group, output),
+                Output::Compute { group, id, task } => self.compute(group, id, task),
                 Output::Reply { token, outcome } => self.reply(token, outcome),
                 Output::Control { token, result } => self.control_done(token, result),
                 Output::Event { group, event } => self.group_event(group, event),
@@ -402,7 +409,9 @@ impl Engine {
                 flight.len = len;
                 return self.ring.device(flight);
             }
-            diskgroup::Output::Done { .. } | diskgroup::Output::Event(_) => {
+            diskgroup::Output::Compute { .. }
+            | diskgroup::Output::Done { .. }
+            | diskgroup::Output::Event(_) => {
                 unreachable!("the node passes device requests on only")
             }
         };
