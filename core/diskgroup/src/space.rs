@@ -1,16 +1,16 @@
 //! The space of one device: which extents are free, and how many of them are spoken for.
 //!
-//! Space is promised by count when a write is accepted, and the place is chosen when the promise is kept. Today both
+//! Space is promised by count when a write is accepted, and the extent is chosen when the promise is kept. Today both
 //! happen in one step, for a write's record names the extent (docs/design/0035).
 
 use crate::bits::BitSet;
 use crate::limits;
 use std::collections::VecDeque;
 
-/// One extent of a device, promised and not chosen yet. [`Space::place`] keeps the promise.
+/// One extent of a device, promised and not chosen yet. [`Space::choose`] keeps the promise.
 #[derive(Debug)]
 #[must_use = "a promise that is not kept holds an extent for ever"]
-pub(crate) struct Promise(());
+pub(crate) struct SpacePromise(());
 
 /// Whose extent is promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,17 +71,17 @@ impl Space {
     }
 
     /// Promises an extent; `None` if none is left for that claim.
-    pub(crate) fn promise(&mut self, claim: Claim) -> Option<Promise> {
+    pub(crate) fn promise(&mut self, claim: Claim) -> Option<SpacePromise> {
         let is_covered = claim == Claim::Reserved || self.unreserved() > 0;
         if !is_covered || self.free.count() == self.promised {
             return None;
         }
         self.promised += 1;
-        Some(Promise(()))
+        Some(SpacePromise(()))
     }
 
     /// Keeps a promise: takes a warm extent, or one near the last taken.
-    pub(crate) fn place(&mut self, _promise: Promise) -> u32 {
+    pub(crate) fn choose(&mut self, _promise: SpacePromise) -> u32 {
         self.promised -= 1;
         while let Some(extent) = self.warm.pop_front() {
             if self.free.remove(extent) {
@@ -138,7 +138,7 @@ mod tests {
         let first = space.promise(Claim::Unreserved).expect("two are free");
         let second = space.promise(Claim::Unreserved).expect("one is left");
         assert!(space.promise(Claim::Unreserved).is_none() && space.promise(Claim::Reserved).is_none());
-        assert_ne!(space.place(first), space.place(second));
+        assert_ne!(space.choose(first), space.choose(second));
         assert_eq!((space.free_count(), space.unreserved()), (0, 0));
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let reserved = space.promise(Claim::Reserved).expect("it is set aside");
         space.reserve(2, 1);
         assert!(space.promise(Claim::Unreserved).is_none(), "one is still set aside");
-        (space.place(unreserved), space.place(reserved));
+        (space.choose(unreserved), space.choose(reserved));
         assert_eq!(space.free_count(), 1);
     }
 
@@ -159,9 +159,9 @@ mod tests {
     fn an_extent_that_was_replaced_is_taken_next() {
         let mut space = space(4);
         let promise = space.promise(Claim::Unreserved).expect("four are free");
-        assert_eq!(space.place(promise), 0);
+        assert_eq!(space.choose(promise), 0);
         assert!(space.release_warm(0));
         let promise = space.promise(Claim::Unreserved).expect("four are free");
-        assert_eq!(space.place(promise), 0);
+        assert_eq!(space.choose(promise), 0);
     }
 }

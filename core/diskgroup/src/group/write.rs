@@ -257,7 +257,7 @@ impl Group {
         }
         let claim = if component.reserved_extents() > 0 { Claim::Reserved } else { Claim::Unreserved };
         let promise = member.space.promise(claim)?;
-        Some(member.space.place(promise))
+        Some(member.space.choose(promise))
     }
 
     pub(super) fn map(&mut self, component: u32, part: u32, extent: u32) {
