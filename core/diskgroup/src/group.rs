@@ -41,6 +41,7 @@ use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
 use crate::member::Member;
+use crate::members::Members;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
@@ -111,9 +112,7 @@ pub struct Group {
     spare: Option<Buffer>,
     now: Instant,
     phase: Phase,
-    /// By place in the group; 0 holds the log.
-    members: Vec<Member>,
-    superblocks: Vec<Superblock>,
+    members: Members,
     components: Components,
     index: Index,
     log: Log,
@@ -137,9 +136,6 @@ pub struct Group {
     scrub: Scrub,
     requests: Requests,
     compute_ids: ComputeIds,
-    failed_members: u8,
-    /// Places whose devices are being taken out, with the log position that the tail must reach first.
-    leaving: Vec<(u8, u64)>,
     counters: Counters,
 }
 
@@ -155,20 +151,13 @@ impl Group {
         out: &mut Vec<Output>,
     ) -> Group {
         assert!(!superblocks.is_empty() && superblocks[0].geometry.log.len > 0, "place 0 holds the log");
-        let is_in_order = superblocks.iter().enumerate().all(|(place, one)| one.index as usize == place);
-        assert!(is_in_order, "superblocks come in the order of their places");
-        let member = |one: &Superblock| Member {
-            is_away: one.is_away(),
-            failure: one.is_away().then(|| "it is not there".to_owned()),
-            ..Member::new(one.device, one.geometry)
-        };
-        let members = superblocks.iter().map(member).collect();
         let extents = superblocks.iter().map(|one| one.geometry.extent_count());
         let index = Index::new(extents, settings.retained_bytes_max);
         let scrub = Scrub::new(now);
         let log = Log::before_recovery(&superblocks[0]);
+        let id = superblocks[0].group;
         let mut group = Group {
-            id: superblocks[0].group,
+            id,
             rules: settings.rules,
             settings,
             shares: Shares::FULL,
@@ -177,8 +166,7 @@ impl Group {
             spare: None,
             now,
             phase: Phase::Opening(Box::default()),
-            members,
-            superblocks,
+            members: Members::new(superblocks),
             components: Components::default(),
             index,
             log,
@@ -197,8 +185,6 @@ impl Group {
             scrub,
             requests: Requests::default(),
             compute_ids: ComputeIds::from(now.0),
-            failed_members: 0,
-            leaving: Vec::new(),
             counters: Counters::default(),
         };
         group.start_recovery(out);
@@ -292,7 +278,7 @@ impl Group {
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
         let PendingIo { member, purpose, read } = self.requests.end(io);
         if purpose.is_effort() {
-            self.members[member as usize].meter.end(self.now);
+            self.members[member].meter.end(self.now);
         }
         let ended = match (result, read) {
             (Ok(()), _) => Ok(BadBlocks::default()),
@@ -360,17 +346,16 @@ impl Group {
         if member == 0 {
             if !matches!(self.phase, Phase::Failed) {
                 self.phase = Phase::Failed;
-                self.members[0].failure = Some(why.to_owned());
+                self.members[0].fail(why.to_owned());
                 out.push(Output::Event(Event::GroupFailed { why: why.to_owned() }));
                 self.fail_everything(out);
             }
             return;
         }
-        if !self.members[member as usize].is_in_service() {
+        if !self.members[member].is_in_service() {
             return;
         }
-        self.members[member as usize].failure = Some(why.to_owned());
-        self.failed_members |= 1 << member;
+        self.members.fail(member, why.to_owned());
         out.push(Output::Event(Event::MemberFailed { member, why: why.to_owned() }));
         self.fail_member_work(member, out);
     }
@@ -381,13 +366,13 @@ impl Group {
 
     fn begin(&mut self, request: PendingIo) -> Io {
         if request.purpose.is_effort() {
-            self.members[request.member as usize].meter.begin(self.now);
+            self.members[request.member].meter.begin(self.now);
         }
         self.requests.begin(request)
     }
 
     fn log_offset(&self, position: u64) -> u64 {
-        self.superblocks[0].geometry.log.offset + position % self.log.blocks() * BLOCK_SIZE
+        self.members[0].geometry.log.offset + position % self.log.blocks() * BLOCK_SIZE
     }
 
     /// How full the log is, or the memory of its index where that is fuller, in thousandths.
@@ -415,7 +400,7 @@ impl Group {
     fn trim_caches(&mut self) {
         let budget =
             self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
-        let mut cached: usize = self.members.iter().map(|member| member.pages_cached).sum();
+        let mut cached: usize = self.members.iter().map(|(_, member)| member.pages_cached).sum();
         while cached > budget.max(64) {
             let fullest = self.members.iter_mut().max_by_key(|member| member.pages_cached);
             if !fullest.is_some_and(Member::evict_page) {
@@ -428,7 +413,7 @@ impl Group {
     fn check_invariants(&self) {
         assert!(self.log.used_blocks() <= self.log.blocks(), "live batches fit the log");
         assert!(self.log.tail() <= self.log.head(), "the tail follows the head");
-        for member in &self.members {
+        for (_, member) in self.members.iter() {
             assert!(member.space.free_count() as usize <= member.owners.len(), "free extents exist");
         }
         // Looking at all of it each time would take longer than what is tested.
@@ -471,7 +456,6 @@ impl Group {
 
     /// The place of a device in this group. An empty place has none.
     pub fn member_of(&self, device: DeviceId) -> Option<u8> {
-        let is_it = |member: &Member| member.id == device && device != DeviceId(0);
-        self.members.iter().position(is_it).map(|place| place as u8)
+        self.members.place_of(device)
     }
 }

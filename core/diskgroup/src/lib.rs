@@ -18,10 +18,11 @@ pub mod geometry;
 mod group;
 mod index;
 mod io;
+mod leaving;
 pub mod limits;
 mod log;
 mod member;
-mod membership;
+mod members;
 mod part_map;
 mod read;
 mod recovery;
@@ -48,7 +49,7 @@ pub use group::{Group, Settings};
 pub use io::{
     Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
 };
-pub use membership::{Lost, RemoveRefusal};
+pub use leaving::{Lost, RemoveRefusal};
 pub use rules::Rule;
 pub use share::{Share, Shares};
 pub use state::{ComponentState, Counters, GroupState, MemberState};

@@ -8,7 +8,7 @@ use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
-use crate::membership::Lost;
+use crate::leaving::Lost;
 use crate::{
     Answer, ComponentKey, ComputeId, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule,
     Settings, Task,

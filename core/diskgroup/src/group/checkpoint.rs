@@ -29,10 +29,11 @@ impl Group {
 
     fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
         self.hold_or_catch_up();
-        let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
+        let dirty_pages: usize =
+            self.members.iter().map(|(_, member)| member.dirty_pages.count() as usize).sum();
         let is_due = self.destaging.finished().is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks())
-            || self.failed_members != self.log.anchor().failed_members
+            || self.members.failed() != self.log.anchor().failed_members
             || self.scrub.wants_checkpoint()
             || self.leavers_want_checkpoint();
         if !is_due {
@@ -44,13 +45,13 @@ impl Group {
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
         let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
         let mut pages = Vec::new();
-        for (index, member) in self.members.iter().enumerate().filter(|(_, member)| member.is_in_service()) {
-            let place = |page| PagePlace { member: index as u8, page };
+        for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
+            let place = |page| PagePlace { member: index, page };
             pages.extend(member.dirty_pages.iter().filter(|_| !skips_pages).map(place));
         }
         let records = pages.len() as u32 + self.tell_again(tail.position);
         for &PagePlace { member, page } in &pages {
-            let version = self.members[member as usize].versions[page as usize] + 1;
+            let version = self.members[member].versions[page as usize] + 1;
             self.submit_for_checkpoint(Record::PageIntent { member, page, version });
         }
         let flushes = self.flush_unsynced(out);
@@ -83,8 +84,8 @@ impl Group {
             return 0;
         }
         let mut flushes = 0;
-        for member in 0..self.members.len() as u8 {
-            if std::mem::take(&mut self.members[member as usize].is_unsynced) {
+        for member in 0..self.members.len() {
+            if std::mem::take(&mut self.members[member].is_unsynced) {
                 let io = self.issue(member, Purpose::CheckpointFlush);
                 out.push(Output::Flush { io, member });
                 flushes += 1;
@@ -110,7 +111,7 @@ impl Group {
                     self.checkpoint.begin_flushing(flushes);
                     return self.write_anchor(out);
                 }
-                NextPage::Page(place) if !self.members[place.member as usize].is_in_service() => {
+                NextPage::Page(place) if !self.members[place.member].is_in_service() => {
                     self.checkpoint.take_page(false);
                 }
                 NextPage::Page(place) => {
@@ -129,7 +130,7 @@ impl Group {
         mut buffer: Buffer,
         out: &mut Vec<Output>,
     ) {
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         let content = if page < member.geometry.component_slots {
             let key = member.slots[page as usize];
             let stable = key.map(|key| &self.components[key]).filter(|component| component.is_stable);
@@ -160,7 +161,7 @@ impl Group {
     }
 
     pub(super) fn page_written(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let state = &mut self.members[member as usize];
+        let state = &mut self.members[member];
         if let Some(cached) = state.pages[page as usize].as_mut() {
             cached.pins -= 1;
         }
@@ -184,7 +185,7 @@ impl Group {
             tail: tail.position,
             tail_batch: tail.number,
             intents_from,
-            failed_members: self.failed_members,
+            failed_members: self.members.failed(),
         };
         let mut buffer = match self.own_pool.take(ANCHOR_SIZE) {
             Some(buffer) => buffer,

@@ -92,7 +92,7 @@ impl Group {
     /// The greatest version of the regions of these blocks, where the page that tells is in memory: as long as it is not written, a
     /// crash takes it back to what the log says.
     fn greatest_in_memory(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
-        let member = &self.members[place.member as usize];
+        let member = &self.members[place.member];
         match member.cached_descriptor(place.extent) {
             // Word of a freeing changes no block.
             Some(_) if blocks.is_empty() => WriteId::default(),

@@ -38,7 +38,7 @@ impl Group {
         }
         self.feed_round(out);
         self.end_round_if_done(out);
-        let may_have_space = self.members.iter().any(|member| member.space.free_count() > 0);
+        let may_have_space = self.members.iter().any(|(_, member)| member.space.free_count() > 0);
         if self.scarcity.is_felt() && (may_have_space || !self.scarcity.may_end()) {
             self.retry_starved(out);
         }
@@ -65,10 +65,10 @@ impl Group {
         let mut queue = Vec::new();
         for index in 0..self.members.len() {
             if !self.members[index].is_in_service() {
-                self.index.drop_device(index as u8);
+                self.index.drop_device(index);
                 continue;
             }
-            queue.extend(self.index.due(index as u8, boundary.position));
+            queue.extend(self.index.due(index, boundary.position));
         }
         self.destaging.begin_round(boundary, queue, wants_all, self.now);
     }
@@ -89,7 +89,7 @@ impl Group {
     }
 
     fn begin_destage(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        if !self.members[place.member as usize].is_in_service() {
+        if !self.members[place.member].is_in_service() {
             return;
         }
         let Some(dirty) = self.index.key_at(place).filter(|&key| self.index.get(key).has_state()) else {
@@ -104,7 +104,7 @@ impl Group {
     pub(super) fn start_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let destage = self.destaging.get(key);
         let place = destage.place();
-        let member = &mut self.members[place.member as usize];
+        let member = &mut self.members[place.member];
         if !member.is_in_service() || destage.is_stale(&self.index) {
             return self.end_destage(key, out);
         }
@@ -141,7 +141,7 @@ impl Group {
         let bad = result.expect("a failed log device closes the group");
         let (damaged, is_last) = self.destaging.read_done(key, run, buffer, &bad);
         let place = self.destaging.get(key).place();
-        let owner = self.members[place.member as usize].owners[place.extent as usize];
+        let owner = self.members[place.member].owners[place.extent as usize];
         for block in damaged {
             // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
             self.note_damage(0, owner.component, owner.part, u16::from(block), out);
@@ -159,7 +159,7 @@ impl Group {
         }
         for RestRun { block, count, buffers } in runs {
             self.counters.destaged_bytes += count * BLOCK_SIZE;
-            let offset = self.members[member as usize].geometry.block_offset(extent, block as usize);
+            let offset = self.members[member].geometry.block_offset(extent, block as usize);
             let io = self.issue(member, Purpose::DestageWrite { destage: key });
             out.push(Output::Write { io, member, offset, buffers, stable: false, gentle: true });
         }
@@ -168,7 +168,7 @@ impl Group {
     pub(super) fn destage_write_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
         let place = self.destaging.get(key).place();
         if result.is_ok() {
-            self.members[place.member as usize].is_unsynced = true;
+            self.members[place.member].is_unsynced = true;
         }
         if self.destaging.write_done(key) {
             self.apply_destage(key, out);
@@ -180,8 +180,7 @@ impl Group {
         let items = self.destaging.take_items(key);
         let destage = self.destaging.get(key);
         let (place, dirty) = (destage.place(), destage.dirty());
-        let is_current =
-            !destage.is_stale(&self.index) && self.members[place.member as usize].is_in_service();
+        let is_current = !destage.is_stale(&self.index) && self.members[place.member].is_in_service();
         if is_current {
             self.describe(place, dirty, &items);
         }
@@ -193,7 +192,7 @@ impl Group {
 
     fn describe(&mut self, place: ExtentPlace, dirty_key: u32, items: &[Item]) {
         let keeps_older = !self.rules.hold(Rule::HideOlderAtRest);
-        let member = &mut self.members[place.member as usize];
+        let member = &mut self.members[place.member];
         let owner = member.owners[place.extent as usize];
         let (page, _) = member.page_of(place.extent);
         member.dirty_pages.insert(page);
@@ -222,17 +221,17 @@ impl Group {
     fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let Visited { place, dirty, is_pinned } = self.destaging.end(key);
         if is_pinned {
-            self.members[place.member as usize].unpin(place.extent);
+            self.members[place.member].unpin(place.extent);
         }
         self.index.end_destage(dirty);
-        if self.members[place.member as usize].space.end_writing(place.extent) {
+        if self.members[place.member].space.end_writing(place.extent) {
             self.release_extent(place, out);
         }
     }
 
     /// An extent in which nothing is left is given back.
     fn free_if_empty(&mut self, place: ExtentPlace) {
-        let member = &mut self.members[place.member as usize];
+        let member = &mut self.members[place.member];
         let owner = member.owners[place.extent as usize];
         let has_dirty = self.index.key_at(place).is_some();
         let Some(key) = self.components.key_of(owner.component) else { return };

@@ -94,21 +94,21 @@ impl Group {
         let Some(key) = self.components.key_of(component) else { return };
         let component = &mut self.components[key];
         component.note_hole(part, id);
-        self.members[component.member as usize].dirty_pages.insert(component.slot);
+        self.members[component.member].dirty_pages.insert(component.slot);
     }
 
     fn own(&mut self, place: ExtentPlace, component: ComponentId, part: u32) {
-        self.members[place.member as usize].owners[place.extent as usize] = Owner { component, part };
+        self.members[place.member].owners[place.extent as usize] = Owner { component, part };
     }
 
     fn disown(&mut self, place: ExtentPlace, position: u64) {
-        self.members[place.member as usize].owners[place.extent as usize] = Owner::default();
+        self.members[place.member].owners[place.extent as usize] = Owner::default();
         self.index.reset(place, None, position);
     }
 
     fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
-        self.members[member as usize].dirty_pages.insert(slot);
-        let holder = self.members[member as usize].slots[slot as usize];
+        self.members[member].dirty_pages.insert(slot);
+        let holder = self.members[member].slots[slot as usize];
         if let Some(key) = holder
             && self.components[key].record.id == record.id
         {
@@ -130,8 +130,8 @@ impl Group {
     }
 
     fn install_component_gone(&mut self, member: u8, slot: u32) {
-        self.members[member as usize].dirty_pages.insert(slot);
-        if let Some(key) = self.members[member as usize].slots[slot as usize] {
+        self.members[member].dirty_pages.insert(slot);
+        if let Some(key) = self.members[member].slots[slot as usize] {
             self.remove_component(key);
         }
     }

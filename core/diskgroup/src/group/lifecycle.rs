@@ -15,7 +15,7 @@ const DELETE_FREES_MAX: u32 = 64;
 impl Group {
     pub(super) fn insert_component(&mut self, component: Component) -> u32 {
         let (member, slot) = (component.member, component.slot);
-        let member = &mut self.members[member as usize];
+        let member = &mut self.members[member];
         member.space.reserve(0, component.reserved_extents());
         member.component_count += 1;
         let key = self.components.insert(component);
@@ -26,7 +26,7 @@ impl Group {
 
     pub(super) fn remove_component(&mut self, key: u32) {
         let component = self.components.remove(key);
-        let member = &mut self.members[component.member as usize];
+        let member = &mut self.members[component.member];
         member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
         member.slots[component.slot as usize] = None;
@@ -40,12 +40,12 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let refuse = |error| Output::Done { op, result: Err(error) };
-        let member = self.member_of(device).filter(|&place| self.members[place as usize].is_capacity());
+        let member = self.member_of(device).filter(|&place| self.members[place].is_capacity());
         let Some(place) = member.filter(|_| matches!(self.phase, Phase::Open)) else {
             return out.push(refuse(GroupError::DeviceLost));
         };
-        let member = &self.members[place as usize];
-        if !member.is_in_service() || member.is_leaving {
+        let member = &self.members[place];
+        if !member.is_in_service() || member.leaves_at().is_some() {
             return out.push(refuse(GroupError::DeviceLost));
         }
         if !record.makes_sense() {
@@ -82,7 +82,7 @@ impl Group {
             return out.push(Output::Done { op, result: Err(GroupError::Malformed) });
         }
         let more = record.reservation.div_ceil(EXTENT_SIZE).saturating_sub(u64::from(current.used));
-        let member = &self.members[current.member as usize];
+        let member = &self.members[current.member];
         if more > member.space.unreserved() + u64::from(current.reserved_extents()) {
             return out.push(Output::Done { op, result: Err(GroupError::NoSpace) });
         }
@@ -133,7 +133,7 @@ impl Group {
             return; // The record of the deletion is not stable yet.
         }
         let (id, member, slot) = (component.record.id, component.member, component.slot);
-        if !self.members[member as usize].is_in_service() {
+        if !self.members[member].is_in_service() {
             self.components.end_deletion();
             return;
         }

@@ -5,48 +5,31 @@
 //! up and counts as failed.
 
 use super::{Group, Phase};
-use crate::format::batch::Record;
-use crate::format::superblock::{Geometry, MEMBERS_MAX, Superblock};
+use crate::format::superblock::{MEMBERS_MAX, Superblock};
 use crate::io::{Event, Output};
+use crate::leaving::{Lost, RemoveRefusal};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Member;
-use crate::membership::{Lost, RemoveRefusal};
 use crate::rules::Rule;
 use base::{DeviceId, Instant};
-use std::collections::BTreeSet;
 
 impl Group {
     /// The first place without a device, if the group has room for one more. Not one of which the anchor still says that its
     /// device failed: after a crash that would be said of the new one.
     pub fn free_place(&self) -> Option<u8> {
-        let failed = self.failed_members | self.log.anchor().failed_members;
-        let may_be_taken = |place: usize| failed >> place & 1 == 0;
-        let empty = |(place, member): (usize, &Member)| member.id == DeviceId(0) && may_be_taken(place);
-        let empty = self.members.iter().enumerate().position(empty);
-        empty.or((self.members.len() < MEMBERS_MAX).then_some(self.members.len())).map(|place| place as u8)
+        let failed = self.members.failed() | self.log.anchor().failed_members;
+        let is_free = |(place, member): &(u8, &Member)| member.is_empty_place() && failed >> place & 1 == 0;
+        let empty = self.members.iter().find(is_free).map(|(place, _)| place);
+        let count = self.members.len();
+        empty.or((usize::from(count) < MEMBERS_MAX).then_some(count))
     }
 
     /// Takes a freshly formatted capacity device in, at the place that its superblock names: one that
     /// [`Group::free_place`] gave.
     pub fn add_member(&mut self, superblock: Superblock) {
-        let place = superblock.index as usize;
-        let is_free = self.members.get(place).is_none_or(|member| member.id == DeviceId(0));
-        assert!(is_free && place <= self.members.len(), "a device comes to a free place");
-        assert!(superblock.geometry.log.len == 0, "a group has one log");
-        let place = superblock.index as usize;
-        let mut member = Member::new(superblock.device, superblock.geometry);
-        for extent in 0..superblock.geometry.extent_count() {
-            member.space.release(extent);
-        }
         self.index.set_device(superblock.index, superblock.geometry.extent_count());
-        if place == self.members.len() {
-            self.members.push(member);
-            self.superblocks.push(superblock);
-        } else {
-            self.members[place] = member;
-            self.superblocks[place] = superblock;
-        }
+        self.members.add(superblock);
     }
 
     /// Begins to take a device out. One that is away is given up: what the log kept for it is dropped. No component may
@@ -57,7 +40,7 @@ impl Group {
     /// When it cannot go.
     pub fn begin_remove(&mut self, device: DeviceId, lost: Lost) -> Result<(), RemoveRefusal> {
         let place = self.member_of(device).ok_or(RemoveRefusal::Unknown)?;
-        let member = &self.members[place as usize];
+        let member = &self.members[place];
         if place == 0 {
             return Err(RemoveRefusal::HoldsLog);
         }
@@ -67,67 +50,60 @@ impl Group {
             (_, false) if lost == Lost::GiveUp => {}
             (count, false) => return Err(RemoveRefusal::Lost(count)),
         }
-        if let Some(other) = self.members.iter().find(|one| one.away_since.is_some() && one.id != device) {
+        let is_other = |(at, member): &(u8, &Member)| *at != place && member.away_since().is_some();
+        if let Some((_, other)) = self.members.iter().find(is_other) {
             return Err(RemoveRefusal::OtherAway(other.id));
         }
         self.give_up_away(place);
-        self.members[place as usize].is_leaving = true;
-        self.leaving.push((place, self.log.head()));
+        self.members[place].leave_at(self.log.head());
         Ok(())
     }
 
     /// Empties the place of a device that is leaving, once nothing in the log speaks of it. False: not yet.
     pub fn finish_remove(&mut self, device: DeviceId) -> bool {
         let Some(place) = self.member_of(device) else { return true };
-        let Some(index) = self.leaving.iter().position(|(leaving, _)| *leaving == place) else {
-            return false;
-        };
-        let (_, position) = self.leaving[index];
+        let member = &self.members[place];
+        let Some(position) = member.leaves_at() else { return false };
         let has_io = self.requests.is_busy(place);
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
-        let is_lost = !self.members[place as usize].is_in_service();
-        let is_clean = self.members[place as usize].dirty_pages.count() == 0 || is_lost;
+        let is_clean = member.dirty_pages.count() == 0 || !member.is_in_service();
         let is_named = self.buffer.is_place_named(place) && self.rules.hold(Rule::LeaveAfterLastRecord);
         if self.log.tail() < position || !is_quiet || !is_clean || is_named {
             return false;
         }
-        self.leaving.remove(index);
         self.components.forget_device(place);
-        let placeholder = Superblock::empty_place(&self.superblocks[0], place);
         self.index.drop_device(place);
         self.index.set_device(place, 0);
-        self.members[place as usize] = Member::new(DeviceId(0), Geometry::default());
-        self.superblocks[place as usize] = placeholder;
-        self.failed_members &= !(1 << place);
+        self.members.remove(place);
         true
     }
 
     /// The sealed batch got its place in the log, which is to be destaged beyond it for a device that it names and that is
     /// leaving: some were gathered before.
     pub(super) fn note_leavers(&mut self) {
-        if self.leaving.is_empty() || !self.rules.hold(Rule::LeaveAfterLastRecord) {
+        if !self.members.has_leavers() || !self.rules.hold(Rule::LeaveAfterLastRecord) {
             return;
         }
-        let records = self.buffer.sealed().iter().map(|one| &one.record);
-        let named: BTreeSet<u8> = records.filter_map(Record::place_named).collect();
-        for (_, position) in self.leaving.iter_mut().filter(|(place, _)| named.contains(place)) {
-            *position = self.log.head();
+        for place in self.buffer.sealed().iter().filter_map(|one| one.record.place_named()) {
+            let member = &mut self.members[place];
+            if member.leaves_at().is_some() {
+                member.leave_at(self.log.head());
+            }
         }
     }
 
     /// Whether the log has to be destaged further than it is, up to `tail`, for a device that is leaving. Not until it is empty: each
     /// checkpoint logs anew what windows hold, so it never would be.
     pub(super) fn is_destaged_for_leavers(&self, tail: u64) -> bool {
-        self.leaving.iter().all(|(_, position)| tail >= *position)
+        self.members.is_past_leavers(tail)
     }
 
     /// Whether a device that is leaving waits for a checkpoint of its table alone.
     pub(super) fn leavers_want_checkpoint(&self) -> bool {
-        let is_dirty = |place: u8| {
-            let member = &self.members[place as usize];
-            member.is_in_service() && member.dirty_pages.count() > 0
-        };
-        self.leaving.iter().any(|(place, position)| self.log.tail() >= *position && is_dirty(*place))
+        self.members.iter().any(|(_, member)| {
+            let is_past = member.leaves_at().is_some_and(|position| self.log.tail() >= position);
+            is_past && member.is_in_service() && member.dirty_pages.count() > 0
+        })
     }
 
     /// Takes a member out of service that the executor found to be unfit, as when its file has become too short.
@@ -140,18 +116,12 @@ impl Group {
 
     /// Says of a member that is away what was found in its place.
     pub fn note_missing(&mut self, place: u8, why: &str) {
-        let member = &mut self.members[place as usize];
-        if member.is_away {
-            member.failure = Some(why.to_owned());
-        }
+        self.members[place].note_missing(why);
     }
 
     /// Where the tail of the log must stay for members that are away and may come back.
     pub(super) fn away_since(&self) -> Option<BatchStart> {
-        if !self.rules.hold(Rule::KeepLogForAway) {
-            return None;
-        }
-        self.members.iter().filter_map(|member| member.away_since).min_by_key(|start| start.position)
+        self.members.away_since().filter(|_| self.rules.hold(Rule::KeepLogForAway))
     }
 
     /// Gives up members that are away once the log needs the space of what it keeps for them.
@@ -163,10 +133,10 @@ impl Group {
         if self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX && !is_in_the_way {
             return;
         }
-        for place in 1..self.members.len() as u8 {
-            if self.members[place as usize].away_since.is_some() {
+        for place in 1..self.members.len() {
+            if self.members[place].away_since().is_some() {
                 self.give_up_away(place);
-                let why = self.members[place as usize].failure.clone().unwrap_or_default();
+                let why = self.members[place].failure().unwrap_or_default().to_owned();
                 out.push(Output::Event(Event::MemberFailed { member: place, why }));
             }
         }
@@ -174,27 +144,18 @@ impl Group {
 
     /// A member that is away has failed from now on: what the log kept for it is dropped.
     fn give_up_away(&mut self, place: u8) {
-        let member = &mut self.members[place as usize];
-        if !std::mem::take(&mut member.is_away) {
-            return;
+        if self.members.give_up(place) {
+            self.destaging.catch_up(&self.log);
         }
-        member.away_since = None;
-        member.failure = Some(
-            "it was away until the log needed the space of what was kept for it: it must be replaced"
-                .to_owned(),
-        );
-        self.failed_members |= 1 << place;
-        self.destaging.catch_up(&self.log);
     }
 
     /// The superblocks as they are in force, by place.
     pub fn superblocks(&self) -> &[Superblock] {
-        &self.superblocks
+        self.members.superblocks()
     }
 
     /// Takes over superblocks that were written again with another membership.
     pub fn set_superblocks(&mut self, superblocks: Vec<Superblock>) {
-        assert!(superblocks.len() == self.superblocks.len(), "places do not come or go by this");
-        self.superblocks = superblocks;
+        self.members.set_superblocks(superblocks);
     }
 }

@@ -100,7 +100,7 @@ impl Group {
         places: &mut SmallVec<[Place; 4]>,
     ) -> Result<(), Unknown> {
         let index = self.components[component].member;
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         let Some(extent) = self.index.extent_of(component, part) else {
             if member.lost_extents > 0 {
                 return Err(Unknown::Damaged); // A lost extent may be the one that holds this part.
@@ -198,7 +198,7 @@ impl Group {
                 Place::Hole => continue,
                 Place::Log { position, .. } => (0, self.log_offset(position)),
                 Place::Rest { member, extent, .. } => {
-                    (member, self.members[member as usize].geometry.block_offset(extent, block as usize))
+                    (member, self.members[member].geometry.block_offset(extent, block as usize))
                 }
             };
             self.reads[key as usize].outstanding += 1;
@@ -318,7 +318,7 @@ impl Group {
         block: u16,
         out: &mut Vec<Output>,
     ) {
-        let state = &mut self.members[member as usize];
+        let state = &mut self.members[member];
         let name = (component, part, block);
         if state.damaged_named.contains(&name) {
             return;
@@ -397,7 +397,7 @@ impl Group {
 
     /// Reads a table page for `waiter`, unless that is under way already.
     pub(super) fn need_page(&mut self, member: u8, page: u32, waiter: PageWaiter, out: &mut Vec<Output>) {
-        let waiters = self.members[member as usize].page_waiters.entry(page).or_default();
+        let waiters = self.members[member].page_waiters.entry(page).or_default();
         waiters.push(waiter);
         if waiters.len() == 1 {
             self.load_page(member, page, out);
@@ -409,7 +409,7 @@ impl Group {
             self.pages_waiting.push_back((member, page));
             return;
         };
-        let state = &self.members[member as usize];
+        let state = &self.members[member];
         let offset = state.geometry.page_offset(page, state.versions[page as usize] & 1);
         let purpose = Purpose::Page { member, page, buffer: buffer.clone() };
         self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
@@ -432,7 +432,7 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         use crate::format::page::{Copy, Page, PageContent};
-        let state = &mut self.members[member as usize];
+        let state = &mut self.members[member];
         let waiters = state.page_waiters.remove(&page).unwrap_or_default();
         if let Ok(bad) = result
             && state.pages[page as usize].is_none()
@@ -466,7 +466,7 @@ impl Group {
     /// The device of these pages is lost: whoever waits for one finds that out by starting over.
     pub(super) fn fail_page_waiters(&mut self, member: u8, out: &mut Vec<Output>) {
         self.pages_waiting.retain(|(of, _)| *of != member);
-        let waiting = std::mem::take(&mut self.members[member as usize].page_waiters);
+        let waiting = std::mem::take(&mut self.members[member].page_waiters);
         let mut waiting: Vec<_> = waiting.into_iter().collect();
         waiting.sort_unstable_by_key(|(page, _)| *page);
         for waiter in waiting.into_iter().flat_map(|(_, waiters)| waiters) {

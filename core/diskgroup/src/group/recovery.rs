@@ -13,7 +13,6 @@ use crate::compute::{Computation, ComputeId, Task};
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
-use crate::format::superblock::Superblock;
 use crate::index::Dirty;
 use crate::io::{Event, OpenError, Output};
 use crate::limits;
@@ -24,7 +23,6 @@ use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
 use base::Buffer;
-use base::DeviceId;
 use base::units::BLOCK_SIZE;
 
 /// What stands in the place of a block that cannot be read: no page, no anchor and no header, nor a blank one.
@@ -83,8 +81,7 @@ impl Group {
 
     /// A capacity device fails while its table is read: its components are lost, and the others are served.
     fn lose_member(&mut self, member: u8, why: String, out: &mut Vec<Output>) {
-        self.members[member as usize].failure = Some(why.clone());
-        self.failed_members |= 1 << member;
+        self.members.fail(member, why.clone());
         self.recovery().suspects.retain(|(of, _)| *of != member);
         out.push(Output::Event(Event::MemberFailed { member, why }));
         self.next_table(member + 1, 0, out);
@@ -98,13 +95,7 @@ impl Group {
                 let is_stale = |bytes: &&[u8]| Anchor::decode(bytes, mark) != Ok(anchor);
                 self.recovery().stale_anchor = copies.iter().position(is_stale).map(|copy| copy as u64);
                 self.log.recover(anchor);
-                self.failed_members = anchor.failed_members;
-                for (index, member) in self.members.iter_mut().enumerate() {
-                    if anchor.failed_members >> index & 1 == 1 {
-                        member.failure = Some("it failed before and must be replaced".to_owned());
-                        member.is_away = false;
-                    }
-                }
+                self.members.recover_failed(anchor.failed_members);
                 self.recovery().number = anchor.tail_batch;
                 self.next_table(0, 0, out);
             }
@@ -113,7 +104,7 @@ impl Group {
     }
 
     fn next_table(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let Some(state) = self.members.get(member as usize) else {
+        let Some(state) = self.members.get(member) else {
             let position = self.log.tail();
             return self.read_log(position, out);
         };
@@ -139,7 +130,7 @@ impl Group {
 
     /// Takes the copy of a page that counts, and notes whether the other could have been newer.
     fn recover_page(&mut self, index: u8, number: u32, first: &[u8], second: &[u8]) {
-        let device = self.members[index as usize].id;
+        let device = self.members[index].id;
         let (chosen, other) =
             match (Page::decode(first, device, number), Page::decode(second, device, number)) {
                 (Copy::Valid(a), Copy::Valid(b)) if a.version > b.version => (Some(a), Copy::Valid(b)),
@@ -154,13 +145,13 @@ impl Group {
             Copy::Invalid(None) => true,
             Copy::Blank | Copy::Valid(_) => false,
         };
-        self.members[index as usize].versions[number as usize] = version;
+        self.members[index].versions[number as usize] = version;
         if is_suspect {
             self.recovery().suspects.push((index, number));
             // A torn copy must be written over before its intent is forgotten, or it would look damaged then.
-            self.members[index as usize].dirty_pages.insert(number);
+            self.members[index].dirty_pages.insert(number);
             if chosen.is_none() && number >= self.slots(index) {
-                self.members[index as usize]
+                self.members[index]
                     .keep_page(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
             }
         }
@@ -176,7 +167,7 @@ impl Group {
     }
 
     fn slots(&self, member: u8) -> u32 {
-        self.members[member as usize].geometry.component_slots
+        self.members[member].geometry.component_slots
     }
 
     fn recover_descriptors(
@@ -186,7 +177,7 @@ impl Group {
         descriptors: Box<[Descriptor; DESCRIPTORS_PER_PAGE]>,
     ) {
         let first = (number - self.slots(index)) * DESCRIPTORS_PER_PAGE as u32;
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         for (extent, descriptor) in (first..).zip(descriptors.iter()) {
             if let Some(owner) = member.owners.get_mut(extent as usize) {
                 *owner = Owner { component: descriptor.component, part: descriptor.part };
@@ -276,14 +267,14 @@ impl Group {
 
     /// Whether the record names places that exist.
     pub(super) fn is_plausible(&self, record: &Record) -> bool {
-        if self.is_not_here(record.member()) {
+        if self.members.is_absent(record.member()) {
             return true; // Nobody can tell.
         }
         let extent = |member: u8, extent: u32| {
-            self.members.get(member as usize).is_some_and(|member| extent < member.geometry.extent_count())
+            self.members.get(member).is_some_and(|member| extent < member.geometry.extent_count())
         };
         let slot = |member: u8, slot: u32| {
-            self.members.get(member as usize).is_some_and(|member| slot < member.geometry.component_slots)
+            self.members.get(member).is_some_and(|member| slot < member.geometry.component_slots)
         };
         match record {
             Record::Write { place, .. } | Record::Trim { place, .. } | Record::Free { place, .. } => {
@@ -301,21 +292,14 @@ impl Group {
         }
     }
 
-    /// Whether the place has a device which is not there.
-    fn is_not_here(&self, member: u8) -> bool {
-        self.superblocks.get(member as usize).is_some_and(Superblock::is_away)
-    }
-
     fn replay(&mut self, batch: Batch) {
         let mut position = batch.start.position + u64::from(batch.header.header_blocks);
         for record in &batch.records {
             let data_position = position;
             position += record.data_blocks();
-            if self.is_not_here(record.member()) {
-                let member = &mut self.members[record.member() as usize];
-                if member.is_away {
-                    member.away_since.get_or_insert(batch.start);
-                }
+            if self.members.is_absent(record.member()) {
+                let member = &mut self.members[record.member()];
+                member.keep_log_from(batch.start);
                 continue;
             }
             if let Record::PageIntent { member, page, version } = record
@@ -446,7 +430,7 @@ impl Group {
         for (member, page) in recovery.suspects {
             // Torn only if the intent is for the very version that would follow the valid copy: else it is that copy's
             // successor, once stable, that does not verify, and falling back would lose what it said.
-            let next = self.members[member as usize].versions[page as usize] + 1;
+            let next = self.members[member].versions[page as usize] + 1;
             let is_torn =
                 recovery.intents.contains(&(member, page, next)) || !self.rules.hold(Rule::TornOnlyByIntent);
             if !is_torn {
@@ -460,12 +444,7 @@ impl Group {
                 return self.open_failed(OpenError::Contradiction(what), out);
             }
         }
-        // A device that failed has left since: the next one in its place is another.
-        for (place, member) in self.members.iter().enumerate().filter(|(_, member)| member.id == DeviceId(0))
-        {
-            debug_assert!(member.component_count == 0, "nothing stands in an empty place");
-            self.failed_members &= !(1 << place);
-        }
+        self.members.forget_failed_leavers();
         self.components.end_recovery();
         // Trims replayed may leave extents empty; a destaging round will tell.
         self.scarcity.note_trim();
@@ -477,7 +456,7 @@ impl Group {
     fn lose_page(&mut self, index: u8, page: u32, out: &mut Vec<Output>) {
         out.push(Output::Event(Event::PageDamaged { member: index, page }));
         let slots = self.slots(index);
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         // The damaged copy counts as the newest: the next one goes over the older one, which is valid and not current,
         // so that no later start can fall back to it.
         member.versions[page as usize] += 1;
@@ -491,7 +470,7 @@ impl Group {
         member.drop_page(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
-            let member = &mut self.members[index as usize];
+            let member = &mut self.members[index];
             let place = ExtentPlace { member: index, extent };
             if self.index.at(place).is_some_and(Dirty::tells_owner) {
                 continue;
@@ -499,13 +478,13 @@ impl Group {
             member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
             self.index.drop_at(place);
         }
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         member.keep_page(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
         member.dirty_pages.insert(page);
     }
 
     /// Builds the free set and the components' maps from the owners of the extents.
-    fn build_maps(&mut self, index: usize) -> Result<(), &'static str> {
+    fn build_maps(&mut self, index: u8) -> Result<(), &'static str> {
         for extent in 0..self.members[index].owners.len() as u32 {
             let owner = self.members[index].owners[extent as usize];
             if owner.is_free() {
@@ -525,7 +504,7 @@ impl Group {
                 return Err("an extent belongs to a component that does not exist");
             };
             let component = &self.components[key];
-            if component.member as usize != index || owner.part >= component.part_count() {
+            if component.member != index || owner.part >= component.part_count() {
                 return Err("an extent belongs to a component that cannot have it");
             }
             if self.index.extent_of(key, owner.part).is_some() {

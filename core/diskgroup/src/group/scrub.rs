@@ -40,8 +40,9 @@ impl Group {
     pub fn scrub_progress(&self) -> f64 {
         let ExtentPlace { member, extent } = self.scrub.place();
         let extents = |member: &crate::member::Member| member.owners.len() as f64;
-        let all: f64 = self.members.iter().map(extents).sum();
-        let before: f64 = self.members.iter().take(member as usize).map(extents).sum();
+        let all: f64 = self.members.iter().map(|(_, member)| extents(member)).sum();
+        let before = self.members.iter().take(member as usize);
+        let before: f64 = before.map(|(_, member)| extents(member)).sum();
         if all == 0.0 { 0.0 } else { (before + f64::from(extent)) / all }
     }
 
@@ -52,7 +53,7 @@ impl Group {
         }
         for _ in 0..LOOK_MAX {
             let ExtentPlace { member: index, extent } = self.scrub.place();
-            let Some(member) = self.members.get(index as usize) else {
+            let Some(member) = self.members.get(index) else {
                 return self.end_scrub_round(out);
             };
             if extent as usize >= member.owners.len() || !member.is_in_service() {
@@ -87,7 +88,7 @@ impl Group {
     /// Reads the extent at the cursor, or its table page first.
     fn scrub_extent(&mut self, out: &mut Vec<Output>) {
         let ExtentPlace { member: index, extent } = self.scrub.place();
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         let (page, place) = member.page_of(extent);
         if (place == 0 || extent == 0) && member.versions[page as usize] > 0 && self.scrub.takes_page() {
             return self.scrub_table_page(index, page, out);
@@ -112,7 +113,7 @@ impl Group {
     /// What stands in an extent whose descriptor is in memory, be it that the log alone tells so. Nothing while it is
     /// being written, or when it was freed and the log has all that came since.
     fn at_rest(&mut self, index: u8, extent: u32) -> Option<Descriptor> {
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         let owner = member.owners[extent as usize];
         let descriptor = member.descriptor(extent)?.clone();
         let Some(dirty) = self.index.at(ExtentPlace { member: index, extent }) else {
@@ -161,7 +162,7 @@ impl Group {
     ) {
         let read = *queue.last().expect("a block was read");
         let ExtentPlace { member, extent } = self.scrub.place();
-        let owner = self.members[member as usize].owners[extent as usize];
+        let owner = self.members[member].owners[extent as usize];
         let entry = self.index.at(self.scrub.place()).and_then(|dirty| dirty.find(read.block));
         let is_current = entry.is_some_and(|entry| entry.position == read.position);
         let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
@@ -179,7 +180,7 @@ impl Group {
 
     fn scrub_read(&mut self, read: ExtentRead, buffer: Buffer, out: &mut Vec<Output>) {
         let ExtentPlace { member, extent } = self.scrub.place();
-        let offset = self.members[member as usize].geometry.block_offset(extent, read.first);
+        let offset = self.members[member].geometry.block_offset(extent, read.first);
         self.scrub.begin(Step::Extent(read));
         self.scrub_issue(member, offset, buffer, out);
     }
@@ -193,7 +194,7 @@ impl Group {
         let Some(buffer) = self.own_pool.take(2 * PAGE_SIZE) else {
             return self.scrub.go_on_at(self.now + MEMORY_PAUSE);
         };
-        let state = &self.members[member as usize];
+        let state = &self.members[member];
         let version = state.versions[page as usize];
         let offset = state.geometry.page_offset(page, 0);
         self.scrub.begin(Step::TablePage { page, version });
@@ -213,7 +214,7 @@ impl Group {
     ) {
         let step = self.scrub.end_step();
         let Ok(bad) = result else { return self.next_extent() };
-        let member = &self.members[self.scrub.place().member as usize];
+        let member = &self.members[self.scrub.place().member];
         if !member.is_in_service() {
             return self.next_extent();
         }
@@ -239,7 +240,7 @@ impl Group {
         else {
             return;
         };
-        let member = &self.members[self.scrub.place().member as usize];
+        let member = &self.members[self.scrub.place().member];
         if member.id != device || !member.is_in_service() {
             return self.next_extent();
         }
@@ -292,7 +293,7 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let index = self.scrub.place().member;
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         let is_lost = member.lost_slots.contains(&page);
         if member.versions[page as usize] != version || self.checkpoint.is_writing() || is_lost {
             return;

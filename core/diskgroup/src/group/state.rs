@@ -2,6 +2,7 @@
 
 use super::{Group, Phase};
 use crate::io::ComponentKey;
+use crate::member::Standing;
 use crate::state::{ComponentState, GroupState, MemberState};
 use base::Instant;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
@@ -21,10 +22,11 @@ impl Group {
         let tables = |member: &crate::member::Member| {
             member.pages_cached * page + member.owners.len() * 21 + member.pages.len() * 16
         };
-        let memory = self.members.iter().map(tables).sum::<usize>() + self.index.memory_bytes();
+        let memory =
+            self.members.iter().map(|(_, member)| tables(member)).sum::<usize>() + self.index.memory_bytes();
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
-            members: self.members.iter().map(|member| self.member_state(member, now)).collect(),
+            members: self.members.iter().map(|(_, member)| self.member_state(member, now)).collect(),
             log_bytes: self.log.blocks() * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
             destage_pending_bytes: self.index.entry_count() as u64 * BLOCK_SIZE,
@@ -60,7 +62,7 @@ impl Group {
             return Some(LOG_FAILED);
         }
         let component = self.components.get(key.0)?;
-        self.members[component.member as usize].failure.as_deref()
+        self.members[component.member].failure()
     }
 
     /// One component.
@@ -68,7 +70,7 @@ impl Group {
         let component = self.components.get(key.0)?;
         Some(ComponentState {
             record: component.record.clone(),
-            device: self.members[component.member as usize].id,
+            device: self.members[component.member].id,
             used_bytes: u64::from(component.used) * EXTENT_SIZE,
         })
     }
@@ -90,8 +92,8 @@ fn member_state(member: &crate::member::Member, now: Instant) -> MemberState {
         reserved_bytes: member.space.reserved() * EXTENT_SIZE,
         component_count: member.component_count,
         component_count_max: member.geometry.component_slots,
-        failure: member.failure.clone(),
-        is_away: member.is_away,
+        failure: member.failure().map(str::to_owned),
+        is_away: matches!(member.standing(), Standing::Away { .. }),
         damaged_blocks: member.damaged_blocks,
         read_errors: member.failed_reads.count(),
         effort: member.meter.at(now),

@@ -38,7 +38,7 @@ impl Group {
 
     /// A single block could not be read.
     pub(super) fn block_unreadable(&mut self, member: u8, offset: u64, why: &str) -> Ended {
-        match self.members[member as usize].failed_reads.note(self.now, offset) {
+        match self.members[member].failed_reads.note(self.now, offset) {
             false => Ok(BadBlocks::only()),
             true => Err(format!(
                 "more than {} blocks could not be read within {} s, the last one at byte {offset}: {why}",

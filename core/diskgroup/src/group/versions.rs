@@ -70,7 +70,7 @@ impl Group {
     pub(super) fn versions_of(&mut self, component: u32, part: u32) -> Result<Versions, Option<(u8, u32)>> {
         let index = self.components[component].member;
         let hole = self.components[component].hole(part);
-        let member = &mut self.members[index as usize];
+        let member = &mut self.members[index];
         let Some(extent) = self.index.extent_of(component, part) else {
             return if member.lost_extents > 0 { Err(None) } else { Ok(Versions::Hole(hole)) };
         };

@@ -101,7 +101,7 @@ impl Group {
             return Err(GroupError::NoComponent);
         }
         assert!(part < component.part_count(), "a request lies within its component");
-        match self.members[component.member as usize].is_in_service() {
+        match self.members[component.member].is_in_service() {
             true => Ok(()),
             false => Err(GroupError::DeviceLost),
         }
@@ -188,7 +188,7 @@ impl Group {
                 self.exclusive.hold((key, part));
                 self.scarcity.begin_free();
                 if !self.rules.hold(Rule::ReuseOnlyFreed) {
-                    self.members[place.member as usize].space.release(place.extent);
+                    self.members[place.member].space.release(place.extent);
                 }
                 Record::Free { component, part, place, id, origin }
             }
@@ -221,7 +221,7 @@ impl Group {
         let record = OwnRecord { op: Some(op), record: direct, for_checkpoint: false };
         let key = self.directs.insert(record) as u32;
         let io = self.issue(member, Purpose::Direct(key));
-        let offset = self.members[member as usize].geometry.block_offset(extent, 0);
+        let offset = self.members[member].geometry.block_offset(extent, 0);
         self.counters.direct_bytes += EXTENT_SIZE;
         out.push(Output::Write {
             io,
@@ -251,7 +251,7 @@ impl Group {
     /// An extent for a component: from its own reservation, else from what nobody has reserved.
     fn allocate(&mut self, component: u32) -> Option<u32> {
         let component = &self.components[component];
-        let member = &mut self.members[component.member as usize];
+        let member = &mut self.members[component.member];
         if member.lost_extents > 0 {
             return None; // A lost extent may be the one that holds this very part.
         }
@@ -274,7 +274,7 @@ impl Group {
     /// Runs a change to a component that may change how much is still set aside for it.
     pub(super) fn with_reservation(&mut self, component: u32, change: impl FnOnce(&mut Component)) {
         let component = &mut self.components[component];
-        let member = &mut self.members[component.member as usize];
+        let member = &mut self.members[component.member];
         let before = component.reserved_extents();
         change(component);
         member.space.reserve(before, component.reserved_extents());
@@ -286,7 +286,7 @@ impl Group {
             self.scarcity.wait(work);
         } else {
             let member = self.components[work.change().component].member;
-            let has_lost = self.members[member as usize].lost_extents > 0;
+            let has_lost = self.members[member].lost_extents > 0;
             fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
         }
     }
@@ -347,7 +347,7 @@ impl Group {
 
     /// Whether the device that the record speaks of failed while its batch was under way.
     fn is_record_lost(&self, record: &Record) -> bool {
-        !self.members[record.member() as usize].is_in_service()
+        !self.members[record.member()].is_in_service()
     }
 
     /// What a record changes in operation only: recovery rebuilds these from the whole at its end.
@@ -381,8 +381,8 @@ impl Group {
                 self.end_exclusive((key, *part));
             }
             Record::Component { member, slot, .. } => {
-                let key = self.members[*member as usize].slots[*slot as usize]
-                    .expect("a slot is held until it is gone");
+                let key =
+                    self.members[*member].slots[*slot as usize].expect("a slot is held until it is gone");
                 return Answer::Component(ComponentKey(key));
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
@@ -401,7 +401,7 @@ impl Group {
     /// As [`Group::release_extent`], for an extent whose place another one has taken: it is used next.
     fn release_replaced(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
         let is_destaging = self.index.at(place).is_some_and(Dirty::is_destaging);
-        if is_destaging || !self.members[place.member as usize].space.release_warm(place.extent) {
+        if is_destaging || !self.members[place.member].space.release_warm(place.extent) {
             self.release_extent(place, out);
         }
     }
@@ -409,9 +409,9 @@ impl Group {
     /// Makes an extent free whose freeing is stable, once nothing writes to it any more.
     pub(super) fn release_extent(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
         if self.index.at(place).is_some_and(Dirty::is_destaging) {
-            return self.members[place.member as usize].space.release_later(place.extent);
+            return self.members[place.member].space.release_later(place.extent);
         }
-        let member = &self.members[place.member as usize];
+        let member = &self.members[place.member];
         if self.settings.discard && member.is_in_service() {
             let offset = member.geometry.block_offset(place.extent, 0);
             let io =
@@ -419,13 +419,13 @@ impl Group {
             out.push(Output::Discard { io, member: place.member, offset, len: EXTENT_SIZE });
             self.scarcity.begin_discard();
         } else {
-            self.members[place.member as usize].space.release(place.extent);
+            self.members[place.member].space.release(place.extent);
         }
     }
 
     pub(super) fn discarded(&mut self, member: u8, extent: u32) {
         self.scarcity.end_discard();
-        self.members[member as usize].space.release(extent);
+        self.members[member].space.release(extent);
     }
 
     /// Tries the waiting work again: what a checkpoint waits for first, for it makes room; then the group's other records.
@@ -475,11 +475,11 @@ impl Group {
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
     pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
         self.index.drop_device(member);
-        let pages: Vec<u32> = self.members[member as usize].dirty_pages.iter().collect();
+        let pages: Vec<u32> = self.members[member].dirty_pages.iter().collect();
         for page in pages {
-            self.members[member as usize].dirty_pages.remove(page);
+            self.members[member].dirty_pages.remove(page);
         }
-        self.members[member as usize].is_unsynced = false;
+        self.members[member].is_unsynced = false;
         self.fail_page_waiters(member, out);
         self.retry_starved(out);
     }

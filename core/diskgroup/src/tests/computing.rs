@@ -3,7 +3,7 @@
 use super::{Bench, id, new_component};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
-use crate::membership::Lost;
+use crate::leaving::Lost;
 use crate::{Answer, ComponentKey, ComputeId, Computed, Event, Input, Op, Settings};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DeviceId, Instant};
