@@ -1,43 +1,33 @@
-//! Checkpoints: what makes a part of the log free.
-//!
-//! In this order, each step only when the one before is stable: the capacity devices are flushed, and the log names the
-//! pages that are about to be written; the pages are written to the copies that do not count; the devices are flushed
-//! again; the anchor is written. A crash at any point leaves either the older pages and the log that leads on from them,
-//! or the newer ones.
+//! The state of the checkpoint under way. `group/checkpoint.rs` moves it on.
 
-use crate::format::anchor::{Anchor, anchor_offset};
-use crate::format::batch::Record;
-use crate::format::page::{Page, PageContent};
-use crate::group::{Group, Purpose};
-use crate::io::Output;
+use crate::format::anchor::Anchor;
 use crate::limits;
 use crate::log::BatchStart;
-use crate::mutant::Mutant;
-use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
 
 /// A page that a checkpoint writes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PagePlace {
-    member: u8,
-    page: u32,
+    pub(crate) member: u8,
+    pub(crate) page: u32,
 }
 
 /// A copy of the anchor that is being written.
 #[derive(Debug)]
 pub(crate) struct AnchorCopy {
-    anchor: Anchor,
-    buffer: Buffer,
+    pub(crate) anchor: Anchor,
+    pub(crate) buffer: Buffer,
     /// Its place, as of the anchor with that revision.
-    of: u64,
+    pub(crate) of: u64,
     /// Whether the other copy follows.
-    is_first: bool,
+    pub(crate) is_first: bool,
 }
 
 /// How far the checkpoint under way is.
-#[derive(Debug)]
-pub(crate) enum Checkpoint {
+#[derive(Debug, Default)]
+enum Step {
     /// None is under way.
+    #[default]
     Idle,
     /// Devices are being flushed, and page intents and what the log must go on telling are logged.
     Preparing { tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, records: u32 },
@@ -49,295 +39,115 @@ pub(crate) enum Checkpoint {
     Anchoring,
 }
 
+/// The checkpoint under way, if one is.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpoint {
+    step: Step,
+}
+
+/// What a checkpoint that writes pages does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextPage {
+    /// Nothing until a write ends, or because no pages are written now.
+    Nothing,
+    /// It writes this one, or passes it over.
+    Page(PagePlace),
+    /// All are written.
+    AllWritten,
+}
+
 impl Checkpoint {
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self, Checkpoint::Idle)
+        matches!(self.step, Step::Idle)
+    }
+
+    /// Whether pages are being written: more may follow once there is memory.
+    pub(crate) fn is_writing_pages(&self) -> bool {
+        matches!(self.step, Step::Writing { .. })
     }
 
     /// Whether pages are on their way, so that a copy on the device may be neither old nor new.
     pub(crate) fn is_writing(&self) -> bool {
-        matches!(self, Checkpoint::Writing { .. } | Checkpoint::Flushing { .. })
-    }
-}
-
-impl Group {
-    pub(crate) fn advance_checkpoint(&mut self, out: &mut Vec<Output>) {
-        if self.checkpoint.is_idle() {
-            self.begin_checkpoint(out);
-        }
-        match &self.checkpoint {
-            Checkpoint::Preparing { flushes: 0, records: 0, .. } => self.begin_pages(out),
-            Checkpoint::Writing { .. } => self.write_pages(out),
-            Checkpoint::Idle
-            | Checkpoint::Preparing { .. }
-            | Checkpoint::Flushing { .. }
-            | Checkpoint::Anchoring => {}
-        }
+        matches!(self.step, Step::Writing { .. } | Step::Flushing { .. })
     }
 
-    fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
-        self.hold_or_catch_up();
-        let dirty_pages: usize = self.members.iter().map(|member| member.dirty_pages.count() as usize).sum();
-        let is_due = self.destaging.finished.is_some()
-            || dirty_pages >= limits::dirty_pages_max(self.log.blocks)
-            || self.failed_members != self.log.anchor.failed_members
-            || self.scrub.wants_checkpoint
-            || self.leavers_want_checkpoint();
-        if !is_due {
-            return;
-        }
-        self.scrub.wants_checkpoint = false;
-        let here = BatchStart { position: self.log.anchor.tail, number: self.log.anchor.tail_batch };
-        let tail = self.destaging.finished.take().unwrap_or(here);
-        let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
-        let skips_pages = self.is_mutant(Mutant::FreeLogBeforeDescriptors);
-        let mut pages = Vec::new();
-        for (index, member) in self.members.iter().enumerate().filter(|(_, member)| member.is_in_service()) {
-            let place = |page| PagePlace { member: index as u8, page };
-            pages.extend(member.dirty_pages.iter().filter(|_| !skips_pages).map(place));
-        }
-        let records = pages.len() as u32 + self.tell_again(tail.position);
-        for &PagePlace { member, page } in &pages {
-            let version = self.members[member as usize].versions[page as usize] + 1;
-            self.submit_for_checkpoint(Record::PageIntent { member, page, version });
-        }
-        let flushes = self.flush_unsynced(out);
-        self.checkpoint = Checkpoint::Preparing { tail, pages, flushes, records };
+    /// A checkpoint begins that moves the tail there and writes these pages, once so many flushes have ended and so many records
+    /// are stable.
+    pub(crate) fn begin(&mut self, tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, records: u32) {
+        assert!(self.is_idle(), "one checkpoint is under way at a time");
+        self.step = Step::Preparing { tail, pages, flushes, records };
     }
 
-    /// Where the end of a round would move the tail by less than what windows would be told again, that would go on for ever and gain nothing: the tail
-    /// stays until more is destaged, or a watermark has moved on.
-    fn hold_or_catch_up(&mut self) {
-        let reached = self.destaging.finished.map_or(self.destaging.reached, |finished| finished.position);
-        let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
-        let gain = reached.saturating_sub(self.log.anchor.tail);
-        let told = 2 * self.retold_blocks(); // Every header has its copy.
-        let is_asked = !self.is_destaged_for_leavers(self.log.anchor.tail);
-        let gains =
-            gain == 0 || is_asked || told <= limits::log_blocks_reserved(self.log.blocks) || gain >= 2 * told;
-        match (gains, self.destaging.finished.is_some()) {
-            (false, true) => {
-                self.destaging.finished = None;
-                self.destaging.is_held = true;
-            }
-            (true, false) if std::mem::take(&mut self.destaging.is_held) => {
-                self.destaging.catch_up(&self.log)
-            }
-            _ => {}
-        }
-    }
-
-    /// Flushes every device with completed writes that are not known to be stable. Says how many.
-    fn flush_unsynced(&mut self, out: &mut Vec<Output>) -> u32 {
-        if self.is_mutant(Mutant::SkipFlushBeforePages) {
-            return 0;
-        }
-        let mut flushes = 0;
-        for member in 0..self.members.len() as u8 {
-            if std::mem::take(&mut self.members[member as usize].is_unsynced) {
-                let io = self.issue(member, Purpose::CheckpointFlush { member });
-                out.push(Output::Flush { io, member });
-                flushes += 1;
-            }
-        }
-        flushes
-    }
-
-    pub(crate) fn checkpoint_record_stable(&mut self) {
-        let Checkpoint::Preparing { records, .. } = &mut self.checkpoint else {
+    /// A record that it waits for is stable.
+    pub(crate) fn record_stable(&mut self) {
+        let Step::Preparing { records, .. } = &mut self.step else {
             unreachable!("its records belong to a checkpoint that waits for them")
         };
         *records -= 1;
     }
 
-    pub(crate) fn checkpoint_flushed(&mut self, _member: u8, out: &mut Vec<Output>) {
-        match &mut self.checkpoint {
-            Checkpoint::Preparing { flushes, .. } => {
-                *flushes -= 1;
-                self.advance_checkpoint(out);
-            }
-            Checkpoint::Flushing { flushes, .. } => {
-                *flushes -= 1;
-                self.write_anchor(out);
-            }
-            Checkpoint::Idle | Checkpoint::Writing { .. } | Checkpoint::Anchoring => {
+    /// A device is flushed.
+    pub(crate) fn flushed(&mut self) {
+        match &mut self.step {
+            Step::Preparing { flushes, .. } | Step::Flushing { flushes, .. } => *flushes -= 1,
+            Step::Idle | Step::Writing { .. } | Step::Anchoring => {
                 unreachable!("a checkpoint waits for its flushes")
             }
         }
     }
 
-    fn begin_pages(&mut self, out: &mut Vec<Output>) {
-        let Checkpoint::Preparing { tail, pages, .. } =
-            std::mem::replace(&mut self.checkpoint, Checkpoint::Idle)
-        else {
-            unreachable!("pages follow the preparation")
-        };
-        let intents_from = self.stable_head().number;
-        self.checkpoint = Checkpoint::Writing { tail, pages, next: 0, outstanding: 0, intents_from };
-        self.write_pages(out);
-    }
-
-    fn write_pages(&mut self, out: &mut Vec<Output>) {
-        loop {
-            let Checkpoint::Writing { tail, pages, next, outstanding, intents_from } = &mut self.checkpoint
-            else {
-                return;
-            };
-            if *next == pages.len() && *outstanding == 0 {
-                let (tail, intents_from) = (*tail, *intents_from);
-                let flushes = self.flush_unsynced(out);
-                self.checkpoint = Checkpoint::Flushing { tail, flushes, intents_from };
-                return self.write_anchor(out);
-            }
-            if *next == pages.len() || *outstanding as usize >= limits::PAGE_WRITES_MAX {
-                return;
-            }
-            let place = pages[*next];
-            if !self.members[place.member as usize].is_in_service() {
-                *next += 1;
-                continue;
-            }
-            let Some(buffer) = self.own_pool.take(crate::format::page::PAGE_SIZE) else { return };
-            *next += 1;
-            *outstanding += 1;
-            self.write_page(place, buffer, out);
+    /// Begins with the pages if all that they wait for is stable. Their intents stand in batches before `intents_from`.
+    pub(crate) fn begin_pages_if_prepared(&mut self, intents_from: u64) {
+        if let Step::Preparing { tail, pages, flushes: 0, records: 0 } = &mut self.step {
+            let pages = std::mem::take(pages);
+            self.step = Step::Writing { tail: *tail, pages, next: 0, outstanding: 0, intents_from };
         }
     }
 
-    /// Writes the next version of a page as it is now. It stays in memory until that is done.
-    fn write_page(
-        &mut self,
-        PagePlace { member: index, page }: PagePlace,
-        mut buffer: Buffer,
-        out: &mut Vec<Output>,
-    ) {
-        let member = &mut self.members[index as usize];
-        let content = if page < member.geometry.component_slots {
-            let key = member.slots[page as usize];
-            let stable =
-                key.map(|key| &self.components[key as usize]).filter(|component| component.is_stable);
-            PageContent::Component(
-                stable.map(|component| (component.record.clone(), component.holes().to_vec())),
-            )
-        } else {
-            let cached = member.pages[page as usize].as_mut().expect("a dirty page stays in memory");
-            cached.pins += 1;
-            PageContent::Descriptors(cached.descriptors.clone())
-        };
-        member.dirty_pages.remove(page);
-        member.versions[page as usize] += 1;
-        let version = member.versions[page as usize];
-        let bytes = Page { device: member.id, number: page, version, content }.encode();
-        buffer.bytes_mut().copy_from_slice(&bytes);
-        let offset = member.geometry.page_offset(page, version & 1);
-        self.counters.pages_written += 1;
-        let io = self.issue(index, Purpose::PageWrite { member: index, page });
-        out.push(Output::Write {
-            io,
-            member: index,
-            offset,
-            buffers: smallvec::smallvec![buffer],
-            stable: false,
-            gentle: false,
-        });
+    pub(crate) fn next_page(&self) -> NextPage {
+        let Step::Writing { pages, next, outstanding, .. } = &self.step else { return NextPage::Nothing };
+        match pages.get(*next) {
+            None if *outstanding == 0 => NextPage::AllWritten,
+            Some(page) if (*outstanding as usize) < limits::PAGE_WRITES_MAX => NextPage::Page(*page),
+            Some(_) | None => NextPage::Nothing,
+        }
     }
 
-    pub(crate) fn page_written(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let state = &mut self.members[member as usize];
-        if let Some(cached) = state.pages[page as usize].as_mut() {
-            cached.pins -= 1;
-        }
-        state.is_unsynced = state.is_in_service();
-        let Checkpoint::Writing { outstanding, .. } = &mut self.checkpoint else {
+    /// The next page is written, or passed over.
+    pub(crate) fn take_page(&mut self, is_written: bool) {
+        let Step::Writing { next, outstanding, .. } = &mut self.step else {
+            unreachable!("pages are written by a checkpoint")
+        };
+        *next += 1;
+        *outstanding += u32::from(is_written);
+    }
+
+    /// A page is written.
+    pub(crate) fn page_written(&mut self) {
+        let Step::Writing { outstanding, .. } = &mut self.step else {
             unreachable!("pages are written by a checkpoint")
         };
         *outstanding -= 1;
-        self.write_pages(out);
     }
 
-    fn write_anchor(&mut self, out: &mut Vec<Output>) {
-        let Checkpoint::Flushing { tail, flushes: 0, intents_from } = self.checkpoint else { return };
-        // A member that is away may have torn pages, which the intents in the log must tell when it is back: those since the last
-        // checkpoint before it went. Earlier ones would excuse damage to pages that are stable since.
-        let intents_from = match self.away_since() {
-            Some(since) if self.is_mutant(Mutant::ExcuseStablePages) => since.number.min(intents_from),
-            Some(_) => self.log.anchor.intents_from,
-            None => intents_from,
-        };
-        let anchor = Anchor {
-            revision: self.log.anchor.revision + 1,
-            log_mark: self.log.anchor.log_mark,
-            tail: tail.position,
-            tail_batch: tail.number,
-            intents_from,
-            failed_members: self.failed_members,
-        };
-        let mut buffer = match self.own_pool.take(crate::format::anchor::ANCHOR_SIZE) {
-            Some(buffer) => buffer,
-            None => self.spare.take().expect("one spare buffer is kept for the anchor"),
-        };
-        buffer.bytes_mut().copy_from_slice(&anchor.encode());
-        self.checkpoint = Checkpoint::Anchoring;
-        // What stands there now is read first, for the one copy that can be read must not be written over first.
-        match self.own_pool.take(2 * crate::format::anchor::ANCHOR_SIZE) {
-            Some(found) => {
-                let purpose = Purpose::AnchorCheck { anchor, buffer };
-                let request = ReadRequest { offset: anchor_offset(0), buffer: found, gentle: false };
-                self.issue_read(0, purpose, request, out);
-            }
-            None => self
-                .write_anchor_copy(AnchorCopy { anchor, buffer, of: anchor.revision, is_first: true }, out),
+    /// All pages are written, and so many flushes make them stable.
+    pub(crate) fn begin_flushing(&mut self, flushes: u32) {
+        assert!(self.next_page() == NextPage::AllWritten, "pages are flushed when they are written");
+        if let Step::Writing { tail, intents_from, .. } = self.step {
+            self.step = Step::Flushing { tail, flushes, intents_from };
         }
     }
 
-    /// The copies of the former anchor were read: the one that cannot be read is written first.
-    pub(crate) fn anchor_checked(
-        &mut self,
-        anchor: Anchor,
-        buffer: Buffer,
-        bad: &BadBlocks,
-        out: &mut Vec<Output>,
-    ) {
-        let of = bad.indices().next().map_or(anchor.revision, |copy| copy as u64);
-        self.write_anchor_copy(AnchorCopy { anchor, buffer, of, is_first: true }, out);
+    /// Begins with the anchor if all pages are stable: the new tail, and the batch before which the intents of these pages stand.
+    pub(crate) fn begin_anchor_if_flushed(&mut self) -> Option<(BatchStart, u64)> {
+        let Step::Flushing { tail, flushes: 0, intents_from } = self.step else { return None };
+        self.step = Step::Anchoring;
+        Some((tail, intents_from))
     }
 
-    fn write_anchor_copy(&mut self, copy: AnchorCopy, out: &mut Vec<Output>) {
-        let (buffer, offset) = (copy.buffer.clone(), anchor_offset(copy.of));
-        let io = self.issue(0, Purpose::Anchor(copy));
-        out.push(Output::Write {
-            io,
-            member: 0,
-            offset,
-            buffers: smallvec::smallvec![buffer],
-            stable: true,
-            gentle: false,
-        });
-    }
-
-    /// A copy of the anchor is stable. Once both are, what lies before its tail may be written over: with the former anchor
-    /// alone, as when a sector of the newer one cannot be read, nobody would find the log's end in what came since.
-    pub(crate) fn anchor_written(
-        &mut self,
-        AnchorCopy { anchor, buffer, of, is_first }: AnchorCopy,
-        out: &mut Vec<Output>,
-    ) {
-        if is_first && !self.is_mutant(Mutant::AnchorInOneCopy) {
-            let second = AnchorCopy { anchor, buffer, of: of + 1, is_first: false };
-            return self.write_anchor_copy(second, out);
-        }
-        drop(buffer);
-        assert!(
-            anchor.tail >= self.log.anchor.tail && anchor.tail <= self.log.head,
-            "the tail moves forward"
-        );
-        self.log.anchor = anchor;
-        self.log.forget_before(anchor.tail);
-        self.counters.checkpoints += 1;
-        self.checkpoint = Checkpoint::Idle;
-        if self.spare.is_none() {
-            self.spare = self.own_pool.take(crate::format::anchor::ANCHOR_SIZE);
-        }
-        self.retry_waiting(out);
+    /// Both copies of the anchor are stable.
+    pub(crate) fn end(&mut self) {
+        assert!(matches!(self.step, Step::Anchoring), "a checkpoint ends with its anchor");
+        self.step = Step::Idle;
     }
 }

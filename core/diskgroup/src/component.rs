@@ -1,36 +1,15 @@
-//! A component as its group knows it: which extent holds which part of it.
+//! A component as its group knows it.
 
 use crate::format::page::{ComponentRecord, HOLES_MAX, PARTS_PER_HOLE};
 use crate::window::Window;
 use base::WriteId;
 use base::units::EXTENT_SIZE;
-use std::ops::Range;
 
-/// No extent.
-const NONE: u32 = u32::MAX;
-/// Parts in one leaf of the map.
-const LEAF: usize = 512;
-
-/// Which extent holds which part; two levels, so that a large thin component costs little.
-#[derive(Debug, Default)]
-struct PartMap {
-    leaves: Vec<Option<Box<[u32; LEAF]>>>,
-}
-
-impl PartMap {
-    fn get(&self, part: u32) -> Option<u32> {
-        let leaf = self.leaves.get(part as usize / LEAF)?.as_ref()?;
-        Some(leaf[part as usize % LEAF]).filter(|&extent| extent != NONE)
-    }
-
-    fn set(&mut self, part: u32, extent: Option<u32>) {
-        let index = part as usize / LEAF;
-        if index >= self.leaves.len() {
-            self.leaves.resize_with(index + 1, || None);
-        }
-        let leaf = self.leaves[index].get_or_insert_with(|| Box::new([NONE; LEAF]));
-        leaf[part as usize % LEAF] = extent.unwrap_or(NONE);
-    }
+/// Whether the record of a component is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stability {
+    OnItsWay,
+    Stable,
 }
 
 /// One component of a group.
@@ -48,25 +27,30 @@ pub(crate) struct Component {
     pub(crate) delete_cursor: u32,
     /// Free records of its deletion that are under way.
     pub(crate) frees_pending: u32,
-    pub(crate) window: Window,
-    parts: PartMap,
+    /// Changed by [`crate::components::Components`] alone, which counts what is in it.
+    window: Window,
     /// For each GiB the greatest id of a free of an extent in it: what a resync must know of parts without an extent.
     holes: Vec<WriteId>,
 }
 
 impl Component {
-    pub(crate) fn new(record: ComponentRecord, member: u8, slot: u32, holes: Vec<WriteId>) -> Component {
+    /// A component at that member and slot.
+    pub(crate) fn new(
+        record: ComponentRecord,
+        (member, slot): (u8, u32),
+        holes: Vec<WriteId>,
+        stability: Stability,
+    ) -> Component {
         assert!(holes.len() <= HOLES_MAX, "a component has at most 255 GiB");
         Component {
             record,
             member,
             slot,
             used: 0,
-            is_stable: false,
+            is_stable: stability == Stability::Stable,
             delete_cursor: 0,
             frees_pending: 0,
             window: Window::default(),
-            parts: PartMap::default(),
             holes,
         }
     }
@@ -81,52 +65,28 @@ impl Component {
         (self.record.reservation.div_ceil(EXTENT_SIZE) as u32).saturating_sub(self.used)
     }
 
-    pub(crate) fn extent_of(&self, part: u32) -> Option<u32> {
-        self.parts.get(part)
-    }
-
-    pub(crate) fn map(&mut self, part: u32, extent: u32) {
-        let before = self.parts.get(part);
-        assert!(before.is_none(), "a part is mapped once");
-        self.parts.set(part, Some(extent));
+    /// One of its parts gets an extent.
+    pub(crate) fn take_extent(&mut self) {
         self.used += 1;
+        assert!(self.used <= self.part_count(), "a part has one extent");
     }
 
-    pub(crate) fn unmap(&mut self, part: u32) {
-        assert!(self.parts.get(part).is_some(), "only a mapped part is unmapped");
-        self.parts.set(part, None);
+    /// One of its parts loses its extent.
+    pub(crate) fn give_extent_back(&mut self) {
+        assert!(self.used > 0, "only what was taken is given back");
         self.used -= 1;
     }
 
-    /// The next part at or after `from` that has an extent.
-    pub(crate) fn next_mapped(&self, from: u32) -> Option<(u32, u32)> {
-        let mut part = from;
-        while (part as usize) < self.parts.leaves.len() * LEAF {
-            if self.parts.leaves[part as usize / LEAF].is_none() {
-                part = (part / LEAF as u32 + 1) * LEAF as u32;
-                continue;
-            }
-            if let Some(extent) = self.parts.get(part) {
-                return Some((part, extent));
-            }
-            part += 1;
-        }
-        None
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
     }
 
-    /// The first of some parts that has an extent.
-    pub(crate) fn first_mapped(&self, parts: Range<u32>) -> Option<u32> {
-        let mut part = parts.start;
-        while part < parts.end && (part as usize / LEAF) < self.parts.leaves.len() {
-            if self.parts.leaves[part as usize / LEAF].is_none() {
-                part = (part / LEAF as u32 + 1) * LEAF as u32;
-            } else if self.parts.get(part).is_some() {
-                return Some(part);
-            } else {
-                part += 1;
-            }
-        }
-        None
+    pub(crate) fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    pub(crate) fn take_window(&mut self) -> Window {
+        std::mem::take(&mut self.window)
     }
 
     pub(crate) fn holes(&self) -> &[WriteId] {

@@ -1,24 +1,16 @@
-//! Destaging: moving what stands in the log to where it belongs, in the order of the capacity devices' addresses.
-//!
-//! A round takes the oldest part of the log: all that is older than its boundary, and what lies right beside it. What is
-//! younger stays, so that writing it again costs nothing. When a round has ended, a checkpoint makes that part of the
-//! log free. How much is in flight follows the fill level; while the log has room it is held back for guests who feel it.
+//! The state of destaging: the round under way, the extents that it moves, and how much may be in flight.
 
-use crate::format::batch::{ExtentPlace, Origin};
-use crate::format::page::Descriptor;
-use crate::group::{Group, Purpose};
-use crate::index::{Dirty, Newest};
-use crate::io::Output;
+use crate::format::batch::ExtentPlace;
+use crate::index::{Dirty, Index, Newest};
 use crate::limits;
 use crate::log::{BatchStart, Log};
-use crate::member::PageWaiter;
-use crate::mutant::Mutant;
 use crate::share::Share;
-use crate::unreadable::{BadBlocks, ReadRequest};
+use crate::unreadable::BadBlocks;
 use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, MIB};
 use base::{Buffer, Instant, WriteId};
+use slab::Slab;
 
 /// One round over the oldest part of the log.
 #[derive(Debug)]
@@ -38,33 +30,36 @@ struct Round {
 #[derive(Debug, Default)]
 pub(crate) struct Destaging {
     round: Option<Round>,
+    /// The extents on their way.
+    moves: Slab<Destage>,
     bytes_in_flight: u64,
     /// Bytes a second in the last round that moved any.
     pace: f64,
     /// Boundary of the last round; a tail that is about to move there counts as moved.
-    pub(crate) reached: u64,
+    reached: u64,
     /// Whether a round has ended whose checkpoint would gain nothing.
-    pub(crate) is_held: bool,
+    is_held: bool,
     /// A round has ended up to here and its checkpoint has not begun.
-    pub(crate) finished: Option<BatchStart>,
+    finished: Option<BatchStart>,
     /// Destagings that wait for memory.
-    pub(crate) waiting: Vec<u32>,
+    waiting: Vec<u32>,
     /// Whether everything is to be destaged, however little there is.
-    pub(crate) drain: bool,
+    is_draining: bool,
 }
 
 /// How much is kept in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Depth {
+pub(crate) struct Depth {
     bytes: u64,
     extents: usize,
 }
 
 impl Depth {
-    const MAX: Depth = Depth { bytes: limits::DESTAGE_BYTES_MAX, extents: limits::DESTAGE_EXTENTS_MAX };
+    pub(crate) const MAX: Depth =
+        Depth { bytes: limits::DESTAGE_BYTES_MAX, extents: limits::DESTAGE_EXTENTS_MAX };
 
     /// That of a log so full.
-    fn at(fill_percent: u64) -> Depth {
+    pub(crate) fn at(fill_percent: u64) -> Depth {
         let above = fill_percent.saturating_sub(limits::DESTAGE_START_PERCENT);
         let share = (above as f64 / 50.0).min(1.0);
         let between = |min: f64, max: f64| min + (max - min) * share;
@@ -76,7 +71,7 @@ impl Depth {
 
     /// Held back for guests, the less the fuller the log is: where congestion begins it is not held back at all, for a full
     /// log slows guests more than destaging does. Between, it finds the fill at which it keeps up with them.
-    fn held(self, fill_permille: u64, share: Share) -> Depth {
+    pub(crate) fn held(self, fill_permille: u64, share: Share) -> Depth {
         let (start, urgent) = (limits::DESTAGE_START_PERCENT * 10, limits::CONGESTION_START_PERCENT * 10);
         let relief = (fill_permille.saturating_sub(start) as f64 / (urgent - start) as f64).min(1.0);
         let part = share.fraction() + (1.0 - share.fraction()) * relief;
@@ -87,14 +82,47 @@ impl Depth {
     }
 }
 
+/// A block that is moved.
 #[derive(Debug)]
-struct Item {
-    block: u8,
-    id: WriteId,
-    position: u64,
+pub(crate) struct Item {
+    pub(crate) block: u8,
+    pub(crate) id: WriteId,
+    pub(crate) position: u64,
     /// `None`: trimmed.
-    checksum: Option<u32>,
-    data: Option<Buffer>,
+    pub(crate) checksum: Option<u32>,
+    /// `None` until it was read, and for good if it is damaged or trimmed.
+    pub(crate) data: Option<Buffer>,
+}
+
+impl Item {
+    /// Whether it has to be read from the log.
+    fn is_missing(&self) -> bool {
+        self.checksum.is_some() && self.data.is_none()
+    }
+}
+
+/// Blocks side by side in the log, to be read at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogRun {
+    pub(crate) position: u64,
+    pub(crate) count: u64,
+}
+
+/// Blocks side by side in an extent, to be written at once.
+#[derive(Debug)]
+pub(crate) struct RestRun {
+    pub(crate) block: u8,
+    pub(crate) count: u64,
+    pub(crate) buffers: Buffers,
+}
+
+/// What has been begun for an extent on its way: its page is pinned.
+#[derive(Debug)]
+struct Moving {
+    items: Vec<Item>,
+    /// Device requests under way.
+    outstanding: usize,
+    bytes: u64,
 }
 
 /// One extent on its way.
@@ -104,428 +132,288 @@ pub(crate) struct Destage {
     dirty: u32,
     generation: u32,
     boundary: u64,
-    items: Vec<Item>,
-    outstanding: u32,
-    bytes: u64,
-    is_pinned: bool,
+    /// `None` while it waits for its page or for memory.
+    moving: Option<Moving>,
 }
 
-impl Destaging {
-    /// The tail was held back and may go on: the next checkpoint takes it to where destaging has been.
-    pub(crate) fn catch_up(&mut self, log: &Log) {
-        if self.finished.is_none() && self.reached > log.anchor.tail {
-            let head = BatchStart { position: log.head, number: log.next_number };
-            self.finished = Some(log.start_at_or_after(self.reached, head));
-        }
-    }
+/// How the visit to an extent ended.
+#[derive(Debug)]
+pub(crate) struct Visited {
+    pub(crate) place: ExtentPlace,
+    pub(crate) dirty: u32,
+    /// Whether its page was pinned.
+    pub(crate) is_pinned: bool,
 }
 
-impl Group {
-    /// Asks for everything in the log to be destaged, as before a clean stop. [`Group::is_drained`] tells when it is.
-    pub fn drain(&mut self) {
-        self.destaging.drain = true;
+impl Destage {
+    pub(crate) fn place(&self) -> ExtentPlace {
+        self.place
     }
 
-    /// Whether nothing is left in the log that a restart would have to read.
-    pub fn is_drained(&self) -> bool {
-        self.log.used_blocks() == 0 && self.is_idle() && self.checkpoint.is_idle()
+    /// The key of what the log has of the extent.
+    pub(crate) fn dirty(&self) -> u32 {
+        self.dirty
     }
 
-    pub(crate) fn advance_destaging(&mut self, out: &mut Vec<Output>) {
-        if self.destaging.round.is_none() && self.destaging.finished.is_none() {
-            self.begin_round();
-        }
-        for key in std::mem::take(&mut self.destaging.waiting) {
-            self.start_destage(key, out);
-        }
-        self.feed_round(out);
-        self.end_round_if_done(out);
-        let may_have_space = self.members.iter().any(|member| member.free.count() > 0);
-        if !self.starved.is_empty() && (may_have_space || !self.may_gain_space()) {
-            self.retry_starved(out);
-        }
+    /// Whether the extent was freed since the visit began.
+    pub(crate) fn is_stale(&self, index: &Index) -> bool {
+        index.get(self.dirty).generation() != self.generation
     }
 
-    fn begin_round(&mut self) {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
-        let index_percent = (self.index_entries * 100 / index_max) as u64;
-        let wants_space = !self.starved.is_empty() && self.trims_unsettled;
-        let tail = self.log.anchor.tail.max(self.destaging.reached);
-        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
-        let wants_room = self.destaging.is_held && self.waits_for_log();
-        let wants_all = wants_space
-            || ((self.destaging.drain || wants_room) && self.log.head > tail)
-            || !self.is_destaged_for_leavers(tail);
-        let fill = ((self.log.head - tail) * 100 / self.log.blocks).max(index_percent);
-        if !wants_all && fill < limits::DESTAGE_START_PERCENT {
-            return;
-        }
-        let head = self.stable_head();
-        let boundary = match wants_all {
-            true => head,
-            false => self.log.start_at_or_after(tail + self.round_blocks(fill), head),
-        };
-        let mut queue = Vec::new();
-        for index in 0..self.members.len() {
-            if !self.members[index].is_in_service() {
-                self.drop_member_dirty(index as u8);
-                continue;
-            }
-            let member = &self.members[index];
-            for extent in member.dirty.iter() {
-                let dirty = &self.dirty[member.dirty_of[extent as usize] as usize];
-                if dirty.oldest().is_some_and(|oldest| oldest < boundary.position) {
-                    queue.push(dirty.place);
-                }
-            }
-        }
-        let started = self.now;
-        let round = Round { boundary, queue, next: 0, active: 0, started, bytes: 0, covers_all: wants_all };
-        self.destaging.round = Some(round);
-    }
-
-    /// Log blocks of a round: an eighth of the log; when it fills up, no more than goes in a quarter of a second.
-    fn round_blocks(&self, fill: u64) -> u64 {
-        let eighth = (self.log.blocks / 8).max(1);
-        if fill < limits::CONGESTION_START_PERCENT || self.destaging.pace == 0.0 {
-            return eighth;
-        }
-        let blocks = self.destaging.pace * limits::DESTAGE_ROUND_SECONDS / BLOCK_SIZE as f64;
-        (blocks as u64).clamp(limits::DESTAGE_ROUND_BLOCKS_MIN.min(eighth), eighth)
-    }
-
-    /// Where the next batch that is not yet stable begins.
-    pub(crate) fn stable_head(&self) -> BatchStart {
-        match &self.sealed {
-            Some(sealed) => sealed.start(),
-            None => BatchStart { position: self.log.head, number: self.log.next_number },
-        }
-    }
-
-    fn feed_round(&mut self, out: &mut Vec<Output>) {
-        let is_urgent = self.destaging.round.as_ref().is_some_and(|round| round.covers_all);
-        let depth = match is_urgent {
-            true => Depth::MAX,
-            false => Depth::at(self.log.fill_percent()).held(self.fill_permille(), self.shares.destage),
-        };
-        loop {
-            let Some(round) = &mut self.destaging.round else { return };
-            let is_full = round.active >= depth.extents || self.destaging.bytes_in_flight >= depth.bytes;
-            if is_full || round.next == round.queue.len() {
-                return;
-            }
-            let place = round.queue[round.next];
-            round.next += 1;
-            self.begin_destage(place, out);
-        }
-    }
-
-    fn begin_destage(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        let member = &self.members[place.member as usize];
-        let key = member.dirty_of[place.extent as usize];
-        if key == crate::member::CLEAN || !member.is_in_service() {
-            return;
-        }
-        let round = self.destaging.round.as_mut().expect("destaging happens in rounds");
-        let dirty = &mut self.dirty[key as usize];
-        assert!(!dirty.is_destaging, "a round visits an extent once");
-        if !dirty.has_state() {
-            return;
-        }
-        dirty.is_destaging = true;
-        round.active += 1;
-        let destage = Destage {
-            place,
-            dirty: key,
-            generation: dirty.generation,
-            boundary: round.boundary.position,
-            items: Vec::new(),
-            outstanding: 0,
-            bytes: 0,
-            is_pinned: false,
-        };
-        let key = self.destages.insert(destage) as u32;
-        self.start_destage(key, out);
-    }
-
-    /// Begins (or, after waiting for its page or for memory, begins again) to move one extent.
-    pub(crate) fn start_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let Destage { place, dirty, boundary, .. } = self.destages[key as usize];
-        let member = &mut self.members[place.member as usize];
-        let is_stale = self.dirty[dirty as usize].generation != self.destages[key as usize].generation;
-        if !member.is_in_service() || is_stale {
-            return self.end_destage(key, out);
-        }
-        if member.descriptor(place.extent).is_none() {
-            let (page, _) = member.page_of(place.extent);
-            return self.need_page(place.member, page, PageWaiter::Destage(key), out);
-        }
-        let mut items = due_items(&self.dirty[dirty as usize], boundary);
+    /// What is to be moved: what is in memory has its data.
+    pub(crate) fn due_items(&self, index: &Index) -> Vec<Item> {
+        let mut items = due_items(index.get(self.dirty), self.boundary);
         for item in items.iter_mut().filter(|item| item.checksum.is_some()) {
-            item.data = self.retained.get(item.position).cloned();
+            item.data = index.retained(item.position).cloned();
         }
-        let Some(reads) = self.plan_log_reads(&items) else {
-            self.destaging.waiting.push(key);
-            return;
-        };
-        self.members[place.member as usize].pin(place.extent);
-        let bytes = items.iter().filter(|item| item.checksum.is_some()).count() as u64 * BLOCK_SIZE;
-        self.destaging.bytes_in_flight += bytes;
-        let destage = &mut self.destages[key as usize];
-        destage.items = items;
-        destage.is_pinned = true;
-        destage.bytes = bytes;
-        destage.outstanding = reads.len() as u32;
-        if reads.is_empty() {
-            return self.write_destage(key, out);
-        }
-        for (position, count, buffer) in reads {
-            let purpose =
-                Purpose::DestageRead { destage: key, positions: (position, count), buffer: buffer.clone() };
-            let request = ReadRequest { offset: self.log_offset(position), buffer, gentle: true };
-            self.issue_read(0, purpose, request, out);
-        }
+        items
     }
 
-    /// Log reads for the items that are not in memory, neighbours together. `None` if memory is short.
-    fn plan_log_reads(&self, items: &[Item]) -> Option<Vec<(u64, u64, Buffer)>> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for item in items.iter().filter(|item| item.checksum.is_some() && item.data.is_none()) {
-            match runs.last_mut() {
-                Some((start, count))
-                    if *start + *count == item.position
-                        && *count < MIB / BLOCK_SIZE
-                        && !item.position.is_multiple_of(self.log.blocks) =>
-                {
-                    *count += 1;
-                }
-                Some(_) | None => runs.push((item.position, 1)),
-            }
-        }
-        let read = |(start, count): (u64, u64)| {
-            let buffer = self.own_pool.take((count * BLOCK_SIZE) as usize)?;
-            Some((start, count, buffer))
-        };
-        runs.into_iter().map(read).collect()
+    fn moving(&mut self) -> &mut Moving {
+        self.moving.as_mut().expect("its device requests were begun")
     }
 
-    pub(crate) fn destage_read_done(
-        &mut self,
-        key: u32,
-        (start, count): (u64, u64),
-        buffer: &Buffer,
-        result: Result<BadBlocks, ()>,
-        out: &mut Vec<Output>,
-    ) {
-        let bad = result.expect("a failed log device closes the group");
-        let destage = &mut self.destages[key as usize];
+    /// A read of the log brought blocks. Gives back those that are damaged.
+    fn take_read(&mut self, run: LogRun, buffer: &Buffer, bad: &BadBlocks) -> Vec<u8> {
+        let positions = run.position..run.position + run.count;
         let mut damaged = Vec::new();
-        let within =
-            |item: &&mut Item| item.checksum.is_some() && (start..start + count).contains(&item.position);
-        for item in destage.items.iter_mut().filter(within) {
-            let index = (item.position - start) as usize;
+        let within = |item: &&mut Item| item.checksum.is_some() && positions.contains(&item.position);
+        for item in self.moving().items.iter_mut().filter(within) {
+            let index = (item.position - run.position) as usize;
             let data = buffer.slice(index * BLOCK_SIZE as usize, BLOCK_SIZE as usize);
             match !bad.contains(index) && Some(crc32c(&data)) == item.checksum {
                 true => item.data = Some(data),
                 false => damaged.push(item.block),
             }
         }
-        destage.outstanding -= 1;
-        let (place, is_last) = (destage.place, destage.outstanding == 0);
-        let owner = self.members[place.member as usize].owners[place.extent as usize];
-        for block in damaged {
-            // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
-            self.note_damage(0, owner.component, owner.part, u16::from(block), out);
+        damaged
+    }
+}
+
+/// The blocks that are not in memory, neighbours together.
+pub(crate) fn log_runs(items: &[Item], log_blocks: u64) -> Vec<LogRun> {
+    let mut runs: Vec<LogRun> = Vec::new();
+    for item in items.iter().filter(|item| item.is_missing()) {
+        match runs.last_mut() {
+            Some(run)
+                if run.position + run.count == item.position
+                    && run.count < MIB / BLOCK_SIZE
+                    && !item.position.is_multiple_of(log_blocks) =>
+            {
+                run.count += 1;
+            }
+            Some(_) | None => runs.push(LogRun { position: item.position, count: 1 }),
         }
-        if is_last {
-            self.write_destage(key, out);
+    }
+    runs
+}
+
+impl Destaging {
+    /// Everything is to be destaged from now on, however little there is.
+    pub(crate) fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Whether a round may begin: none is under way, nor its end waits for a checkpoint.
+    pub(crate) fn may_begin_round(&self) -> bool {
+        self.round.is_none() && self.finished.is_none()
+    }
+
+    /// Boundary of the last round.
+    pub(crate) fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// Where a round has ended whose checkpoint has not begun.
+    pub(crate) fn finished(&self) -> Option<BatchStart> {
+        self.finished
+    }
+
+    /// The checkpoint begins.
+    pub(crate) fn take_finished(&mut self) -> Option<BatchStart> {
+        self.finished.take()
+    }
+
+    /// Whether a round has ended whose checkpoint would gain nothing.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// The round that has ended gets no checkpoint: it would gain nothing.
+    pub(crate) fn hold(&mut self) {
+        self.finished = None;
+        self.is_held = true;
+    }
+
+    /// A checkpoint gains something again: the next one goes to where destaging has been, if that was held back.
+    pub(crate) fn end_hold(&mut self, log: &Log) {
+        if std::mem::take(&mut self.is_held) {
+            self.catch_up(log);
         }
     }
 
-    fn write_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let place = self.destages[key as usize].place;
-        let mut runs: Vec<(u8, u64, Buffers)> = Vec::new();
-        for item in &self.destages[key as usize].items {
+    /// The tail was held back and may go on: the next checkpoint takes it to where destaging has been.
+    pub(crate) fn catch_up(&mut self, log: &Log) {
+        if self.finished.is_none() && self.reached > log.tail() {
+            self.finished = Some(log.start_at_or_after(self.reached, log.next_start()));
+        }
+    }
+
+    /// Log blocks of a round: an eighth of the log; when it fills up, no more than goes in a quarter of a second.
+    pub(crate) fn round_blocks(&self, log_blocks: u64, fill_percent: u64) -> u64 {
+        let eighth = (log_blocks / 8).max(1);
+        if fill_percent < limits::CONGESTION_START_PERCENT || self.pace == 0.0 {
+            return eighth;
+        }
+        let blocks = self.pace * limits::DESTAGE_ROUND_SECONDS / BLOCK_SIZE as f64;
+        (blocks as u64).clamp(limits::DESTAGE_ROUND_BLOCKS_MIN.min(eighth), eighth)
+    }
+
+    /// A round begins over these extents, up to `boundary`. `covers_all`: it takes all trims that are stable now.
+    pub(crate) fn begin_round(
+        &mut self,
+        boundary: BatchStart,
+        queue: Vec<ExtentPlace>,
+        covers_all: bool,
+        started: Instant,
+    ) {
+        assert!(self.may_begin_round(), "one round is under way at a time");
+        self.round = Some(Round { boundary, queue, next: 0, active: 0, started, bytes: 0, covers_all });
+    }
+
+    /// Whether the round under way is to end as soon as it can.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.round.as_ref().is_some_and(|round| round.covers_all)
+    }
+
+    /// The extent to visit next, unless so much is in flight.
+    pub(crate) fn next_place(&mut self, depth: Depth) -> Option<ExtentPlace> {
+        let round = self.round.as_mut()?;
+        if round.active >= depth.extents || self.bytes_in_flight >= depth.bytes {
+            return None;
+        }
+        let place = *round.queue.get(round.next)?;
+        round.next += 1;
+        Some(place)
+    }
+
+    /// An extent is visited: gives its key.
+    pub(crate) fn visit(&mut self, place: ExtentPlace, dirty: u32, generation: u32) -> u32 {
+        let round = self.round.as_mut().expect("destaging happens in rounds");
+        round.active += 1;
+        let boundary = round.boundary.position;
+        self.moves.insert(Destage { place, dirty, generation, boundary, moving: None }) as u32
+    }
+
+    pub(crate) fn get(&self, key: u32) -> &Destage {
+        &self.moves[key as usize]
+    }
+
+    /// An extent waits for memory.
+    pub(crate) fn wait(&mut self, key: u32) {
+        self.waiting.push(key);
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Gives back the extents that wait for memory.
+    pub(crate) fn take_waiting(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// An extent whose page is pinned begins to move, with so many reads of the log.
+    pub(crate) fn begin(&mut self, key: u32, items: Vec<Item>, reads: usize) {
+        let bytes = items.iter().filter(|item| item.checksum.is_some()).count() as u64 * BLOCK_SIZE;
+        self.bytes_in_flight += bytes;
+        let moving = &mut self.moves[key as usize].moving;
+        assert!(moving.is_none(), "an extent is moved once in a visit");
+        *moving = Some(Moving { items, outstanding: reads, bytes });
+    }
+
+    /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
+    pub(crate) fn read_done(
+        &mut self,
+        key: u32,
+        run: LogRun,
+        buffer: &Buffer,
+        bad: &BadBlocks,
+    ) -> (Vec<u8>, bool) {
+        let destage = &mut self.moves[key as usize];
+        let damaged = destage.take_read(run, buffer, bad);
+        let moving = destage.moving();
+        moving.outstanding -= 1;
+        (damaged, moving.outstanding == 0)
+    }
+
+    /// The writes of an extent whose blocks are all read, neighbours together; they are begun now.
+    pub(crate) fn begin_writes(&mut self, key: u32) -> Vec<RestRun> {
+        let moving = self.moves[key as usize].moving();
+        let mut runs: Vec<RestRun> = Vec::new();
+        for item in &moving.items {
             let Some(data) = &item.data else { continue };
             match runs.last_mut() {
-                Some((block, count, buffers)) if u64::from(*block) + *count == u64::from(item.block) => {
-                    *count += 1;
-                    if !buffers.last_mut().is_some_and(|last| last.try_join(data)) {
-                        buffers.push(data.clone());
+                Some(run) if u64::from(run.block) + run.count == u64::from(item.block) => {
+                    run.count += 1;
+                    if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
+                        run.buffers.push(data.clone());
                     }
                 }
-                Some(_) | None => runs.push((item.block, 1, smallvec::smallvec![data.clone()])),
+                Some(_) | None => runs.push(RestRun {
+                    block: item.block,
+                    count: 1,
+                    buffers: smallvec::smallvec![data.clone()],
+                }),
             }
         }
-        self.destages[key as usize].outstanding = runs.len() as u32;
-        if runs.is_empty() {
-            return self.apply_destage(key, out);
-        }
-        for (block, count, buffers) in runs {
-            self.counters.destaged_bytes += count * BLOCK_SIZE;
-            let offset =
-                self.members[place.member as usize].geometry.block_offset(place.extent, block as usize);
-            let io = self.issue(place.member, Purpose::DestageWrite { destage: key });
-            out.push(Output::Write {
-                io,
-                member: place.member,
-                offset,
-                buffers,
-                stable: false,
-                gentle: true,
-            });
-        }
+        moving.outstanding = runs.len();
+        runs
     }
 
-    pub(crate) fn destage_write_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
-        let destage = &mut self.destages[key as usize];
-        destage.outstanding -= 1;
-        let (place, is_last) = (destage.place, destage.outstanding == 0);
-        if result.is_ok() {
-            self.members[place.member as usize].is_unsynced = true;
-        }
-        if is_last {
-            self.apply_destage(key, out);
-        }
+    /// A write of an extent ended. Says whether it was the last one.
+    pub(crate) fn write_done(&mut self, key: u32) -> bool {
+        let moving = self.moves[key as usize].moving();
+        moving.outstanding -= 1;
+        moving.outstanding == 0
     }
 
-    /// The data are where they belong: the descriptor learns of them, the index forgets them.
-    fn apply_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let destage = &mut self.destages[key as usize];
-        let items = std::mem::take(&mut destage.items);
-        let (place, dirty_key) = (destage.place, destage.dirty);
-        let is_current = self.dirty[dirty_key as usize].generation == destage.generation
-            && self.members[place.member as usize].is_in_service();
-        if is_current {
-            self.describe(place, dirty_key, &items);
-        }
-        self.end_destage(key, out);
-        if is_current {
-            self.free_if_empty(place);
-        }
+    /// Takes what was moved of an extent.
+    pub(crate) fn take_items(&mut self, key: u32) -> Vec<Item> {
+        std::mem::take(&mut self.moves[key as usize].moving().items)
     }
 
-    fn describe(&mut self, place: ExtentPlace, dirty_key: u32, items: &[Item]) {
-        let keeps_older = self.is_mutant(Mutant::KeepOlderAtRest);
-        let member = &mut self.members[place.member as usize];
-        let owner = member.owners[place.extent as usize];
-        let (page, _) = member.page_of(place.extent);
-        member.dirty_pages.insert(page);
-        let descriptor = member.descriptor(place.extent).expect("the page of a destaging is pinned");
-        let dirty = &mut self.dirty[dirty_key as usize];
-        if dirty.reset.take().is_some() {
-            *descriptor = Descriptor::FREE;
-        }
-        (descriptor.component, descriptor.part) = (owner.component, owner.part);
-        if let Some(direct) = dirty.direct.take() {
-            for (block, checksum) in direct.checksums.iter().enumerate() {
-                descriptor.set(block, Some(*checksum), direct.id);
-            }
-        }
-        for item in items {
-            let is_damaged = item.checksum.is_some() && item.data.is_none();
-            if !(keeps_older && is_damaged) {
-                descriptor.set(item.block as usize, item.checksum, item.id);
-            }
-        }
-        for item in items {
-            let found = dirty.entries.binary_search_by_key(&item.block, |entry| entry.block);
-            if let Ok(index) = found
-                && dirty.entries[index].position == item.position
-            {
-                dirty.entries.remove(index);
-                self.index_entries -= 1;
-                self.retained.forget(item.position);
-            }
-        }
-    }
-
-    fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let destage = self.destages.remove(key as usize);
-        let place = destage.place;
-        self.destaging.bytes_in_flight -= destage.bytes;
-        if destage.is_pinned {
-            self.members[place.member as usize].unpin(place.extent);
-        }
-        let round = self.destaging.round.as_mut().expect("a round lasts until its last extent is done");
+    /// The visit to an extent ended.
+    pub(crate) fn end(&mut self, key: u32) -> Visited {
+        let Destage { place, dirty, moving, .. } = self.moves.remove(key as usize);
+        let bytes = moving.as_ref().map_or(0, |moving| moving.bytes);
+        self.bytes_in_flight -= bytes;
+        let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;
-        round.bytes += destage.bytes;
-        self.dirty[destage.dirty as usize].is_destaging = false;
-        self.forget_if_clean(destage.dirty);
-        if self.members[place.member as usize].releasing.remove(place.extent) {
-            self.release_extent(place, out);
-        }
+        round.bytes += bytes;
+        Visited { place, dirty, is_pinned: moving.is_some() }
     }
 
-    /// An extent in which nothing is left is given back.
-    fn free_if_empty(&mut self, place: ExtentPlace) {
-        use crate::format::batch::Record;
-        let member = &mut self.members[place.member as usize];
-        let owner = member.owners[place.extent as usize];
-        let has_dirty = member.dirty_of[place.extent as usize] != crate::member::CLEAN;
-        let Some(&key) = self.keys.get(&owner.component) else { return };
-        let Some(descriptor) = member.descriptor(place.extent) else { return };
-        if owner.is_free() || has_dirty || !descriptor.is_empty() {
-            return;
-        }
-        let id = descriptor.write_id();
-        if self.exclusive.insert((key, owner.part)) {
-            self.frees_pending += 1;
-            self.submit_record(
-                None,
-                Record::Free {
-                    component: owner.component,
-                    part: owner.part,
-                    place,
-                    id,
-                    origin: Origin::Copy,
-                },
-            );
-        }
-    }
-
-    fn end_round_if_done(&mut self, out: &mut Vec<Output>) {
-        let is_done = |round: &Round| round.active == 0 && round.next == round.queue.len();
-        if !self.destaging.round.as_ref().is_some_and(is_done) {
-            return;
-        }
-        let round = self.destaging.round.take().expect("just seen");
-        let seconds = self.now.since(round.started).as_secs_f64();
+    /// Ends the round if all its extents were visited. Says whether that one took all trims that were stable at its start.
+    pub(crate) fn end_round_if_done(&mut self, now: Instant) -> Option<bool> {
+        let round = self.round.take_if(|round| round.active == 0 && round.next == round.queue.len())?;
+        let seconds = now.since(round.started).as_secs_f64();
         if round.bytes > 0 && seconds > 0.0 {
-            self.destaging.pace = round.bytes as f64 / seconds;
+            self.pace = round.bytes as f64 / seconds;
         }
-        if round.covers_all {
-            self.trims_unsettled = false;
-        }
-        self.destaging.reached = round.boundary.position;
-        self.destaging.finished = Some(round.boundary);
-        self.advance_checkpoint(out);
-    }
-
-    /// Forgets what a failed device should still have got.
-    pub(crate) fn drop_member_dirty(&mut self, member: u8) {
-        let extents: Vec<u32> = self.members[member as usize].dirty.iter().collect();
-        for extent in extents {
-            self.drop_dirty(ExtentPlace { member, extent });
-        }
-    }
-
-    /// Forgets what the log knows of one extent, which must know something.
-    pub(crate) fn drop_dirty(&mut self, place: ExtentPlace) {
-        let key = self.members[place.member as usize].dirty_of[place.extent as usize];
-        let dirty = &mut self.dirty[key as usize];
-        self.index_entries -= dirty.entries.len();
-        dirty.entries.clear();
-        dirty.direct = None;
-        dirty.reset = None;
-        dirty.generation += 1;
-        self.forget_if_clean(key);
+        self.reached = round.boundary.position;
+        self.finished = Some(round.boundary);
+        Some(round.covers_all)
     }
 }
 
 /// The entries older than the boundary, and those right beside them.
 fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
-    let entries = &dirty.entries;
+    let entries = dirty.entries();
     let mut takes: Vec<bool> = entries.iter().map(|entry| entry.position < boundary).collect();
     let is_beside = |a: usize, b: usize| entries[a].block + 1 == entries[b].block;
     for index in 1..entries.len() {

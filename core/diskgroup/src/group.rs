@@ -12,28 +12,51 @@
 //!   (`write::release_extent`);
 //! * every block that is read is compared with its checksum (`read`).
 
-use crate::checkpoint::{AnchorCopy, Checkpoint};
-use crate::component::Component;
-use crate::destage::{Destage, Destaging};
-use crate::format::anchor::Anchor;
+mod beyond;
+mod checkpoint;
+mod copy;
+mod destage;
+mod install;
+mod lifecycle;
+mod membership;
+mod read;
+mod recovery;
+mod room;
+mod scrub;
+mod state;
+mod unreadable;
+mod versions;
+mod window;
+mod write;
+
+use crate::buffer::WriteBuffer;
+use crate::checkpoint::Checkpoint;
+use crate::components::Components;
+use crate::compute::{ComputeId, ComputeIds, Computed};
+use crate::destage::Destaging;
+use crate::exclusive::Exclusive;
 use crate::format::superblock::Superblock;
-use crate::index::Dirty;
+use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
-use crate::log::{Gather, Log};
+use crate::log::Log;
 use crate::member::Member;
-use crate::mutant::Mutant;
+use crate::members::Members;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
-use crate::retained::Retained;
+use crate::requests::{PendingIo, Purpose, Requests};
+use crate::rules::Rule;
+use crate::scarcity::Scarcity;
 use crate::scrub::Scrub;
 use crate::share::Shares;
-use crate::unreadable::{BadBlocks, Ended, Narrowed, ReadRequest};
+use crate::state::Counters;
+use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
-use crate::write::{Change, Sealed, Then, Work};
+use crate::watermarks::Watermarks;
+use crate::work::{Change, OwnRecord, Work};
+use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
-use rustc_hash::{FxHashMap, FxHashSet};
 use slab::Slab;
 use std::collections::VecDeque;
 
@@ -48,8 +71,8 @@ pub struct Settings {
     pub scrub_bytes_per_second: u64,
     /// Whether freed extents are handed back to the provider of the device.
     pub discard: bool,
-    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
-    pub mutant: Option<Mutant>,
+    /// The safety rules that hold: all, but in builds with the feature `mutants`.
+    pub rules: Rules<Rule>,
 }
 
 impl Default for Settings {
@@ -59,182 +82,61 @@ impl Default for Settings {
             retained_bytes_max: 64 << 20,
             scrub_bytes_per_second: 8 << 20,
             discard: true,
-            mutant: None,
+            rules: Rules::ALL,
         }
     }
 }
 
-/// What a device request was for.
-#[derive(Debug)]
-pub(crate) enum Purpose {
-    Batch,
-    Direct(u32),
-    Read {
-        read: u32,
-        run: u16,
-    },
-    Page {
-        member: u8,
-        page: u32,
-        buffer: Buffer,
-    },
-    DestageRead {
-        destage: u32,
-        positions: (u64, u64),
-        buffer: Buffer,
-    },
-    DestageWrite {
-        destage: u32,
-    },
-    CheckpointFlush {
-        member: u8,
-    },
-    PageWrite {
-        member: u8,
-        page: u32,
-    },
-    /// Reads the copies of the former anchor; the buffer holds the new one.
-    AnchorCheck {
-        anchor: Anchor,
-        buffer: Buffer,
-    },
-    Anchor(AnchorCopy),
-    Discard {
-        member: u8,
-        extent: u32,
-    },
-    Scrub {
-        buffer: Buffer,
-    },
-    Recovery {
-        buffer: Buffer,
-    },
-    /// One block of a read that failed as a whole.
-    Block {
-        narrowed: u32,
-        index: u16,
-    },
-}
-
-impl Purpose {
-    /// Whether the time that it takes says something of the device. Recovery is over before anybody asks, and its members
-    /// are not there yet.
-    fn is_effort(&self) -> bool {
-        !matches!(self, Purpose::Discard { .. } | Purpose::Recovery { .. })
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct PendingIo {
-    pub(crate) member: u8,
-    pub(crate) purpose: Purpose,
-    /// What was asked, if it is a read.
-    pub(crate) read: Option<ReadRequest>,
-}
-
 /// Whether the group can be used.
 #[derive(Debug)]
-pub(crate) enum Phase {
+enum Phase {
     Opening(Box<Recovery>),
     Open,
     /// The log is lost, or opening failed.
     Failed,
 }
 
-/// Figures for people.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Bytes written to capacity devices by destaging.
-    pub destaged_bytes: u64,
-    /// Bytes that went straight to fresh extents.
-    pub direct_bytes: u64,
-    /// Bytes of copies that were taken in.
-    pub copied_bytes: u64,
-    /// Batches written to the log, and bytes in them.
-    pub batches: u64,
-    /// Bytes of those batches, headers included.
-    pub batch_bytes: u64,
-    /// Checkpoints completed.
-    pub checkpoints: u64,
-    /// Table pages written.
-    pub pages_written: u64,
-    /// Bytes that scrubbing has verified.
-    pub scrubbed_bytes: u64,
-    /// Rounds of scrubbing completed.
-    pub scrub_rounds: u64,
-}
-
 /// The state machine.
 #[derive(Debug)]
 pub struct Group {
-    pub(crate) id: GroupId,
-    pub(crate) settings: Settings,
+    id: GroupId,
+    rules: Rules<Rule>,
+    settings: Settings,
     /// What its own work may take; counts from the next piece of work on.
     pub shares: Shares,
     /// Buffers of the guests' reads: shared with the sessions, and possibly used up by them.
-    pub(crate) pool: Pool,
+    pool: Pool,
     /// Buffers of the group's own work, so that it never waits for a guest to let go of one.
-    pub(crate) own_pool: Pool,
+    own_pool: Pool,
     /// For the anchor, which must never wait.
-    pub(crate) spare: Option<Buffer>,
-    pub(crate) now: Instant,
-    pub(crate) phase: Phase,
-    /// By place in the group; 0 holds the log.
-    pub(crate) members: Vec<Member>,
-    pub(crate) superblocks: Vec<Superblock>,
-    pub(crate) components: Slab<Component>,
-    pub(crate) keys: FxHashMap<ComponentId, u32>,
-    pub(crate) dirty: Slab<Dirty>,
-    /// Entries in all of `dirty`.
-    pub(crate) index_entries: usize,
-    pub(crate) log: Log,
-    pub(crate) gather: Gather<Then>,
-    pub(crate) sealed: Option<Sealed>,
-    pub(crate) retained: Retained,
-    /// Entries in the windows of all components that no watermark has passed.
-    pub(crate) window_entries: usize,
-    /// Records of a checkpoint that found no room in the next batch, in order.
-    pub(crate) checkpoint_waiting: VecDeque<Work>,
-    /// Other records of the group's own, likewise.
-    pub(crate) records_waiting: VecDeque<Work>,
-    /// Guest work that found no room in the log or the next batch, in order.
-    pub(crate) waiting: VecDeque<Work>,
-    /// Work that found no free extent while some may come free.
-    pub(crate) starved: VecDeque<Work>,
-    /// Parts that are being freed or written as a whole: writes to them wait here.
-    pub(crate) exclusive: FxHashSet<(u32, u32)>,
-    pub(crate) parked: FxHashMap<(u32, u32), VecDeque<Work>>,
-    pub(crate) directs: Slab<Work>,
+    spare: Option<Buffer>,
+    now: Instant,
+    phase: Phase,
+    members: Members,
+    components: Components,
+    index: Index,
+    log: Log,
+    buffer: WriteBuffer,
+    scarcity: Scarcity,
+    exclusive: Exclusive,
+    /// Whole extents that are being written, each with the record that follows.
+    directs: Slab<OwnRecord>,
     /// Copies of whole extents that wait for the page that tells the versions of what they take the place of.
-    pub(crate) copies_held: Slab<Work>,
-    pub(crate) reads: Slab<ReadState>,
+    copies_held: Slab<Work>,
+    reads: Slab<ReadState>,
     /// Reads that wait for memory.
-    pub(crate) reads_waiting: VecDeque<u32>,
+    reads_waiting: VecDeque<u32>,
     /// Questions for what was changed that wait for a table page.
-    pub(crate) changed: Slab<ChangedState>,
-    /// Components whose watermark is known to be greater than the log says.
-    pub(crate) settling: Vec<ComponentId>,
-    /// When the watermarks of an idle group go to the log at the latest.
-    pub(crate) settle_at: Option<Instant>,
+    changed: Slab<ChangedState>,
+    watermarks: Watermarks,
     /// Table pages whose reading waits for memory.
-    pub(crate) pages_waiting: VecDeque<(u8, u32)>,
-    pub(crate) destages: Slab<Destage>,
-    pub(crate) destaging: Destaging,
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) scrub: Scrub,
-    pub(crate) io: Slab<PendingIo>,
-    pub(crate) narrowed: Slab<Narrowed>,
-    /// Components that are being deleted, oldest first.
-    pub(crate) deleting: VecDeque<u32>,
-    pub(crate) failed_members: u8,
-    /// Places whose devices are being taken out, with the log position that the tail must reach first.
-    pub(crate) leaving: Vec<(u8, u64)>,
-    /// Records of freed extents under way, and discards of such.
-    pub(crate) frees_pending: u32,
-    pub(crate) discards_pending: u32,
-    /// Whether a trim has become stable that no finished destaging round has turned into free extents yet.
-    pub(crate) trims_unsettled: bool,
-    pub(crate) counters: Counters,
+    pages_waiting: VecDeque<(u8, u32)>,
+    destaging: Destaging,
+    checkpoint: Checkpoint,
+    scrub: Scrub,
+    requests: Requests,
+    compute_ids: ComputeIds,
+    counters: Counters,
 }
 
 impl Group {
@@ -249,19 +151,14 @@ impl Group {
         out: &mut Vec<Output>,
     ) -> Group {
         assert!(!superblocks.is_empty() && superblocks[0].geometry.log.len > 0, "place 0 holds the log");
-        let is_in_order = superblocks.iter().enumerate().all(|(place, one)| one.index as usize == place);
-        assert!(is_in_order, "superblocks come in the order of their places");
-        let member = |one: &Superblock| Member {
-            is_away: one.is_away(),
-            failure: one.is_away().then(|| "it is not there".to_owned()),
-            ..Member::new(one.device, one.geometry)
-        };
-        let members = superblocks.iter().map(member).collect();
-        let retained = Retained::new(settings.retained_bytes_max);
+        let extents = superblocks.iter().map(|one| one.geometry.extent_count());
+        let index = Index::new(extents, settings.retained_bytes_max);
         let scrub = Scrub::new(now);
         let log = Log::before_recovery(&superblocks[0]);
+        let id = superblocks[0].group;
         let mut group = Group {
-            id: superblocks[0].group,
+            id,
+            rules: settings.rules,
             settings,
             shares: Shares::FULL,
             pool,
@@ -269,43 +166,25 @@ impl Group {
             spare: None,
             now,
             phase: Phase::Opening(Box::default()),
-            members,
-            superblocks,
-            components: Slab::new(),
-            keys: FxHashMap::default(),
-            dirty: Slab::new(),
-            index_entries: 0,
+            members: Members::new(superblocks),
+            components: Components::default(),
+            index,
             log,
-            gather: Gather::default(),
-            sealed: None,
-            retained,
-            window_entries: 0,
-            checkpoint_waiting: VecDeque::new(),
-            records_waiting: VecDeque::new(),
-            waiting: VecDeque::new(),
-            starved: VecDeque::new(),
-            exclusive: FxHashSet::default(),
-            parked: FxHashMap::default(),
+            buffer: WriteBuffer::default(),
+            scarcity: Scarcity::default(),
+            exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),
             reads: Slab::new(),
             reads_waiting: VecDeque::new(),
             changed: Slab::new(),
-            settling: Vec::new(),
-            settle_at: None,
+            watermarks: Watermarks::default(),
             pages_waiting: VecDeque::new(),
-            destages: Slab::new(),
             destaging: Destaging::default(),
-            checkpoint: Checkpoint::Idle,
+            checkpoint: Checkpoint::default(),
             scrub,
-            io: Slab::new(),
-            narrowed: Slab::new(),
-            deleting: VecDeque::new(),
-            failed_members: 0,
-            leaving: Vec::new(),
-            frees_pending: 0,
-            discards_pending: 0,
-            trims_unsettled: false,
+            requests: Requests::default(),
+            compute_ids: ComputeIds::from(now.0),
             counters: Counters::default(),
         };
         group.start_recovery(out);
@@ -339,6 +218,7 @@ impl Group {
             Input::Change { op, component, record } => self.change(op, component, record, out),
             Input::Delete { op, component } => self.delete(op, component, out),
             Input::DeviceDone { io, result } => self.device_done(io, result, out),
+            Input::Computed { id, computed } => self.computed(id, &computed, out),
         }
     }
 
@@ -371,28 +251,38 @@ impl Group {
             return None;
         }
         let soon = Instant(self.now.0 + 1_000_000);
-        let wants_seal = self.sealed.is_none() && !self.gather.is_empty();
+        let wants_seal = !self.buffer.is_writing() && !self.buffer.is_empty();
         let waits_for_memory = !self.reads_waiting.is_empty()
             || !self.pages_waiting.is_empty()
-            || !self.destaging.waiting.is_empty()
-            || matches!(self.checkpoint, Checkpoint::Writing { .. });
-        let waits_for_room = self.waits_for_log() || !self.starved.is_empty();
+            || self.destaging.has_waiting()
+            || self.checkpoint.is_writing_pages();
+        let waits_for_room = self.waits_for_log() || self.scarcity.is_felt();
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
         }
         // While a batch is being written, its end moves the watermarks on.
-        let settle_at = self.settle_at.filter(|_| self.sealed.is_none());
+        let settle_at = self.watermarks.due_at().filter(|_| !self.buffer.is_writing());
         [self.scrub_wake_at(), settle_at].into_iter().flatten().min()
     }
 
+    /// The processor's work ended. What comes too late, for the group or the work has failed, is dropped.
+    fn computed(&mut self, id: ComputeId, computed: &Computed, out: &mut Vec<Output>) {
+        let Computed::Checksums(checksums) = computed;
+        match self.phase {
+            Phase::Opening(_) => self.recovery_computed(id, checksums, out),
+            Phase::Open => self.scrub_computed(id, checksums, out),
+            Phase::Failed => {}
+        }
+    }
+
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
-        let PendingIo { member, purpose, read } = self.io.remove(io.0 as usize);
+        let PendingIo { member, purpose, read } = self.requests.end(io);
         if purpose.is_effort() {
-            self.members[member as usize].meter.end(self.now);
+            self.members[member].meter.end(self.now);
         }
         let ended = match (result, read) {
             (Ok(()), _) => Ok(BadBlocks::default()),
-            (Err(IoFailure::Unreadable(why)), Some(read)) if !self.is_mutant(Mutant::RetireForBadBlock) => {
+            (Err(IoFailure::Unreadable(why)), Some(read)) if self.rules.hold(Rule::TolerateBadBlock) => {
                 if read.buffer.len() > BLOCK_SIZE as usize && !matches!(self.phase, Phase::Failed) {
                     return self.narrow(member, purpose, read, out);
                 }
@@ -410,7 +300,7 @@ impl Group {
         }
         match purpose {
             Purpose::Block { narrowed, index } => {
-                if let Some((purpose, ended)) = self.block_ended(narrowed, index, ended) {
+                if let Some((purpose, ended)) = self.requests.block_ended(narrowed, index, ended) {
                     self.device_ended(member, purpose, ended, out);
                 }
             }
@@ -433,11 +323,11 @@ impl Group {
             Purpose::Direct(key) => self.direct_done(key, result.map(drop), out),
             Purpose::Read { read, run } => self.read_io_done(read, run, result, out),
             Purpose::Page { member, page, buffer } => self.page_loaded(member, page, &buffer, result, out),
-            Purpose::DestageRead { destage, positions, buffer } => {
-                self.destage_read_done(destage, positions, &buffer, result, out);
+            Purpose::DestageRead { destage, run, buffer } => {
+                self.destage_read_done(destage, run, &buffer, result, out);
             }
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
-            Purpose::CheckpointFlush { member } => self.checkpoint_flushed(member, out),
+            Purpose::CheckpointFlush => self.checkpoint_flushed(out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
             Purpose::AnchorCheck { anchor, buffer } => {
                 let bad = result.expect("a failed log device closes the group");
@@ -445,47 +335,49 @@ impl Group {
             }
             Purpose::Anchor(copy) => self.anchor_written(copy, out),
             Purpose::Discard { member, extent } => self.discarded(member, extent),
-            Purpose::Scrub { buffer } => self.scrub_read_done(&buffer, result, out),
+            Purpose::Scrub { buffer } => self.scrub_read_done(buffer, result, out),
             Purpose::Recovery { .. } => unreachable!("recovery ends before the group opens"),
             Purpose::Block { .. } => unreachable!("blocks end with the read that they are of"),
         }
     }
 
     /// Takes a member out of service: what stands on it is lost until it is replaced. Without the log all is.
-    pub(crate) fn member_failed(&mut self, member: u8, why: &str, out: &mut Vec<Output>) {
+    fn member_failed(&mut self, member: u8, why: &str, out: &mut Vec<Output>) {
         if member == 0 {
             if !matches!(self.phase, Phase::Failed) {
                 self.phase = Phase::Failed;
-                self.members[0].failure = Some(why.to_owned());
+                self.members[0].fail(why.to_owned());
                 out.push(Output::Event(Event::GroupFailed { why: why.to_owned() }));
                 self.fail_everything(out);
             }
             return;
         }
-        if !self.members[member as usize].is_in_service() {
+        if !self.members[member].is_in_service() {
             return;
         }
-        self.members[member as usize].failure = Some(why.to_owned());
-        self.failed_members |= 1 << member;
+        self.members.fail(member, why.to_owned());
         out.push(Output::Event(Event::MemberFailed { member, why: why.to_owned() }));
         self.fail_member_work(member, out);
     }
 
-    pub(crate) fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
-        if purpose.is_effort() {
-            self.members[member as usize].meter.begin(self.now);
-        }
-        Io(self.io.insert(PendingIo { member, purpose, read: None }) as u32)
+    fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
+        self.begin(PendingIo { member, purpose, read: None })
     }
 
-    pub(crate) fn log_offset(&self, position: u64) -> u64 {
-        self.superblocks[0].geometry.log.offset + position % self.log.blocks * BLOCK_SIZE
+    fn begin(&mut self, request: PendingIo) -> Io {
+        if request.purpose.is_effort() {
+            self.members[request.member].meter.begin(self.now);
+        }
+        self.requests.begin(request)
+    }
+
+    fn log_offset(&self, position: u64) -> u64 {
+        self.members[0].geometry.log.offset + position % self.log.blocks() * BLOCK_SIZE
     }
 
     /// How full the log is, or the memory of its index where that is fuller, in thousandths.
-    pub(crate) fn fill_permille(&self) -> u64 {
-        let index_max = self.log.blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK;
-        self.log.fill_permille().max((self.index_entries * 1000 / index_max) as u64)
+    fn fill_permille(&self) -> u64 {
+        self.log.fill_permille().max(self.index.fill(self.log.blocks(), 1000))
     }
 
     /// Back-pressure, 0..=255: rises with what fills up, the log or the memory of its index.
@@ -505,10 +397,10 @@ impl Group {
         self.counters.copied_bytes
     }
 
-    pub(crate) fn trim_caches(&mut self) {
+    fn trim_caches(&mut self) {
         let budget =
             self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
-        let mut cached: usize = self.members.iter().map(|member| member.pages_cached).sum();
+        let mut cached: usize = self.members.iter().map(|(_, member)| member.pages_cached).sum();
         while cached > budget.max(64) {
             let fullest = self.members.iter_mut().max_by_key(|member| member.pages_cached);
             if !fullest.is_some_and(Member::evict_page) {
@@ -519,34 +411,35 @@ impl Group {
     }
 
     fn check_invariants(&self) {
-        assert!(self.log.used_blocks() <= self.log.blocks, "live batches fit the log");
-        assert!(self.log.anchor.tail <= self.log.head, "the tail follows the head");
-        for member in &self.members {
-            assert!(member.free.count() as usize <= member.owners.len(), "free extents exist");
+        assert!(self.log.used_blocks() <= self.log.blocks(), "live batches fit the log");
+        assert!(self.log.tail() <= self.log.head(), "the tail follows the head");
+        for (_, member) in self.members.iter() {
+            assert!(member.space.free_count() as usize <= member.owners.len(), "free extents exist");
         }
-        debug_assert_eq!(
-            self.window_entries,
-            self.components.iter().map(|(_, one)| one.window.undecided()).sum()
-        );
+        // Looking at all of it each time would take longer than what is tested.
+        let is_looked_at = cfg!(debug_assertions) && self.counters.batches.is_multiple_of(64);
+        assert!(!is_looked_at || self.index.is_consistent(), "parts and extents lead to the same");
+        debug_assert!(self.components.is_consistent(), "undecided changes are counted");
     }
 
     /// Whether something waits for room in the log, or in the next batch.
-    pub(crate) fn waits_for_log(&self) -> bool {
-        !self.waiting.is_empty() || !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()
+    fn waits_for_log(&self) -> bool {
+        self.buffer.has_waiting()
     }
 
-    /// Whether nothing is under way: no operation, device request or record.
+    /// Whether nothing is under way: no operation, device request, record or work of the processor.
     pub fn is_idle(&self) -> bool {
-        self.io.is_empty()
-            && self.gather.is_empty()
-            && self.sealed.is_none()
+        self.requests.is_empty()
+            && self.buffer.is_empty()
+            && !self.buffer.is_writing()
             && !self.waits_for_log()
-            && self.starved.is_empty()
+            && !self.scarcity.is_felt()
             && self.reads.is_empty()
             && self.copies_held.is_empty()
             && self.changed.is_empty()
-            && self.settling.is_empty()
-            && self.deleting.is_empty()
+            && !self.scrub.is_computing()
+            && self.watermarks.is_empty()
+            && self.components.deletion().is_none()
     }
 
     /// The group's identity.
@@ -556,14 +449,13 @@ impl Group {
 
     /// The component with that id, if it stands in this group and is not being deleted.
     pub fn component(&self, id: ComponentId) -> Option<ComponentKey> {
-        let key = *self.keys.get(&id)?;
-        let component = &self.components[key as usize];
+        let key = self.components.key_of(id)?;
+        let component = &self.components[key];
         (!component.record.is_deleting && component.is_stable).then_some(ComponentKey(key))
     }
 
     /// The place of a device in this group. An empty place has none.
     pub fn member_of(&self, device: DeviceId) -> Option<u8> {
-        let is_it = |member: &Member| member.id == device && device != DeviceId(0);
-        self.members.iter().position(is_it).map(|place| place as u8)
+        self.members.place_of(device)
     }
 }

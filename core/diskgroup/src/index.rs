@@ -1,8 +1,19 @@
-//! The write buffer's index: for each extent, what stands in the log and not yet at rest.
+//! The map of the group's components: for each part the extent that holds it, and what stands in the log and not yet at rest.
+//!
+//! What the log has is found by component and part. Where it belongs on the devices (which extent, whether that extent's
+//! descriptor counts as empty) is a property of what is found. Extents are a second way in, for those who walk a device:
+//! destaging, scrubbing and recovery. An extent that was freed belongs to no part, and its descriptor must still be cleared.
 
+use crate::bits::BitSet;
 use crate::format::batch::ExtentPlace;
-use base::WriteId;
-use base::units::BLOCKS_PER_EXTENT;
+use crate::limits;
+use crate::part_map::PartMap;
+use crate::retained::Retained;
+use base::request::Buffers;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
+use base::{Buffer, WriteId};
+use slab::Slab;
+use std::ops::Range;
 
 /// What the newest version of a block in the log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,23 +47,26 @@ pub(crate) struct Direct {
 /// `reset`; then `direct`; then `entries`.
 #[derive(Debug)]
 pub(crate) struct Dirty {
-    pub(crate) place: ExtentPlace,
+    place: ExtentPlace,
+    /// The component's key and the part that has the extent. `None`: it was freed, or the group is still being opened.
+    part: Option<(u32, u32)>,
     /// Log position of the record since which the descriptor counts as empty.
-    pub(crate) reset: Option<u64>,
-    pub(crate) direct: Option<Direct>,
+    reset: Option<u64>,
+    direct: Option<Direct>,
     /// Sorted by block.
-    pub(crate) entries: Vec<Entry>,
+    entries: Vec<Entry>,
     /// Writes and trims that are accepted but not yet stable.
-    pub(crate) pending: u32,
-    pub(crate) is_destaging: bool,
+    pending: u32,
+    is_destaging: bool,
     /// Grows when the extent is freed, so that a destaging under way knows that it came too late.
-    pub(crate) generation: u32,
+    generation: u32,
 }
 
 impl Dirty {
-    pub(crate) fn new(place: ExtentPlace) -> Dirty {
+    fn new(place: ExtentPlace) -> Dirty {
         Dirty {
             place,
+            part: None,
             reset: None,
             direct: None,
             entries: Vec::new(),
@@ -62,8 +76,36 @@ impl Dirty {
         }
     }
 
+    /// What the log has of single blocks, by block.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref()
+    }
+
+    /// Whether the descriptor counts as empty.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// Whether writes or trims are accepted that are not stable yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    pub(crate) fn is_destaging(&self) -> bool {
+        self.is_destaging
+    }
+
+    /// Grows when the extent is freed.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+
     /// Whether it can be forgotten.
-    pub(crate) fn is_clean(&self) -> bool {
+    fn is_clean(&self) -> bool {
         !self.has_state() && self.pending == 0 && !self.is_destaging
     }
 
@@ -79,7 +121,7 @@ impl Dirty {
     }
 
     /// The oldest log position that it needs.
-    pub(crate) fn oldest(&self) -> Option<u64> {
+    fn oldest(&self) -> Option<u64> {
         let entries = self.entries.iter().map(|entry| entry.position);
         entries.chain(self.reset).chain(self.direct.as_ref().map(|direct| direct.position)).min()
     }
@@ -90,7 +132,7 @@ impl Dirty {
 
     /// Puts `entry` in the place of any older one of its block. Returns that older one. The block keeps the greatest id of
     /// both: a copy may come with a lesser one than a guest's change that went before, and contains that change.
-    pub(crate) fn insert(&mut self, entry: Entry) -> Option<Entry> {
+    fn insert(&mut self, entry: Entry) -> Option<Entry> {
         match self.entries.binary_search_by_key(&entry.block, |other| other.block) {
             Ok(index) => {
                 let id = entry.id.max(self.entries[index].id);
@@ -102,12 +144,323 @@ impl Dirty {
             }
         }
     }
+}
 
-    /// Forgets all: the extent was freed by the record at `position`.
-    pub(crate) fn reset(&mut self, position: u64) {
-        self.entries.clear();
-        self.direct = None;
-        self.reset = Some(position);
-        self.generation += 1;
+/// The second way in: by extent of one device.
+#[derive(Debug)]
+struct Extents {
+    /// Key of what the log has of each extent, or [`CLEAN`].
+    keys: Vec<u32>,
+    /// Those that have any, for walking them in the order of addresses.
+    dirty: BitSet,
+}
+
+/// The log has nothing of the extent.
+const CLEAN: u32 = u32::MAX;
+
+impl Extents {
+    fn new(count: u32) -> Extents {
+        Extents { keys: vec![CLEAN; count as usize], dirty: BitSet::new(count) }
     }
+}
+
+/// The map of a group.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// By component key.
+    parts: Vec<PartMap>,
+    /// By place in the group.
+    extents: Vec<Extents>,
+    states: Slab<Dirty>,
+    /// Entries in all of `states`.
+    entry_count: usize,
+    retained: Retained,
+}
+
+impl Index {
+    /// An empty map of devices with so many extents, with a bound of the memory for data of the newest batches in bytes.
+    pub(crate) fn new(extents: impl Iterator<Item = u32>, retained_bytes_max: usize) -> Index {
+        Index {
+            parts: Vec::new(),
+            extents: extents.map(Extents::new).collect(),
+            states: Slab::new(),
+            entry_count: 0,
+            retained: Retained::new(retained_bytes_max),
+        }
+    }
+
+    /// A device comes to a place of the group, or its place becomes empty (no extents).
+    pub(crate) fn set_device(&mut self, member: u8, extents: u32) {
+        let extents = Extents::new(extents);
+        match self.extents.get_mut(member as usize) {
+            Some(former) => {
+                assert!(former.dirty.count() == 0, "a device leaves when the log has nothing of it");
+                *former = extents;
+            }
+            None => self.extents.push(extents),
+        }
+        assert!((member as usize) < self.extents.len(), "places are taken in order");
+    }
+
+    /// A component gets its key, which another one may have had before.
+    pub(crate) fn add_component(&mut self, component: u32) {
+        if component as usize >= self.parts.len() {
+            self.parts.resize_with(component as usize + 1, PartMap::default);
+        }
+        self.parts[component as usize] = PartMap::default();
+    }
+
+    /// The extent that holds a part.
+    pub(crate) fn extent_of(&self, component: u32, part: u32) -> Option<u32> {
+        self.parts[component as usize].extent(part)
+    }
+
+    /// The first of some parts that has an extent, and that extent.
+    pub(crate) fn first_mapped(&self, component: u32, parts: Range<u32>) -> Option<(u32, u32)> {
+        self.parts[component as usize].first_mapped(parts)
+    }
+
+    /// What the log has of a part.
+    pub(crate) fn of(&self, component: u32, part: u32) -> Option<&Dirty> {
+        self.parts[component as usize].buffered(part).map(|key| &self.states[key as usize])
+    }
+
+    /// What the log has of an extent.
+    pub(crate) fn at(&self, place: ExtentPlace) -> Option<&Dirty> {
+        self.key_at(place).map(|key| &self.states[key as usize])
+    }
+
+    /// The key of what the log has of an extent.
+    pub(crate) fn key_at(&self, place: ExtentPlace) -> Option<u32> {
+        let key = self.extents[place.member as usize].keys[place.extent as usize];
+        (key != CLEAN).then_some(key)
+    }
+
+    pub(crate) fn get(&self, key: u32) -> &Dirty {
+        &self.states[key as usize]
+    }
+
+    /// A part gets an extent, and what the log has of that.
+    pub(crate) fn map(&mut self, (component, part): (u32, u32), place: ExtentPlace) {
+        let map = &mut self.parts[component as usize];
+        map.map(part, place.extent);
+        let key = self.extents[place.member as usize].keys[place.extent as usize];
+        if key != CLEAN {
+            map.set_buffered(part, Some(key));
+            self.states[key as usize].part = Some((component, part));
+        }
+    }
+
+    /// A part loses its extent. What the log has of the extent stays, until its descriptor is cleared.
+    pub(crate) fn unmap(&mut self, component: u32, part: u32) {
+        let map = &mut self.parts[component as usize];
+        if let Some(key) = map.buffered(part) {
+            self.states[key as usize].part = None;
+        }
+        map.unmap(part);
+    }
+
+    /// A write or trim of a mapped part is accepted.
+    pub(crate) fn accept(&mut self, part: (u32, u32), place: ExtentPlace) {
+        let key = self.key_for(place, Some(part));
+        self.states[key as usize].pending += 1;
+    }
+
+    /// A write or trim that was accepted is stable.
+    pub(crate) fn accepted_is_stable(&mut self, place: ExtentPlace) {
+        let key = self.extents[place.member as usize].keys[place.extent as usize];
+        assert!(key != CLEAN, "what is installed was accepted");
+        let pending = &mut self.states[key as usize].pending;
+        assert!(*pending > 0, "what is installed was accepted");
+        *pending -= 1;
+    }
+
+    /// The key of what the log has of an extent, made if there is none.
+    fn key_for(&mut self, place: ExtentPlace, part: Option<(u32, u32)>) -> u32 {
+        let extents = &mut self.extents[place.member as usize];
+        let slot = &mut extents.keys[place.extent as usize];
+        if *slot != CLEAN {
+            return *slot;
+        }
+        let key = self.states.insert(Dirty::new(place)) as u32;
+        *slot = key;
+        extents.dirty.insert(place.extent);
+        if let Some((component, number)) = part
+            && self.extent_of(component, number) == Some(place.extent)
+        {
+            self.states[key as usize].part = part;
+            self.parts[component as usize].set_buffered(number, Some(key));
+        }
+        key
+    }
+
+    /// Blocks were written or trimmed.
+    pub(crate) fn insert(
+        &mut self,
+        place: ExtentPlace,
+        part: Option<(u32, u32)>,
+        entries: impl Iterator<Item = Entry>,
+    ) {
+        let key = self.key_for(place, part);
+        let dirty = &mut self.states[key as usize];
+        for entry in entries {
+            match dirty.insert(entry) {
+                None => self.entry_count += 1,
+                Some(old) if old.newest == Newest::Data => self.retained.forget(old.position),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The extent was freed by the record at `position`: its descriptor counts as empty, and what the log had of it is void.
+    pub(crate) fn reset(&mut self, place: ExtentPlace, part: Option<(u32, u32)>, position: u64) -> u32 {
+        let key = self.key_for(place, part);
+        let dirty = &mut self.states[key as usize];
+        self.entry_count -= dirty.entries.len();
+        for entry in &dirty.entries {
+            self.retained.forget(entry.position);
+        }
+        dirty.entries.clear();
+        dirty.direct = None;
+        dirty.reset = Some(position);
+        dirty.generation += 1;
+        key
+    }
+
+    /// The extent, which was free, was written as a whole before the record that tells so.
+    pub(crate) fn put_direct(&mut self, place: ExtentPlace, part: Option<(u32, u32)>, direct: Direct) {
+        let key = self.reset(place, part, direct.position);
+        self.states[key as usize].direct = Some(direct);
+    }
+
+    /// The extents of a device of which the log has anything older than `boundary`, in the order of addresses.
+    pub(crate) fn due(&self, member: u8, boundary: u64) -> impl Iterator<Item = ExtentPlace> {
+        let Extents { keys, dirty } = &self.extents[member as usize];
+        let states = dirty.iter().map(|extent| &self.states[keys[extent as usize] as usize]);
+        let is_due = move |dirty: &&Dirty| dirty.oldest().is_some_and(|oldest| oldest < boundary);
+        states.filter(is_due).map(|dirty| dirty.place)
+    }
+
+    /// An extent begins to be destaged.
+    pub(crate) fn begin_destage(&mut self, key: u32) {
+        let dirty = &mut self.states[key as usize];
+        assert!(!dirty.is_destaging, "a round visits an extent once");
+        dirty.is_destaging = true;
+    }
+
+    /// The descriptor takes over that it counts as empty, if it does, and what was written as a whole since.
+    pub(crate) fn take_whole(&mut self, key: u32) -> (bool, Option<Direct>) {
+        let dirty = &mut self.states[key as usize];
+        (dirty.reset.take().is_some(), dirty.direct.take())
+    }
+
+    /// The descriptor has taken over a block as it stands at that position of the log.
+    pub(crate) fn take_block(&mut self, key: u32, block: u8, position: u64) {
+        let dirty = &mut self.states[key as usize];
+        if let Ok(index) = dirty.entries.binary_search_by_key(&block, |entry| entry.block)
+            && dirty.entries[index].position == position
+        {
+            dirty.entries.remove(index);
+            self.entry_count -= 1;
+            self.retained.forget(position);
+        }
+    }
+
+    /// An extent is not destaged any more.
+    pub(crate) fn end_destage(&mut self, key: u32) {
+        self.states[key as usize].is_destaging = false;
+        self.forget_if_clean(key);
+    }
+
+    /// Forgets what the log has of all extents of a device, which will not get it.
+    pub(crate) fn drop_device(&mut self, member: u8) {
+        let extents: Vec<u32> = self.extents[member as usize].dirty.iter().collect();
+        for extent in extents {
+            self.drop_at(ExtentPlace { member, extent });
+        }
+    }
+
+    /// Forgets what the log has of one extent, if it has anything.
+    pub(crate) fn drop_at(&mut self, place: ExtentPlace) {
+        let Some(key) = self.key_at(place) else { return };
+        let dirty = &mut self.states[key as usize];
+        self.entry_count -= dirty.entries.len();
+        dirty.entries.clear();
+        dirty.direct = None;
+        dirty.reset = None;
+        dirty.generation += 1;
+        self.forget_if_clean(key);
+    }
+
+    fn forget_if_clean(&mut self, key: u32) {
+        let Dirty { place, part, .. } = self.states[key as usize];
+        if !self.states[key as usize].is_clean() {
+            return;
+        }
+        let extents = &mut self.extents[place.member as usize];
+        extents.keys[place.extent as usize] = CLEAN;
+        extents.dirty.remove(place.extent);
+        if let Some((component, part)) = part {
+            self.parts[component as usize].set_buffered(part, None);
+        }
+        self.states.remove(key as usize);
+    }
+
+    /// Keeps data of a batch in memory, whose first block stands at `position` of the log.
+    pub(crate) fn retain(&mut self, mut position: u64, data: &Buffers) {
+        for buffer in data {
+            for at in (0..buffer.len()).step_by(BLOCK_SIZE as usize) {
+                self.retained.push(position, buffer.slice(at, BLOCK_SIZE as usize));
+                position += 1;
+            }
+        }
+    }
+
+    /// The block at a position of the log, if it is in memory.
+    pub(crate) fn retained(&self, position: u64) -> Option<&Buffer> {
+        self.retained.get(position)
+    }
+
+    /// Gives the memory of up to `count` blocks back.
+    pub(crate) fn give_back(&mut self, count: usize) {
+        self.retained.give_back(count);
+    }
+
+    /// Blocks of which the log has the newest version.
+    pub(crate) fn entry_count(&self) -> usize {
+        self.entry_count
+    }
+
+    /// Whether `blocks` more fit its bound, for a log of so many blocks.
+    pub(crate) fn has_room(&self, blocks: u64, log_blocks: u64) -> bool {
+        self.entry_count + blocks as usize <= entries_max(log_blocks)
+    }
+
+    /// How full it is, in so many parts of a whole.
+    pub(crate) fn fill(&self, log_blocks: u64, whole: usize) -> u64 {
+        (self.entry_count * whole / entries_max(log_blocks)) as u64
+    }
+
+    /// Bytes of memory, estimated, without tables.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.entry_count * size_of::<Entry>()
+            + self.states.len() * size_of::<Dirty>()
+            + self.retained.len() * BLOCK_SIZE as usize
+    }
+
+    /// Whether what is found by part and what is found by extent is the same.
+    pub(crate) fn is_consistent(&self) -> bool {
+        self.states.iter().all(|(key, dirty)| {
+            let key = key as u32;
+            let is_found = dirty.part.is_none_or(|(component, part)| {
+                let map = &self.parts[component as usize];
+                map.buffered(part) == Some(key) && map.extent(part) == Some(dirty.place.extent)
+            });
+            is_found && self.key_at(dirty.place) == Some(key)
+        })
+    }
+}
+
+fn entries_max(log_blocks: u64) -> usize {
+    log_blocks as usize * limits::INDEX_ENTRIES_PER_LOG_BLOCK
 }

@@ -1,5 +1,6 @@
 //! What a group is told and what it asks for: the seam to its executor.
 
+use crate::compute::{ComputeId, Computed, Task};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use base::request::{Buffers, Pieces};
@@ -142,6 +143,13 @@ pub enum Input {
         /// Which.
         component: ComponentKey,
     },
+    /// Work of the processor ended. It may come late, or twice: what nobody waits for is dropped.
+    Computed {
+        /// Which.
+        id: ComputeId,
+        /// What came of it.
+        computed: Computed,
+    },
     /// A device request ended.
     DeviceDone {
         /// Which.
@@ -201,6 +209,14 @@ pub enum Output {
         offset: u64,
         /// Bytes.
         len: u64,
+    },
+    /// Work of the processor for which no guest waits. It may be done anywhere and take its time. A group that is open serves on
+    /// without it; one that is being opened waits for it.
+    Compute {
+        /// Comes back with the result.
+        id: ComputeId,
+        /// What.
+        task: Task,
     },
     /// An operation ended.
     Done {

@@ -4,46 +4,52 @@
 //! Relies on `base` alone. Decides; performs nothing: see [`Group`] for how it is driven, and
 //! `docs/formats/disk-group.md` for what it leaves on its devices.
 
-mod beyond;
 mod bits;
+mod buffer;
 mod checkpoint;
 mod component;
-mod copy;
+mod components;
+mod compute;
 mod destage;
 mod effort;
+mod exclusive;
 pub mod format;
 pub mod geometry;
 mod group;
 mod index;
-mod install;
 mod io;
-mod lifecycle;
+mod leaving;
 pub mod limits;
 mod log;
 mod member;
-mod membership;
-mod mutant;
+mod members;
+mod part_map;
 mod read;
 mod recovery;
+mod requests;
 mod retained;
-mod room;
+mod rules;
+mod scarcity;
 mod scrub;
 mod share;
+mod space;
 mod state;
 #[cfg(test)]
 mod tests;
 mod unreadable;
 mod versions;
+mod watermarks;
 mod window;
-mod write;
+mod work;
 
+pub use compute::{Computation, ComputeId, Computed, Task};
 pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
-pub use group::{Counters, Group, Settings};
+pub use group::{Group, Settings};
 pub use io::{
     Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
 };
-pub use membership::{Lost, RemoveRefusal};
-pub use mutant::Mutant;
+pub use leaving::{Lost, RemoveRefusal};
+pub use rules::Rule;
 pub use share::{Share, Shares};
-pub use state::{ComponentState, GroupState, MemberState};
+pub use state::{ComponentState, Counters, GroupState, MemberState};

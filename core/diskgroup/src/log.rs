@@ -6,6 +6,7 @@ use crate::format::superblock::Superblock;
 use crate::limits;
 use base::Buffer;
 use base::bytes::Writer;
+use base::request::Buffers;
 use base::units::BLOCK_SIZE;
 use std::collections::VecDeque;
 
@@ -20,14 +21,14 @@ pub(crate) struct BatchStart {
 /// `blocks`. A batch never wraps around the end of the region.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) blocks: u64,
+    blocks: u64,
     /// Where the next batch goes.
-    pub(crate) head: u64,
-    pub(crate) next_number: u64,
+    head: u64,
+    next_number: u64,
     /// The last anchor written; its tail bounds what may be reused.
-    pub(crate) anchor: Anchor,
+    anchor: Anchor,
     /// Starts of the batches from the tail on that are stable, oldest first.
-    pub(crate) starts: VecDeque<BatchStart>,
+    starts: VecDeque<BatchStart>,
 }
 
 impl Log {
@@ -39,6 +40,58 @@ impl Log {
             next_number: 1,
             anchor: Anchor { log_mark: superblock.log_mark, ..Anchor::default() },
             starts: VecDeque::new(),
+        }
+    }
+
+    /// Blocks of the ring.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Where the next batch goes.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Where the next batch goes, and its number.
+    pub(crate) fn next_start(&self) -> BatchStart {
+        BatchStart { position: self.head, number: self.next_number }
+    }
+
+    /// The last anchor written.
+    pub(crate) fn anchor(&self) -> &Anchor {
+        &self.anchor
+    }
+
+    /// Before this position, the log may be written over.
+    pub(crate) fn tail(&self) -> u64 {
+        self.anchor.tail
+    }
+
+    /// Recovery begins at the tail that the anchor tells.
+    pub(crate) fn recover(&mut self, anchor: Anchor) {
+        (self.head, self.next_number, self.anchor) = (anchor.tail, anchor.tail_batch, anchor);
+        assert!(self.starts.is_empty(), "recovery begins at the anchor");
+    }
+
+    /// Recovery has found a batch that ends at `end`.
+    pub(crate) fn recover_batch(&mut self, start: BatchStart, end: u64) {
+        assert!(start.position >= self.head && end > start.position, "batches follow each other");
+        self.starts.push_back(start);
+        (self.head, self.next_number) = (end, start.number + 1);
+    }
+
+    /// The batch that begins there, and all before it, are stable.
+    pub(crate) fn stable(&mut self, start: BatchStart) {
+        self.starts.push_back(start);
+    }
+
+    /// A later anchor is stable: what lies before its tail may be written over.
+    pub(crate) fn advance(&mut self, anchor: Anchor) {
+        assert!(anchor.tail >= self.anchor.tail && anchor.tail <= self.head, "the tail moves forward");
+        self.anchor = anchor;
+        while self.starts.front().is_some_and(|start| start.position < anchor.tail) {
+            self.starts.pop_front();
         }
     }
 
@@ -79,28 +132,21 @@ impl Log {
         self.used_blocks() * 1000 / self.blocks
     }
 
-    /// The start of the first stable batch at or after `position`, or where the next one will be.
+    /// The start of the first stable batch at or after `position`, or `head`, where the next one will be.
     pub(crate) fn start_at_or_after(&self, position: u64, head: BatchStart) -> BatchStart {
         let index = self.starts.partition_point(|start| start.position < position);
         self.starts.get(index).copied().unwrap_or(head)
-    }
-
-    /// Forgets the starts before `tail`.
-    pub(crate) fn forget_before(&mut self, tail: u64) {
-        while self.starts.front().is_some_and(|start| start.position < tail) {
-            self.starts.pop_front();
-        }
     }
 }
 
 /// What becomes the next batch. `T` is what the group wants back when the batch is stable.
 #[derive(Debug)]
 pub(crate) struct Gather<T> {
-    pub(crate) records: Writer,
-    pub(crate) record_count: u32,
-    pub(crate) data: Vec<Buffer>,
-    pub(crate) data_blocks: u64,
-    pub(crate) then: Vec<T>,
+    records: Writer,
+    record_count: u32,
+    data: Vec<Buffer>,
+    data_blocks: u64,
+    then: Vec<T>,
 }
 
 impl<T> Default for Gather<T> {
@@ -132,21 +178,42 @@ impl<T> Gather<T> {
                 && self.data_blocks + data_blocks <= limits::batch_blocks_max(log_blocks))
     }
 
-    /// Empties it, keeping its memory.
-    pub(crate) fn clear(&mut self) {
-        self.records.clear();
-        self.record_count = 0;
-        self.data.clear();
-        self.data_blocks = 0;
-        self.then.clear();
+    pub(crate) fn record_count(&self) -> u32 {
+        self.record_count
     }
 
-    /// Adds a record whose data (if any) has been pushed to `data`.
-    pub(crate) fn push(&mut self, record: &Record, then: T) {
+    /// The records, encoded.
+    pub(crate) fn records(&self) -> &[u8] {
+        self.records.as_bytes()
+    }
+
+    pub(crate) fn data_blocks(&self) -> u64 {
+        self.data_blocks
+    }
+
+    /// What is wanted back.
+    pub(crate) fn then(&self) -> &[T] {
+        &self.then
+    }
+
+    /// Adds a record with its data, and what is wanted back when it is stable.
+    pub(crate) fn push(&mut self, then: T, parts: impl FnOnce(&T) -> (&Record, &Buffers)) {
+        let (record, data) = parts(&then);
+        self.data.extend(data.iter().cloned());
         record.encode(&mut self.records);
         self.record_count += 1;
         self.data_blocks += record.data_blocks();
         self.then.push(then);
+    }
+
+    /// Empties it, keeping memory: the batch's buffers with its header in front, and what is wanted back.
+    pub(crate) fn take(&mut self, header: Buffer) -> (Buffers, Vec<T>) {
+        let mut buffers = Buffers::with_capacity(1 + self.data.len());
+        buffers.push(header);
+        buffers.extend(self.data.drain(..));
+        self.records.clear();
+        (self.record_count, self.data_blocks) = (0, 0);
+        (buffers, std::mem::take(&mut self.then))
     }
 }
 

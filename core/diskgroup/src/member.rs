@@ -3,16 +3,13 @@
 use crate::bits::BitSet;
 use crate::effort::Meter;
 use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
-use crate::format::superblock::Geometry;
-use crate::limits;
+use crate::format::superblock::{Geometry, Superblock};
 use crate::log::BatchStart;
+use crate::space::Space;
 use crate::unreadable::FailedReads;
 use base::{ComponentId, DeviceId};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeSet, VecDeque};
-
-/// No dirty state.
-pub(crate) const CLEAN: u32 = u32::MAX;
+use std::collections::BTreeSet;
 
 /// Who owns an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,31 +47,32 @@ pub(crate) enum PageWaiter {
     Nobody,
 }
 
+/// Whether a device can be used.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    InService,
+    /// It was not there when the group was opened, and may come back whole.
+    Away {
+        why: String,
+        /// The first batch of the log that speaks of it.
+        since: Option<BatchStart>,
+    },
+    /// It is out of service until it is replaced.
+    Failed {
+        why: String,
+    },
+}
+
 /// One device of the group. A mere log device has no extents.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) id: DeviceId,
     pub(crate) geometry: Geometry,
-    pub(crate) failure: Option<String>,
-    /// Whether the device was not there when the group was opened, and may come back whole.
-    pub(crate) is_away: bool,
-    /// While it is away: the first batch of the log that speaks of it.
-    pub(crate) away_since: Option<BatchStart>,
-    /// Whether it is being taken out: no component may be made on it.
-    pub(crate) is_leaving: bool,
+    standing: Standing,
+    /// While it is being taken out: the position that the log's tail must reach first.
+    leaves_at: Option<u64>,
     pub(crate) owners: Vec<Owner>,
-    /// Key of each extent's dirty state, or [`CLEAN`].
-    pub(crate) dirty_of: Vec<u32>,
-    /// Extents with dirty state, for walking them in the order of addresses.
-    pub(crate) dirty: BitSet,
-    pub(crate) free: BitSet,
-    /// Extents that become free when the destaging that writes to them has ended.
-    pub(crate) releasing: BitSet,
-    pub(crate) allocate_from: u32,
-    /// Free extents that were written as a whole a short while ago, oldest first; some may be taken again already.
-    pub(crate) warm: VecDeque<u32>,
-    /// Extents set aside for components that have not taken them yet.
-    pub(crate) reserved: u64,
+    pub(crate) space: Space,
     /// Version of the newest copy of each page; 0: never written.
     pub(crate) versions: Vec<u64>,
     pub(crate) pages: Vec<Option<Box<CachedPage>>>,
@@ -103,24 +101,22 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub(crate) fn new(id: DeviceId, geometry: Geometry) -> Member {
+    /// The device with that superblock; away, if that stands in for a device which is not there.
+    pub(crate) fn new(superblock: &Superblock) -> Member {
+        let Superblock { device: id, geometry, .. } = *superblock;
+        let standing = match superblock.is_away() {
+            true => Standing::Away { why: "it is not there".to_owned(), since: None },
+            false => Standing::InService,
+        };
         let extents = geometry.extent_count();
         let pages = geometry.page_count() as usize;
         Member {
             id,
             geometry,
-            failure: None,
-            is_away: false,
-            away_since: None,
-            is_leaving: false,
+            standing,
+            leaves_at: None,
             owners: vec![Owner::default(); extents as usize],
-            dirty_of: vec![CLEAN; extents as usize],
-            dirty: BitSet::new(extents),
-            free: BitSet::new(extents),
-            releasing: BitSet::new(extents),
-            allocate_from: 0,
-            warm: VecDeque::new(),
-            reserved: 0,
+            space: Space::new(extents),
             versions: vec![0; pages],
             pages: std::iter::repeat_with(|| None).take(pages).collect(),
             pages_cached: 0,
@@ -139,8 +135,62 @@ impl Member {
         }
     }
 
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
     pub(crate) fn is_in_service(&self) -> bool {
-        self.failure.is_none()
+        matches!(self.standing, Standing::InService)
+    }
+
+    /// Why it is out of service, if it is.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match &self.standing {
+            Standing::InService => None,
+            Standing::Away { why, .. } | Standing::Failed { why } => Some(why),
+        }
+    }
+
+    /// It is out of service until it is replaced.
+    pub(crate) fn fail(&mut self, why: String) {
+        self.standing = Standing::Failed { why };
+    }
+
+    /// Says of a member that is away what was found in its place.
+    pub(crate) fn note_missing(&mut self, found: &str) {
+        if let Standing::Away { why, .. } = &mut self.standing {
+            *why = found.to_owned();
+        }
+    }
+
+    /// The log speaks of it from there on, if it is away.
+    pub(crate) fn keep_log_from(&mut self, start: BatchStart) {
+        if let Standing::Away { since, .. } = &mut self.standing {
+            since.get_or_insert(start);
+        }
+    }
+
+    /// While it is away: the first batch of the log that speaks of it.
+    pub(crate) fn away_since(&self) -> Option<BatchStart> {
+        match self.standing {
+            Standing::Away { since, .. } => since,
+            Standing::InService | Standing::Failed { .. } => None,
+        }
+    }
+
+    /// It is being taken out once the log's tail has reached `position`: no component may be made on it.
+    pub(crate) fn leave_at(&mut self, position: u64) {
+        self.leaves_at = Some(position);
+    }
+
+    /// While it is being taken out: the position that the log's tail must reach first.
+    pub(crate) fn leaves_at(&self) -> Option<u64> {
+        self.leaves_at
+    }
+
+    /// Whether it stands for a place of the group without a device.
+    pub(crate) fn is_empty_place(&self) -> bool {
+        self.id == DeviceId(0)
     }
 
     pub(crate) fn is_capacity(&self) -> bool {
@@ -227,35 +277,5 @@ impl Member {
             return true;
         }
         false
-    }
-
-    /// Extents that are free and not set aside for a component that has a reservation.
-    pub(crate) fn unreserved(&self) -> u64 {
-        u64::from(self.free.count()).saturating_sub(self.reserved)
-    }
-
-    /// Makes an extent free that has just been replaced by another, to be taken next: a file's blocks stay allocated and
-    /// a flash device need not be told. False when enough of such wait already.
-    pub(crate) fn keep_warm(&mut self, extent: u32) -> bool {
-        if self.warm.len() >= limits::WARM_EXTENTS_MAX {
-            return false;
-        }
-        self.free.insert(extent);
-        self.warm.push_back(extent);
-        true
-    }
-
-    /// Takes a free extent: a warm one, or one near the last taken.
-    pub(crate) fn take_extent(&mut self) -> Option<u32> {
-        while let Some(extent) = self.warm.pop_front() {
-            if self.free.contains(extent) {
-                self.free.remove(extent);
-                return Some(extent);
-            }
-        }
-        let extent = self.free.next_from(self.allocate_from).or_else(|| self.free.next_from(0))?;
-        self.free.remove(extent);
-        self.allocate_from = extent + 1;
-        Some(extent)
     }
 }

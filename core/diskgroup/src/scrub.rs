@@ -1,31 +1,49 @@
-//! Scrubbing: reading and verifying everything at rest, and the table pages, at a set pace or at a share of it.
-//!
-//! One extent is read at a time: what stands in it, then what the log has newer. What changed while it was read is left to
-//! the next round; what does not match is read once more before it is called damaged.
+//! The state of scrubbing: where the round is, what is being read there, and when the next read is due.
 
-use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
-use crate::group::{Group, Purpose};
-use crate::index::{Entry, Newest};
-use crate::io::{Event, Output};
-use crate::member::{CLEAN, PageWaiter};
+use crate::compute::ComputeId;
+use crate::format::batch::ExtentPlace;
+use crate::format::page::Descriptor;
 use crate::share::Share;
-use crate::unreadable::{BadBlocks, ReadRequest};
-use base::checksum::crc32c;
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
-use base::{Buffer, Instant};
+use crate::unreadable::BadBlocks;
+use base::{Buffer, DeviceId, Instant};
 use std::time::Duration;
 
-/// Extents looked at in one step while looking for one that is in use.
-const LOOK_MAX: u32 = 4096;
+/// Time between two rounds: one over little data would begin again at once, for ever.
+const ROUND_PAUSE: Duration = Duration::from_secs(10);
 
+/// What is read of an extent at rest.
 #[derive(Debug)]
-enum Step {
+pub(crate) struct ExtentRead {
+    /// What described it when the read began.
+    pub(crate) descriptor: Box<Descriptor>,
+    /// The first block that is read.
+    pub(crate) first: usize,
+    /// Whether it did not match before.
+    pub(crate) is_retry: bool,
+}
+
+/// An extent that was read, while its checksums are computed.
+#[derive(Debug)]
+pub(crate) struct Verification {
+    pub(crate) id: ComputeId,
+    /// The device that it was read from: another one may have its place when the result comes.
+    pub(crate) device: DeviceId,
+    pub(crate) read: ExtentRead,
+    pub(crate) buffer: Buffer,
+    pub(crate) unreadable: BadBlocks,
+}
+
+/// What scrubbing does at the cursor.
+#[derive(Debug)]
+pub(crate) enum Step {
     /// Between two extents.
     Idle,
     /// Waits for the descriptor of the extent at the cursor.
     Page,
-    /// Reads blocks `first..` of the extent at the cursor, which `descriptor` describes.
-    Extent { descriptor: Box<Descriptor>, first: usize, is_retry: bool },
+    /// Reads the extent at the cursor.
+    Extent(ExtentRead),
+    /// Waits for the checksums of the extent at the cursor.
+    Verifying(Verification),
     /// Reads both copies of a table page.
     TablePage { page: u32, version: u64 },
     /// Reads the last of the queue, a block of the extent at the cursor that stands in the log.
@@ -34,10 +52,10 @@ enum Step {
 
 /// A block in the log.
 #[derive(Debug, Clone, Copy)]
-struct LogBlock {
-    block: u8,
-    position: u64,
-    checksum: u32,
+pub(crate) struct LogBlock {
+    pub(crate) block: u8,
+    pub(crate) position: u64,
+    pub(crate) checksum: u32,
 }
 
 /// The state of scrubbing.
@@ -49,7 +67,7 @@ pub(crate) struct Scrub {
     /// The next component page of the member to look at.
     slot: u32,
     /// Whether a page is to be written again although nothing else asks for a checkpoint.
-    pub(crate) wants_checkpoint: bool,
+    wants_checkpoint: bool,
     /// Whether the table page of the extent at the cursor has been verified.
     has_checked_page: bool,
     next_at: Instant,
@@ -60,7 +78,8 @@ pub(crate) struct Scrub {
 }
 
 impl Scrub {
-    pub(crate) fn new(now: Instant) -> Scrub {
+    /// The first round begins at `next_at`.
+    pub(crate) fn new(next_at: Instant) -> Scrub {
         Scrub {
             step: Step::Idle,
             member: 0,
@@ -68,313 +87,117 @@ impl Scrub {
             slot: 0,
             wants_checkpoint: false,
             has_checked_page: false,
-            next_at: now,
+            next_at,
             extent_bytes: 0,
             round_bytes: 0,
             round_damaged: 0,
         }
     }
-}
 
-impl Group {
-    pub(crate) fn scrub_wake_at(&self) -> Option<Instant> {
-        let has_work = self.settings.scrub_bytes_per_second > 0 && !self.components.is_empty();
-        (has_work && matches!(self.scrub.step, Step::Idle)).then_some(self.scrub.next_at)
+    /// The extent at the cursor.
+    pub(crate) fn place(&self) -> ExtentPlace {
+        ExtentPlace { member: self.member, extent: self.extent }
     }
 
-    /// Changes the pace; 0 stops scrubbing after the extent under way.
-    pub fn set_scrub_pace(&mut self, bytes_per_second: u64) {
-        self.settings.scrub_bytes_per_second = bytes_per_second;
-        self.scrub.next_at = self.now;
+    /// Whether nothing is under way at the cursor.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.step, Step::Idle)
     }
 
-    /// How far the present round is, 0..=1.
-    pub fn scrub_progress(&self) -> f64 {
-        let extents = |member: &crate::member::Member| member.owners.len() as f64;
-        let all: f64 = self.members.iter().map(extents).sum();
-        let before: f64 = self.members.iter().take(self.scrub.member as usize).map(extents).sum();
-        if all == 0.0 { 0.0 } else { (before + f64::from(self.scrub.extent)) / all }
+    /// Whether the processor works for it.
+    pub(crate) fn is_computing(&self) -> bool {
+        matches!(self.step, Step::Verifying(_))
     }
 
-    pub(crate) fn advance_scrub(&mut self, out: &mut Vec<Output>) {
-        let is_due = self.now >= self.scrub.next_at && matches!(self.scrub.step, Step::Idle);
-        if !is_due || self.settings.scrub_bytes_per_second == 0 || self.components.is_empty() {
-            return;
-        }
-        for _ in 0..LOOK_MAX {
-            let Some(member) = self.members.get(self.scrub.member as usize) else {
-                return self.end_scrub_round(out);
-            };
-            if self.scrub.extent as usize >= member.owners.len() || !member.is_in_service() {
-                self.scrub.member += 1;
-                self.scrub.extent = 0;
-                self.scrub.slot = 0;
-                continue;
-            }
-            if self.scrub.slot < member.geometry.component_slots {
-                let (slot, is_written) = (self.scrub.slot, member.versions[self.scrub.slot as usize] > 0);
-                self.scrub.slot += 1;
-                if is_written {
-                    return self.scrub_table_page(self.scrub.member, slot, out);
-                }
-                continue;
-            }
-            if self.keys.contains_key(&member.owners[self.scrub.extent as usize].component) {
-                return self.scrub_extent(out);
-            }
-            self.next_extent();
-        }
-        self.scrub.next_at = self.now + Duration::from_millis(1);
+    /// When it goes on, if nothing is under way.
+    pub(crate) fn next_at(&self) -> Instant {
+        self.next_at
     }
 
-    fn end_scrub_round(&mut self, out: &mut Vec<Output>) {
-        let (bytes, damaged) = (self.scrub.round_bytes, self.scrub.round_damaged);
-        self.counters.scrub_rounds += 1;
-        out.push(Output::Event(Event::ScrubRound { bytes, damaged }));
-        // A round over little data would begin again at once, for ever.
-        let wants_checkpoint = self.scrub.wants_checkpoint;
-        self.scrub = Scrub { wants_checkpoint, ..Scrub::new(self.now + Duration::from_secs(10)) };
+    /// It goes on at that time.
+    pub(crate) fn go_on_at(&mut self, at: Instant) {
+        self.next_at = at;
     }
 
-    fn next_extent(&mut self) {
-        let bytes = std::mem::take(&mut self.scrub.extent_bytes);
-        self.scrub.extent += 1;
-        self.scrub.has_checked_page = false;
-        self.scrub.step = Step::Idle;
-        self.scrub.round_bytes += bytes;
-        self.counters.scrubbed_bytes += bytes;
-        let pause = pause(bytes, self.settings.scrub_bytes_per_second, self.shares.scrub);
-        self.scrub.next_at = self.scrub.next_at.max(self.now) + pause;
+    /// The cursor goes to the next member.
+    pub(crate) fn next_member(&mut self) {
+        (self.member, self.extent, self.slot) = (self.member + 1, 0, 0);
     }
 
-    /// Reads the extent at the cursor, or its table page first.
-    fn scrub_extent(&mut self, out: &mut Vec<Output>) {
-        let (index, extent) = (self.scrub.member, self.scrub.extent);
-        let member = &mut self.members[index as usize];
-        let (page, place) = member.page_of(extent);
-        if !self.scrub.has_checked_page && (place == 0 || extent == 0) && member.versions[page as usize] > 0 {
-            self.scrub.has_checked_page = true;
-            return self.scrub_table_page(index, page, out);
-        }
-        if member.descriptor(extent).is_none() {
-            self.scrub.step = Step::Page;
-            return self.need_page(index, page, PageWaiter::Scrub, out);
-        }
-        let Some(descriptor) = self.at_rest(index, extent) else { return self.scrub_log(out) };
-        let Some(first) = (0..BLOCKS_PER_EXTENT).find(|&block| descriptor.is_allocated(block)) else {
-            return self.scrub_log(out);
-        };
-        let last = (first..BLOCKS_PER_EXTENT).rfind(|&block| descriptor.is_allocated(block)).unwrap_or(first);
-        let len = (last - first + 1) * BLOCK_SIZE as usize;
-        let Some(buffer) = self.own_pool.take(len) else {
-            self.scrub.next_at = self.now + Duration::from_millis(10);
-            return;
-        };
-        self.scrub.step = Step::Extent { descriptor: Box::new(descriptor), first, is_retry: false };
-        self.scrub_read(first, buffer, out);
+    /// The component page of the member to look at next, of so many; the cursor goes past it.
+    pub(crate) fn next_slot(&mut self, slots: u32) -> Option<u32> {
+        let slot = self.slot;
+        self.slot = (slot + 1).min(slots);
+        (slot < slots).then_some(slot)
     }
 
-    /// What stands in an extent whose descriptor is in memory, be it that the log alone tells so. Nothing while it is
-    /// being written, or when it was freed and the log has all that came since.
-    fn at_rest(&mut self, index: u8, extent: u32) -> Option<Descriptor> {
-        let member = &mut self.members[index as usize];
-        let owner = member.owners[extent as usize];
-        let key = member.dirty_of[extent as usize];
-        let descriptor = member.descriptor(extent)?.clone();
-        if key == CLEAN {
-            return Some(descriptor);
-        }
-        let dirty = &self.dirty[key as usize];
-        match &dirty.direct {
-            _ if dirty.is_destaging => None,
-            Some(direct) => Some(Descriptor {
-                component: owner.component,
-                part: owner.part,
-                allocated: [u64::MAX; BLOCKS_PER_EXTENT / 64],
-                checksums: *direct.checksums,
-                ..Descriptor::FREE
-            }),
-            None if dirty.reset.is_some() => None,
-            None => Some(descriptor),
-        }
+    /// The cursor goes to the next extent, after a rest that keeps the pace. Says how many bytes were read for this one.
+    pub(crate) fn next_extent(&mut self, now: Instant, bytes_per_second: u64, share: Share) -> u64 {
+        let bytes = std::mem::take(&mut self.extent_bytes);
+        self.extent += 1;
+        self.has_checked_page = false;
+        self.step = Step::Idle;
+        self.round_bytes += bytes;
+        self.next_at = self.next_at.max(now) + pause(bytes, bytes_per_second, share);
+        bytes
     }
 
-    /// Goes on with what the log has of the extent at the cursor.
-    fn scrub_log(&mut self, out: &mut Vec<Output>) {
-        let key = self.members[self.scrub.member as usize].dirty_of[self.scrub.extent as usize];
-        let in_log = |entry: &Entry| {
-            let Entry { block, position, checksum, .. } = *entry;
-            (entry.newest == Newest::Data).then_some(LogBlock { block, position, checksum })
-        };
-        let queue = match key {
-            CLEAN => Vec::new(),
-            key => self.dirty[key as usize].entries.iter().filter_map(in_log).collect(),
-        };
-        self.scrub_next_in_log(queue, false, out);
+    /// The round is over: the bytes that it read, and the damaged blocks that it found.
+    pub(crate) fn end_round(&mut self, now: Instant) -> (u64, u64) {
+        let (bytes, damaged, wants_checkpoint) =
+            (self.round_bytes, self.round_damaged, self.wants_checkpoint);
+        *self = Scrub { wants_checkpoint, ..Scrub::new(now + ROUND_PAUSE) };
+        (bytes, damaged)
     }
 
-    fn scrub_next_in_log(&mut self, queue: Vec<LogBlock>, is_retry: bool, out: &mut Vec<Output>) {
-        let Some(&LogBlock { position, .. }) = queue.last() else { return self.next_extent() };
-        let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else { return self.next_extent() };
-        self.scrub.step = Step::Log { queue, is_retry };
-        let offset = self.log_offset(position);
-        self.scrub_issue(0, offset, buffer, out);
+    /// Whether the table page of the extent at the cursor is still to be verified; it counts as verified from now on.
+    pub(crate) fn takes_page(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_checked_page, true)
     }
 
-    fn scrub_verify_in_log(
-        &mut self,
-        mut queue: Vec<LogBlock>,
-        is_retry: bool,
-        (buffer, unreadable): (&Buffer, &BadBlocks),
-        out: &mut Vec<Output>,
-    ) {
-        let read = *queue.last().expect("a block was read");
-        let member = &self.members[self.scrub.member as usize];
-        let owner = member.owners[self.scrub.extent as usize];
-        let key = member.dirty_of[self.scrub.extent as usize];
-        let entry = if key == CLEAN { None } else { self.dirty[key as usize].find(read.block) };
-        let is_current = entry.is_some_and(|entry| entry.position == read.position);
-        let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
-        if is_bad && !is_retry {
-            return self.scrub_next_in_log(queue, true, out);
-        }
-        if is_bad {
-            self.scrub.round_damaged += 1;
-            self.note_damage(0, owner.component, owner.part, u16::from(read.block), out);
-        }
-        self.scrub.extent_bytes += BLOCK_SIZE;
-        queue.pop();
-        self.scrub_next_in_log(queue, false, out);
+    /// A step begins.
+    pub(crate) fn begin(&mut self, step: Step) {
+        self.step = step;
     }
 
-    fn scrub_read(&mut self, first: usize, buffer: Buffer, out: &mut Vec<Output>) {
-        let member = self.scrub.member;
-        let offset = self.members[member as usize].geometry.block_offset(self.scrub.extent, first);
-        self.scrub_issue(member, offset, buffer, out);
+    /// The step has ended.
+    pub(crate) fn end_step(&mut self) -> Step {
+        std::mem::replace(&mut self.step, Step::Idle)
     }
 
-    fn scrub_issue(&mut self, member: u8, offset: u64, buffer: Buffer, out: &mut Vec<Output>) {
-        let purpose = Purpose::Scrub { buffer: buffer.clone() };
-        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: true }, out);
-    }
-
-    fn scrub_table_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let Some(buffer) = self.own_pool.take(2 * PAGE_SIZE) else {
-            self.scrub.next_at = self.now + Duration::from_millis(10);
-            return;
-        };
-        let state = &self.members[member as usize];
-        let version = state.versions[page as usize];
-        let offset = state.geometry.page_offset(page, 0);
-        self.scrub.step = Step::TablePage { page, version };
-        self.scrub_issue(member, offset, buffer, out);
-    }
-
-    /// The descriptor that scrubbing waited for is there (or its device is not any more).
-    pub(crate) fn scrub_page_ready(&mut self) {
-        self.scrub.step = Step::Idle;
-    }
-
-    pub(crate) fn scrub_read_done(
-        &mut self,
-        buffer: &Buffer,
-        result: Result<BadBlocks, ()>,
-        out: &mut Vec<Output>,
-    ) {
-        let step = std::mem::replace(&mut self.scrub.step, Step::Idle);
-        let Ok(bad) = result else { return self.next_extent() };
-        if !self.members[self.scrub.member as usize].is_in_service() {
-            return self.next_extent();
-        }
-        match step {
-            Step::Extent { descriptor, first, is_retry } => {
-                self.scrub_verify(&descriptor, first, is_retry, (buffer, &bad), out);
-            }
-            Step::TablePage { page, version } => self.scrub_verify_page(page, version, (buffer, &bad), out),
-            Step::Log { queue, is_retry } => self.scrub_verify_in_log(queue, is_retry, (buffer, &bad), out),
-            Step::Idle | Step::Page => unreachable!("a scrub read belongs to its step"),
-        }
-    }
-
-    fn scrub_verify(
-        &mut self,
-        before: &Descriptor,
-        first: usize,
-        is_retry: bool,
-        (buffer, unreadable): (&Buffer, &BadBlocks),
-        out: &mut Vec<Output>,
-    ) {
-        let (index, extent) = (self.scrub.member, self.scrub.extent);
-        let dirty = self.members[index as usize].dirty_of[extent as usize];
-        let is_unchanged = self.at_rest(index, extent).is_some_and(|now| now == *before);
-        // What the log has newer is not judged: after a crash its older version at rest may be torn.
-        let is_newer_in_log =
-            |block: usize| dirty != CLEAN && self.dirty[dirty as usize].find(block as u8).is_some();
-        let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).enumerate();
-        let is_bad = |&(at, bytes): &(usize, &[u8])| {
-            let block = first + at;
-            let is_wrong = unreadable.contains(at) || crc32c(bytes) != before.checksums[block];
-            before.is_allocated(block) && is_wrong && !is_newer_in_log(block)
-        };
-        let bad: Vec<u16> = blocks.filter(is_bad).map(|(at, _)| (first + at) as u16).collect();
-        if !is_unchanged || bad.is_empty() {
-            self.scrub.extent_bytes += buffer.len() as u64;
-            return self.scrub_log(out);
-        }
-        if !is_retry {
-            self.scrub.step = Step::Extent { descriptor: Box::new(before.clone()), first, is_retry: true };
-            return self.scrub_read(first, buffer.clone(), out);
-        }
-        self.scrub.round_damaged += bad.len() as u64;
-        for block in bad {
-            self.note_damage(index, before.component, before.part, block, out);
-        }
-        self.scrub.extent_bytes += buffer.len() as u64;
-        self.scrub_log(out);
-    }
-
-    /// A page that is in memory is simply written again; one that is not is found out when it is read. The copy that does
-    /// not count is verified, too: at a start, nobody could tell a damaged one from the newest.
-    fn scrub_verify_page(
-        &mut self,
-        page: u32,
-        version: u64,
-        (buffer, unreadable): (&Buffer, &BadBlocks),
-        out: &mut Vec<Output>,
-    ) {
-        let index = self.scrub.member;
-        let member = &mut self.members[index as usize];
-        let is_lost = member.lost_slots.contains(&page);
-        if member.versions[page as usize] != version || self.checkpoint.is_writing() || is_lost {
-            return;
-        }
-        let copy = |which: usize| match unreadable.contains(which) {
-            true => Copy::Invalid(None),
-            false => Page::decode(&buffer[which * PAGE_SIZE..(which + 1) * PAGE_SIZE], member.id, page),
-        };
-        let (newest, older) = (copy((version & 1) as usize), copy((version & 1 ^ 1) as usize));
-        let is_component = page < member.geometry.component_slots;
-        let is_in_memory = is_component || member.pages[page as usize].is_some();
-        match newest {
-            Copy::Valid(found) if found.version == version => {
-                if matches!(older, Copy::Valid(_) | Copy::Blank) {
-                    return;
-                }
-                if let (false, PageContent::Descriptors(descriptors)) = (is_in_memory, found.content) {
-                    member.keep_page(page, descriptors);
-                }
-                member.dirty_pages.insert(page);
-            }
-            Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
-                out.push(Output::Event(Event::PageDamaged { member: index, page }));
-                if is_in_memory {
-                    member.dirty_pages.insert(page);
-                } else {
-                    member.keep_unreadable(page);
-                }
+    /// The verification with that name has ended, if it is the one under way.
+    pub(crate) fn end_verification(&mut self, id: ComputeId) -> Option<Verification> {
+        match self.end_step() {
+            Step::Verifying(verification) if verification.id == id => Some(verification),
+            other => {
+                self.step = other;
+                None
             }
         }
-        self.scrub.wants_checkpoint = true;
+    }
+
+    /// So many bytes were read for the extent at the cursor.
+    pub(crate) fn note_read(&mut self, bytes: u64) {
+        self.extent_bytes += bytes;
+    }
+
+    /// So many blocks were found damaged.
+    pub(crate) fn note_damaged(&mut self, blocks: u64) {
+        self.round_damaged += blocks;
+    }
+
+    /// A page is to be written again although nothing else asks for a checkpoint.
+    pub(crate) fn want_checkpoint(&mut self) {
+        self.wants_checkpoint = true;
+    }
+
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        self.wants_checkpoint
+    }
+
+    /// A checkpoint has begun.
+    pub(crate) fn checkpoint_begun(&mut self) {
+        self.wants_checkpoint = false;
     }
 }
 

@@ -2,10 +2,7 @@
 
 use crate::effort::Effort;
 use crate::format::page::ComponentRecord;
-use crate::group::{Counters, Group, Phase};
-use crate::io::ComponentKey;
-use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use base::{DeviceId, Instant};
+use base::DeviceId;
 
 /// The state of one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,100 +65,25 @@ pub struct ComponentState {
     pub used_bytes: u64,
 }
 
-/// Why no device of a group serves whose log device failed.
-const LOG_FAILED: &str = "the log of its disk group failed";
-
-impl Group {
-    /// All figures of the group, as of the last thing that happened in it.
-    pub fn state(&self) -> GroupState {
-        self.state_at(self.now)
-    }
-
-    /// The same as of `now`: on a device that hangs nothing happens, and its work goes on.
-    pub fn state_at(&self, now: Instant) -> GroupState {
-        let page = std::mem::size_of::<crate::member::CachedPage>() + 3 * 1344;
-        let entry = std::mem::size_of::<crate::index::Entry>();
-        let dirty = std::mem::size_of::<crate::index::Dirty>();
-        let tables = |member: &crate::member::Member| {
-            member.pages_cached * page + member.owners.len() * 21 + member.pages.len() * 16
-        };
-        let memory = self.members.iter().map(tables).sum::<usize>()
-            + self.index_entries * entry
-            + self.dirty.len() * dirty
-            + self.retained.len() * BLOCK_SIZE as usize;
-        GroupState {
-            is_open: matches!(self.phase, Phase::Open),
-            members: self.members.iter().map(|member| self.member_state(member, now)).collect(),
-            log_bytes: self.log.blocks * BLOCK_SIZE,
-            log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
-            destage_pending_bytes: self.index_entries as u64 * BLOCK_SIZE,
-            congestion: self.congestion(),
-            memory_bytes: memory as u64,
-            counters: self.counters,
-        }
-    }
-
-    /// Whether it is still being opened: then nobody knows what stands in it.
-    pub fn is_opening(&self) -> bool {
-        matches!(self.phase, Phase::Opening(_))
-    }
-
-    /// How many parts (MiB) a component has.
-    pub fn part_count(&self, key: ComponentKey) -> u32 {
-        self.components.get(key.0 as usize).map_or(0, crate::component::Component::part_count)
-    }
-
-    /// All components, those being deleted left out, in the order of their keys.
-    pub fn components(&self) -> Vec<(ComponentKey, ComponentState)> {
-        let living = self.components.iter().filter(|(_, one)| one.is_stable && !one.record.is_deleting);
-        let state = |(key, _): (usize, &crate::component::Component)| {
-            let key = ComponentKey(key as u32);
-            Some((key, self.component_state(key)?))
-        };
-        living.filter_map(state).collect()
-    }
-
-    /// Why the device of a component is out of service, if it is.
-    pub fn failure_of(&self, key: ComponentKey) -> Option<&str> {
-        if matches!(self.phase, Phase::Failed) {
-            return Some(LOG_FAILED);
-        }
-        let component = self.components.get(key.0 as usize)?;
-        self.members[component.member as usize].failure.as_deref()
-    }
-
-    /// One component.
-    pub fn component_state(&self, key: ComponentKey) -> Option<ComponentState> {
-        let component = self.components.get(key.0 as usize)?;
-        Some(ComponentState {
-            record: component.record.clone(),
-            device: self.members[component.member as usize].id,
-            used_bytes: u64::from(component.used) * EXTENT_SIZE,
-        })
-    }
-
-    /// No device of a group serves without its log.
-    fn member_state(&self, member: &crate::member::Member, now: Instant) -> MemberState {
-        let state = member_state(member, now);
-        let lost = matches!(self.phase, Phase::Failed).then(|| LOG_FAILED.to_owned());
-        MemberState { failure: state.failure.or(lost), ..state }
-    }
-}
-
-fn member_state(member: &crate::member::Member, now: Instant) -> MemberState {
-    let extents = member.owners.len() as u64;
-    MemberState {
-        device: member.id,
-        capacity_bytes: extents * EXTENT_SIZE,
-        used_bytes: (extents - u64::from(member.free.count())) * EXTENT_SIZE,
-        reserved_bytes: member.reserved * EXTENT_SIZE,
-        component_count: member.component_count,
-        component_count_max: member.geometry.component_slots,
-        failure: member.failure.clone(),
-        is_away: member.is_away,
-        damaged_blocks: member.damaged_blocks,
-        read_errors: member.failed_reads.count,
-        effort: member.meter.at(now),
-        lost_extents: member.lost_extents,
-    }
+/// Figures for people.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes written to capacity devices by destaging.
+    pub destaged_bytes: u64,
+    /// Bytes that went straight to fresh extents.
+    pub direct_bytes: u64,
+    /// Bytes of copies that were taken in.
+    pub copied_bytes: u64,
+    /// Batches written to the log, and bytes in them.
+    pub batches: u64,
+    /// Bytes of those batches, headers included.
+    pub batch_bytes: u64,
+    /// Checkpoints completed.
+    pub checkpoints: u64,
+    /// Table pages written.
+    pub pages_written: u64,
+    /// Bytes that scrubbing has verified.
+    pub scrubbed_bytes: u64,
+    /// Rounds of scrubbing completed.
+    pub scrub_rounds: u64,
 }

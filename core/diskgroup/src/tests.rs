@@ -1,15 +1,17 @@
 //! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves, and what is known
 //! after a restart.
 
+mod computing;
 mod headers;
 
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
-use crate::membership::Lost;
+use crate::leaving::Lost;
 use crate::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Output, Settings,
+    Answer, ComponentKey, ComputeId, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule,
+    Settings, Task,
 };
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId};
@@ -46,6 +48,9 @@ struct Bench {
     held: Vec<Io>,
     /// Blocks (member, number) that fail reads.
     bad: BTreeSet<(u8, u64)>,
+    /// Work of the processor, if it is held and not done at once.
+    computing: Vec<(ComputeId, Task)>,
+    holds_computing: bool,
     events: Vec<Event>,
     done: BTreeMap<u64, Result<Answer, GroupError>>,
 }
@@ -67,12 +72,23 @@ impl Bench {
     }
 
     fn open_with(devices: [Vec<u8>; 2], settings: Settings, bad: BTreeSet<(u8, u64)>) -> Bench {
+        Bench::start(devices, settings, bad, false)
+    }
+
+    fn start(
+        devices: [Vec<u8>; 2],
+        settings: Settings,
+        bad: BTreeSet<(u8, u64)>,
+        holds_computing: bool,
+    ) -> Bench {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
         let superblocks = vec![superblock(0), superblock(1)];
         let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut out);
         let (held, events, done) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut bench = Bench { group, pool, devices, now: 1, held, bad, events, done };
+        let computing = Vec::new();
+        let mut bench =
+            Bench { group, pool, devices, now: 1, held, bad, computing, holds_computing, events, done };
         bench.settle(out);
         bench
     }
@@ -89,6 +105,14 @@ impl Bench {
             let now = Instant(self.now);
             let mut more = Vec::new();
             for output in out.drain(..) {
+                if let Output::Compute { id, task } = output {
+                    self.computing.push((id, task.clone()));
+                    if !self.holds_computing {
+                        let computed = task.perform();
+                        self.group.step(now, Input::Computed { id, computed }, &mut more);
+                    }
+                    continue;
+                }
                 if let Some((io, result)) = self.carry_out(output) {
                     self.group.step(now, Input::DeviceDone { io, result }, &mut more);
                 }
@@ -137,6 +161,7 @@ impl Bench {
                 Some((io, Ok(())))
             }
             Output::Flush { io, .. } | Output::Discard { io, .. } => Some((io, Ok(()))),
+            Output::Compute { .. } => unreachable!("it is none of a device's"),
         }
     }
 
@@ -262,11 +287,11 @@ fn id(epoch: u32, sequence: u64) -> WriteId {
 /// decided. Now guests wait while there is room for that, and go on with the next watermark.
 #[test]
 fn windows_that_fill_the_log_leave_room_for_the_checkpoint_that_empties_it() {
-    for mutant in [None, Some(Mutant::LeaveNoRoomForWindows)] {
-        if mutant.is_some() && !cfg!(feature = "mutants") {
+    for removed in [None, Some(Rule::LeaveRoomForWindows)] {
+        if removed.is_some() && !cfg!(feature = "mutants") {
             continue;
         }
-        let settings = Settings { mutant, ..Settings::default() };
+        let settings = Settings { rules: removed.into(), ..Settings::default() };
         let mut bench = Bench::open_with(Bench::blank(), settings, BTreeSet::new());
         let component = bench.create();
         let write = |bench: &mut Bench, number: u64| {
@@ -284,7 +309,7 @@ fn windows_that_fill_the_log_leave_room_for_the_checkpoint_that_empties_it() {
         });
         bench.settle(Vec::new());
         let goes_on = bench.done.contains_key(&(stuck + 1)) && write(&mut bench, stuck + 1);
-        assert_eq!(goes_on, mutant.is_none(), "{mutant:?}, after {stuck} writes");
+        assert_eq!(goes_on, removed.is_none(), "{removed:?}, after {stuck} writes");
     }
 }
 
@@ -343,12 +368,12 @@ fn a_restart_knows_what_has_happened_and_not_what_a_resync_has_undone() {
 /// stable: nobody knew any more that the change had happened. Found while looking for the cause of cluster seed 12060.
 #[test]
 fn what_has_happened_stays_known_when_the_next_watermark_comes_before_the_last_is_stable() {
-    for mutant in [None, Some(Mutant::TakeBackHappened)] {
-        if mutant.is_some() && !cfg!(feature = "mutants") {
+    for removed in [None, Some(Rule::KeepHappened)] {
+        if removed.is_some() && !cfg!(feature = "mutants") {
             continue;
         }
         for from_epoch in [2, 3] {
-            let settings = Settings { mutant, ..Settings::default() };
+            let settings = Settings { rules: removed.into(), ..Settings::default() };
             let mut bench = Bench::open_with(Bench::blank(), settings, BTreeSet::new());
             let component = bench.create();
             bench.write(2, component, BLOCK_SIZE, (id(1, 1), Origin::Guest(RequestTag(1))));
@@ -360,8 +385,8 @@ fn what_has_happened_stays_known_when_the_next_watermark_comes_before_the_last_i
             settle(None, id(2, 0), 1);
             settle(Some(Op(3)), id(3, 0), from_epoch);
             bench.settle(out);
-            let known: &[WriteId] = if mutant.is_none() { &[id(1, 1)] } else { &[] };
-            assert_eq!(bench.happened(), known, "{mutant:?}, from {from_epoch}");
+            let known: &[WriteId] = if removed.is_none() { &[id(1, 1)] } else { &[] };
+            assert_eq!(bench.happened(), known, "{removed:?}, from {from_epoch}");
             if from_epoch == 2 {
                 assert_eq!(bench.restart().happened(), known, "the log tells as much");
             }

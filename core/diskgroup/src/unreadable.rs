@@ -5,10 +5,7 @@
 //! it. A device goes out of service when too many of its blocks fail within a short time
 //! ([`limits::UNREADABLE_BLOCKS_MAX`]), and at once when a write or a flush fails.
 
-use crate::group::{Group, Purpose};
-use crate::io::Output;
 use crate::limits;
-use base::units::BLOCK_SIZE;
 use base::{Buffer, Instant};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -18,6 +15,17 @@ use std::collections::VecDeque;
 pub(crate) struct BadBlocks(SmallVec<[u16; 4]>);
 
 impl BadBlocks {
+    /// The only block of a read.
+    pub(crate) fn only() -> BadBlocks {
+        BadBlocks(smallvec::smallvec![0])
+    }
+
+    /// Notes a block, wherever it stands among the others.
+    pub(crate) fn note(&mut self, index: u16) {
+        let at = self.0.partition_point(|noted| *noted < index);
+        self.0.insert(at, index);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -42,94 +50,29 @@ pub(crate) struct ReadRequest {
     pub(crate) gentle: bool,
 }
 
-/// A read whose blocks are being read one by one.
-#[derive(Debug)]
-pub(crate) struct Narrowed {
-    purpose: Purpose,
-    outstanding: usize,
-    bad: BadBlocks,
-    failure: Option<String>,
-}
-
 /// Blocks of a device that failed reads a short while ago, each named once.
 #[derive(Debug, Default)]
 pub(crate) struct FailedReads {
     recent: VecDeque<(Instant, u64)>,
     /// How many were noted since the group was opened.
-    pub(crate) count: u64,
+    count: u64,
 }
 
 impl FailedReads {
+    /// How many were noted since the group was opened.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Notes that the block at `offset` failed. Says whether the device fails too many blocks now. A block that is tried
     /// again and again counts once.
-    fn note(&mut self, now: Instant, offset: u64) -> bool {
+    pub(crate) fn note(&mut self, now: Instant, offset: u64) -> bool {
         self.recent.retain(|(at, _)| now.since(*at) < limits::UNREADABLE_WINDOW);
         if !self.recent.iter().any(|(_, noted)| *noted == offset) {
             self.recent.push_back((now, offset));
             self.count += 1;
         }
         self.recent.len() > limits::UNREADABLE_BLOCKS_MAX
-    }
-}
-
-impl Group {
-    /// Asks a member's device for a read.
-    pub(crate) fn issue_read(
-        &mut self,
-        member: u8,
-        purpose: Purpose,
-        request: ReadRequest,
-        out: &mut Vec<Output>,
-    ) {
-        let ReadRequest { offset, buffer, gentle } = request.clone();
-        let io = self.issue(member, purpose);
-        self.io[io.0 as usize].read = Some(request);
-        out.push(Output::Read { io, member, offset, buffer, gentle });
-    }
-
-    /// A read of several blocks failed: each block is read by itself.
-    pub(crate) fn narrow(&mut self, member: u8, purpose: Purpose, read: ReadRequest, out: &mut Vec<Output>) {
-        let count = read.buffer.len() / BLOCK_SIZE as usize;
-        let narrowed = Narrowed { purpose, outstanding: count, bad: BadBlocks::default(), failure: None };
-        let key = self.narrowed.insert(narrowed) as u32;
-        for index in 0..count {
-            let at = index * BLOCK_SIZE as usize;
-            let request = ReadRequest {
-                offset: read.offset + at as u64,
-                buffer: read.buffer.slice(at, BLOCK_SIZE as usize),
-                gentle: read.gentle,
-            };
-            self.issue_read(member, Purpose::Block { narrowed: key, index: index as u16 }, request, out);
-        }
-    }
-
-    /// A single block could not be read.
-    pub(crate) fn block_unreadable(&mut self, member: u8, offset: u64, why: &str) -> Ended {
-        match self.members[member as usize].failed_reads.note(self.now, offset) {
-            false => Ok(BadBlocks(smallvec::smallvec![0])),
-            true => Err(format!(
-                "more than {} blocks could not be read within {} s, the last one at byte {offset}: {why}",
-                limits::UNREADABLE_BLOCKS_MAX,
-                limits::UNREADABLE_WINDOW.as_secs()
-            )),
-        }
-    }
-
-    /// A block of a narrowed read ended. Gives back what the whole was for and how it ended, with its last block.
-    pub(crate) fn block_ended(&mut self, key: u32, index: u16, ended: Ended) -> Option<(Purpose, Ended)> {
-        let narrowed = &mut self.narrowed[key as usize];
-        narrowed.outstanding -= 1;
-        match ended {
-            Ok(bad) if bad.is_empty() => {}
-            Ok(_) => narrowed.bad.0.push(index),
-            Err(why) => drop(narrowed.failure.get_or_insert(why)),
-        }
-        if narrowed.outstanding > 0 {
-            return None;
-        }
-        let Narrowed { purpose, mut bad, failure, .. } = self.narrowed.remove(key as usize);
-        bad.0.sort_unstable();
-        Some((purpose, failure.map_or(Ok(bad), Err)))
     }
 }
 

@@ -10,12 +10,9 @@
 //! that precede its newest change by more are decided. Of these only the ids are needed, to show that none is missing:
 //! each run of them becomes one span (docs/design/0022).
 
-use crate::format::batch::{Record, WindowEntry};
-use crate::group::{Group, Phase};
-use crate::io::{Answer, ComponentKey, Op, Output};
+use crate::format::batch::WindowEntry;
 use crate::limits;
-use crate::mutant::Mutant;
-use base::{ComponentId, WriteId};
+use base::WriteId;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The window of one component.
@@ -29,7 +26,7 @@ pub(crate) struct Window {
     /// What the watermark passes has happened if it is of this epoch or later.
     from_epoch: u32,
     /// The greatest watermark heard of; what is stable stands in the component's record.
-    pub(crate) heard: WriteId,
+    heard: WriteId,
     /// The greatest watermark that is on its way to the log, or there.
     logged: WriteId,
     /// Entries that the last compaction left; the next one comes when there are twice as many, or more than
@@ -38,8 +35,62 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// The greatest watermark heard of.
+    pub(crate) fn heard(&self) -> WriteId {
+        self.heard
+    }
+
+    /// What the watermark passes has happened if it is of this epoch or later.
+    pub(crate) fn from_epoch(&self) -> u32 {
+        self.from_epoch
+    }
+
+    /// Recovery finds a watermark in the log.
+    pub(crate) fn replay_watermark(&mut self, watermark: WriteId, from_epoch: u32) {
+        if watermark > self.heard {
+            (self.heard, self.from_epoch) = (watermark, from_epoch);
+            self.forget_through(watermark);
+        }
+    }
+
+    /// The log is read: what only a page's watermark tells to be decided is so.
+    pub(crate) fn end_recovery(&mut self, watermark: WriteId) {
+        self.from_epoch = watermark.epoch;
+        self.forget_through(watermark);
+        (self.heard, self.logged) = (watermark, watermark);
+    }
+
+    /// As [`Window::hear`], but what the former watermark said is forgotten: what the rule `KeepHappened` forbids.
+    pub(crate) fn hear_alone(&mut self, watermark: WriteId, from_epoch: u32) {
+        (self.heard, self.from_epoch) = (watermark, from_epoch);
+    }
+
+    /// Whether the greatest watermark heard of is not on its way to the log yet.
+    pub(crate) fn is_unlogged(&self) -> bool {
+        self.heard > self.logged
+    }
+
+    /// A watermark goes to the log.
+    pub(crate) fn log(&mut self, watermark: WriteId) {
+        self.logged = self.logged.max(watermark);
+    }
+
+    /// Whether records of the log before `tail` tell of changes that the watermark `heard` has passed.
+    pub(crate) fn is_passed_before(&self, heard: WriteId, tail: u64) -> bool {
+        self.entries.iter().any(|(entry, at)| entry.last() <= heard && *at < tail)
+    }
+
+    /// The last changes that the watermark has passed and that have happened, by id, as far as they are remembered.
+    pub(crate) fn decided_lately(&self, watermark: WriteId) -> Vec<WindowEntry> {
+        let is_passed = |entry: &&WindowEntry| entry.id <= watermark && entry.id.epoch >= self.from_epoch;
+        let passed = self.entries.iter().map(|(entry, _)| entry).filter(is_passed);
+        let mut all: Vec<WindowEntry> = self.lately.values().flatten().chain(passed).copied().collect();
+        all.sort_unstable_by_key(|entry| entry.id);
+        all
+    }
+
     /// Remembers a change whose record stands at `position`, in the place of what was remembered of it before.
-    fn insert(&mut self, entry: WindowEntry, position: u64) {
+    pub(crate) fn insert(&mut self, entry: WindowEntry, position: u64) {
         let index = self.entries.partition_point(|(other, _)| other.id < entry.id);
         match self.entries.get_mut(index) {
             Some((other, at)) if other.id == entry.id => {
@@ -90,7 +141,7 @@ impl Window {
     /// A later watermark says that what it passes has happened if it is of `from_epoch` or later. What lies beyond the former
     /// one is of that one's epoch at least, so that both may say the same of it; else what the former one said is remembered
     /// first, for it may not be stable yet.
-    fn hear(&mut self, watermark: WriteId, from_epoch: u32) {
+    pub(crate) fn hear(&mut self, watermark: WriteId, from_epoch: u32) {
         if from_epoch > self.heard.epoch {
             self.count_from(from_epoch);
         }
@@ -99,7 +150,7 @@ impl Window {
 
     /// From now on what the watermark passes has happened if it is of this epoch or later; of what it passed by now, what was said
     /// stays true.
-    fn count_from(&mut self, epoch: u32) {
+    pub(crate) fn count_from(&mut self, epoch: u32) {
         let said = |entry: &WindowEntry| {
             entry.id <= self.heard && (self.from_epoch..epoch).contains(&entry.id.epoch) && entry.count > 0
         };
@@ -109,7 +160,7 @@ impl Window {
         self.from_epoch = epoch;
     }
 
-    fn forget_through(&mut self, watermark: WriteId) {
+    pub(crate) fn forget_through(&mut self, watermark: WriteId) {
         while let Some((entry, at)) = self.entries.pop_front_if(|(entry, _)| entry.id <= watermark) {
             if entry.last() > watermark {
                 let first = WriteId { sequence: watermark.sequence + 1, ..watermark };
@@ -150,190 +201,8 @@ impl Window {
         self.entries.len() - self.entries.partition_point(|(entry, _)| entry.last() <= self.heard)
     }
 
-    fn beyond(&self, watermark: WriteId) -> impl Iterator<Item = &(WindowEntry, u64)> {
+    pub(crate) fn beyond(&self, watermark: WriteId) -> impl Iterator<Item = &(WindowEntry, u64)> {
         self.entries.iter().filter(move |(entry, _)| entry.last() > watermark)
-    }
-}
-
-impl Group {
-    /// The guests' changes of a component that are not known to be decided, by id. All of them are stable.
-    pub fn window(&self, component: ComponentKey) -> Vec<WindowEntry> {
-        let watermark = self.watermark(component);
-        let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
-        component.window.beyond(watermark).map(|(entry, _)| *entry).collect()
-    }
-
-    /// The last guests' changes of a component that the watermark has passed and that have happened, by id, as far as they
-    /// are remembered: the requests that they are part of may be submitted again, if their answers were lost.
-    pub fn decided_lately(&self, component: ComponentKey) -> Vec<WindowEntry> {
-        let watermark = self.watermark(component);
-        let Some(component) = self.components.get(component.0 as usize) else { return Vec::new() };
-        let Window { entries, lately, from_epoch, .. } = &component.window;
-        let is_passed = |entry: &&WindowEntry| entry.id <= watermark && entry.id.epoch >= *from_epoch;
-        let passed = entries.iter().map(|(entry, _)| entry).filter(is_passed);
-        let mut all: Vec<WindowEntry> = lately.values().flatten().chain(passed).copied().collect();
-        all.sort_unstable_by_key(|entry| entry.id);
-        all
-    }
-
-    /// The greatest id up to which a component knows all changes to be decided. What it heard counts before it is stable.
-    pub fn watermark(&self, component: ComponentKey) -> WriteId {
-        let component = self.components.get(component.0 as usize);
-        component.map_or(WriteId::default(), |one| one.window.heard.max(one.record.watermark))
-    }
-
-    /// The window of a component need not be kept up to `through`, although the watermark stays where it is: the
-    /// component is being brought up to date, and only the newest changes will be asked for.
-    pub fn forget_window(&mut self, component: ComponentKey, through: WriteId) {
-        if self.components.contains(component.0 as usize) {
-            self.with_window(component.0, |window| {
-                // What is of older epochs may have been undone by what brings the component up to date.
-                window.count_from(through.epoch);
-                window.forget_through(through);
-            });
-        }
-    }
-
-    /// Changes a window, and counts what is in all of them.
-    fn with_window(&mut self, component: u32, change: impl FnOnce(&mut Window)) {
-        let window = &mut self.components[component as usize].window;
-        self.window_entries -= window.undecided();
-        change(window);
-        self.window_entries += window.undecided();
-    }
-
-    pub(crate) fn remember(&mut self, component: ComponentId, entry: WindowEntry, position: u64) {
-        let Some(&key) = self.keys.get(&component) else { return };
-        let is_replayed = matches!(self.phase, Phase::Opening(_));
-        let component = &self.components[key as usize];
-        // A page's watermark may have passed what the log still tells of: it is remembered by that, as it was before.
-        let passed = if is_replayed { component.window.heard } else { component.record.watermark };
-        if entry.last() > passed {
-            self.with_window(key, |window| window.insert(entry, position));
-        }
-    }
-
-    pub(crate) fn install_watermark(&mut self, component: ComponentId, watermark: WriteId, from_epoch: u32) {
-        let is_replayed = matches!(self.phase, Phase::Opening(_));
-        let from_epoch = if self.is_mutant(Mutant::RememberUndone) { 0 } else { from_epoch };
-        let Some(&key) = self.keys.get(&component) else { return };
-        self.with_window(key, |window| {
-            if is_replayed && watermark > window.heard {
-                (window.heard, window.from_epoch) = (watermark, from_epoch);
-                window.forget_through(watermark);
-            }
-        });
-        let component = &mut self.components[key as usize];
-        if watermark > component.record.watermark {
-            component.record.watermark = watermark;
-            self.members[component.member as usize].dirty_pages.insert(component.slot);
-            self.with_window(key, |window| window.forget_through(watermark));
-        }
-    }
-
-    /// The log is read: what only a page's watermark tells to be decided is so.
-    pub(crate) fn forget_decided(&mut self) {
-        self.window_entries = 0;
-        for (_, component) in &mut self.components {
-            let watermark = component.record.watermark;
-            component.window.from_epoch = watermark.epoch;
-            component.window.forget_through(watermark);
-            component.window.heard = watermark;
-            component.window.logged = watermark;
-            self.window_entries += component.window.undecided();
-        }
-    }
-
-    pub(crate) fn settle(
-        &mut self,
-        op: Option<Op>,
-        component: ComponentKey,
-        (watermark, from_epoch): (WriteId, u32),
-        out: &mut Vec<Output>,
-    ) {
-        if let Err(error) = self.check_component(component.0, 0) {
-            out.extend(op.map(|op| Output::Done { op, result: Err(error) }));
-            return;
-        }
-        let state = &mut self.components[component.0 as usize];
-        let (id, member) = (state.record.id, state.member);
-        if watermark > state.window.heard {
-            let takes_back = self.is_mutant(Mutant::TakeBackHappened);
-            self.with_window(component.0, |window| match takes_back {
-                true => (window.heard, window.from_epoch) = (watermark, from_epoch),
-                false => window.hear(watermark, from_epoch),
-            });
-        }
-        let state = &mut self.components[component.0 as usize];
-        match op {
-            Some(op) if state.record.watermark >= watermark => {
-                out.push(Output::Done { op, result: Ok(Answer::Done) });
-            }
-            Some(op) => {
-                state.window.logged = state.window.logged.max(watermark);
-                let from_epoch = state.window.from_epoch;
-                self.submit_record(
-                    Some(op),
-                    Record::Watermark { member, component: id, id: watermark, from_epoch },
-                );
-            }
-            None if state.window.heard > state.window.logged => {
-                if !self.settling.contains(&id) {
-                    self.settling.push(id);
-                }
-                self.settle_at.get_or_insert(self.now + limits::SETTLE_DELAY);
-            }
-            None => {}
-        }
-    }
-
-    /// A batch goes to the log: the watermarks that are waiting go with it, as far as there is room.
-    pub(crate) fn gather_watermarks(&mut self) {
-        while let Some(&id) = self.settling.last() {
-            if !self.has_room(limits::WATERMARK_RECORD_SIZE, 0, self.checkpoint_room()) {
-                return;
-            }
-            self.settling.pop();
-            let Some(&key) = self.keys.get(&id) else { continue };
-            let component = &mut self.components[key as usize];
-            let (member, watermark) = (component.member, component.window.heard);
-            let from_epoch = component.window.from_epoch;
-            if component.window.logged < watermark {
-                component.window.logged = watermark;
-                self.gather_record(Record::Watermark { member, component: id, id: watermark, from_epoch });
-            }
-        }
-        self.settle_at = None;
-    }
-
-    /// No batch has taken the watermarks along for a while: they go by themselves.
-    pub(crate) fn advance_watermarks(&mut self) {
-        if self.settle_at.is_some_and(|at| at <= self.now) && self.gather.is_empty() {
-            self.gather_watermarks();
-        }
-    }
-
-    /// Before the log lets go of what lies before `tail`: the changes that only records there tell of, and that are not
-    /// decided, are told again. Says how many records that took; the checkpoint waits for them.
-    pub(crate) fn tell_again(&mut self, tail: u64) -> u32 {
-        if self.is_mutant(Mutant::ForgetWindow) {
-            return 0;
-        }
-        let mut records = Vec::new();
-        for (_, component) in self.components.iter().filter(|(_, component)| component.is_stable) {
-            let heard = component.window.heard.max(component.record.watermark);
-            let (member, id) = (component.member, component.record.id);
-            if component.window.entries.iter().any(|(entry, at)| entry.last() <= heard && *at < tail) {
-                // Told first, so that what it decides need not be remembered.
-                let from_epoch = component.window.from_epoch;
-                records.push(Record::Watermark { member, component: id, id: heard, from_epoch });
-            }
-            let old = component.window.beyond(heard).filter(|(_, at)| *at < tail);
-            records.extend(old.map(|(entry, _)| Record::Entry { member, component: id, entry: *entry }));
-        }
-        let count = records.len() as u32;
-        records.into_iter().for_each(|record| self.submit_for_checkpoint(record));
-        count
     }
 }
 

@@ -13,7 +13,7 @@ use crate::shares::{Done, Shares};
 use base::request::{Outcome, Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
-use diskgroup::{Answer, Event, Group, GroupError, Input, Io, IoFailure, Op};
+use diskgroup::{Answer, ComputeId, Computed, Event, Group, GroupError, Input, Io, IoFailure, Op, Task};
 use replication::components::StoreOp;
 use slab::Slab;
 use std::cmp::Reverse;
@@ -48,6 +48,15 @@ pub enum Output {
         group: GroupKey,
         /// What.
         output: diskgroup::Output,
+    },
+    /// Work of the processor that a group asks for and no guest waits for. [`Node::computed`] brings its result.
+    Compute {
+        /// Which group.
+        group: GroupKey,
+        /// Its name for the work.
+        id: ComputeId,
+        /// What.
+        task: Task,
     },
     /// Something that has to do with other nodes.
     Fabric(FabricOutput),
@@ -199,6 +208,20 @@ impl Node {
         self.pump(out);
     }
 
+    /// Work of the processor ended that a group asked for. The group may be gone by now.
+    pub fn computed(
+        &mut self,
+        now: Instant,
+        group: GroupKey,
+        id: ComputeId,
+        computed: Computed,
+        out: &mut Vec<Output>,
+    ) {
+        self.now = now;
+        self.tell(group, Input::Computed { id, computed }, out);
+        self.pump(out);
+    }
+
     /// A device of a group was found to be unfit: it goes out of service.
     pub fn fail_member(
         &mut self,
@@ -301,6 +324,7 @@ impl Node {
             match output {
                 diskgroup::Output::Done { op, result } => self.answered(op, result, out),
                 diskgroup::Output::Event(event) => out.push(Output::Event { group: key, event }),
+                diskgroup::Output::Compute { id, task } => out.push(Output::Compute { group: key, id, task }),
                 device @ (diskgroup::Output::Read { .. }
                 | diskgroup::Output::Write { .. }
                 | diskgroup::Output::Flush { .. }

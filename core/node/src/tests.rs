@@ -112,6 +112,9 @@ impl Bench {
                     }
                     Output::Fabric(FabricOutput::Owner { .. }) => {}
                     Output::Fabric(other) => unreachable!("one host has no others: {other:?}"),
+                    Output::Compute { group, id, task } => {
+                        self.node.computed(now, group, id, task.perform(), &mut more);
+                    }
                     Output::Device { group, output } => {
                         let io = self.carry_out(output);
                         self.node.device_done(now, group, io, Ok(()), &mut more);

@@ -8,6 +8,7 @@ mod attach;
 mod client;
 mod cluster;
 mod commands;
+mod compute;
 mod devices;
 mod listener;
 mod overdue;

@@ -1,7 +1,7 @@
 //! Many runs: seeds one after the other, a crash at every step, mutants.
 
 use crate::world::{Summary, World};
-use diskgroup::Mutant;
+use diskgroup::Rule;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Steps of one life in an ordinary run.
@@ -13,11 +13,11 @@ pub const STEPS: u64 = 1500;
 /// What was found.
 pub fn run_seed(
     seed: u64,
-    mutant: Option<Mutant>,
+    removed: Option<Rule>,
     crash_at: Option<u64>,
     steps: u64,
 ) -> Result<Summary, String> {
-    let run = || World::new(seed, mutant, crash_at).run(steps);
+    let run = || World::new(seed, removed, crash_at).run(steps);
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) => {
@@ -39,7 +39,7 @@ pub fn crash_everywhere(seed: u64, steps: u64) -> Result<u64, String> {
     Ok(steps)
 }
 
-/// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.
-pub fn hunt(mutant: Mutant, first: u64, seeds: u64) -> Option<(u64, String)> {
-    (first..first + seeds).find_map(|seed| Some((seed, run_seed(seed, Some(mutant), None, STEPS).err()?)))
+/// The first of `seeds` seeds from `first` on at which the removal of the rule is caught, and how.
+pub fn hunt(removed: Rule, first: u64, seeds: u64) -> Option<(u64, String)> {
+    (first..first + seeds).find_map(|seed| Some((seed, run_seed(seed, Some(removed), None, STEPS).err()?)))
 }

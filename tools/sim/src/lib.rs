@@ -5,6 +5,7 @@
 
 pub mod campaign;
 pub mod cluster;
+mod computing;
 pub mod device;
 pub mod formatting;
 pub mod ledger;

@@ -209,6 +209,7 @@ impl World {
         }
         let component = self.components.get_mut(&number).expect("only live components are deleted");
         component.is_deleting = true;
+        self.computing.deletions += 1;
         let key = component.key.take().expect("only live components are deleted");
         self.submit(Operation::Delete { component: number }, |op| Input::Delete { op, component: key });
     }

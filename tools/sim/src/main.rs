@@ -1,7 +1,7 @@
 //! `sim`: runs seeds, crashes at every step, hunts mutants.
 
 use clap::Parser;
-use diskgroup::Mutant;
+use diskgroup::Rule;
 use iostats::{Kind, Operations};
 use sim::campaign::{STEPS, crash_everywhere, hunt, run_seed};
 use sim::cluster::Play;
@@ -248,13 +248,13 @@ fn overload(writers: usize) -> bool {
 
 fn hunt_all(arguments: &Arguments) -> bool {
     let mut all_caught = true;
-    let is_chosen = |mutant: &Mutant| format!("{mutant:?}").contains(&arguments.only);
-    for mutant in Mutant::ALL.into_iter().filter(is_chosen) {
-        match hunt(mutant, arguments.seed, arguments.seeds) {
-            Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
+    let is_chosen = |rule: &Rule| format!("{rule:?}").contains(&arguments.only);
+    for rule in Rule::ALL.into_iter().filter(is_chosen) {
+        match hunt(rule, arguments.seed, arguments.seeds) {
+            Some((seed, why)) => println!("{rule:?}: caught by seed {seed}: {why}"),
             None => {
                 all_caught = false;
-                println!("{mutant:?}: not caught by {} seeds", arguments.seeds);
+                println!("{rule:?}: not caught by {} seeds", arguments.seeds);
             }
         }
     }

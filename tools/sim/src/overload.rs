@@ -299,6 +299,9 @@ impl Bed {
                     self.is_served |= matches!(event, OwnerEvent::Serving { .. });
                 }
                 Output::Fabric(other) => unreachable!("one host has no others: {other:?}"),
+                Output::Compute { .. } => {
+                    unreachable!("only opening a log with batches and scrubbing compute")
+                }
             }
         }
     }

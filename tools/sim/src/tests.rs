@@ -2,7 +2,7 @@
 
 use crate::campaign::{STEPS, crash_everywhere, hunt, run_seed};
 use crate::cluster::{self, Play};
-use diskgroup::Mutant;
+use diskgroup::Rule;
 
 #[test]
 fn seeds_pass() {
@@ -303,22 +303,22 @@ fn a_crash_at_every_step_of_a_trace_loses_nothing() {
 
 #[test]
 fn every_removed_rule_is_noticed() {
-    for mutant in Mutant::ALL {
-        let first = match mutant {
+    for rule in Rule::ALL {
+        let first = match rule {
             // Seldom noticed: where it was found first.
-            Mutant::ForgetDescribedId => 13652,
-            Mutant::ExcuseStablePages => 4717,
-            Mutant::KeepOlderAnchor => 564,
-            Mutant::ReuseLostSlot => 4296,
-            Mutant::LeaveBeforeLastRecord => 1713,
+            Rule::KeepDescribedId => 13652,
+            Rule::ExcuseOnlyUnfinished => 4717,
+            Rule::MendOlderAnchor => 564,
+            Rule::KeepLostSlot => 4296,
+            Rule::LeaveAfterLastRecord => 1713,
             // `windows_that_fill_the_log_…` in `core/diskgroup/src/tests.rs`, and seed 102 of `Play::Rollback`.
-            Mutant::LeaveNoRoomForWindows => continue,
+            Rule::LeaveRoomForWindows => continue,
             // A header and its copy at once: `core/diskgroup/src/tests/headers.rs`.
-            Mutant::TakeUnreadableForEnd => continue,
+            Rule::ProveUnreadableEnd => continue,
             _ => 1,
         };
-        let caught = hunt(mutant, first, 300);
-        assert!(caught.is_some(), "{mutant:?} was not noticed by 300 seeds from {first} on");
+        let caught = hunt(rule, first, 300);
+        assert!(caught.is_some(), "{rule:?} was not noticed by 300 seeds from {first} on");
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run: a disk group, its virtual devices, a load, faults, and the oracle.
 
+use crate::computing::Computing;
 use crate::device::{Device, joined};
 use crate::formatting::format_devices;
 use crate::ledger::Ledger;
@@ -12,8 +13,8 @@ use diskgroup::format::anchor::anchor_offset;
 use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Mutant, Op, Origin, Output,
-    Settings, Share, Shares,
+    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule, Settings,
+    Share, Shares,
 };
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -69,6 +70,12 @@ pub struct Summary {
     pub given_up: u64,
     /// Checkpoints in all lives of the group.
     pub checkpoints: u64,
+    /// Works of the processor that ended.
+    pub computed: u64,
+    /// Those of them during which a device was lost.
+    pub computed_after_loss: u64,
+    /// And a component deleted.
+    pub computed_after_deletion: u64,
 }
 
 /// A device request on its way; ordered by time, then by number.
@@ -153,6 +160,7 @@ pub struct World {
     pub(crate) now: u64,
     pub(crate) tickets: u64,
     pub(crate) queue: BinaryHeap<Pending>,
+    pub(crate) computing: Computing,
     pub(crate) model: Model,
     pub(crate) ledger: Ledger,
     pub(crate) components: BTreeMap<u32, Component>,
@@ -191,7 +199,7 @@ pub struct World {
 
 impl World {
     /// The world of `seed`.
-    pub fn new(seed: u64, mutant: Option<Mutant>, crash_at: Option<u64>) -> World {
+    pub fn new(seed: u64, removed: Option<Rule>, crash_at: Option<u64>) -> World {
         let mut random = Random::new(seed);
         let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
         let faults = Faults {
@@ -211,7 +219,7 @@ impl World {
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
             scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
             discard: random.chance(1, 2),
-            mutant,
+            rules: removed.into(),
         };
         let latency_max = [50_000, 200_000, 5_000_000][random.below(3) as usize];
         World {
@@ -224,6 +232,7 @@ impl World {
             now: 1,
             tickets: 0,
             queue: BinaryHeap::new(),
+            computing: Computing::new(seed),
             model: Model::default(),
             ledger: Ledger::default(),
             components: BTreeMap::new(),
@@ -349,6 +358,7 @@ impl World {
                     self.note("discard", offset);
                     self.enqueue(io, member, Kind::Discard);
                 }
+                Output::Compute { id, task } => self.compute(id, task),
                 Output::Done { op, result } => self.done(op, result),
                 Output::Event(event) => self.event(event),
             }
@@ -586,13 +596,16 @@ impl World {
     /// The next device request completes; or time passes.
     fn step(&mut self) {
         let wake = self.group.as_ref().and_then(Group::wake_at).map_or(u64::MAX, |at| at.0);
-        let next = self.queue.peek().map_or(u64::MAX, |pending| pending.at);
+        let next = self.queue.peek().map_or(u64::MAX, |pending| pending.at).min(self.computing.next_at());
         if wake.min(next) == u64::MAX {
             return;
         }
         if wake < next {
             self.now = self.now.max(wake);
             return;
+        }
+        if self.computing.next_at() == next {
+            return self.computed();
         }
         let pending = self.queue.pop().expect("just seen");
         self.now = self.now.max(pending.at);
@@ -723,6 +736,7 @@ impl World {
             self.summary.checkpoints += group.state().counters.checkpoints;
         }
         self.queue.clear();
+        self.computing.crash();
         let mut random = self.random.fork();
         self.devices.iter_mut().for_each(|device| device.crash(&mut random));
         self.model.crash();
@@ -738,10 +752,10 @@ impl World {
             if self.is_open && self.operations.is_empty() {
                 return Ok(());
             }
-            if (self.has_rot || self.dead_members != 0) && self.queue.is_empty() && !self.is_open {
+            if (self.has_rot || self.dead_members != 0) && self.is_still() && !self.is_open {
                 return Ok(()); // It could not be opened, and said why.
             }
-            if self.dead_members & 1 == 1 && self.queue.is_empty() {
+            if self.dead_members & 1 == 1 && self.is_still() {
                 return Ok(());
             }
             self.step();

@@ -2,7 +2,7 @@
 
 use super::{Bench, LOG_SIZE, id, superblock};
 use crate::format::batch::{BatchHeader, Origin, Record};
-use crate::{Event, Mutant, OpenError, Settings};
+use crate::{Event, OpenError, Rule, Settings};
 use base::bytes::Writer;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, RequestTag};
@@ -38,9 +38,9 @@ fn written() -> [Vec<u8>; 2] {
 }
 
 /// Opens the group with blocks of the log that cannot be read. What the start said, if it did not open.
-fn open(devices: &[Vec<u8>; 2], bad: &[u64], mutant: Option<Mutant>) -> (Bench, Option<OpenError>) {
+fn open(devices: &[Vec<u8>; 2], bad: &[u64], removed: Option<Rule>) -> (Bench, Option<OpenError>) {
     let bad = bad.iter().map(|position| (0, log_start() + position)).collect();
-    let settings = Settings { mutant, ..Settings::default() };
+    let settings = Settings { rules: removed.into(), ..Settings::default() };
     let bench = Bench::open_with(devices.clone(), settings, bad);
     let failure = bench.events.iter().find_map(|event| match event {
         Event::OpenFailed(error) => Some(error.clone()),
@@ -68,7 +68,7 @@ fn one_sector_of_the_log_that_cannot_be_read_takes_no_write_away() {
             assert_eq!(failure, None, "block {block} of batch {}", header.number);
             assert!(is_all_there(&mut bench), "block {block} of batch {}", header.number);
         }
-        let (_, failure) = open(&devices, &[header.position], Some(Mutant::PassHeaderCopiesOver));
+        let (_, failure) = open(&devices, &[header.position], Some(Rule::ReadHeaderCopy));
         let is_newest = header.number == batches.len() as u64;
         assert_eq!(failure.is_none(), is_newest, "without the rule: batch {}", header.number);
     }
@@ -86,7 +86,7 @@ fn a_batch_of_which_nothing_tells_keeps_the_group_closed() {
     }
     let newest = batches.last().expect("there are some");
     let bad = [newest.position, newest.copy_position()];
-    assert_eq!(open(&devices, &bad, Some(Mutant::TakeUnreadableForEnd)).1, None, "without the rule");
+    assert_eq!(open(&devices, &bad, Some(Rule::ProveUnreadableEnd)).1, None, "without the rule");
 }
 
 /// Behind the last batch nothing is owed.
@@ -131,6 +131,6 @@ fn a_log_without_copies_of_headers_is_read_and_its_newest_header_is_missed() {
     let newest = position - 1 - u64::from(last.data_blocks);
     let (_, failure) = open(&devices, &[newest], None);
     assert_eq!(failure, Some(OpenError::LogDamaged { number: last.number }));
-    let (_, failure) = open(&devices, &[newest], Some(Mutant::TakeUnreadableForEnd));
+    let (_, failure) = open(&devices, &[newest], Some(Rule::ProveUnreadableEnd));
     assert_eq!(failure, None, "without the rule an acknowledged write is gone");
 }

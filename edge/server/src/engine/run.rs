@@ -2,6 +2,7 @@
 
 use super::client::{self, Client};
 use super::commands::Registry;
+use super::compute::Computing;
 use super::devices::{OpenDevice, is_bad_sector};
 use super::listener::{Listener, Origin};
 use super::overdue::Overdue;
@@ -44,6 +45,8 @@ pub(crate) enum Message {
     Prepared(Box<super::prepared::Prepared>),
     /// A device has become shorter than its datastore.
     Shrunk(DeviceId, String),
+    /// From the thread that computes: work that was handed out, and what came of it.
+    Computed(u32, diskgroup::Computed),
     /// From the shard that listens: somebody connected.
     Client(OwnedFd, String),
 }
@@ -107,6 +110,7 @@ pub(crate) struct Engine {
     pub(crate) registry: Registry,
     pub(crate) outputs: Vec<Output>,
     pub(crate) mailbox: Mailbox,
+    pub(crate) computing: Computing,
     pub(crate) sizes: Sizes,
     pub(crate) started: std::time::Instant,
     pub(crate) is_stopping: bool,
@@ -235,6 +239,7 @@ impl Engine {
             targets: Slab::new(),
             outputs: Vec::new(),
             sizes: Sizes::start(mailbox.clone()),
+            computing: Computing::new(mailbox.clone()),
             mailbox,
             started,
             is_stopping: false,
@@ -341,6 +346,7 @@ impl Engine {
                         Message::Command(command) => self.command(command),
                         Message::Prepared(prepared) => self.prepared(*prepared),
                         Message::Shrunk(device, why) => self.shrunk(device, &why),
+                        Message::Computed(ticket, computed) => self.computed(ticket, computed),
                         Message::Client(socket, peer) => self.seated(socket, peer),
                     }
                 }
@@ -389,6 +395,7 @@ impl Engine {
         for output in outputs.drain(..) {
             match output {
                 Output::Device { group, output } => self.ask_device(group, output),
+                Output::Compute { group, id, task } => self.compute(group, id, task),
                 Output::Reply { token, outcome } => self.reply(token, outcome),
                 Output::Closed { token } => self.disk_closed(token),
                 Output::Event { group, event } => self.group_event(group, event),
@@ -418,7 +425,9 @@ impl Engine {
                 flight.len = len;
                 return self.ring.device(flight);
             }
-            diskgroup::Output::Done { .. } | diskgroup::Output::Event(_) => {
+            diskgroup::Output::Compute { .. }
+            | diskgroup::Output::Done { .. }
+            | diskgroup::Output::Event(_) => {
                 unreachable!("the node passes device requests on only")
             }
         };

@@ -149,7 +149,7 @@ impl Host {
             retained_bytes_max: 1 << 20,
             scrub_bytes_per_second: 0,
             discard: true,
-            mutant: None,
+            rules: base::rules::Rules::ALL,
         };
         let group = Group::open(self.superblocks.clone(), settings, pool, clock, &mut first);
         let key = node.add_group(group, first, &mut out);

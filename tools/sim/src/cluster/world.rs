@@ -61,6 +61,7 @@ pub(crate) enum Event {
         ticket: u64,
         kind: Kind,
     },
+    Computed(Box<super::computing::Late>),
     Wake {
         host: usize,
     },
@@ -414,6 +415,7 @@ impl World {
             Event::Closed { from, to, at_acceptor, .. } => {
                 Some(self.index_of(if *at_acceptor { *to } else { *from }))
             }
+            Event::Computed(late) => Some(late.host),
             Event::Guest { guest } => self.guests.get(*guest).map(|guest| guest.host),
             Event::Word(word) => Some(self.index_of(word.to)),
             Event::Member(event) => event.host(),
@@ -441,6 +443,7 @@ impl World {
             Event::Device { host, incarnation, group, io, member, ticket, kind } => {
                 self.device_done(host, incarnation, group, io, member, ticket, kind);
             }
+            Event::Computed(late) => self.computed(&late),
             Event::Wake { host } => {
                 if self.hosts[host].alarm > self.now {
                     return; // An earlier one came in its place, and set another.
@@ -529,6 +532,7 @@ impl World {
     fn perform(&mut self, host: usize, output: Output) {
         match output {
             Output::Device { group, output } => self.ask_device(host, group, output),
+            Output::Compute { group, id, task } => self.compute(host, group, id, task),
             Output::Reply { token, outcome } => self.reply(token, outcome),
             Output::Event { event, .. } => {
                 self.say(|| format!("host {host}: {event:?}"));
@@ -635,9 +639,7 @@ impl World {
                 (io, member, Kind::Flush)
             }
             diskgroup::Output::Discard { io, member, .. } => (io, member, Kind::Discard),
-            diskgroup::Output::Done { .. } | diskgroup::Output::Event(_) => {
-                unreachable!("the node passes device requests on only")
-            }
+            other => unreachable!("not for a device: {other:?}"),
         };
         let (hung, until) = self.hosts[host].hung;
         if hung == member {

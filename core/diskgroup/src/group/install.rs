@@ -1,21 +1,21 @@
 //! Records taking effect: the one place where they do, in operation (when their batch is stable) and in recovery alike.
 
-use crate::component::Component;
+use super::Group;
+use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentPlace, Record};
 use crate::format::page::ComponentRecord;
-use crate::group::Group;
 use crate::index::{Direct, Entry, Newest};
 use crate::member::Owner;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::{ComponentId, WriteId};
 
 impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
-    pub(crate) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
+    pub(super) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
             Record::Write { component, part, place, block, id, checksums, .. } => {
                 self.own(*place, *component, *part);
-                let id = self.version_over_hole(*component, *part, *id);
+                let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let entry = |index: usize, checksum: u32| Entry {
                     id,
                     position: data_position + index as u64,
@@ -23,8 +23,9 @@ impl Group {
                     block: *block + index as u8,
                     newest: Newest::Data,
                 };
-                self.insert_entries(
+                self.index.insert(
                     *place,
+                    owner,
                     checksums.iter().enumerate().map(|(index, &sum)| entry(index, sum)),
                 );
             }
@@ -32,7 +33,7 @@ impl Group {
                 // In a log that has let go of the write before it, it alone tells whose extent that was, and since when
                 // there is nothing in it.
                 self.own(*place, *component, *part);
-                let id = self.version_over_hole(*component, *part, *id);
+                let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let entry = |index: u8| Entry {
                     id,
                     position: batch_position,
@@ -40,17 +41,16 @@ impl Group {
                     block: *block + index,
                     newest: Newest::Trim,
                 };
-                self.insert_entries(*place, (0..=*count_less_one).map(entry));
+                self.index.insert(*place, owner, (0..=*count_less_one).map(entry));
             }
             Record::Direct { component, part, place, replaced, id, checksums, .. } => {
                 if let Some(extent) = replaced {
                     self.disown(ExtentPlace { member: place.member, extent: *extent }, batch_position);
                 }
                 self.own(*place, *component, *part);
-                let key = self.reset(*place, batch_position);
-                let id = self.version_over_hole(*component, *part, *id);
+                let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
-                self.dirty[key as usize].direct = Some(direct);
+                self.index.put_direct(*place, owner, direct);
             }
             Record::Free { component, part, place, id, .. } => {
                 self.disown(*place, batch_position);
@@ -72,65 +72,48 @@ impl Group {
         }
     }
 
-    /// The version of what a change brings: no less than that of what made, or found, a hole there. A copy may bring a lesser
+    /// The component's key with the part, and the version of what a change brings: no less than that of what made, or found, a hole there. A copy may bring a lesser
     /// id than a trim that it comes upon, and a write that had to wait may be older than a trim beside it.
-    fn version_over_hole(&self, component: ComponentId, part: u32, id: WriteId) -> WriteId {
-        match self.keys.get(&component) {
-            Some(&key) if !self.is_mutant(Mutant::ForgetHole) => {
-                id.max(self.components[key as usize].hole(part))
+    fn version_over_hole(
+        &self,
+        component: ComponentId,
+        part: u32,
+        id: WriteId,
+    ) -> (Option<(u32, u32)>, WriteId) {
+        match self.components.key_of(component) {
+            Some(key) if self.rules.hold(Rule::KeepHoleId) => {
+                (Some((key, part)), id.max(self.components[key].hole(part)))
             }
-            Some(_) | None => id,
+            Some(key) => (Some((key, part)), id),
+            None => (None, id),
         }
     }
 
     /// Nothing stands in a part since that change, or stood there already.
     fn note_hole(&mut self, component: ComponentId, part: u32, id: WriteId) {
-        let Some(&key) = self.keys.get(&component) else { return };
-        let component = &mut self.components[key as usize];
+        let Some(key) = self.components.key_of(component) else { return };
+        let component = &mut self.components[key];
         component.note_hole(part, id);
-        self.members[component.member as usize].dirty_pages.insert(component.slot);
+        self.members[component.member].dirty_pages.insert(component.slot);
     }
 
     fn own(&mut self, place: ExtentPlace, component: ComponentId, part: u32) {
-        self.members[place.member as usize].owners[place.extent as usize] = Owner { component, part };
+        self.members[place.member].owners[place.extent as usize] = Owner { component, part };
     }
 
     fn disown(&mut self, place: ExtentPlace, position: u64) {
-        self.members[place.member as usize].owners[place.extent as usize] = Owner::default();
-        self.reset(place, position);
-    }
-
-    fn reset(&mut self, place: ExtentPlace, position: u64) -> u32 {
-        let key = self.dirty_key(place);
-        let dirty = &mut self.dirty[key as usize];
-        self.index_entries -= dirty.entries.len();
-        for entry in &dirty.entries {
-            self.retained.forget(entry.position);
-        }
-        dirty.reset(position);
-        key
-    }
-
-    fn insert_entries(&mut self, place: ExtentPlace, entries: impl Iterator<Item = Entry>) {
-        let key = self.dirty_key(place);
-        let dirty = &mut self.dirty[key as usize];
-        for entry in entries {
-            match dirty.insert(entry) {
-                None => self.index_entries += 1,
-                Some(old) if old.newest == Newest::Data => self.retained.forget(old.position),
-                Some(_) => {}
-            }
-        }
+        self.members[place.member].owners[place.extent as usize] = Owner::default();
+        self.index.reset(place, None, position);
     }
 
     fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
-        self.members[member as usize].dirty_pages.insert(slot);
-        let holder = self.members[member as usize].slots[slot as usize];
+        self.members[member].dirty_pages.insert(slot);
+        let holder = self.members[member].slots[slot as usize];
         if let Some(key) = holder
-            && self.components[key as usize].record.id == record.id
+            && self.components[key].record.id == record.id
         {
             let mut record = record.clone();
-            let before = &self.components[key as usize].record;
+            let before = &self.components[key].record;
             // A change made beside a promise, or replayed over a later page, must not take either back.
             record.promised = record.promised.max(before.promised);
             record.watermark = record.watermark.max(before.watermark);
@@ -143,12 +126,12 @@ impl Group {
         if let Some(key) = holder {
             self.remove_component(key);
         }
-        self.insert_component(Component::new(record.clone(), member, slot, Vec::new()), true);
+        self.insert_component(Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable));
     }
 
     fn install_component_gone(&mut self, member: u8, slot: u32) {
-        self.members[member as usize].dirty_pages.insert(slot);
-        if let Some(key) = self.members[member as usize].slots[slot as usize] {
+        self.members[member].dirty_pages.insert(slot);
+        if let Some(key) = self.members[member].slots[slot as usize] {
             self.remove_component(key);
         }
     }

@@ -4,67 +4,35 @@
 //! second time behind it, and is taken from there. A later batch without the one that is missing means that acknowledged writes are
 //! lost, and nobody can tell which: the group stays closed.
 
+use super::Group;
 use crate::format::batch::{BatchHeader, HEADER_BLOCKS_MAX};
-use crate::group::Group;
 use crate::io::{OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
-use crate::mutant::Mutant;
 use crate::recovery::{Batch, Stage};
+use crate::rules::Rule;
 use crate::unreadable::BadBlocks;
 use base::Buffer;
 use base::units::BLOCK_SIZE;
 
-/// What may hide the batch that is looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Doubt {
-    /// Places where it could begin that cannot be read.
-    pub(crate) unreadable: Vec<u64>,
-    /// The batch before has no copy of its header, so this one may have none either. Of the first of a log nobody can tell;
-    /// it counts as one that has.
-    may_lack_copy: bool,
-    /// Nor can a block be read where the copy could stand.
-    may_hide_copy: bool,
-}
-
-impl Doubt {
-    /// What is known behind a batch with that header.
-    pub(crate) fn after(header: &BatchHeader) -> Doubt {
-        Doubt { may_lack_copy: !header.has_copy(), ..Doubt::default() }
-    }
-
-    /// Whether a batch may have stood there all the same. Where neither its header can be read nor a copy is found, though
-    /// copies are written, it was never written whole, and never acknowledged.
-    fn is_justified(&self) -> bool {
-        !self.unreadable.is_empty() && (self.may_lack_copy || self.may_hide_copy)
-    }
-
-    /// A block behind the end cannot be read.
-    fn note(&mut self, position: u64) {
-        let near = |from: &u64| (*from + 1..=*from + HEADER_BLOCKS_MAX / 2).contains(&position);
-        self.may_hide_copy |= self.unreadable.iter().any(near);
-    }
-}
-
 impl Group {
     /// Searches where the batch that is missing, or a later one, would stand if it was damaged rather than never written.
-    pub(crate) fn look_beyond(&mut self, out: &mut Vec<Output>) {
-        let batch = limits::batch_blocks_max(self.log.blocks) + HEADER_BLOCKS_MAX;
+    pub(super) fn look_beyond(&mut self, out: &mut Vec<Output>) {
+        let batch = limits::batch_blocks_max(self.log.blocks()) + HEADER_BLOCKS_MAX;
         let window = 2 * batch; // The missing one may have wrapped.
-        let start = self.log.head;
+        let start = self.log.head();
         let end = start + window.min(self.log.free_blocks());
         self.read_beyond(start, end, out);
     }
 
     fn read_beyond(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
         if position >= end {
-            return match self.recovery().doubt.is_justified() && !self.is_mutant(Mutant::TakeUnreadableForEnd)
-            {
+            return match self.recovery().doubt.is_justified() && self.rules.hold(Rule::ProveUnreadableEnd) {
                 true => self.log_damaged(out),
                 false => self.mend_anchor(out),
             };
         }
-        let to_wrap = self.log.blocks - position % self.log.blocks;
+        let to_wrap = self.log.blocks() - position % self.log.blocks();
         let blocks = (end - position).min(to_wrap).min(limits::RECOVERY_READ_SIZE / BLOCK_SIZE);
         self.recovery().stage = Stage::Beyond { position, end };
         self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
@@ -75,14 +43,14 @@ impl Group {
         self.open_failed(OpenError::LogDamaged { number }, out);
     }
 
-    pub(crate) fn recover_beyond(
+    pub(super) fn recover_beyond(
         &mut self,
         start: u64,
         end: u64,
         (buffer, bad): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
-        let (missing, mark, ring) = (self.recovery().number, self.log.anchor.log_mark, self.log.blocks);
+        let (missing, mark, ring) = (self.recovery().number, self.log.anchor().log_mark, self.log.blocks());
         for (index, bytes) in buffer.chunks_exact(BLOCK_SIZE as usize).enumerate() {
             let position = start + index as u64;
             if bad.contains(index) {
@@ -108,10 +76,10 @@ impl Group {
 
     /// Whether the header is that of the batch which is looked for, at the place that it would have.
     fn is_missing(&mut self, header: &BatchHeader) -> bool {
-        if self.is_mutant(Mutant::PassHeaderCopiesOver) {
+        if !self.rules.hold(Rule::ReadHeaderCopy) {
             return false;
         }
-        let (head, ring) = (self.log.head, self.log.blocks);
+        let (head, ring) = (self.log.head(), self.log.blocks());
         let left = ring - head % ring;
         let place = if header.blocks() > left { head + left } else { head };
         let recovery = self.recovery();
@@ -119,21 +87,21 @@ impl Group {
     }
 
     fn read_header_copy(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
-        let left = self.log.blocks - position % self.log.blocks;
+        let left = self.log.blocks() - position % self.log.blocks();
         let blocks = left.min(HEADER_BLOCKS_MAX / 2);
         self.recovery().stage = Stage::HeaderCopy { position, end };
         self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
     }
 
     /// Takes the batch whose header is damaged, if its copy verifies.
-    pub(crate) fn recover_header_copy(
+    pub(super) fn recover_header_copy(
         &mut self,
         position: u64,
         end: u64,
         buffer: &Buffer,
         out: &mut Vec<Output>,
     ) {
-        let header = BatchHeader::peek_copy(buffer, self.log.anchor.log_mark);
+        let header = BatchHeader::peek_copy(buffer, self.log.anchor().log_mark);
         let found = header.and_then(|header| {
             let len = (position - header.position) * BLOCK_SIZE;
             let records = header.decode_copy(buffer.get(..len as usize)?).ok()?;

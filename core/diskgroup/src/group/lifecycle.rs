@@ -1,11 +1,11 @@
 //! Components: made, changed, deleted, and their extents given back.
 
-use crate::component::Component;
+use super::{Group, Phase};
+use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentPlace, Origin, Record};
 use crate::format::page::ComponentRecord;
-use crate::group::{Group, Phase};
 use crate::io::{ComponentKey, GroupError, Op, Output};
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::units::EXTENT_SIZE;
 use base::{DeviceId, WriteId};
 
@@ -13,29 +13,26 @@ use base::{DeviceId, WriteId};
 const DELETE_FREES_MAX: u32 = 64;
 
 impl Group {
-    pub(crate) fn insert_component(&mut self, mut component: Component, is_stable: bool) -> u32 {
-        component.is_stable = is_stable;
-        let (id, slot) = (component.record.id, component.slot);
-        let member = &mut self.members[component.member as usize];
-        member.reserved += u64::from(component.reserved_extents());
+    pub(super) fn insert_component(&mut self, component: Component) -> u32 {
+        let (member, slot) = (component.member, component.slot);
+        let member = &mut self.members[member];
+        member.space.reserve(0, component.reserved_extents());
         member.component_count += 1;
-        let key = self.components.insert(component) as u32;
+        let key = self.components.insert(component);
         member.slots[slot as usize] = Some(key);
-        self.keys.insert(id, key);
+        self.index.add_component(key);
         key
     }
 
-    pub(crate) fn remove_component(&mut self, key: u32) {
-        let component = self.components.remove(key as usize);
-        self.window_entries -= component.window.undecided();
-        let member = &mut self.members[component.member as usize];
-        member.reserved -= u64::from(component.reserved_extents());
+    pub(super) fn remove_component(&mut self, key: u32) {
+        let component = self.components.remove(key);
+        let member = &mut self.members[component.member];
+        member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
         member.slots[component.slot as usize] = None;
-        self.keys.remove(&component.record.id);
     }
 
-    pub(crate) fn create(
+    pub(super) fn create(
         &mut self,
         op: Op,
         device: DeviceId,
@@ -43,33 +40,33 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let refuse = |error| Output::Done { op, result: Err(error) };
-        let member = self.member_of(device).filter(|&place| self.members[place as usize].is_capacity());
+        let member = self.member_of(device).filter(|&place| self.members[place].is_capacity());
         let Some(place) = member.filter(|_| matches!(self.phase, Phase::Open)) else {
             return out.push(refuse(GroupError::DeviceLost));
         };
-        let member = &self.members[place as usize];
-        if !member.is_in_service() || member.is_leaving {
+        let member = &self.members[place];
+        if !member.is_in_service() || member.leaves_at().is_some() {
             return out.push(refuse(GroupError::DeviceLost));
         }
         if !record.makes_sense() {
             return out.push(refuse(GroupError::Malformed));
         }
-        let may_reuse = self.is_mutant(Mutant::ReuseLostSlot);
+        let may_reuse = !self.rules.hold(Rule::KeepLostSlot);
         let is_free = |slot: &u32| {
             member.slots[*slot as usize].is_none() && (may_reuse || !member.lost_slots.contains(slot))
         };
         let slot = (0..member.slots.len() as u32).find(is_free);
-        let Some(slot) = slot.filter(|_| !self.keys.contains_key(&record.id)) else {
+        let Some(slot) = slot.filter(|_| self.components.key_of(record.id).is_none()) else {
             return out.push(refuse(GroupError::NoSlot));
         };
-        if record.reservation.div_ceil(EXTENT_SIZE) > member.unreserved() {
+        if record.reservation.div_ceil(EXTENT_SIZE) > member.space.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
-        self.insert_component(Component::new(record.clone(), place, slot, Vec::new()), false);
+        self.insert_component(Component::new(record.clone(), (place, slot), Vec::new(), Stability::OnItsWay));
         self.submit_record(Some(op), Record::Component { member: place, slot, record });
     }
 
-    pub(crate) fn change(
+    pub(super) fn change(
         &mut self,
         op: Op,
         component: ComponentKey,
@@ -79,87 +76,89 @@ impl Group {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let current = &self.components[component.0 as usize];
+        let current = &self.components[component.0];
         assert!(record.id == current.record.id, "a change keeps the component's identity");
         if !record.makes_sense() || record.disk != current.record.disk {
             return out.push(Output::Done { op, result: Err(GroupError::Malformed) });
         }
         let more = record.reservation.div_ceil(EXTENT_SIZE).saturating_sub(u64::from(current.used));
-        let member = &self.members[current.member as usize];
-        if more > member.unreserved() + u64::from(current.reserved_extents()) {
+        let member = &self.members[current.member];
+        if more > member.space.unreserved() + u64::from(current.reserved_extents()) {
             return out.push(Output::Done { op, result: Err(GroupError::NoSpace) });
         }
         let (member, slot) = (current.member, current.slot);
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
-    pub(crate) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
+    pub(super) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let current = &self.components[component.0 as usize];
+        let current = &self.components[component.0];
         assert!(epoch > current.record.promised, "promised epochs grow");
         let record = ComponentRecord { promised: epoch, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
-    pub(crate) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
+    pub(super) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let current = &self.components[component.0 as usize];
+        let current = &self.components[component.0];
         let record = ComponentRecord { is_deleting: true, reservation: 0, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
         self.submit_record(Some(op), Record::Component { member, slot, record });
-        self.deleting.push_back(component.0);
+        self.components.begin_deletion(component.0);
     }
 
     /// Whether a component can be used and nobody has asked to delete it: a record of it that comes after that of its
     /// deletion would undo it, or find it gone.
     fn check_stays(&self, component: ComponentKey) -> Result<(), GroupError> {
         self.check_component(component.0, 0)?;
-        match self.deleting.contains(&component.0) {
+        match self.components.is_deleting(component.0) {
             true => Err(GroupError::NoComponent),
             false => Ok(()),
         }
     }
 
     /// Gives the extents of deleted components back, a few records at a time.
-    pub(crate) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
-        let Some(&key) = self.deleting.front() else { return };
-        let Some(component) = self.components.get(key as usize) else {
-            self.deleting.pop_front();
+    pub(super) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
+        let Some(key) = self.components.deletion() else { return };
+        let Some(component) = self.components.get(key) else {
+            self.components.end_deletion();
             return;
         };
         if !component.record.is_deleting {
             return; // The record of the deletion is not stable yet.
         }
         let (id, member, slot) = (component.record.id, component.member, component.slot);
-        if !self.members[member as usize].is_in_service() {
-            self.deleting.pop_front();
+        if !self.members[member].is_in_service() {
+            self.components.end_deletion();
             return;
         }
-        while self.components[key as usize].frees_pending < DELETE_FREES_MAX {
-            let from = self.components[key as usize].delete_cursor;
-            let Some((part, extent)) = self.components[key as usize].next_mapped(from) else { break };
-            self.components[key as usize].delete_cursor = part + 1;
-            if !self.exclusive.insert((key, part)) {
+        while self.components[key].frees_pending < DELETE_FREES_MAX {
+            let from = self.components[key].delete_cursor;
+            let Some((part, extent)) = self.index.first_mapped(key, from..u32::MAX) else { break };
+            self.components[key].delete_cursor = part + 1;
+            if !self.exclusive.hold((key, part)) {
                 continue; // It is being freed or replaced already; the cursor starts over until nothing is left.
             }
-            self.components[key as usize].frees_pending += 1;
-            self.frees_pending += 1;
+            self.components[key].frees_pending += 1;
+            self.scarcity.begin_free();
             let place = ExtentPlace { member, extent };
             let (part_id, origin) = (WriteId::default(), Origin::Copy);
             self.submit_record(None, Record::Free { component: id, part, place, id: part_id, origin });
         }
         // A whole extent on its way to a part that had none is not counted yet; its record must not find the component gone.
-        let is_awaited = self.exclusive.iter().any(|(of, _)| *of == key);
-        let component = &mut self.components[key as usize];
+        let is_awaited = self.exclusive.holds_any_of(key);
+        let component = &mut self.components[key];
         if component.frees_pending == 0 && component.used == 0 && !is_awaited {
-            self.deleting.pop_front();
+            self.components.end_deletion();
             self.submit_record(None, Record::ComponentGone { member, slot });
-        } else if component.frees_pending == 0 && component.next_mapped(component.delete_cursor).is_none() {
+        } else if component.frees_pending == 0
+            && self.index.first_mapped(key, component.delete_cursor..u32::MAX).is_none()
+        {
             component.delete_cursor = 0;
         }
         self.retry_waiting(out);

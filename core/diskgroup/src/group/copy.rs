@@ -3,14 +3,14 @@
 //! A copy may bring a lesser write id than what it replaces, and contains all of that. What tells a region's version must never
 //! become less by it (docs/design/0002, and `versions`).
 
+use super::Group;
 use crate::format::batch::{ExtentPlace, Origin};
 use crate::format::page::Descriptor;
-use crate::group::Group;
 use crate::index::Dirty;
 use crate::io::Output;
-use crate::member::{CLEAN, PageWaiter};
-use crate::mutant::Mutant;
-use crate::write::{Change, Work};
+use crate::member::PageWaiter;
+use crate::rules::Rule;
+use crate::work::{Change, Work};
 use base::WriteId;
 use base::units::BLOCKS_PER_REGION;
 use std::ops::Range;
@@ -30,15 +30,13 @@ impl Group {
     /// Whether, and with what id, a write of a whole extent may go past the log. A guest's is later than all that it replaces. A copy
     /// takes the greatest version that stands there: through the log, each part that guests have written meanwhile would be
     /// written twice and read once, and a MiB of it would stand before what guests write next.
-    pub(crate) fn whole(&mut self, change: Change) -> Whole {
+    pub(super) fn whole(&mut self, change: Change) -> Whole {
         let Change { component: key, part, id, origin, .. } = change;
-        let component = &self.components[key as usize];
-        let Some(extent) = component.extent_of(part) else { return Whole::At(id) };
-        if origin != Origin::Copy || self.is_mutant(Mutant::ForgetReplacedId) {
+        let is_mapped = self.index.extent_of(key, part).is_some();
+        if !is_mapped || origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return Whole::At(id);
         }
-        let place = ExtentPlace { member: component.member, extent };
-        if self.dirty_at(place).is_some_and(|dirty| dirty.pending > 0) {
+        if self.index.of(key, part).is_some_and(Dirty::is_pending) {
             return Whole::Unknown; // What is not stable yet is in no version.
         }
         match self.versions_of(key, part) {
@@ -50,60 +48,55 @@ impl Group {
     }
 
     /// Keeps a copy until a page is read. What comes to its part meanwhile stays behind it.
-    pub(crate) fn hold_copy(&mut self, (member, page): (u8, u32), work: Work, out: &mut Vec<Output>) {
+    pub(super) fn hold_copy(&mut self, (member, page): (u8, u32), work: Work, out: &mut Vec<Output>) {
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
-        self.exclusive.insert((change.component, change.part));
+        self.exclusive.hold((change.component, change.part));
         let key = self.copies_held.insert(work) as u32;
         self.need_page(member, page, PageWaiter::Copy(key), out);
     }
 
     /// The page is there, or its device is lost.
-    pub(crate) fn go_on_with_copy(&mut self, key: u32, out: &mut Vec<Output>) {
+    pub(super) fn go_on_with_copy(&mut self, key: u32, out: &mut Vec<Output>) {
         let Some(work) = self.copies_held.try_remove(key as usize) else { return };
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
         let place = (change.component, change.part);
-        self.exclusive.remove(&place);
+        self.exclusive.let_pass(place);
         let work = self.accept(work, out);
-        if !self.exclusive.contains(&place) {
-            self.end_exclusive(place.0, place.1);
+        if !self.exclusive.is_held(place) {
+            self.end_exclusive(place);
         }
         if let Some(work) = work {
-            self.waiting.push_front(work);
+            self.buffer.wait_first(work);
         }
     }
 
     /// A copy with an id that is no less than that of anything in the log that it takes the place of: the record of that may
     /// leave the log before the copy's own.
-    pub(crate) fn not_lessened(&self, change: Change, count: u16) -> Change {
+    pub(super) fn not_lessened(&self, change: Change, count: u16) -> Change {
         let Change { component, part, block, id, origin, .. } = change;
-        if origin != Origin::Copy || self.is_mutant(Mutant::ForgetReplacedId) {
+        if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return change;
         }
-        let component = &self.components[component as usize];
-        let Some(extent) = component.extent_of(part) else { return change };
-        let place = ExtentPlace { member: component.member, extent };
+        let Some(extent) = self.index.extent_of(component, part) else { return change };
+        let place = ExtentPlace { member: self.components[component].member, extent };
+        let dirty = self.index.of(component, part);
         let blocks = block..block + count;
-        let id = id.max(self.greatest_in_log(place, &blocks)).max(self.greatest_in_memory(place, &blocks));
-        Change { id, ..change }
-    }
-
-    /// The greatest id of the changes in the log that a change of these blocks takes the place of.
-    fn greatest_in_log(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
-        let Some(dirty) = self.dirty_at(place) else { return WriteId::default() };
-        let replaced = dirty.entries.iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
-        let direct = dirty.direct.as_ref().map(|direct| direct.id);
-        replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
+        let in_log = dirty.map_or(WriteId::default(), |dirty| greatest_in_log(dirty, &blocks));
+        let in_memory = match dirty.is_some_and(Dirty::is_reset) {
+            true => WriteId::default(),
+            false => self.greatest_in_memory(place, &blocks),
+        };
+        Change { id: id.max(in_log).max(in_memory), ..change }
     }
 
     /// The greatest version of the regions of these blocks, where the page that tells is in memory: as long as it is not written, a
     /// crash takes it back to what the log says.
     fn greatest_in_memory(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
-        let is_anew = self.dirty_at(place).is_some_and(|dirty| dirty.reset.is_some());
-        let member = &self.members[place.member as usize];
+        let member = &self.members[place.member];
         match member.cached_descriptor(place.extent) {
             // Word of a freeing changes no block.
             Some(_) if blocks.is_empty() => WriteId::default(),
-            Some(descriptor) if !is_anew && !self.is_mutant(Mutant::ForgetDescribedId) => {
+            Some(descriptor) if self.rules.hold(Rule::KeepDescribedId) => {
                 let of = |block: u16| usize::from(block) / BLOCKS_PER_REGION;
                 let regions = &descriptor.regions[of(blocks.start)..=of(blocks.end - 1)];
                 let known = regions.iter().filter(|id| **id != Descriptor::LOST.write_id());
@@ -112,11 +105,11 @@ impl Group {
             Some(_) | None => WriteId::default(),
         }
     }
+}
 
-    fn dirty_at(&self, place: ExtentPlace) -> Option<&Dirty> {
-        match self.members[place.member as usize].dirty_of[place.extent as usize] {
-            CLEAN => None,
-            key => Some(&self.dirty[key as usize]),
-        }
-    }
+/// The greatest id of the changes in the log that a change of these blocks takes the place of.
+fn greatest_in_log(dirty: &Dirty, blocks: &Range<u16>) -> WriteId {
+    let replaced = dirty.entries().iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
+    let direct = dirty.direct().map(|direct| direct.id);
+    replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
 }

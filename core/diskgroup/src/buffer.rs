@@ -1,0 +1,220 @@
+//! The write buffer: the batch that is being gathered, the one that is being written, and what waits for room.
+//!
+//! One batch is written at a time. What waits keeps its order within its kind: records that a checkpoint waits for, for they
+//! make room; the group's other records; guests' work.
+
+use crate::format::batch::{BatchHeader, Record};
+use crate::io::Op;
+use crate::log::{BatchStart, Gather, Log};
+use crate::work::{OwnRecord, Then, Work};
+use base::Buffer;
+use base::request::Buffers;
+use std::collections::VecDeque;
+
+/// The batch that is being written.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) start: BatchStart,
+    pub(crate) header_blocks: u64,
+    pub(crate) then: Vec<Then>,
+}
+
+/// A batch on its way to the log.
+#[derive(Debug)]
+pub(crate) struct BatchWrite {
+    pub(crate) start: BatchStart,
+    /// Blocks with the header.
+    pub(crate) blocks: u64,
+    pub(crate) buffers: Buffers,
+}
+
+/// All that was on its way to the log when that failed, in the order in which it is answered.
+#[derive(Debug)]
+pub(crate) struct Undone {
+    pub(crate) gathered: Vec<Op>,
+    pub(crate) waiting: VecDeque<Work>,
+    pub(crate) records: VecDeque<OwnRecord>,
+}
+
+/// The write buffer.
+#[derive(Debug, Default)]
+pub(crate) struct WriteBuffer {
+    gather: Gather<Then>,
+    sealed: Option<Sealed>,
+    /// Guests' work that found no room in the log or the next batch.
+    waiting: VecDeque<Work>,
+    /// Records of a checkpoint that found no room in the next batch.
+    checkpoint_waiting: VecDeque<OwnRecord>,
+    /// Other records of the group's own, likewise.
+    records_waiting: VecDeque<OwnRecord>,
+}
+
+impl WriteBuffer {
+    /// Whether a batch is being written.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.sealed.is_some()
+    }
+
+    /// Whether nothing is gathered for the next batch.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gather.is_empty()
+    }
+
+    /// Whether something waits for room in the log, or in the next batch.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || self.has_records_waiting()
+    }
+
+    /// Whether guests' work waits.
+    pub(crate) fn has_guests_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether records of the group's own wait.
+    pub(crate) fn has_records_waiting(&self) -> bool {
+        !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()
+    }
+
+    /// Where the next batch that is not yet stable begins.
+    pub(crate) fn stable_head(&self, log: &Log) -> BatchStart {
+        self.sealed.as_ref().map_or(log.next_start(), |sealed| sealed.start)
+    }
+
+    /// Whether a record with its data fits the next batch and the log, and leaves `reserve` log blocks. What needs no reserve, as
+    /// a checkpoint does, may go without the header's copy: a release that kept less free may have left the log so full.
+    pub(crate) fn has_room(&self, log: &Log, record_bytes: usize, data_blocks: u64, reserve: u64) -> bool {
+        let header = self.gather.header_blocks(record_bytes);
+        let data = self.gather.data_blocks() + data_blocks;
+        let fits = |header: u64| log.cost(header + data) + reserve <= log.free_blocks();
+        self.gather.has_room(record_bytes, data_blocks, log.blocks())
+            && (fits(2 * header) || (reserve == 0 && fits(header)))
+    }
+
+    /// Blocks of the header of the batch that is being gathered, without its copy.
+    pub(crate) fn gathered_header_blocks(&self) -> u64 {
+        self.gather.header_blocks(0)
+    }
+
+    /// Blocks of the header of the batch that is being written; 0 if none is.
+    pub(crate) fn sealed_header_blocks(&self) -> u64 {
+        self.sealed.as_ref().map_or(0, |sealed| sealed.header_blocks)
+    }
+
+    /// Blocks of the header of the batch that is being gathered: with its copy, if there is room for that.
+    pub(crate) fn header_to_seal(&self, log: &Log) -> u64 {
+        let header = self.gather.header_blocks(0);
+        match log.cost(2 * header + self.gather.data_blocks()) <= log.free_blocks() {
+            true => 2 * header,
+            false => header,
+        }
+    }
+
+    /// Puts a record with its data into the next batch, in which there is room for it.
+    pub(crate) fn push(&mut self, record: Record, op: Option<Op>, data: Buffers) {
+        self.push_then(Then { record, op, data, for_checkpoint: false });
+    }
+
+    /// Puts a record of the group's own into the next batch, in which there is room for it.
+    pub(crate) fn push_own(&mut self, OwnRecord { op, record, for_checkpoint }: OwnRecord) {
+        self.push_then(Then { record, op, data: Buffers::new(), for_checkpoint });
+    }
+
+    fn push_then(&mut self, then: Then) {
+        self.gather.push(then, |then| (&then.record, &then.data));
+    }
+
+    /// Takes the place in the log of the batch that was gathered; `header` has as many blocks as
+    /// [`WriteBuffer::header_to_seal`] says.
+    pub(crate) fn seal(&mut self, log: &mut Log, header_blocks: u64, mut header: Buffer) -> BatchWrite {
+        assert!(self.sealed.is_none() && !self.gather.is_empty(), "one batch is written at a time");
+        let blocks = header_blocks + self.gather.data_blocks();
+        let start = log.place(blocks);
+        let fixed = BatchHeader {
+            log_mark: log.anchor().log_mark,
+            number: start.number,
+            position: start.position,
+            header_blocks: header_blocks as u32,
+            data_blocks: self.gather.data_blocks() as u32,
+            record_bytes: self.gather.records().len() as u32,
+            record_count: self.gather.record_count(),
+        };
+        fixed.encode(self.gather.records(), header.bytes_mut());
+        let (buffers, then) = self.gather.take(header);
+        self.sealed = Some(Sealed { start, header_blocks, then });
+        BatchWrite { start, blocks, buffers }
+    }
+
+    /// What the batch that is being written tells.
+    pub(crate) fn sealed(&self) -> &[Then] {
+        self.sealed.as_ref().map_or(&[], |sealed| &sealed.then)
+    }
+
+    /// The batch that was being written is stable.
+    pub(crate) fn take_stable(&mut self, log: &mut Log) -> Sealed {
+        let sealed = self.sealed.take().expect("a batch that completes was sealed");
+        log.stable(sealed.start);
+        sealed
+    }
+
+    /// Guests' work waits behind all other.
+    pub(crate) fn wait(&mut self, work: Work) {
+        self.waiting.push_back(work);
+    }
+
+    /// Guests' work waits before all other.
+    pub(crate) fn wait_first(&mut self, work: Work) {
+        self.waiting.push_front(work);
+    }
+
+    /// Takes the guests' work that has waited longest.
+    pub(crate) fn next_waiting(&mut self) -> Option<Work> {
+        self.waiting.pop_front()
+    }
+
+    /// Whether records of that kind wait.
+    pub(crate) fn has_waiting_before(&self, record: &OwnRecord) -> bool {
+        match record.for_checkpoint {
+            true => !self.checkpoint_waiting.is_empty(),
+            false => !self.records_waiting.is_empty(),
+        }
+    }
+
+    /// A record waits behind all others of its kind.
+    pub(crate) fn wait_record(&mut self, record: OwnRecord) {
+        self.record_queue(&record).push_back(record);
+    }
+
+    /// A record waits before all others of its kind.
+    pub(crate) fn wait_record_first(&mut self, record: OwnRecord) {
+        self.record_queue(&record).push_front(record);
+    }
+
+    fn record_queue(&mut self, record: &OwnRecord) -> &mut VecDeque<OwnRecord> {
+        match record.for_checkpoint {
+            true => &mut self.checkpoint_waiting,
+            false => &mut self.records_waiting,
+        }
+    }
+
+    /// Takes the record that goes next: of those that a checkpoint waits for, else of the others.
+    pub(crate) fn next_record_waiting(&mut self) -> Option<OwnRecord> {
+        self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
+    }
+
+    /// Whether a record that names the place is on its way to the log and has none there yet.
+    pub(crate) fn is_place_named(&self, place: u8) -> bool {
+        let waiting = self.records_waiting.iter().chain(&self.checkpoint_waiting).map(|one| &one.record);
+        let mut records = self.gather.then().iter().map(|one| &one.record).chain(waiting);
+        records.any(|record| record.place_named() == Some(place))
+    }
+
+    /// The log is lost: nothing of this gets there.
+    pub(crate) fn take_all(&mut self) -> Undone {
+        let WriteBuffer { gather, sealed, waiting, checkpoint_waiting, records_waiting } =
+            std::mem::take(self);
+        let sealed = sealed.map(|sealed| sealed.then).unwrap_or_default();
+        let gathered = sealed.iter().chain(gather.then()).filter_map(|then| then.op).collect();
+        let records = checkpoint_waiting.into_iter().chain(records_waiting).collect();
+        Undone { gathered, waiting, records }
+    }
+}

@@ -1,0 +1,87 @@
+//! Work of the processor that takes long beside a request and for which no guest waits: asked for as an output, so that the
+//! executor may do it elsewhere while the group goes on.
+//!
+//! Small work on a guest's way stays where it is: CRC-32C was measured at 92 GB/s, 45 ns for a block.
+
+use base::Buffer;
+use base::checksum::crc32c;
+use base::units::BLOCK_SIZE;
+
+/// The group's name for work of the processor; comes back with its result. No other work of the process has the same name in
+/// that group, also when it was opened before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ComputeId(pub u64);
+
+/// What is computed of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Computation {
+    /// The CRC-32C of each block of 4 KiB.
+    Checksums,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Computed {
+    /// One for each whole block, in order.
+    Checksums(Box<[u32]>),
+}
+
+/// Work of the processor.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// What to compute.
+    pub computation: Computation,
+    /// Of what: at most 1 MiB. It does not change until the result is handed back.
+    pub data: Buffer,
+}
+
+impl Computation {
+    /// Does the work, on any thread.
+    pub fn perform(self, data: &[u8]) -> Computed {
+        match self {
+            Computation::Checksums => {
+                Computed::Checksums(data.chunks_exact(BLOCK_SIZE as usize).map(crc32c).collect())
+            }
+        }
+    }
+}
+
+impl Task {
+    /// Does the work here.
+    pub fn perform(&self) -> Computed {
+        self.computation.perform(&self.data)
+    }
+}
+
+/// Gives each work its name.
+#[derive(Debug)]
+pub(crate) struct ComputeIds {
+    next: u64,
+}
+
+impl ComputeIds {
+    /// Names of a group that is opened at that time, in nanoseconds: greater than those of all its openings before.
+    pub(crate) fn from(opened_at_ns: u64) -> ComputeIds {
+        ComputeIds { next: opened_at_ns }
+    }
+
+    pub(crate) fn next(&mut self) -> ComputeId {
+        self.next += 1;
+        ComputeId(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Pool;
+
+    #[test]
+    fn the_checksums_of_a_task_are_those_of_its_blocks() {
+        let data = Pool::new(1 << 20).take_zeroed(2 * BLOCK_SIZE as usize).expect("a fresh pool has a MiB");
+        data.fill_from(BLOCK_SIZE as usize, &[7]);
+        let task = Task { computation: Computation::Checksums, data: data.clone() };
+        let expected = [crc32c(&data[..4096]), crc32c(&data[4096..])];
+        assert_eq!(task.perform(), Computed::Checksums(Box::new(expected)));
+    }
+}

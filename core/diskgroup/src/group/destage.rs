@@ -1,0 +1,265 @@
+//! Destaging: moving what stands in the log to where it belongs, in the order of the capacity devices' addresses.
+//!
+//! A round takes the oldest part of the log: all that is older than its boundary, and what lies right beside it. What is
+//! younger stays, so that writing it again costs nothing. When a round has ended, a checkpoint makes that part of the
+//! log free. How much is in flight follows the fill level; while the log has room it is held back for guests who feel it.
+
+use super::Group;
+use crate::destage::{Depth, Item, LogRun, RestRun, Visited, log_runs};
+use crate::format::batch::{ExtentPlace, Origin, Record};
+use crate::format::page::Descriptor;
+use crate::io::Output;
+use crate::limits;
+use crate::log::BatchStart;
+use crate::member::PageWaiter;
+use crate::requests::Purpose;
+use crate::rules::Rule;
+use crate::unreadable::{BadBlocks, ReadRequest};
+use base::Buffer;
+use base::units::BLOCK_SIZE;
+
+impl Group {
+    /// Asks for everything in the log to be destaged, as before a clean stop. [`Group::is_drained`] tells when it is.
+    pub fn drain(&mut self) {
+        self.destaging.drain();
+    }
+
+    /// Whether nothing is left in the log that a restart would have to read.
+    pub fn is_drained(&self) -> bool {
+        self.log.used_blocks() == 0 && self.is_idle() && self.checkpoint.is_idle()
+    }
+
+    pub(super) fn advance_destaging(&mut self, out: &mut Vec<Output>) {
+        if self.destaging.may_begin_round() {
+            self.begin_round();
+        }
+        for key in self.destaging.take_waiting() {
+            self.start_destage(key, out);
+        }
+        self.feed_round(out);
+        self.end_round_if_done(out);
+        let may_have_space = self.members.iter().any(|(_, member)| member.space.free_count() > 0);
+        if self.scarcity.is_felt() && (may_have_space || !self.scarcity.may_end()) {
+            self.retry_starved(out);
+        }
+    }
+
+    fn begin_round(&mut self) {
+        let tail = self.log.tail().max(self.destaging.reached());
+        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
+        let wants_room = self.destaging.is_held() && self.waits_for_log();
+        let wants_all = self.scarcity.wants_destaging()
+            || ((self.destaging.is_draining() || wants_room) && self.log.head() > tail)
+            || !self.is_destaged_for_leavers(tail);
+        let in_log = (self.log.head() - tail) * 100 / self.log.blocks();
+        let fill = in_log.max(self.index.fill(self.log.blocks(), 100));
+        if !wants_all && fill < limits::DESTAGE_START_PERCENT {
+            return;
+        }
+        let head = self.stable_head();
+        let blocks = self.destaging.round_blocks(self.log.blocks(), fill);
+        let boundary = match wants_all {
+            true => head,
+            false => self.log.start_at_or_after(tail + blocks, head),
+        };
+        let mut queue = Vec::new();
+        for index in 0..self.members.len() {
+            if !self.members[index].is_in_service() {
+                self.index.drop_device(index);
+                continue;
+            }
+            queue.extend(self.index.due(index, boundary.position));
+        }
+        self.destaging.begin_round(boundary, queue, wants_all, self.now);
+    }
+
+    /// Where the next batch that is not yet stable begins.
+    pub(super) fn stable_head(&self) -> BatchStart {
+        self.buffer.stable_head(&self.log)
+    }
+
+    fn feed_round(&mut self, out: &mut Vec<Output>) {
+        let depth = match self.destaging.is_urgent() {
+            true => Depth::MAX,
+            false => Depth::at(self.log.fill_percent()).held(self.fill_permille(), self.shares.destage),
+        };
+        while let Some(place) = self.destaging.next_place(depth) {
+            self.begin_destage(place, out);
+        }
+    }
+
+    fn begin_destage(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
+        if !self.members[place.member].is_in_service() {
+            return;
+        }
+        let Some(dirty) = self.index.key_at(place).filter(|&key| self.index.get(key).has_state()) else {
+            return;
+        };
+        self.index.begin_destage(dirty);
+        let key = self.destaging.visit(place, dirty, self.index.get(dirty).generation());
+        self.start_destage(key, out);
+    }
+
+    /// Begins (or, after waiting for its page or for memory, begins again) to move one extent.
+    pub(super) fn start_destage(&mut self, key: u32, out: &mut Vec<Output>) {
+        let destage = self.destaging.get(key);
+        let place = destage.place();
+        let member = &mut self.members[place.member];
+        if !member.is_in_service() || destage.is_stale(&self.index) {
+            return self.end_destage(key, out);
+        }
+        if member.descriptor(place.extent).is_none() {
+            let (page, _) = member.page_of(place.extent);
+            return self.need_page(place.member, page, PageWaiter::Destage(key), out);
+        }
+        let items = destage.due_items(&self.index);
+        let runs = log_runs(&items, self.log.blocks());
+        let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
+        let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
+            return self.destaging.wait(key);
+        };
+        member.pin(place.extent);
+        self.destaging.begin(key, items, reads.len());
+        if reads.is_empty() {
+            return self.write_destage(key, out);
+        }
+        for (run, buffer) in reads {
+            let purpose = Purpose::DestageRead { destage: key, run, buffer: buffer.clone() };
+            let request = ReadRequest { offset: self.log_offset(run.position), buffer, gentle: true };
+            self.issue_read(0, purpose, request, out);
+        }
+    }
+
+    pub(super) fn destage_read_done(
+        &mut self,
+        key: u32,
+        run: LogRun,
+        buffer: &Buffer,
+        result: Result<BadBlocks, ()>,
+        out: &mut Vec<Output>,
+    ) {
+        let bad = result.expect("a failed log device closes the group");
+        let (damaged, is_last) = self.destaging.read_done(key, run, buffer, &bad);
+        let place = self.destaging.get(key).place();
+        let owner = self.members[place.member].owners[place.extent as usize];
+        for block in damaged {
+            // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
+            self.note_damage(0, owner.component, owner.part, u16::from(block), out);
+        }
+        if is_last {
+            self.write_destage(key, out);
+        }
+    }
+
+    fn write_destage(&mut self, key: u32, out: &mut Vec<Output>) {
+        let ExtentPlace { member, extent } = self.destaging.get(key).place();
+        let runs = self.destaging.begin_writes(key);
+        if runs.is_empty() {
+            return self.apply_destage(key, out);
+        }
+        for RestRun { block, count, buffers } in runs {
+            self.counters.destaged_bytes += count * BLOCK_SIZE;
+            let offset = self.members[member].geometry.block_offset(extent, block as usize);
+            let io = self.issue(member, Purpose::DestageWrite { destage: key });
+            out.push(Output::Write { io, member, offset, buffers, stable: false, gentle: true });
+        }
+    }
+
+    pub(super) fn destage_write_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
+        let place = self.destaging.get(key).place();
+        if result.is_ok() {
+            self.members[place.member].is_unsynced = true;
+        }
+        if self.destaging.write_done(key) {
+            self.apply_destage(key, out);
+        }
+    }
+
+    /// The data are where they belong: the descriptor learns of them, the index forgets them.
+    fn apply_destage(&mut self, key: u32, out: &mut Vec<Output>) {
+        let items = self.destaging.take_items(key);
+        let destage = self.destaging.get(key);
+        let (place, dirty) = (destage.place(), destage.dirty());
+        let is_current = !destage.is_stale(&self.index) && self.members[place.member].is_in_service();
+        if is_current {
+            self.describe(place, dirty, &items);
+        }
+        self.end_destage(key, out);
+        if is_current {
+            self.free_if_empty(place);
+        }
+    }
+
+    fn describe(&mut self, place: ExtentPlace, dirty_key: u32, items: &[Item]) {
+        let keeps_older = !self.rules.hold(Rule::HideOlderAtRest);
+        let member = &mut self.members[place.member];
+        let owner = member.owners[place.extent as usize];
+        let (page, _) = member.page_of(place.extent);
+        member.dirty_pages.insert(page);
+        let descriptor = member.descriptor(place.extent).expect("the page of a destaging is pinned");
+        let (is_reset, direct) = self.index.take_whole(dirty_key);
+        if is_reset {
+            *descriptor = Descriptor::FREE;
+        }
+        (descriptor.component, descriptor.part) = (owner.component, owner.part);
+        if let Some(direct) = direct {
+            for (block, checksum) in direct.checksums.iter().enumerate() {
+                descriptor.set(block, Some(*checksum), direct.id);
+            }
+        }
+        for item in items {
+            let is_damaged = item.checksum.is_some() && item.data.is_none();
+            if !(keeps_older && is_damaged) {
+                descriptor.set(item.block as usize, item.checksum, item.id);
+            }
+        }
+        for item in items {
+            self.index.take_block(dirty_key, item.block, item.position);
+        }
+    }
+
+    fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
+        let Visited { place, dirty, is_pinned } = self.destaging.end(key);
+        if is_pinned {
+            self.members[place.member].unpin(place.extent);
+        }
+        self.index.end_destage(dirty);
+        if self.members[place.member].space.end_writing(place.extent) {
+            self.release_extent(place, out);
+        }
+    }
+
+    /// An extent in which nothing is left is given back.
+    fn free_if_empty(&mut self, place: ExtentPlace) {
+        let member = &mut self.members[place.member];
+        let owner = member.owners[place.extent as usize];
+        let has_dirty = self.index.key_at(place).is_some();
+        let Some(key) = self.components.key_of(owner.component) else { return };
+        let Some(descriptor) = member.descriptor(place.extent) else { return };
+        if owner.is_free() || has_dirty || !descriptor.is_empty() {
+            return;
+        }
+        let id = descriptor.write_id();
+        if self.exclusive.hold((key, owner.part)) {
+            self.scarcity.begin_free();
+            self.submit_record(
+                None,
+                Record::Free {
+                    component: owner.component,
+                    part: owner.part,
+                    place,
+                    id,
+                    origin: Origin::Copy,
+                },
+            );
+        }
+    }
+
+    fn end_round_if_done(&mut self, out: &mut Vec<Output>) {
+        let Some(covers_all) = self.destaging.end_round_if_done(self.now) else { return };
+        if covers_all {
+            self.scarcity.settle_trims();
+        }
+        self.advance_checkpoint(out);
+    }
+}

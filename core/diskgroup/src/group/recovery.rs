@@ -1,0 +1,525 @@
+//! Opening a group: the anchor, the tables, then the log from its tail to its end.
+//!
+//! The log is read batch by batch. A batch counts once the next one is found (only the last one may be torn) or its own
+//! data has been verified. Where no further batch is found, the space behind is searched (`beyond`): for the copy of a
+//! header that is damaged, and for a later batch, which tells that the log is damaged in the middle.
+//!
+//! Records are put in force in the order of the log over whatever the pages say. A page may already contain the effect
+//! of some of them; the last record for each block and each extent decides, so putting them in force again is harmless.
+
+use super::{Group, Phase};
+use crate::component::{Component, Stability};
+use crate::compute::{Computation, ComputeId, Task};
+use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
+use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
+use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
+use crate::index::Dirty;
+use crate::io::{Event, OpenError, Output};
+use crate::limits;
+use crate::log::BatchStart;
+use crate::member::Owner;
+use crate::recovery::{Batch, Doubt, Recovery, Stage};
+use crate::requests::Purpose;
+use crate::rules::Rule;
+use crate::unreadable::{BadBlocks, Ended, ReadRequest};
+use base::Buffer;
+use base::units::BLOCK_SIZE;
+
+/// What stands in the place of a block that cannot be read: no page, no anchor and no header, nor a blank one.
+const UNREADABLE: [u8; BLOCK_SIZE as usize] = [0xff; BLOCK_SIZE as usize];
+
+impl Group {
+    pub(super) fn start_recovery(&mut self, out: &mut Vec<Output>) {
+        self.spare = self.own_pool.take(ANCHOR_SIZE);
+        self.recovery_read(0, anchor_offset(0), 2 * ANCHOR_SIZE as u64, out);
+    }
+
+    pub(super) fn recovery(&mut self) -> &mut Recovery {
+        match &mut self.phase {
+            Phase::Opening(recovery) => recovery,
+            Phase::Open | Phase::Failed => unreachable!("recovery happens while the group opens"),
+        }
+    }
+
+    pub(super) fn recovery_read(&mut self, member: u8, offset: u64, len: u64, out: &mut Vec<Output>) {
+        let buffer = self.own_pool.take(len as usize).expect("recovery uses one buffer at a time");
+        let purpose = Purpose::Recovery { buffer: buffer.clone() };
+        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
+    }
+
+    pub(super) fn open_failed(&mut self, error: OpenError, out: &mut Vec<Output>) {
+        self.phase = Phase::Failed;
+        out.push(Output::Event(Event::OpenFailed(error)));
+    }
+
+    pub(super) fn recovery_done(&mut self, member: u8, buffer: &Buffer, ended: Ended, out: &mut Vec<Output>) {
+        let bad = match ended {
+            Ok(bad) => bad,
+            Err(why) if member == 0 => {
+                let error = match self.recovery().stage {
+                    Stage::MendAnchor => OpenError::Write { member, why },
+                    _ => OpenError::Read { member, why },
+                };
+                return self.open_failed(error, out);
+            }
+            Err(why) => return self.lose_member(member, why, out),
+        };
+        for index in bad.indices() {
+            buffer.fill_from(index * BLOCK_SIZE as usize, &UNREADABLE);
+        }
+        match std::mem::take(&mut self.recovery().stage) {
+            Stage::Anchor => self.recover_anchor(buffer, out),
+            Stage::Tables { member, page } => self.recover_pages(member, page, buffer, out),
+            Stage::Log { position } => self.recover_log(position, (buffer, &bad), out),
+            Stage::LastBatch { block } => self.verify_last_batch(block, buffer.clone(), bad, out),
+            Stage::Verifying { .. } => unreachable!("nothing is read while checksums are computed"),
+            Stage::Beyond { position, end } => self.recover_beyond(position, end, (buffer, &bad), out),
+            Stage::HeaderCopy { position, end } => self.recover_header_copy(position, end, buffer, out),
+            Stage::MendAnchor => self.finish_recovery(out),
+        }
+    }
+
+    /// A capacity device fails while its table is read: its components are lost, and the others are served.
+    fn lose_member(&mut self, member: u8, why: String, out: &mut Vec<Output>) {
+        self.members.fail(member, why.clone());
+        self.recovery().suspects.retain(|(of, _)| *of != member);
+        out.push(Output::Event(Event::MemberFailed { member, why }));
+        self.next_table(member + 1, 0, out);
+    }
+
+    fn recover_anchor(&mut self, buffer: &Buffer, out: &mut Vec<Output>) {
+        let mark = self.log.anchor().log_mark;
+        let copies = [&buffer[..ANCHOR_SIZE], &buffer[ANCHOR_SIZE..]];
+        match Anchor::choose(copies, mark) {
+            Ok(anchor) => {
+                let is_stale = |bytes: &&[u8]| Anchor::decode(bytes, mark) != Ok(anchor);
+                self.recovery().stale_anchor = copies.iter().position(is_stale).map(|copy| copy as u64);
+                self.log.recover(anchor);
+                self.members.recover_failed(anchor.failed_members);
+                self.recovery().number = anchor.tail_batch;
+                self.next_table(0, 0, out);
+            }
+            Err(error) => self.open_failed(OpenError::Anchor(error), out),
+        }
+    }
+
+    fn next_table(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
+        let Some(state) = self.members.get(member) else {
+            let position = self.log.tail();
+            return self.read_log(position, out);
+        };
+        let pages = state.geometry.page_count() as u32;
+        if page >= pages || !state.is_in_service() {
+            return self.next_table(member + 1, 0, out);
+        }
+        let count = (pages - page).min((limits::RECOVERY_READ_SIZE / (2 * PAGE_SIZE as u64)) as u32);
+        let offset = state.geometry.page_offset(page, 0);
+        self.recovery().stage = Stage::Tables { member, page };
+        self.recovery_read(member, offset, u64::from(count) * 2 * PAGE_SIZE as u64, out);
+    }
+
+    fn recover_pages(&mut self, member: u8, first: u32, buffer: &Buffer, out: &mut Vec<Output>) {
+        let mut page = first;
+        for copies in buffer.chunks_exact(2 * PAGE_SIZE) {
+            self.recover_page(member, page, &copies[..PAGE_SIZE], &copies[PAGE_SIZE..]);
+            page += 1;
+        }
+        self.trim_caches();
+        self.next_table(member, page, out);
+    }
+
+    /// Takes the copy of a page that counts, and notes whether the other could have been newer.
+    fn recover_page(&mut self, index: u8, number: u32, first: &[u8], second: &[u8]) {
+        let device = self.members[index].id;
+        let (chosen, other) =
+            match (Page::decode(first, device, number), Page::decode(second, device, number)) {
+                (Copy::Valid(a), Copy::Valid(b)) if a.version > b.version => (Some(a), Copy::Valid(b)),
+                (a @ Copy::Valid(_), Copy::Valid(b)) => (Some(b), a),
+                (Copy::Valid(one), other) | (other, Copy::Valid(one)) => (Some(one), other),
+                (Copy::Blank, Copy::Blank) => return,
+                (Copy::Invalid(version), _) | (_, Copy::Invalid(version)) => (None, Copy::Invalid(version)),
+            };
+        let version = chosen.as_ref().map_or(0, |page| page.version);
+        let is_suspect = match other {
+            Copy::Invalid(Some(other)) => other > version,
+            Copy::Invalid(None) => true,
+            Copy::Blank | Copy::Valid(_) => false,
+        };
+        self.members[index].versions[number as usize] = version;
+        if is_suspect {
+            self.recovery().suspects.push((index, number));
+            // A torn copy must be written over before its intent is forgotten, or it would look damaged then.
+            self.members[index].dirty_pages.insert(number);
+            if chosen.is_none() && number >= self.slots(index) {
+                self.members[index]
+                    .keep_page(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
+            }
+        }
+        match chosen.map(|page| page.content) {
+            Some(PageContent::Descriptors(descriptors)) if number >= self.slots(index) => {
+                self.recover_descriptors(index, number, descriptors);
+            }
+            Some(PageContent::Component(Some((record, holes)))) if number < self.slots(index) => {
+                self.insert_component(Component::new(record, (index, number), holes, Stability::Stable));
+            }
+            Some(PageContent::Descriptors(_) | PageContent::Component(_)) | None => {}
+        }
+    }
+
+    fn slots(&self, member: u8) -> u32 {
+        self.members[member].geometry.component_slots
+    }
+
+    fn recover_descriptors(
+        &mut self,
+        index: u8,
+        number: u32,
+        descriptors: Box<[Descriptor; DESCRIPTORS_PER_PAGE]>,
+    ) {
+        let first = (number - self.slots(index)) * DESCRIPTORS_PER_PAGE as u32;
+        let member = &mut self.members[index];
+        for (extent, descriptor) in (first..).zip(descriptors.iter()) {
+            if let Some(owner) = member.owners.get_mut(extent as usize) {
+                *owner = Owner { component: descriptor.component, part: descriptor.part };
+            }
+        }
+        member.keep_page(number, descriptors);
+    }
+
+    pub(super) fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
+        let left = (self.log.blocks() - position % self.log.blocks()) * BLOCK_SIZE;
+        self.recovery().stage = Stage::Log { position };
+        self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
+    }
+
+    /// Takes all batches whose headers lie in what was read from `start` on; then reads on where they lead.
+    fn recover_log(&mut self, start: u64, (buffer, bad): (&Buffer, &BadBlocks), out: &mut Vec<Output>) {
+        let mut position = start;
+        loop {
+            let at = (position - start) * BLOCK_SIZE;
+            let bytes = buffer.get(at as usize..).unwrap_or_default();
+            if bytes.len() < BLOCK_SIZE as usize {
+                return self.read_log(position, out);
+            }
+            match self.decode_batch(position, bytes) {
+                Found::Batch(batch) => position = self.take_batch(batch),
+                Found::NeedsMore => return self.read_log(position, out),
+                Found::Nothing => {
+                    // A header that can be read and does not verify is torn, whatever stands in the place of its copy.
+                    let header = self.expected_header(position, bytes);
+                    let blocks = header.map_or(1, |header| blocks_of_one(header.record_bytes as usize));
+                    let first = (position - start) as usize;
+                    if (first..first + blocks as usize).any(|index| bad.contains(index)) {
+                        self.recovery().doubt.unreadable.push(position);
+                    }
+                    return self.try_wrapped(position, out);
+                }
+            }
+        }
+    }
+
+    /// The next batch is found, so the one before counts. Says where this one ends.
+    pub(super) fn take_batch(&mut self, batch: Batch) -> u64 {
+        let end = batch.start.position + batch.header.blocks();
+        let recovery = self.recovery();
+        recovery.number += 1;
+        recovery.doubt = Doubt::after(&batch.header);
+        if let Some(before) = recovery.last.replace(batch) {
+            self.replay(before);
+        }
+        end
+    }
+
+    /// No batch follows at `position`: it may stand at the region's start, because it did not fit before the end.
+    fn try_wrapped(&mut self, position: u64, out: &mut Vec<Output>) {
+        let wrapped = position.next_multiple_of(self.log.blocks());
+        let tail = self.log.tail();
+        let end = |last: &Batch| last.start.position + last.header.blocks();
+        let expected = self.recovery().last.as_ref().map_or(tail, end);
+        let is_first_try = position == expected;
+        if is_first_try && wrapped != position {
+            return self.read_log(wrapped, out);
+        }
+        self.end_of_log(out);
+    }
+
+    /// The header of the batch that is looked for, not yet verified.
+    fn expected_header(&mut self, position: u64, bytes: &[u8]) -> Option<BatchHeader> {
+        let number = self.recovery().number;
+        BatchHeader::peek(bytes, self.log.anchor().log_mark)
+            .filter(|header| header.number == number && header.position == position)
+            .filter(|header| header.blocks() <= self.log.blocks() - position % self.log.blocks())
+    }
+
+    fn decode_batch(&mut self, position: u64, bytes: &[u8]) -> Found {
+        let Some(header) = self.expected_header(position, bytes) else { return Found::Nothing };
+        let len = header.header_blocks as usize * BLOCK_SIZE as usize;
+        let Some(bytes) = bytes.get(..len) else {
+            return Found::NeedsMore;
+        };
+        match header.decode_records(bytes) {
+            Ok(records) if records.iter().all(|record| self.is_plausible(record)) => {
+                Found::Batch(Batch { start: BatchStart { position, number: header.number }, header, records })
+            }
+            Ok(_) | Err(_) => Found::Nothing,
+        }
+    }
+
+    /// Whether the record names places that exist.
+    pub(super) fn is_plausible(&self, record: &Record) -> bool {
+        if self.members.is_absent(record.member()) {
+            return true; // Nobody can tell.
+        }
+        let extent = |member: u8, extent: u32| {
+            self.members.get(member).is_some_and(|member| extent < member.geometry.extent_count())
+        };
+        let slot = |member: u8, slot: u32| {
+            self.members.get(member).is_some_and(|member| slot < member.geometry.component_slots)
+        };
+        match record {
+            Record::Write { place, .. } | Record::Trim { place, .. } | Record::Free { place, .. } => {
+                extent(place.member, place.extent)
+            }
+            Record::Direct { place, replaced, .. } => {
+                extent(place.member, place.extent) && replaced.is_none_or(|one| extent(place.member, one))
+            }
+            Record::Component { member, slot: at, .. } | Record::ComponentGone { member, slot: at } => {
+                slot(*member, *at)
+            }
+            // These may speak of a device that has left its place since; nothing follows from it then.
+            Record::PageIntent { .. } | Record::Watermark { .. } => true,
+            Record::Entry { .. } | Record::Hole { .. } => true,
+        }
+    }
+
+    fn replay(&mut self, batch: Batch) {
+        let mut position = batch.start.position + u64::from(batch.header.header_blocks);
+        for record in &batch.records {
+            let data_position = position;
+            position += record.data_blocks();
+            if self.members.is_absent(record.member()) {
+                let member = &mut self.members[record.member()];
+                member.keep_log_from(batch.start);
+                continue;
+            }
+            if let Record::PageIntent { member, page, version } = record
+                && batch.start.number >= self.log.anchor().intents_from
+            {
+                self.recovery().intents.insert((*member, *page, *version));
+            }
+            if !self.rules.hold(Rule::ReplayTrims) && matches!(record, Record::Trim { .. }) {
+                continue;
+            }
+            self.install(record, batch.start.position, data_position);
+        }
+        self.log.recover_batch(batch.start, batch.start.position + batch.header.blocks());
+    }
+
+    /// No further batch was found. The last one may be torn.
+    fn end_of_log(&mut self, out: &mut Vec<Output>) {
+        let drops_torn = self.rules.hold(Rule::DropTornBatch);
+        let Some(last) = &self.recovery().last else {
+            return self.look_beyond(out);
+        };
+        let sums = |record: &Record| match record {
+            Record::Write { checksums, .. } => checksums.to_vec(),
+            _ => Vec::new(),
+        };
+        let checksums: Vec<u32> = last.records.iter().flat_map(sums).collect();
+        let has_data = !checksums.is_empty() && drops_torn;
+        self.recovery().checksums = checksums;
+        match has_data {
+            true => self.read_last_batch(0, out),
+            false => self.keep_last(out),
+        }
+    }
+
+    fn read_last_batch(&mut self, block: u64, out: &mut Vec<Output>) {
+        let last = self.recovery().last.as_ref().expect("there is a last batch");
+        let position = last.start.position + u64::from(last.header.header_blocks) + block;
+        let left = (u64::from(last.header.data_blocks) - block) * BLOCK_SIZE;
+        self.recovery().stage = Stage::LastBatch { block };
+        self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
+    }
+
+    /// Data of the last batch are read: their checksums are computed.
+    fn verify_last_batch(
+        &mut self,
+        block: u64,
+        buffer: Buffer,
+        unreadable: BadBlocks,
+        out: &mut Vec<Output>,
+    ) {
+        let id = self.compute_ids.next();
+        self.recovery().stage = Stage::Verifying { id, block, unreadable };
+        out.push(Output::Compute { id, task: Task { computation: Computation::Checksums, data: buffer } });
+    }
+
+    pub(super) fn recovery_computed(&mut self, id: ComputeId, checksums: &[u32], out: &mut Vec<Output>) {
+        match std::mem::take(&mut self.recovery().stage) {
+            Stage::Verifying { id: expected, block, unreadable } if expected == id => {
+                self.recover_last_batch(block, checksums, &unreadable, out);
+            }
+            other => self.recovery().stage = other,
+        }
+    }
+
+    /// Judges data of the last batch by their checksums. A block that cannot be read tells nothing: if all others are whole, the
+    /// batch counts, and the block is damaged. That it was torn and never acknowledged is possible too, and then nothing is owed.
+    fn recover_last_batch(
+        &mut self,
+        block: u64,
+        checksums: &[u32],
+        unreadable: &BadBlocks,
+        out: &mut Vec<Output>,
+    ) {
+        let may_excuse = self.rules.hold(Rule::KeepUnreadableBatch);
+        let count = checksums.len() as u64;
+        let expected = &self.recovery().checksums[block as usize..(block + count) as usize];
+        let is_whole = |(index, (found, expected)): (usize, (&u32, &u32))| {
+            found == expected || (may_excuse && unreadable.contains(index))
+        };
+        let is_whole = checksums.iter().zip(expected).enumerate().all(is_whole);
+        let total = self.recovery().checksums.len() as u64;
+        match is_whole {
+            true if block + count < total => self.read_last_batch(block + count, out),
+            true => self.keep_last(out),
+            false => {
+                // Torn, so never acknowledged: the next batch takes its number. If that was longer it did not fit before
+                // the region's end and stands at its start, while the torn one was left where it is.
+                let torn = self.recovery().last.take().expect("a batch was being verified");
+                let start = torn.start.position;
+                let recovery = self.recovery();
+                recovery.number -= 1;
+                recovery.torn.push(start);
+                recovery.doubt = Doubt::after(&torn.header);
+                let wrapped = start.next_multiple_of(self.log.blocks());
+                match start == self.log.head() && wrapped != start {
+                    true => self.read_log(wrapped, out),
+                    false => self.look_beyond(out),
+                }
+            }
+        }
+    }
+
+    fn keep_last(&mut self, out: &mut Vec<Output>) {
+        if let Some(last) = self.recovery().last.take() {
+            self.replay(last);
+        }
+        self.look_beyond(out);
+    }
+
+    /// Power failed between the two copies of an anchor, or one cannot be read. What the newer one says to be free is written over from now on, so
+    /// it must not be the only copy: with the older one alone, nobody would find the log's end.
+    pub(super) fn mend_anchor(&mut self, out: &mut Vec<Output>) {
+        let stale = self.recovery().stale_anchor.take();
+        let Some(copy) = stale.filter(|_| self.rules.hold(Rule::MendOlderAnchor)) else {
+            return self.finish_recovery(out);
+        };
+        let mut buffer = self.own_pool.take(ANCHOR_SIZE).expect("recovery uses one buffer at a time");
+        buffer.bytes_mut().copy_from_slice(&self.log.anchor().encode());
+        self.recovery().stage = Stage::MendAnchor;
+        let io = self.issue(0, Purpose::Recovery { buffer: buffer.clone() });
+        let (offset, buffers) = (anchor_offset(copy), smallvec::smallvec![buffer]);
+        out.push(Output::Write { io, member: 0, offset, buffers, stable: true, gentle: false });
+    }
+
+    /// All is read: pages that are damaged are told from torn ones, the maps are built.
+    fn finish_recovery(&mut self, out: &mut Vec<Output>) {
+        let recovery = std::mem::take(self.recovery());
+        for (member, page) in recovery.suspects {
+            // Torn only if the intent is for the very version that would follow the valid copy: else it is that copy's
+            // successor, once stable, that does not verify, and falling back would lose what it said.
+            let next = self.members[member].versions[page as usize] + 1;
+            let is_torn =
+                recovery.intents.contains(&(member, page, next)) || !self.rules.hold(Rule::TornOnlyByIntent);
+            if !is_torn {
+                self.lose_page(member, page, out);
+            }
+        }
+        for index in 0..self.members.len() {
+            if self.members[index].is_in_service()
+                && let Err(what) = self.build_maps(index)
+            {
+                return self.open_failed(OpenError::Contradiction(what), out);
+            }
+        }
+        self.members.forget_failed_leavers();
+        self.components.end_recovery();
+        // Trims replayed may leave extents empty; a destaging round will tell.
+        self.scarcity.note_trim();
+        self.phase = Phase::Open;
+        out.push(Output::Event(Event::Ready));
+    }
+
+    /// The newest copy of a page is damaged: what it said is not known. Records in the log may still tell of some.
+    fn lose_page(&mut self, index: u8, page: u32, out: &mut Vec<Output>) {
+        out.push(Output::Event(Event::PageDamaged { member: index, page }));
+        let slots = self.slots(index);
+        let member = &mut self.members[index];
+        // The damaged copy counts as the newest: the next one goes over the older one, which is valid and not current,
+        // so that no later start can fall back to it.
+        member.versions[page as usize] += 1;
+        if page < slots {
+            if member.slots[page as usize].is_none() {
+                member.lost_slots.insert(page);
+                member.dirty_pages.remove(page); // It stays damaged, so that the next start knows too.
+            }
+            return;
+        }
+        member.drop_page(page);
+        let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
+        for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
+            let member = &mut self.members[index];
+            let place = ExtentPlace { member: index, extent };
+            if self.index.at(place).is_some_and(Dirty::tells_owner) {
+                continue;
+            }
+            member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
+            self.index.drop_at(place);
+        }
+        let member = &mut self.members[index];
+        member.keep_page(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
+        member.dirty_pages.insert(page);
+    }
+
+    /// Builds the free set and the components' maps from the owners of the extents.
+    fn build_maps(&mut self, index: u8) -> Result<(), &'static str> {
+        for extent in 0..self.members[index].owners.len() as u32 {
+            let owner = self.members[index].owners[extent as usize];
+            if owner.is_free() {
+                self.members[index].space.release(extent);
+                continue;
+            }
+            if owner.component == Descriptor::LOST.component {
+                self.members[index].lost_extents += 1;
+                continue;
+            }
+            let Some(key) = self.components.key_of(owner.component) else {
+                if !self.members[index].lost_slots.is_empty() {
+                    self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
+                    self.members[index].lost_extents += 1;
+                    continue;
+                }
+                return Err("an extent belongs to a component that does not exist");
+            };
+            let component = &self.components[key];
+            if component.member != index || owner.part >= component.part_count() {
+                return Err("an extent belongs to a component that cannot have it");
+            }
+            if self.index.extent_of(key, owner.part).is_some() {
+                return Err("two extents claim the same part of a component");
+            }
+            self.map(key, owner.part, extent);
+        }
+        Ok(())
+    }
+}
+
+/// What stands at a place of the log.
+enum Found {
+    Batch(Batch),
+    /// A header that is longer than what was read.
+    NeedsMore,
+    Nothing,
+}

@@ -1,0 +1,96 @@
+//! What was changed since a write id: all that a resync asks of a component (core/replication, invariant 9).
+//!
+//! A region's version is the greatest id of a change to it. Where an extent was taken anew, the regions that nobody has
+//! written since may have been freed by a trim: their version is that of the last freeing in the same GiB, an upper bound.
+
+use super::Group;
+use crate::index::Dirty;
+use crate::io::{Answer, ComponentKey, GroupError, Op, Output, Versions};
+use crate::limits;
+use crate::member::PageWaiter;
+use crate::versions::ChangedState;
+use base::WriteId;
+use base::units::{BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
+
+impl Group {
+    pub(super) fn changed(
+        &mut self,
+        op: Op,
+        component: ComponentKey,
+        since: WriteId,
+        from_part: u32,
+        out: &mut Vec<Output>,
+    ) {
+        let component = component.0;
+        let state = ChangedState { op, component, since, part: from_part, parts: Vec::new(), looked_at: 0 };
+        let key = self.changed.insert(state) as u32;
+        self.look_for_changes(key, out);
+    }
+
+    /// Goes on with a question, until a page must be read or the answer is full.
+    pub(super) fn look_for_changes(&mut self, key: u32, out: &mut Vec<Output>) {
+        let ChangedState { component, since, .. } = self.changed[key as usize];
+        if let Err(error) = self.check_component(component, 0) {
+            return self.end_changed(key, Err(error), out);
+        }
+        let part_count = self.components[component].part_count();
+        loop {
+            let state = &self.changed[key as usize];
+            let part = state.part;
+            let is_full = state.parts.len() >= limits::CHANGED_PARTS_MAX
+                || state.looked_at >= limits::CHANGED_LOOKED_AT_MAX;
+            if part >= part_count || is_full {
+                return self.end_changed(key, Ok((part < part_count).then_some(part)), out);
+            }
+            match self.versions_of(component, part) {
+                Ok(versions) => {
+                    let state = &mut self.changed[key as usize];
+                    if versions.greatest() > since {
+                        state.parts.push((part, versions));
+                    }
+                    state.looked_at += 1;
+                    state.part += 1;
+                }
+                Err(Some((member, page))) => {
+                    return self.need_page(member, page, PageWaiter::Changed(key), out);
+                }
+                Err(None) => return self.end_changed(key, Err(GroupError::Damaged), out),
+            }
+        }
+    }
+
+    fn end_changed(&mut self, key: u32, result: Result<Option<u32>, GroupError>, out: &mut Vec<Output>) {
+        let state = self.changed.remove(key as usize);
+        let result = result.map(|next| Answer::Changed { parts: state.parts, next });
+        out.push(Output::Done { op: state.op, result });
+    }
+
+    /// The versions of one part; the page that must be read first, if it must, or nothing if nobody knows them. Changes that are
+    /// accepted and not stable yet are not in them.
+    pub(super) fn versions_of(&mut self, component: u32, part: u32) -> Result<Versions, Option<(u8, u32)>> {
+        let index = self.components[component].member;
+        let hole = self.components[component].hole(part);
+        let member = &mut self.members[index];
+        let Some(extent) = self.index.extent_of(component, part) else {
+            return if member.lost_extents > 0 { Err(None) } else { Ok(Versions::Hole(hole)) };
+        };
+        let dirty = self.index.of(component, part);
+        let mut regions = [WriteId::default(); REGIONS_PER_EXTENT];
+        if !dirty.is_some_and(Dirty::is_reset) {
+            let (page, _) = member.page_of(extent);
+            let Some(descriptor) = member.descriptor(extent) else { return Err(Some((index, page))) };
+            regions = descriptor.regions;
+        }
+        if let Some(dirty) = dirty {
+            if let Some(direct) = dirty.direct() {
+                regions.iter_mut().for_each(|region| *region = direct.id.max(*region));
+            }
+            for entry in dirty.entries() {
+                let region = &mut regions[entry.block as usize / BLOCKS_PER_REGION];
+                *region = entry.id.max(*region);
+            }
+        }
+        regions.iter_mut().filter(|region| **region == WriteId::default()).for_each(|region| *region = hole);
+        Ok(Versions::Regions(Box::new(regions)))
+    }
+}

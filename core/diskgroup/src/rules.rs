@@ -1,0 +1,93 @@
+//! The safety rules of a disk group, each of which the simulator removes in turn to show that it notices.
+
+/// A safety rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A write is acknowledged only once its batch is stable (note 0006).
+    AcknowledgeOnlyStable,
+    /// Log space is reused only once the pages that describe its data are stable (note 0001).
+    FreeLogAfterDescriptors,
+    /// Pages are written only once the capacity devices with the data that they describe are flushed (note 0001).
+    FlushBeforePages,
+    /// Every block that is read is compared with its checksum (note 0025).
+    VerifyChecksums,
+    /// Recovery drops the last batch if its data do not verify (`docs/formats/disk-group.md`, "Opening").
+    DropTornBatch,
+    /// Recovery replays trims (`docs/formats/disk-group.md`, "Opening").
+    ReplayTrims,
+    /// A page that does not verify counts as torn only if the log holds the intent for that version (note 0001).
+    TornOnlyByIntent,
+    /// A freed extent is reused only once the record of its freeing is stable (note 0002).
+    ReuseOnlyFreed,
+    /// While a device is away, intents of completed checkpoints excuse no damaged page (note 0004).
+    ExcuseOnlyUnfinished,
+    /// The log keeps the records of a device that is away (note 0004).
+    KeepLogForAway,
+    /// The log keeps undecided changes (note 0022).
+    KeepWindow,
+    /// A copy takes the greatest id of what it replaces (note 0002).
+    KeepReplacedId,
+    /// So it does where only a page in memory still tells that id (note 0002).
+    KeepDescribedId,
+    /// A write over a hole takes no lesser id than the hole has (note 0002).
+    KeepHoleId,
+    /// A block that cannot be read leaves its device in service (note 0025).
+    TolerateBadBlock,
+    /// Log space is reused only once both copies of the anchor are stable (note 0025).
+    AnchorInBothCopies,
+    /// Recovery keeps the last batch if all of its blocks that can be read verify (note 0025).
+    KeepUnreadableBatch,
+    /// Where the log's version of a block is damaged, the older version at rest is not served (note 0025).
+    HideOlderAtRest,
+    /// After a restart, changes that a resync has undone do not count as having happened (note 0007).
+    ForgetUndone,
+    /// A change that a watermark told to have happened still counts as such after the next watermark (note 0007).
+    KeepHappened,
+    /// The log keeps room to tell all windows again (note 0022).
+    LeaveRoomForWindows,
+    /// A start writes the newer anchor over the older copy (note 0025).
+    MendOlderAnchor,
+    /// The slot of a component whose page is damaged is given to no other (note 0025).
+    KeepLostSlot,
+    /// A start reads the copy of a damaged header (note 0025).
+    ReadHeaderCopy,
+    /// A block that cannot be read where the next batch would begin is not taken for the end of the log without proof (note 0025).
+    ProveUnreadableEnd,
+    /// Scrubbing judges only extents that did not change while it read and verified them (`group/scrub.rs`).
+    JudgeOnlyUnchanged,
+    /// A device leaves only once no record on its way to the log names its place (note 0026).
+    LeaveAfterLastRecord,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Rule; 27] = [
+        Rule::AcknowledgeOnlyStable,
+        Rule::FreeLogAfterDescriptors,
+        Rule::FlushBeforePages,
+        Rule::VerifyChecksums,
+        Rule::DropTornBatch,
+        Rule::ReplayTrims,
+        Rule::TornOnlyByIntent,
+        Rule::ReuseOnlyFreed,
+        Rule::ExcuseOnlyUnfinished,
+        Rule::KeepLogForAway,
+        Rule::KeepWindow,
+        Rule::KeepReplacedId,
+        Rule::KeepDescribedId,
+        Rule::KeepHoleId,
+        Rule::TolerateBadBlock,
+        Rule::AnchorInBothCopies,
+        Rule::KeepUnreadableBatch,
+        Rule::HideOlderAtRest,
+        Rule::ForgetUndone,
+        Rule::KeepHappened,
+        Rule::LeaveRoomForWindows,
+        Rule::MendOlderAnchor,
+        Rule::KeepLostSlot,
+        Rule::ReadHeaderCopy,
+        Rule::ProveUnreadableEnd,
+        Rule::JudgeOnlyUnchanged,
+        Rule::LeaveAfterLastRecord,
+    ];
+}

@@ -1,0 +1,80 @@
+//! Work that wants to get into the log, and what is left to do when its batch is stable.
+
+use crate::format::batch::{Origin, Record};
+use crate::io::{GroupError, Op, Output};
+use crate::limits;
+use base::WriteId;
+use base::checksum::crc32c;
+use base::request::Buffers;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
+use smallvec::SmallVec;
+
+/// Bytes of a write's record beside its checksums, rounded up.
+pub(crate) const WRITE_RECORD_SIZE: usize = 48;
+
+/// A write or trim that wants to get into the log.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Write { change: Change, data: Buffers, checksums: SmallVec<[u32; 2]> },
+    Trim { change: Change, count: u16 },
+}
+
+/// A record without data, from the group itself.
+#[derive(Debug)]
+pub(crate) struct OwnRecord {
+    pub(crate) op: Option<Op>,
+    pub(crate) record: Record,
+    /// Whether a checkpoint waits for it.
+    pub(crate) for_checkpoint: bool,
+}
+
+impl OwnRecord {
+    /// Bytes that it takes in a header, rounded up.
+    pub(crate) fn size(&self) -> usize {
+        match &self.record {
+            Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
+            Record::Component { .. } => 1024,
+            Record::Entry { .. } => limits::ENTRY_RECORD_SIZE,
+            _ => WRITE_RECORD_SIZE,
+        }
+    }
+}
+
+/// Where a write or trim goes, and who waits for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change {
+    pub(crate) op: Op,
+    pub(crate) component: u32,
+    pub(crate) part: u32,
+    pub(crate) block: u16,
+    pub(crate) id: WriteId,
+    pub(crate) origin: Origin,
+}
+
+/// What becomes of a record when its batch is stable.
+#[derive(Debug)]
+pub(crate) struct Then {
+    pub(crate) record: Record,
+    pub(crate) op: Option<Op>,
+    pub(crate) data: Buffers,
+    pub(crate) for_checkpoint: bool,
+}
+
+impl Work {
+    /// Where it goes, and who waits for it.
+    pub(crate) fn change(&self) -> &Change {
+        match self {
+            Work::Write { change, .. } | Work::Trim { change, .. } => change,
+        }
+    }
+}
+
+/// Answers the operation behind some work with an error.
+pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
+    out.push(Output::Done { op: work.change().op, result: Err(error) });
+}
+
+/// CRC-32C of each block.
+pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
+    data.iter().flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize)).map(crc32c).collect()
+}
