@@ -44,8 +44,8 @@ pub struct FabricSettings {
     pub copy_tail_percent: u64,
     /// How long after the start of this node others may be starting as well ([`replication::limits::START_PATIENCE`]).
     pub start_patience: std::time::Duration,
-    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
-    pub mutant: Option<replication::Mutant>,
+    /// The safety rules of replication that hold: all in a product build.
+    pub rules: base::rules::Rules<replication::Rule>,
 }
 
 /// What a node among others wants done.
@@ -194,7 +194,7 @@ pub(crate) struct Fabric {
 impl Fabric {
     pub(crate) fn new(settings: FabricSettings, now: Instant) -> Fabric {
         Fabric {
-            components: Components::new(settings.me.node, now, settings.mutant),
+            components: Components::new(settings.me.node, now, settings.rules),
             leases: Leases::default(),
             links: BTreeMap::new(),
             accepted: BTreeMap::new(),

@@ -500,7 +500,7 @@ impl Bench {
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
             start_patience: std::time::Duration::ZERO,
-            mutant: None,
+            rules: base::rules::Rules::ALL,
         });
         bench
     }

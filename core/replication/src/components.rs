@@ -8,8 +8,9 @@
 mod tests;
 
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::request::{Buffers, Pieces, StatusRun};
+use base::rules::Rules;
 use base::{ComponentId, Instant, NodeId, WriteId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -277,7 +278,7 @@ struct Pending {
 pub struct Components {
     me: NodeId,
     started: Instant,
-    mutant: Option<Mutant>,
+    rules: Rules<Rule>,
     held: FxHashMap<ComponentId, Held>,
     peers: BTreeMap<NodeId, Peer>,
     pending: Slab<Pending>,
@@ -286,12 +287,12 @@ pub struct Components {
 }
 
 impl Components {
-    /// Those of node `me`, which starts now. `mutant` acts only in builds with the feature `mutants`.
-    pub fn new(me: NodeId, now: Instant, mutant: Option<Mutant>) -> Components {
+    /// Those of node `me`, which starts now. `rules`: those that hold; all in a product build.
+    pub fn new(me: NodeId, now: Instant, rules: Rules<Rule>) -> Components {
         Components {
             me,
             started: now,
-            mutant,
+            rules,
             held: FxHashMap::default(),
             peers: BTreeMap::new(),
             pending: Slab::new(),
@@ -311,7 +312,7 @@ impl Components {
     /// no more. False if the node has begun a later session since: then nothing changes, for what it was granted may have been
     /// granted to the process that runs now.
     pub fn process_ended(&mut self, now: Instant, node: NodeId, through: u64) -> bool {
-        let buries_the_living = Mutant::is(self.mutant, Mutant::BuryTheLiving);
+        let buries_the_living = !self.rules.hold(Rule::SpareRestartedProcesses);
         let peer = self.peers.entry(node).or_default();
         if peer.newest > through && !buries_the_living {
             return false;
@@ -476,7 +477,7 @@ impl Components {
             None => Refusal::NotOpen,
             Some(held) => match held.attached {
                 Some(attached) if attached.caller == caller && attached.epoch == epoch => return true,
-                Some(_) | None if self.admits_by_mutant(held, caller, epoch) => return true,
+                Some(_) | None if self.admits_without_rule(held, caller, epoch) => return true,
                 Some(_) | None if held.promised > epoch => Refusal::Superseded { epoch: held.promised },
                 Some(_) | None => Refusal::NotOpen,
             },
@@ -485,9 +486,9 @@ impl Components {
         false
     }
 
-    fn admits_by_mutant(&self, held: &Held, caller: Caller, epoch: u32) -> bool {
-        let ignores_epoch = Mutant::is(self.mutant, Mutant::AcceptOlderEpoch);
-        let ignores_session = Mutant::is(self.mutant, Mutant::AcceptOldSession);
+    fn admits_without_rule(&self, held: &Held, caller: Caller, epoch: u32) -> bool {
+        let ignores_epoch = !self.rules.hold(Rule::RefuseOlderEpochs);
+        let ignores_session = !self.rules.hold(Rule::RefuseOldSessions);
         let is_same_owner = held.attached.is_some_and(|attached| attached.caller.node == caller.node);
         (ignores_epoch && epoch < held.promised)
             || (ignores_session && is_same_owner && epoch == held.promised)
@@ -613,7 +614,7 @@ impl Components {
         let held = self.held.get_mut(&component).expect("a component that is being opened is held");
         let opening = held.opening.expect("it is being opened");
         let is_other = matches!(held.grant, GrantHolder::Node(node) if node != opening.caller.node);
-        let takes_older = Mutant::is(self.mutant, Mutant::AcceptOlderEpoch);
+        let takes_older = !self.rules.hold(Rule::RefuseOlderEpochs);
         let is_older = opening.epoch < held.promised && !takes_older;
         if is_older || (opening.epoch == held.promised && is_other) {
             let epoch = held.promised.max(opening.epoch);

@@ -7,11 +7,11 @@
 pub mod components;
 mod lanes;
 pub mod limits;
-mod mutant;
 pub mod owner;
 mod roster;
+mod rules;
 
 pub use components::{Components, Store};
-pub use mutant::Mutant;
 pub use owner::Owner;
 pub use roster::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
+pub use rules::Rule;

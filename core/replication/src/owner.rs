@@ -22,11 +22,12 @@ mod status;
 mod work;
 
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::{OwnedBy, Roster};
+use crate::rules::Rule;
 pub(crate) use asked::Asked;
 use asked::Question;
 use base::request::{Buffers, Pieces, StatusRun};
+use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
 use happened::{Happened, Known};
@@ -99,15 +100,11 @@ pub struct Settings {
     pub copy_blocks_max: u16,
     /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.
     pub starts_until: Instant,
-    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
-    pub mutant: Option<Mutant>,
+    /// The safety rules that hold: all in a product build.
+    pub rules: Rules<Rule>,
 }
 
 impl Settings {
-    fn is(&self, mutant: Mutant) -> bool {
-        Mutant::is(self.mutant, mutant)
-    }
-
     /// So many blocks of zeroes, 1..=256, with their checksums.
     fn zero_blocks(&self, count: u16) -> (Buffers, SmallVec<[u32; 2]>) {
         let zeroes = self.zeroes.slice(0, usize::from(count) * BLOCK_SIZE as usize);
@@ -539,9 +536,9 @@ impl Owner {
             repaired_blocks: 0,
             out: Vec::new(),
         };
-        owner.starts_until = match owner.is_mutant(Mutant::TakeOutAtStart) {
-            true => now,
-            false => owner.settings.starts_until,
+        owner.starts_until = match owner.holds(Rule::WaitForStarts) {
+            true => owner.settings.starts_until,
+            false => now,
         };
         owner.begin_claim();
         out.append(&mut owner.out);
@@ -627,8 +624,8 @@ impl Owner {
         !self.reads_waiting.is_empty()
     }
 
-    pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
-        self.settings.is(mutant)
+    pub(crate) fn holds(&self, rule: Rule) -> bool {
+        self.settings.rules.hold(rule)
     }
 
     pub(crate) fn send(&mut self, node: NodeId, asked: Asked, request: Request) {

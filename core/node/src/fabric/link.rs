@@ -7,6 +7,7 @@ use super::{FabricOutput, For, Job};
 use crate::limits;
 use crate::node::{Node, Output};
 use base::{Instant, NodeId};
+use replication::Rule;
 use replication::components::Caller;
 use replication::owner::{LinkChange, Lost};
 use wire::{Answer, Message, Request};
@@ -218,8 +219,7 @@ impl Node {
     ) {
         self.now = now;
         let Message { session, sequence, stamp, token, body } = message;
-        let accepts_all = cfg!(feature = "mutants")
-            && self.fabric().settings.mutant == Some(replication::Mutant::AcceptOldSession);
+        let accepts_all = !self.fabric().settings.rules.hold(Rule::RefuseOldSessions);
         let Some(accepted) = self.fabric().accepted.get_mut(&peer) else { return };
         if accepted.session == session {
             // The other node sends a heartbeat far more often: when none came for so long it has given the session up, and

@@ -62,12 +62,12 @@ impl Node {
         let cluster = self.disks[disk].cluster.as_mut().expect("it is a cluster's disk");
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
-        let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
+        let (zeroes, rules) = (self.zeroes.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since: the directory is the one that the others use.
         let patience = if cluster.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
-        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, mutant };
+        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, rules };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();

@@ -304,7 +304,7 @@ impl Node {
     }
 
     fn serves_older_records(&mut self) -> bool {
-        replication::Mutant::is(self.fabric().settings.mutant, replication::Mutant::ServeOlderRecord)
+        !self.fabric().settings.rules.hold(replication::Rule::RefuseOlderRecords)
     }
 
     fn ask_to_yield(&mut self, disk: u32, owner: NodeId, out: &mut Vec<Output>) {

@@ -11,8 +11,9 @@
 
 use super::state::{At, Place};
 use super::{Asked, LeftBecause, Lost, Owner, Phase};
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::WriteId;
+use base::rules::Rules;
 use wire::{Answer, Refusal, Request};
 
 /// Changes of a place that wait for a watermark to be stable.
@@ -39,7 +40,7 @@ impl Owner {
     /// A component that counted is out, and what it had not answered waits for it no more.
     pub(crate) fn raise_barrier(&mut self, at: At) {
         let place = &mut self.places[usize::from(at.place)];
-        if !self.has_served || place.is_single() || self.settings.is(Mutant::AcknowledgeBeforeBarrier) {
+        if !self.has_served || place.is_single() || !self.settings.rules.hold(Rule::RaiseBarrier) {
             return;
         }
         let lacks = place.in_flight.iter().find(|(_, change)| change.names(1 << at.member));
@@ -127,7 +128,7 @@ impl Owner {
 impl Place {
     /// Whether all that count serve, and have every change up to that one; a change that is not given yet is waited for.
     fn all_have_through(&self, sequence: u64) -> bool {
-        let waited_for = self.waited_for(None);
+        let waited_for = self.waited_for(Rules::ALL);
         self.sequence >= sequence
             && self.counting().all(|(_, one)| one.is_open() && one.wanted.is_none())
             && self.in_flight.range(..=sequence).all(|(_, change)| change.is_with_all(waited_for))

@@ -7,8 +7,8 @@ use super::work::Work;
 use super::{Asked, Failure, Input, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
 use crate::lanes::{Hold, Range};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
+use crate::rules::Rule;
 use base::units::BLOCK_SIZE;
 use base::{RequestTag, WriteId};
 use smallvec::SmallVec;
@@ -139,8 +139,8 @@ impl Owner {
 
     /// Gives a change the next number, and sends it to all that count or are brought up to date.
     fn give(&mut self, place: u16, work: Option<u32>, range: Range, tag: RequestTag, payload: Payload) {
-        let counts_resync = !self.is_mutant(Mutant::AcknowledgeWithoutResync);
-        let counts_stand_ins = !self.is_mutant(Mutant::AcknowledgeWithoutStandIn);
+        let counts_resync = self.holds(Rule::WaitForResyncing);
+        let counts_stand_ins = self.holds(Rule::WaitForStandIns);
         let state = &mut self.places[place as usize];
         state.sequence += 1;
         let sequence = state.sequence;
@@ -175,10 +175,11 @@ impl Owner {
         // A component that is about to join keeps its window from the base on that the record will name; one that returns
         // keeps what may be void until that is undone. One that leaves knows no more than its ceiling says.
         let keeps_window = member.is_joining()
-            || (member.is_leaving() && !self.settings.is(Mutant::TellLeaving))
+            || (member.is_leaving() && self.settings.rules.hold(Rule::TellLeavingNothing))
             || member.resync.as_ref().is_some_and(Resync::keeps_window);
         let watermark = if keeps_window { WriteId::default() } else { watermark };
-        let takes_holes = member.stands_in_for().is_none() || self.settings.is(Mutant::TrimStandIn);
+        let takes_holes =
+            member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
         member.told = watermark.max(member.told);
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[&sequence];
@@ -275,7 +276,7 @@ impl Owner {
         let state = &self.places[place as usize];
         let Some(in_flight) = state.in_flight.get(&sequence) else { return };
         let is_held_back = state.holds_back(sequence);
-        let is_with_all = in_flight.waiting & state.waited_for(self.settings.mutant) == 0;
+        let is_with_all = in_flight.waiting & state.waited_for(self.settings.rules) == 0;
         if is_with_all && !is_held_back && state.active().next().is_some() {
             self.acknowledge(place, sequence);
         }
@@ -400,10 +401,8 @@ impl Owner {
         let token = work.token();
         let (place, range, is_locked) = match work {
             Work::Change { place, range, .. } | Work::Trailing { place, range } => (place, range, true),
-            Work::Read { place, range, .. } => (place, range, !self.is_mutant(Mutant::ReadOverWrites)),
-            Work::Copy { target, range, .. } => {
-                (target.place, range, !self.is_mutant(Mutant::CopyWithoutLock))
-            }
+            Work::Read { place, range, .. } => (place, range, self.holds(Rule::ReadAfterWrites)),
+            Work::Copy { target, range, .. } => (target.place, range, self.holds(Rule::CopyUnderLock)),
             Work::Status { .. } => unreachable!("it ends by itself"),
         };
         if let Some(token) = token {
@@ -438,7 +437,7 @@ impl Owner {
         if self.phase != Phase::Serving {
             return;
         }
-        let tells_leaving = self.is_mutant(Mutant::TellLeaving);
+        let tells_leaving = !self.holds(Rule::TellLeavingNothing);
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
             if place.settle_at.is_none_or(|at| at > self.now) {
@@ -448,7 +447,7 @@ impl Owner {
             self.places[index as usize].settle_at = None;
             let count = self.places[index as usize].members.len() as u8;
             for at in (0..count).map(|member| At { place: index, member }) {
-                let settles = self.is_mutant(Mutant::SettleDuringResync) && self.member(at).resync.is_some();
+                let settles = !self.holds(Rule::SettleAfterResync) && self.member(at).resync.is_some();
                 let member = self.member_mut(at);
                 let takes = (member.counts() && (!member.is_leaving() || tells_leaving)) || settles;
                 if takes && member.is_open() && member.told < watermark {

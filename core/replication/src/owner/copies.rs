@@ -10,7 +10,7 @@ use super::work::{Holes, Work};
 use super::{Asked, Event, Failure, LeftBecause, Lost, Owner, Reply};
 use crate::lanes::{Hold, Range};
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
@@ -25,9 +25,9 @@ impl Owner {
         let source = resync.filter(|resync| resync.kind == Kind::Restore).map(|resync| resync.source);
         let holes = match resync.map(|resync| resync.kind) {
             Some(Kind::Restore) => Holes::Skip,
-            Some(Kind::Fill) if self.is_mutant(Mutant::FillWithoutHoles) => Holes::Skip,
+            Some(Kind::Fill) if !self.holds(Rule::FillWithHoles) => Holes::Skip,
             // With their versions: what missed a freeing may be brought up to date from it later.
-            Some(Kind::StandIn | Kind::Fill) if !self.is_mutant(Mutant::TrimStandIn) => Holes::Zero,
+            Some(Kind::StandIn | Kind::Fill) if self.holds(Rule::ZeroStandInsForTrims) => Holes::Zero,
             Some(Kind::StandIn | Kind::Fill | Kind::Return) | None => Holes::Trim,
         };
         let work = Work::Copy {
@@ -51,7 +51,7 @@ impl Owner {
             has_failed: false,
         };
         let key = self.works.insert(work) as u32;
-        let is_locked = self.is_mutant(Mutant::CopyWithoutLock)
+        let is_locked = !self.holds(Rule::CopyUnderLock)
             || self.places[target.place as usize].lanes.lock(range, Hold::Exclusive, key);
         if is_locked {
             self.begin_copy(key);
@@ -96,13 +96,13 @@ impl Owner {
     /// None can give all that is asked for. Where that is because each has a damaged block there, the slice is read block by block:
     /// they may be different ones.
     fn narrow_copy(&mut self, key: u32) {
-        let is_mutant = self.is_mutant(Mutant::CopyAllOrNothing);
+        let narrows = self.holds(Rule::CopyBlockByBlock);
         let Work::Copy { range, damaged, is_narrowed, is_damaged, read, .. } = &mut self.works[key as usize]
         else {
             unreachable!("only copies copy")
         };
         let has_several = !*is_narrowed && slice_of(*range).min(range.count - *read) > 1;
-        if *damaged != 0 && has_several && !is_mutant {
+        if *damaged != 0 && has_several && narrows {
             (*damaged, *is_narrowed) = (0, true);
             return self.read_on(key);
         }

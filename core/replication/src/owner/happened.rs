@@ -8,7 +8,7 @@
 use super::Owner;
 use super::opening::decided;
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::RequestTag;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -80,7 +80,7 @@ impl Happened {
 impl Owner {
     /// Whether a change has happened already.
     pub(crate) fn has_happened(&self, change: &Known) -> bool {
-        !self.is_mutant(Mutant::ApplyTwice) && self.happened.contains(change)
+        self.holds(Rule::ApplyOnce) && self.happened.contains(change)
     }
 
     /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.

@@ -9,8 +9,8 @@ use super::opening::{contiguous_end, decided, opened};
 use super::state::{At, Member};
 use super::{Asked, Event, LeftBecause, Lost, Owner};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::{Ceiling, Roster, Standing};
+use crate::rules::Rule;
 use base::WriteId;
 use wire::{Answer, PartVersions, Request, Versions};
 
@@ -68,7 +68,7 @@ impl Owner {
         let member = self.member(at);
         let is_copy = member.stands_in_for().is_none() && member.standing == Standing::Absent;
         let Ceiling::At(ceiling) = member.ceiling else { return self.begin_resync(at, watermark) };
-        if !is_copy || self.is_mutant(Mutant::JoinDiverged) {
+        if !is_copy || !self.holds(Rule::KeepDivergedApart) {
             return self.begin_resync(at, watermark);
         }
         if watermark > ceiling && watermark.sequence > 0 {

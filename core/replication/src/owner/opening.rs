@@ -7,8 +7,8 @@
 use super::state::{At, Link, Member, Opened, Place};
 use super::{Asked, End, Event, LeftBecause, Lost, Output, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
+use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Owner {
     }
 
     fn needs(&self, at: At) -> bool {
-        let starts_alone = self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening;
+        let starts_alone = !self.holds(Rule::StartFromActive) && self.phase == Phase::Opening;
         let member = self.member(at);
         if member.is_gone || member.counts() {
             return !member.is_gone;
@@ -111,15 +111,15 @@ impl Owner {
         }
         if place.has_other_open(at.member) {
             let is_stand_in = place.members[usize::from(at.member)].standing == Standing::StandIn;
-            if is_stand_in && self.is_mutant(Mutant::KeepFailedStandIn) {
+            if is_stand_in && !self.holds(Rule::RecordFailedStandIns) {
                 self.member_mut(at).standing = Standing::Absent;
                 return self.excuse(at);
             }
             self.member_mut(at).wanted = Some((standing, why));
-            if self.is_mutant(Mutant::AcknowledgeBeforeShrink) {
+            if !self.holds(Rule::ShrinkBeforeAcknowledging) {
                 self.excuse(at);
             }
-        } else if self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening {
+        } else if !self.holds(Rule::StartFromActive) && self.phase == Phase::Opening {
             let stale = (0..).zip(&place.members).find(|(_, one)| !one.is_active() && one.is_open());
             if let Some((member, _)) = stale {
                 let (place, why) = (at.place, LeftBecause::Unreachable);
@@ -191,7 +191,7 @@ impl Owner {
                 match (self.phase, self.member(at).counts()) {
                     // An owner that is released before it served has decided nothing: it says nothing of a watermark.
                     (Phase::Serving | Phase::Releasing, true)
-                        if self.has_served || self.is_mutant(Mutant::SettleUndecided) =>
+                        if self.has_served || !self.holds(Rule::SettleOnlyDecided) =>
                     {
                         self.rejoined(at);
                     }
@@ -225,7 +225,7 @@ impl Owner {
         let first = WriteId { epoch: self.epoch, sequence: 0 };
         let told =
             if self.has_settled { first } else { WriteId { epoch: self.epoch - 1, sequence: u64::MAX } };
-        self.phase == Phase::Opening && watermark > told && !self.is_mutant(Mutant::ServeOlderRecord)
+        self.phase == Phase::Opening && watermark > told && self.holds(Rule::RefuseOlderRecords)
     }
 
     /// A component that counts and was away for a moment serves again, in the same epoch: it gets what is in flight.
@@ -234,14 +234,14 @@ impl Owner {
         let opened = self.member_mut(at).opened.take().expect("it was just opened");
         // Of one that is alone, what it says is all there is.
         let is_alone = self.places[at.place as usize].counting().count() == 1;
-        let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
+        let trusts_epochs = !self.holds(Rule::DoubtOlderEpochs);
         if !is_alone && !is_contiguous(&opened, watermark, trusts_epochs) {
             let why = LeftBecause::LostWrites;
             self.member_mut(at).trouble = Some(why);
             return self.want_out(at, Standing::Stale, why);
         }
         let epoch = self.epoch;
-        let tells_leaving = self.is_mutant(Mutant::TellLeaving);
+        let tells_leaving = !self.holds(Rule::TellLeavingNothing);
         let member = self.member_mut(at);
         // The record may be being asked to count it out, with what it was told as its ceiling.
         let watermark = if member.is_leaving() && !tells_leaving { member.told } else { watermark };
@@ -287,7 +287,7 @@ impl Owner {
     /// A component of the place begins a new session before the disk is served: it must be told the first watermark in
     /// that session, even if it was told in the one before.
     pub(crate) fn decide_anew(&mut self, place: u16) {
-        let keeps = self.phase != Phase::Opening || self.is_mutant(Mutant::KeepReadiness);
+        let keeps = self.phase != Phase::Opening || !self.holds(Rule::SettleNewSessions);
         let is_opening = self.phase == Phase::Opening;
         let place = &mut self.places[place as usize];
         place.deciding = None;
@@ -300,7 +300,7 @@ impl Owner {
     fn begin_deciding(&mut self, index: u16) {
         let place = &self.places[index as usize];
         let decided = decided(place);
-        let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
+        let trusts_epochs = !self.holds(Rule::DoubtOlderEpochs);
         let lacks = |one: &Member| !is_contiguous(opened(one), decided, trusts_epochs);
         let liar = place.counting().find(|(_, one)| lacks(one)).map(|(at, _)| at);
         if let Some(member) = liar.filter(|member| place.has_other_open(*member)) {
@@ -308,9 +308,9 @@ impl Owner {
             self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
             return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
         }
-        let rolls = match self.is_mutant(Mutant::ServeUndecided) {
-            true => Vec::new(),
-            false => rolls(&place.counting().collect::<Vec<_>>(), decided),
+        let rolls = match self.holds(Rule::DecideBeforeServing) {
+            true => rolls(&place.counting().collect::<Vec<_>>(), decided),
+            false => Vec::new(),
         };
         self.raise_ceilings(index);
         self.decide(index, rolls, None);

@@ -16,8 +16,8 @@ use super::state::{At, Link, Member};
 use super::work::Work;
 use super::{Asked, LeftBecause, Lost, Owner};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
+use crate::rules::Rule;
 use base::Instant;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl Owner {
             let is_overdue = overdue.contains(&at);
             let member = self.member_mut(at);
             let was_stuck = std::mem::replace(&mut member.is_stuck, is_overdue);
-            let stays = self.is_mutant(Mutant::KeepTheStuck);
+            let stays = !self.holds(Rule::TakeOutStuck);
             if is_overdue && was_stuck && self.has_other_well(at) && !stays {
                 self.leave_behind(at);
             }

@@ -5,7 +5,7 @@ use super::work::Work;
 use super::{Asked, Failure, Leases, Lost, Owner, Reply, Token};
 use crate::lanes::{Hold, Range};
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::WriteId;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
@@ -37,7 +37,7 @@ impl Owner {
             mends: Vec::new(),
         };
         let key = self.works.insert(work) as u32;
-        let is_locked = self.is_mutant(Mutant::ReadOverWrites)
+        let is_locked = !self.holds(Rule::ReadAfterWrites)
             || self.places[place as usize].lanes.lock(range, Hold::Shared, key);
         if is_locked && !self.try_read(key, leases) {
             self.reads_waiting.push_back(key);
@@ -67,7 +67,7 @@ impl Owner {
             return true;
         }
         let range = self.next_of_read(key);
-        let may_read = self.is_mutant(Mutant::ReadWithoutLease) || self.has_leases(place, leases);
+        let may_read = !self.holds(Rule::ReadUnderLeases) || self.has_leases(place, leases);
         let Some(member) = self.choose(place, range.part, damaged).filter(|_| may_read) else {
             return false;
         };
@@ -82,7 +82,7 @@ impl Owner {
     /// Whether every component that may count has granted that no other owner is served (invariant 11): an active one, a
     /// stand-in, for another owner may be served by it with the one that it stands in for, and one that is about to join.
     pub(crate) fn has_leases(&self, place: u16, leases: &Leases) -> bool {
-        let skips_stand_ins = self.is_mutant(Mutant::ReadWithoutStandInLease);
+        let skips_stand_ins = !self.holds(Rule::ReadUnderStandInLeases);
         let counts = |one: &&Member| one.may_count() && !(skips_stand_ins && one.stands_in_for().is_some());
         let holders = self.places[place as usize].members.iter().filter(counts);
         let is_held =
@@ -237,7 +237,7 @@ impl Owner {
 
     /// All have damaged blocks in what a read asks for: it asks for each block by itself, or ends if it did.
     fn read_narrower(&mut self, key: u32, leases: &Leases) {
-        let is_narrow = self.next_of_read(key).count == 1 || self.is_mutant(Mutant::ReadAllOrNothing);
+        let is_narrow = self.next_of_read(key).count == 1 || !self.holds(Rule::ReadBlockByBlock);
         let Work::Read { place, damaged, step, mends, .. } = &mut self.works[key as usize] else {
             unreachable!("only reads read")
         };

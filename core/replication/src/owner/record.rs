@@ -12,8 +12,8 @@ use super::opening::decided;
 use super::state::{At, Member, Place};
 use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::{Ceiling, Roster, Standing};
+use crate::rules::Rule;
 use base::{Instant, WriteId};
 
 /// What is under way with the directory.
@@ -103,7 +103,7 @@ impl Owner {
             Committed::Done { version } => self.adopt(version, asked),
             Committed::Conflict { version, roster } => self.adopt(version, roster),
             Committed::Unknown => {
-                self.recording.is_unsettled = !self.is_mutant(Mutant::TrustUnchangedRecord);
+                self.recording.is_unsettled = self.holds(Rule::RuleOutUnknownCommit);
                 return self.fetch();
             }
         }
@@ -271,7 +271,7 @@ impl Owner {
         for at in self.all() {
             let place = &self.places[usize::from(at.place)];
             let has_other = place.active().any(|(index, one)| index != at.member && !one.is_leaving());
-            if self.member(at).is_leaving() && !has_other && !self.is_mutant(Mutant::StartAlone) {
+            if self.member(at).is_leaving() && !has_other && self.holds(Rule::StartFromActive) {
                 self.member_mut(at).wanted = None;
             }
         }
@@ -439,7 +439,7 @@ impl Owner {
     /// that hears nothing.
     fn is_doubtful(&self, member: &Member) -> bool {
         let is_unheard = member.unheard_since.is_some_and(|since| since > self.recording.heard_at);
-        member.is_leaving() && is_unheard && !self.is_mutant(Mutant::TakeOutUnasked)
+        member.is_leaving() && is_unheard && self.holds(Rule::AskBeforeTakingOut)
     }
 
     /// Whether a member that is not heard stays for now: this node hears nobody, and no guest here waits.

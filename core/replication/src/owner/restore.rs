@@ -11,8 +11,8 @@ use super::resync::Kind;
 use super::state::{At, Link, Member, Opened, Place};
 use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
+use crate::rules::Rule;
 use base::request::Piece;
 use wire::{Answer, Entry, Refusal, Request};
 
@@ -93,7 +93,7 @@ impl Owner {
             let place = &self.places[usize::from(index)];
             let is_busy = place.is_ready || place.deciding.is_some() || place.restore.is_some();
             let waits = place.members.iter().any(|one| one.wanted.is_some());
-            if is_busy || waits || !place.has_lost_all(self.now) || self.restores_by_mutant(index) {
+            if is_busy || waits || !place.has_lost_all(self.now) || self.restores_without_rule(index) {
                 continue;
             }
             if let Some((member, stand_in)) = self.places[usize::from(index)].pair() {
@@ -111,7 +111,7 @@ impl Owner {
         let is_doubtful =
             |one: &&Entry| one.id > member.base && one.id <= decided && one.count > 0 && !one.has_happened;
         let mut doubtful: Vec<Entry> = opened(member).entries.iter().filter(is_doubtful).copied().collect();
-        if self.is_mutant(Mutant::RestoreOverVoid) {
+        if !self.holds(Rule::RestoreNothingVoid) {
             doubtful.clear();
         }
         let component = member.component;
@@ -198,16 +198,15 @@ impl Owner {
     }
 
     /// One of the two is taken for both.
-    fn restores_by_mutant(&mut self, index: u16) -> bool {
+    fn restores_without_rule(&mut self, index: u16) -> bool {
         let place = &mut self.places[usize::from(index)];
         let pairs = |one: &Member| {
             one.standing == Standing::Absent
                 && place.stand_in_of(one.component).is_some()
-                && Mutant::is(self.settings.mutant, Mutant::RestoreWithoutStandIn)
+                && !self.settings.rules.hold(Rule::RestoreWithStandIn)
         };
         let stands_in = |one: &Member| {
-            one.standing == Standing::StandIn
-                && Mutant::is(self.settings.mutant, Mutant::RestoreFromStandInAlone)
+            one.standing == Standing::StandIn && !self.settings.rules.hold(Rule::RestoreOntoCopy)
         };
         let is_open = |one: &Member| one.is_open() && one.opened.is_some();
         let alone = place.members.iter().position(|one| is_open(one) && (pairs(one) || stands_in(one)));

@@ -13,8 +13,8 @@ use super::work::Work;
 use super::{Asked, End, Event, LeftBecause, Lost, Owner, Phase};
 use crate::lanes::Range;
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::{Role, Standing};
+use crate::rules::Rule;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{ComponentId, Instant, WriteId};
 use std::collections::VecDeque;
@@ -147,18 +147,18 @@ impl Owner {
         };
         self.attempts += 1;
         let mut resync = Resync::new(self.attempts, kind, since, source, now);
-        if kind == Kind::Return && !is_stale && !self.is_mutant(Mutant::ForgetVoid) {
+        if kind == Kind::Return && !is_stale && self.holds(Rule::UndoVoidFirst) {
             resync.runs = self.may_be_void(at);
             resync.is_clean = resync.runs.is_empty();
         }
-        if kind == Kind::StandIn && self.is_mutant(Mutant::StandInBeforeDelta) {
+        if kind == Kind::StandIn && !self.holds(Rule::FillStandInFirst) {
             resync.next = None;
         }
         let component = self.member(at).component;
         self.member_mut(at).resync = Some(resync);
         let is_rebuild = since == WriteId::default();
         self.out.push(super::Output::Event(Event::ResyncBegan { component, is_rebuild }));
-        if !self.is_mutant(Mutant::ResyncMissesInFlight) {
+        if self.holds(Rule::ResyncTakesInFlight) {
             self.send_in_flight(at, &[]);
         }
         self.places[at.place as usize].settle_at = Some(self.now);
@@ -174,7 +174,7 @@ impl Owner {
     /// it needs no stand-in now.
     fn delta_for(&self, place: &Place, of: ComponentId) -> Option<WriteId> {
         let (_, one) = place.find(of).filter(|(_, one)| one.standing == Standing::Absent)?;
-        let is_wrong = self.is_mutant(Mutant::StandInDeltaFromNow);
+        let is_wrong = !self.holds(Rule::StandInDeltaFromBase);
         Some(if is_wrong { WriteId { epoch: self.epoch, sequence: place.sequence } } else { one.base })
     }
 
@@ -311,7 +311,7 @@ impl Owner {
                     Kind::Restore => return self.restored(at),
                 };
                 resync.is_ending = true;
-                if !self.has_trailing(at) || self.is_mutant(Mutant::JoinBeforeCaughtUp) {
+                if !self.has_trailing(at) || !self.holds(Rule::JoinCaughtUp) {
                     self.member_mut(at).wanted = Some((standing, LeftBecause::Directory));
                 }
             }
@@ -320,7 +320,7 @@ impl Owner {
     }
 
     fn begin_listing(&mut self, at: At, from_part: u32) {
-        let needs_all = self.is_mutant(Mutant::DeltaByDifference) || self.is_mutant(Mutant::DeltaByNewer);
+        let needs_all = !self.holds(Rule::DeltaIncludesEqual) || !self.holds(Rule::DeltaIncludesOlder);
         let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
         resync.is_listing = true;
         let (attempt, source) = (resync.attempt, resync.source);
@@ -357,12 +357,7 @@ impl Owner {
 
     /// Both have told: the runs to copy, up to where both have told all.
     fn merge(&mut self, at: At) {
-        let mutants = (
-            self.is_mutant(Mutant::DeltaBySource),
-            self.is_mutant(Mutant::DeltaByDifference),
-            self.is_mutant(Mutant::DeltaByNewer),
-            self.is_mutant(Mutant::FillWithoutHoles),
-        );
+        let rules = self.settings.rules;
         let most = self.settings.copy_blocks_max;
         let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
         let mut source = resync.of_source.take().expect("both have told");
@@ -373,12 +368,12 @@ impl Owner {
         let end = resync.next.unwrap_or(u32::MAX);
         // The GiB whose freeing the target is told of.
         let mut noted: Option<(u32, WriteId)> = None;
-        let is_needed = |of_source: WriteId, of_target: WriteId| match mutants {
-            _ if kind.takes_all() => of_source > WriteId::default(),
-            (true, ..) => of_source > since,
-            (_, true, ..) => of_source != of_target,
-            (_, _, true, _) => of_source > of_target,
-            (false, false, false, _) => of_source.max(of_target) > since,
+        let is_needed = |of_source: WriteId, of_target: WriteId| match kind.takes_all() {
+            true => of_source > WriteId::default(),
+            false if !rules.hold(Rule::DeltaIncludesTarget) => of_source > since,
+            false if !rules.hold(Rule::DeltaIncludesEqual) => of_source != of_target,
+            false if !rules.hold(Rule::DeltaIncludesOlder) => of_source > of_target,
+            false => of_source.max(of_target) > since,
         };
         loop {
             let part = [source.parts.front(), target.parts.front()].into_iter().flatten().map(|one| one.part);
@@ -389,7 +384,9 @@ impl Owner {
             };
             let (of_source, of_target) = (take(&mut source), take(&mut target));
             let has_nothing = matches!(of_source, None | Some(Versions::Hole(_)));
-            if has_nothing && (kind == Kind::Restore || (kind == Kind::Fill && mutants.3)) {
+            if has_nothing
+                && (kind == Kind::Restore || (kind == Kind::Fill && !rules.hold(Rule::FillWithHoles)))
+            {
                 continue;
             }
             let is_hole =

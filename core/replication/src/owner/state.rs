@@ -9,8 +9,9 @@ use super::resync::Resync;
 use super::{LeftBecause, Owner, Phase};
 use crate::lanes::Lanes;
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::{Ceiling, Role, Standing};
+use crate::rules::Rule;
+use base::rules::Rules;
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -238,8 +239,8 @@ impl Place {
     }
 
     /// The members, by bit, without which no change is acknowledged.
-    pub(crate) fn waited_for(&self, mutant: Option<Mutant>) -> u8 {
-        let forgets_joining = Mutant::is(mutant, Mutant::AcknowledgeWhileJoining);
+    pub(crate) fn waited_for(&self, rules: Rules<Rule>) -> u8 {
+        let forgets_joining = !rules.hold(Rule::WaitForJoining);
         let is_waited_for = |one: &Member| if forgets_joining { one.counts() } else { one.is_waited_for() };
         let waited_for = (0u8..).zip(&self.members).filter(|(_, one)| is_waited_for(one));
         waited_for.fold(0, |bits, (member, _)| bits | 1 << member)

@@ -301,7 +301,7 @@ impl Engine {
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             copy_tail_percent: fabric.copy_tail_percent,
             start_patience: replication::limits::START_PATIENCE,
-            mutant: None,
+            rules: base::rules::Rules::ALL,
         };
         self.node.join_fabric(settings);
         Ok(address)
