@@ -11,6 +11,7 @@ mod change;
 mod copies;
 mod happened;
 mod lineage;
+mod member_set;
 mod opening;
 mod patience;
 mod read;

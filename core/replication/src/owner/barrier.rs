@@ -9,6 +9,7 @@
 //! Nobody knows which of the changes that were under way the other one got. So the place is given a change of nothing, which it cannot have,
 //! and the watermark is made stable up to that. Where the window has no room for it, the changes under way come first.
 
+use super::member_set::MemberSet;
 use super::state::{At, Place};
 use super::{Asked, LeftBecause, Lost, Owner, Phase};
 use crate::rules::Rule;
@@ -26,7 +27,7 @@ pub(crate) struct Barrier {
     /// The watermark that is being made stable, and which attempt this is.
     stage: Option<(u64, u32)>,
     /// Components that have not made it stable.
-    waiting: u8,
+    waiting: MemberSet,
 }
 
 impl Place {
@@ -43,11 +44,11 @@ impl Owner {
         if !self.has_served || place.is_single() || !self.settings.rules.hold(Rule::RaiseBarrier) {
             return;
         }
-        let lacks = place.in_flight.iter().find(|(_, change)| change.names(1 << at.member));
+        let lacks = place.in_flight.iter().find(|(_, change)| change.names(at.member));
         let sequence = lacks.map_or(place.sequence + 1, |(sequence, _)| *sequence);
         let before = place.barrier.as_ref().map_or(sequence, |barrier| barrier.sequence);
         let (sequence, last) = (sequence.min(before), place.sequence);
-        place.barrier = Some(Barrier { sequence, last, stage: None, waiting: 0 });
+        place.barrier = Some(Barrier { sequence, last, stage: None, waiting: MemberSet::EMPTY });
     }
 
     /// Makes watermarks stable that changes wait for.
@@ -80,7 +81,7 @@ impl Owner {
         let place = &mut self.places[usize::from(index)];
         let targets: Vec<_> =
             place.counting().map(|(member, one)| (member, one.node, one.component)).collect();
-        let waiting = targets.iter().fold(0, |bits, (member, ..)| bits | 1 << member);
+        let waiting = targets.iter().map(|(member, ..)| *member).collect();
         if let Some(barrier) = &mut place.barrier {
             (barrier.stage, barrier.waiting) = (Some((sequence, attempt)), waiting);
         }
@@ -99,8 +100,8 @@ impl Owner {
         let Some((through, _)) = barrier.stage.filter(|(_, current)| *current == attempt) else { return };
         match answer {
             Ok(Answer::Done { .. }) => {
-                barrier.waiting &= !(1 << at.member);
-                if barrier.waiting == 0 {
+                barrier.waiting.remove(at.member);
+                if barrier.waiting.is_empty() {
                     (barrier.sequence, barrier.stage) = (through + 1, None);
                     if through > barrier.last {
                         place.barrier = None;

@@ -1,6 +1,7 @@
 //! Changes: locked, numbered, sent to all that count or are brought up to date, acknowledged when all that count have them.
 
 use super::happened::Known;
+use super::member_set::MemberSet;
 use super::resync::Resync;
 use super::state::At;
 use super::work::Work;
@@ -23,21 +24,21 @@ pub(crate) struct InFlight {
     tag: RequestTag,
     payload: Payload,
     /// Members that have not answered.
-    waiting: u8,
+    waiting: MemberSet,
     /// Members that have no room.
-    full: u8,
+    full: MemberSet,
     resends: u8,
 }
 
 impl InFlight {
-    /// Whether members of these bits are waited for, or have no room.
-    pub(crate) fn names(&self, bits: u8) -> bool {
-        (self.waiting | self.full) & bits != 0
+    /// Whether the member is waited for, or has no room.
+    pub(crate) fn names(&self, member: u8) -> bool {
+        self.waiting.union(self.full).contains(member)
     }
 
     /// Whether all of these members have it.
-    pub(crate) fn is_with_all(&self, members: u8) -> bool {
-        self.waiting & members == 0
+    pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
+        !self.waiting.intersects(members)
     }
 }
 
@@ -145,11 +146,11 @@ impl Owner {
         state.sequence += 1;
         let sequence = state.sequence;
         state.in_flight_bytes += payload.bytes();
-        let mut waiting = 0;
+        let mut waiting = MemberSet::EMPTY;
         for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.is_in()) {
             let is_waited_for = if one.stands_in_for().is_some() { counts_stand_ins } else { counts_resync };
             if one.is_active() || is_waited_for {
-                waiting |= 1 << member;
+                waiting.insert(member);
             }
         }
         let targets: SmallVec<[u8; 4]> = (0u8..)
@@ -157,7 +158,7 @@ impl Owner {
             .filter(|(_, one)| one.is_in() && one.is_open())
             .map(|(member, _)| member)
             .collect();
-        let in_flight = InFlight { work, range, tag, payload, waiting, full: 0, resends: 0 };
+        let in_flight = InFlight { work, range, tag, payload, waiting, full: MemberSet::EMPTY, resends: 0 };
         state.in_flight.insert(sequence, in_flight);
         for member in targets {
             self.send_change(At { place, member }, sequence);
@@ -219,30 +220,28 @@ impl Owner {
             let counts = self.member(at).counts();
             let place = &mut self.places[at.place as usize];
             let Some(in_flight) = place.in_flight.get_mut(&sequence) else { continue };
-            let bit = 1 << at.member;
             if held.iter().any(|entry| entry.id == id) {
-                in_flight.waiting &= !bit;
+                in_flight.waiting.remove(at.member);
                 self.check_change(at.place, sequence);
-            } else if !counts || in_flight.waiting & bit != 0 {
-                in_flight.waiting |= bit;
+            } else if !counts || in_flight.waiting.contains(at.member) {
+                in_flight.waiting.insert(at.member);
                 self.send_change(at, sequence);
             }
         }
     }
 
     pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<Answer, Lost>) {
-        let bit = 1 << at.member;
         let place = &mut self.places[at.place as usize];
         let Some(in_flight) = place.in_flight.get_mut(&sequence) else { return };
         match answer {
             Ok(Answer::Done { congestion }) => {
-                in_flight.waiting &= !bit;
+                in_flight.waiting.remove(at.member);
                 self.member_mut(at).congestion = congestion;
                 self.check_change(at.place, sequence);
             }
             Err(Lost) => {} // It is sent again when the component serves again, unless that leaves first.
             Ok(Answer::Refused(Refusal::NoSpace)) => {
-                in_flight.full |= bit;
+                in_flight.full.insert(at.member);
                 self.check_change(at.place, sequence);
             }
             Ok(Answer::Refused(Refusal::Damaged)) if in_flight.resends < limits::RESENDS_MAX => {
@@ -276,30 +275,30 @@ impl Owner {
         let state = &self.places[place as usize];
         let Some(in_flight) = state.in_flight.get(&sequence) else { return };
         let is_held_back = state.holds_back(sequence);
-        let is_with_all = in_flight.waiting & state.waited_for(self.settings.rules) == 0;
+        let is_with_all = in_flight.is_with_all(state.waited_for(self.settings.rules));
         if is_with_all && !is_held_back && state.active().next().is_some() {
             self.acknowledge(place, sequence);
         }
         let state = &self.places[place as usize];
         let in_flight = &state.in_flight[&sequence];
-        if in_flight.waiting & !in_flight.full != 0 {
+        if !in_flight.waiting.without(in_flight.full).is_empty() {
             return;
         }
-        if in_flight.waiting == 0 && is_held_back {
+        if in_flight.waiting.is_empty() && is_held_back {
             return; // Looked at again once it may be acknowledged.
         }
-        if in_flight.waiting == 0 {
+        if in_flight.waiting.is_empty() {
             return self.end_change(place, sequence);
         }
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
-        let has_it = |(member, _): &(u8, &super::state::Member)| in_flight.full >> member & 1 == 0;
+        let has_it = |(member, _): &(u8, &super::state::Member)| !in_flight.full.contains(*member);
         let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
         if joining.any(|one| has_it(&one)) && !state.active().any(|active| has_it(&active)) {
             return; // Nobody knows whether it counts: that is told with the record.
         }
         if state.active().any(|active| has_it(&active)) {
             let full = in_flight.full;
-            for member in (0..8).filter(|member| full >> member & 1 == 1) {
+            for member in full.iter() {
                 self.failed(At { place, member }, Refusal::NoSpace);
             }
             return;
@@ -326,7 +325,7 @@ impl Owner {
     /// The record has changed: what waits for nothing but whether a component counts is decided.
     pub(crate) fn check_full_changes(&mut self) {
         for place in 0..self.places.len() as u16 {
-            let full = self.places[place as usize].in_flight.iter().filter(|(_, one)| one.full != 0);
+            let full = self.places[place as usize].in_flight.iter().filter(|(_, one)| !one.full.is_empty());
             let sequences: Vec<u64> = full.map(|(sequence, _)| *sequence).collect();
             sequences.into_iter().for_each(|sequence| self.check_change(place, sequence));
         }
@@ -344,11 +343,11 @@ impl Owner {
         // One that is being brought up to date may have had room: what it holds now has never been.
         let resyncing = (0u8..).zip(&state.members).filter(|(_, one)| one.resync.is_some() && !one.counts());
         let has_it: SmallVec<[u8; 4]> =
-            resyncing.map(|(member, _)| member).filter(|member| full >> member & 1 == 0).collect();
+            resyncing.map(|(member, _)| member).filter(|member| !full.contains(*member)).collect();
         for member in has_it {
             self.abort_resync(At { place, member }, LeftBecause::Refused(Refusal::NoSpace));
         }
-        for member in (0..8).filter(|member| waiting >> member & 1 == 1) {
+        for member in waiting.iter() {
             if self.member(At { place, member }).is_open() {
                 self.send_change(At { place, member }, sequence);
             }
@@ -378,7 +377,7 @@ impl Owner {
     pub(crate) fn has_trailing(&self, at: At) -> bool {
         let is_trailing = |one: &InFlight| {
             let work = one.work.and_then(|key| self.works.get(key as usize));
-            one.names(1 << at.member) && matches!(work, Some(Work::Trailing { .. }))
+            one.names(at.member) && matches!(work, Some(Work::Trailing { .. }))
         };
         self.places[usize::from(at.place)].in_flight.values().any(is_trailing)
     }
@@ -417,13 +416,12 @@ impl Owner {
 
     /// Nothing waits for a component any more: it left, or its resync is over.
     pub(crate) fn excuse(&mut self, at: At) {
-        let bit = 1u8 << at.member;
         let place = &mut self.places[at.place as usize];
         let mut excused = Vec::new();
         for (sequence, in_flight) in &mut place.in_flight {
-            if in_flight.waiting & bit != 0 {
-                in_flight.waiting &= !bit;
-                in_flight.full &= !bit;
+            if in_flight.waiting.contains(at.member) {
+                in_flight.waiting.remove(at.member);
+                in_flight.full.remove(at.member);
                 excused.push(*sequence);
             }
         }

@@ -4,6 +4,7 @@
 //! than one of those. The slices of a whole part go out as each is read, and the node that gets them puts them together again (`node`'s
 //! `gather`): only a whole part goes straight to where it stays.
 
+use super::member_set::MemberSet;
 use super::resync::Kind;
 use super::state::{At, Member};
 use super::work::{Holes, Work};
@@ -37,8 +38,8 @@ impl Owner {
             attempt,
             source,
             holes,
-            tried: 0,
-            damaged: 0,
+            tried: MemberSet::EMPTY,
+            damaged: MemberSet::EMPTY,
             is_narrowed: false,
             is_damaged: false,
             read: 0,
@@ -76,7 +77,7 @@ impl Owner {
         };
         let place = &self.places[target.place as usize];
         let may_give = |index: u8, one: &Member| match only {
-            _ if (tried | damaged) >> index & 1 == 1 => false,
+            _ if tried.union(damaged).contains(index) => false,
             Some(only) => index == only && one.counts(),
             None => one.is_active() && index != target.member,
         };
@@ -102,11 +103,11 @@ impl Owner {
             unreachable!("only copies copy")
         };
         let has_several = !*is_narrowed && slice_of(*range).min(range.count - *read) > 1;
-        if *damaged != 0 && has_several && narrows {
-            (*damaged, *is_narrowed) = (0, true);
+        if !damaged.is_empty() && has_several && narrows {
+            (*damaged, *is_narrowed) = (MemberSet::EMPTY, true);
             return self.read_on(key);
         }
-        *is_damaged = *damaged != 0;
+        *is_damaged = !damaged.is_empty();
         self.stop_reading(key, true);
     }
 
@@ -133,7 +134,7 @@ impl Owner {
                 let Work::Copy { damaged, .. } = &mut self.works[key as usize] else {
                     unreachable!("only copies copy")
                 };
-                *damaged |= 1 << at.member;
+                damaged.insert(at.member);
                 self.read_on(key);
             }
             // What was read before stays true: the range is locked, and whoever gave it was active.
@@ -141,7 +142,7 @@ impl Owner {
                 let Work::Copy { tried, .. } = &mut self.works[key as usize] else {
                     unreachable!("only copies copy")
                 };
-                *tried |= 1 << at.member;
+                tried.insert(at.member);
                 self.read_on(key);
             }
             Ok(other) => unreachable!("a read is not answered by {other:?}"),
@@ -156,7 +157,7 @@ impl Owner {
             unreachable!("only copies copy")
         };
         *read += blocks_of(&found);
-        *damaged = 0;
+        *damaged = MemberSet::EMPTY;
         pieces.extend(found);
         checksums.extend_from_slice(sums);
         let is_all = *read == range.count;

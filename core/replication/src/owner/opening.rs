@@ -4,6 +4,7 @@
 //! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable. Stand-ins take part in all
 //! that as active components do.
 
+use super::member_set::MemberSet;
 use super::state::{At, Link, Member, Opened, Place};
 use super::{Asked, End, Event, LeftBecause, Lost, Output, Owner, Phase};
 use crate::limits;
@@ -510,18 +511,18 @@ pub(super) fn contiguous_end(opened: &Opened) -> WriteId {
 
 /// What must be rolled forward among members, all open, by id.
 pub(super) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
-    let mut window: BTreeMap<WriteId, (Entry, u8)> = BTreeMap::new();
+    let mut window: BTreeMap<WriteId, (Entry, MemberSet)> = BTreeMap::new();
     for (member, one) in members {
         // Spans and cuts tell of nothing beyond what is decided that could be rolled forward.
         let is_undecided = |entry: &&Entry| entry.id > decided && !entry.is_span() && !entry.is_cut();
         for entry in opened(one).entries.iter().filter(is_undecided) {
-            window.entry(entry.id).or_insert((*entry, 0)).1 |= 1 << member;
+            window.entry(entry.id).or_insert((*entry, MemberSet::EMPTY)).1.insert(*member);
         }
     }
     let mut rolls = Vec::new();
     for (entry, holders) in window.values() {
-        let source = holders.trailing_zeros() as u8;
-        let lacking = members.iter().map(|(member, _)| *member).filter(|member| holders >> member & 1 == 0);
+        let source = holders.iter().next().expect("a member told of it");
+        let lacking = members.iter().map(|(member, _)| *member).filter(|member| !holders.contains(*member));
         rolls.extend(lacking.map(|target| Roll { entry: *entry, source, target }));
     }
     rolls

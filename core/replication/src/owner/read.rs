@@ -1,5 +1,6 @@
 //! Reads: under a shared range lock, with the leases of all that may be active, from one of them.
 
+use super::member_set::MemberSet;
 use super::state::{At, Member, Place};
 use super::work::Work;
 use super::{Asked, Failure, Leases, Lost, Owner, Reply, Token};
@@ -29,7 +30,7 @@ impl Owner {
             token,
             place,
             range,
-            damaged: 0,
+            damaged: MemberSet::EMPTY,
             began: self.now,
             step: count,
             read: 0,
@@ -113,10 +114,10 @@ impl Owner {
     }
 
     /// The component to read from.
-    pub(crate) fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
+    pub(crate) fn choose(&mut self, place: u16, part: u32, except: MemberSet) -> Option<u8> {
         let nearest = self.settings.prefers_local.then_some(self.me.node.host);
         let place: &Place = &self.places[place as usize];
-        let fit = || place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
+        let fit = || place.active().filter(|(index, one)| one.is_open() && !except.contains(*index));
         let has_prompt = fit().any(|(_, one)| one.is_prompt());
         let fit = fit().filter(|(_, one)| one.is_prompt() || !has_prompt);
         let readable: SmallVec<[Readable; 4]> = fit
@@ -193,7 +194,7 @@ impl Owner {
         };
         let took = now.since(*began).as_nanos() as u64;
         let bad = std::mem::take(damaged);
-        mends.extend((0..8).filter(|member| bad >> member & 1 == 1).map(|member| (member, now_read)));
+        mends.extend(bad.iter().map(|member| (member, now_read)));
         pieces.extend(found);
         *read += now_read.count;
         *began = now;
@@ -224,15 +225,15 @@ impl Owner {
         let Work::Read { damaged, .. } = &mut self.works[key as usize] else {
             unreachable!("only reads read")
         };
-        *damaged |= 1 << at.member;
+        damaged.insert(at.member);
         self.read_again(key, leases);
     }
 
     /// Whether no component is left that could have what a read asks for now. The one that was to be asked may have left meanwhile: then
     /// nobody else would ever be.
-    fn is_damaged_on_all(&self, place: u16, damaged: u8) -> bool {
+    fn is_damaged_on_all(&self, place: u16, damaged: MemberSet) -> bool {
         let mut active = self.places[place as usize].active();
-        damaged != 0 && active.all(|(index, _)| damaged >> index & 1 == 1)
+        !damaged.is_empty() && active.all(|(index, _)| damaged.contains(index))
     }
 
     /// All have damaged blocks in what a read asks for: it asks for each block by itself, or ends if it did.
@@ -242,7 +243,7 @@ impl Owner {
             unreachable!("only reads read")
         };
         if !is_narrow {
-            (*step, *damaged) = (1, 0);
+            (*step, *damaged) = (1, MemberSet::EMPTY);
             return self.read_again(key, leases);
         }
         let (place, mends) = (*place, std::mem::take(mends));

@@ -295,7 +295,7 @@ impl Owner {
         self.member_mut(at).down(now, Instant(u64::MAX));
     }
 
-    /// Takes in the members that the record names and the table does not have. One that would be the ninth waits until the
+    /// Takes in the members that the record names and the table does not have. One for which there is no room waits until the
     /// last answer of one that is gone has come.
     pub(crate) fn take_in_new_members(&mut self) {
         let now = self.now;
@@ -325,13 +325,12 @@ impl Owner {
     /// taken for the other's.
     fn is_free(&self, at: At) -> bool {
         let At { place, member } = at;
-        let bit = 1u8 << member;
         let state = &self.places[place as usize];
         let is_source = |one: &Member| one.resync.as_ref().is_some_and(|resync| resync.source == member);
         self.member(at).is_gone
             && state.deciding.is_none()
             && !state.members.iter().any(is_source)
-            && state.in_flight.values().all(|change| !change.names(bit))
+            && state.in_flight.values().all(|change| !change.names(member))
             && self.works.iter().all(|(_, work)| !work.names(at))
             && self.asks.iter().all(|(_, one)| one.asked.member() != Some(at))
     }

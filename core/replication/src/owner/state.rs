@@ -3,6 +3,7 @@
 use super::barrier::Barrier;
 use super::change::InFlight;
 use super::lineage::Proof;
+use super::member_set::MemberSet;
 use super::opening::Deciding;
 use super::restore::Restore;
 use super::resync::Resync;
@@ -238,12 +239,12 @@ impl Place {
         (0..).zip(&self.members).filter(|(_, member)| member.counts())
     }
 
-    /// The members, by bit, without which no change is acknowledged.
-    pub(crate) fn waited_for(&self, rules: Rules<Rule>) -> u8 {
+    /// The members without which no change is acknowledged.
+    pub(crate) fn waited_for(&self, rules: Rules<Rule>) -> MemberSet {
         let forgets_joining = !rules.hold(Rule::WaitForJoining);
         let is_waited_for = |one: &Member| if forgets_joining { one.counts() } else { one.is_waited_for() };
         let waited_for = (0u8..).zip(&self.members).filter(|(_, one)| is_waited_for(one));
-        waited_for.fold(0, |bits, (member, _)| bits | 1 << member)
+        waited_for.map(|(member, _)| member).collect()
     }
 
     /// A member that the record names, by its component.

@@ -4,6 +4,7 @@
 //! made. "Allocated" is never wrong: it is the answer wherever a component cannot say. A component may answer for the first
 //! parts alone, so that one question never takes it long; whoever asked goes on from there.
 
+use super::member_set::MemberSet;
 use super::state::{At, Member};
 use super::work::Work;
 use super::{Asked, Leases, Lost, Output, Owner, Reply, Token};
@@ -54,7 +55,7 @@ impl Owner {
         let is_near = |one: &Member| one.is_open() && one.late == 0 && one.node == self.me.node;
         let near = self.places[usize::from(place)].active().find(|(_, one)| is_near(one));
         let near = near.map(|(member, _)| member);
-        let Some(member) = near.or_else(|| self.choose(place, part, 0)) else { return false };
+        let Some(member) = near.or_else(|| self.choose(place, part, MemberSet::EMPTY)) else { return false };
         let at = At { place, member };
         let (node, component) = (self.member(at).node, self.member(at).component);
         let request = Request::Allocation { component, epoch: self.epoch, part, count };

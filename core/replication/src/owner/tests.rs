@@ -336,19 +336,20 @@ fn a_late_answer_of_one_that_is_gone_is_not_taken_for_another() {
 }
 
 #[test]
-fn a_ninth_member_waits_until_nothing_names_one_that_is_gone() {
-    let first = (1..=8).map(|host| member(host, Standing::Active));
+fn a_member_beyond_the_table_waits_until_nothing_names_one_that_is_gone() {
+    let count = limits::PLACE_MEMBERS_MAX as u128;
+    let first = (1..=count).map(|host| member(host, Standing::Active));
     let mut bench = Bench::new(first.collect());
-    bench.silent.insert(node(8));
+    bench.silent.insert(node(count));
     bench.write(1);
     bench.record(|members| {
-        members[7] = member(9, Standing::Absent);
+        members[count as usize - 1] = member(count + 1, Standing::Absent);
     });
-    assert_eq!(bench.components().len(), 7, "there is no room yet");
+    assert_eq!(bench.components().len(), count as usize - 1, "there is no room yet");
     for (ask, answer) in std::mem::take(&mut bench.late) {
         bench.step(Input::Answered { ask, answer: Ok(answer) });
     }
-    assert_eq!(bench.components().last(), Some(&(9, Standing::Active)));
+    assert_eq!(bench.components().last(), Some(&(count as u64 + 1, Standing::Active)));
 }
 
 /// A lone component was told no watermark: what its owner took over undecided was not known to have happened by the next owner, which

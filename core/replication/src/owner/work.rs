@@ -1,5 +1,6 @@
 //! What goes through the range locks: changes, reads, copies.
 
+use super::member_set::MemberSet;
 use super::state::At;
 use super::{Payload, Token};
 use crate::lanes::Range;
@@ -39,7 +40,7 @@ pub(crate) enum Work {
         place: u16,
         range: Range,
         /// Members that answered "damaged" to what is being read.
-        damaged: u8,
+        damaged: MemberSet,
         began: Instant,
         /// Most blocks that are asked for at once: all, until every member has damaged blocks among them.
         step: u16,
@@ -70,9 +71,9 @@ pub(crate) enum Work {
         /// What becomes of what is not allocated there.
         holes: Holes,
         /// Members that cannot give it.
-        tried: u8,
+        tried: MemberSet,
         /// Members on which a block of what is being read is damaged.
-        damaged: u8,
+        damaged: MemberSet,
         /// Whether the present slice is read block by block, for all have damaged blocks in it.
         is_narrowed: bool,
         /// Whether a block is damaged on all.
@@ -104,14 +105,14 @@ impl Work {
 
     /// Whether it is about a member, or remembers something of it.
     pub(crate) fn names(&self, at: At) -> bool {
-        let has = |bits: u8| bits >> at.member & 1 == 1;
         match self {
             Work::Change { .. } | Work::Trailing { .. } | Work::Status { .. } => false,
             Work::Read { place, damaged, mends, .. } => {
-                *place == at.place && (has(*damaged) || mends.iter().any(|(member, _)| *member == at.member))
+                *place == at.place
+                    && (damaged.contains(at.member) || mends.iter().any(|(member, _)| *member == at.member))
             }
             Work::Copy { target, tried, damaged, source, .. } => {
-                let is_named = has(*tried | *damaged) || *source == Some(at.member);
+                let is_named = tried.union(*damaged).contains(at.member) || *source == Some(at.member);
                 *target == at || (target.place == at.place && is_named)
             }
         }
