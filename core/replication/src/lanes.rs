@@ -21,6 +21,10 @@ pub(crate) enum Hold {
     Exclusive,
 }
 
+/// Names what holds or waits for ranges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LockKey(pub(crate) u32);
+
 /// Blocks of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
@@ -39,8 +43,7 @@ impl Range {
 struct Claim {
     range: Range,
     hold: Hold,
-    /// The caller's name for it.
-    key: u32,
+    key: LockKey,
 }
 
 impl Claim {
@@ -59,7 +62,7 @@ struct Lane {
 #[derive(Debug)]
 struct Stretch {
     parts: ops::Range<u32>,
-    key: u32,
+    key: LockKey,
 }
 
 impl Stretch {
@@ -78,7 +81,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     /// Locks the range for `key`, or lets it wait; says whether it is locked now.
-    pub(crate) fn lock(&mut self, range: Range, hold: Hold, key: u32) -> bool {
+    pub(crate) fn lock(&mut self, range: Range, hold: Hold, key: LockKey) -> bool {
         let part = range.part;
         let stretches = &self.stretches;
         let lane = self.lanes.entry(part).or_insert_with(|| {
@@ -89,7 +92,7 @@ impl Lanes {
     }
 
     /// Locks whole parts for `key` to read; says for how many of them it has to wait. It begins once for each of these.
-    pub(crate) fn lock_parts(&mut self, parts: ops::Range<u32>, key: u32) -> u32 {
+    pub(crate) fn lock_parts(&mut self, parts: ops::Range<u32>, key: LockKey) -> u32 {
         let stretch = Stretch { parts, key };
         let mut waits = 0;
         for part in self.used(&stretch.parts) {
@@ -101,7 +104,7 @@ impl Lanes {
     }
 
     /// Unlocks what [`Lanes::lock_parts`] locked, all of it, and tells who may begin now.
-    pub(crate) fn unlock_parts(&mut self, key: u32, begin: &mut SmallVec<[u32; 4]>) {
+    pub(crate) fn unlock_parts(&mut self, key: LockKey, begin: &mut SmallVec<[LockKey; 4]>) {
         let index = self.stretches.iter().position(|stretch| stretch.key == key);
         let stretch = self.stretches.swap_remove(index.expect("what is unlocked was locked"));
         for part in self.used(&stretch.parts) {
@@ -122,7 +125,7 @@ impl Lanes {
     }
 
     /// Unlocks what `key` holds in that part, and tells who may begin now.
-    pub(crate) fn unlock(&mut self, part: u32, key: u32, begin: &mut SmallVec<[u32; 4]>) {
+    pub(crate) fn unlock(&mut self, part: u32, key: LockKey, begin: &mut SmallVec<[LockKey; 4]>) {
         let lane = self.lanes.get_mut(&part).expect("what is unlocked was locked");
         let index = lane.held.iter().position(|claim| claim.key == key);
         lane.held.swap_remove(index.expect("what is unlocked was locked"));
@@ -133,7 +136,7 @@ impl Lanes {
     }
 
     /// Lets others read what `key` holds in that part, and tells who may begin now.
-    pub(crate) fn share(&mut self, part: u32, key: u32, begin: &mut SmallVec<[u32; 4]>) {
+    pub(crate) fn share(&mut self, part: u32, key: LockKey, begin: &mut SmallVec<[LockKey; 4]>) {
         let lane = self.lanes.get_mut(&part).expect("what is shared was locked");
         let claim = lane.held.iter_mut().find(|claim| claim.key == key);
         claim.expect("what is shared was locked").hold = Hold::Shared;
@@ -152,7 +155,7 @@ impl Lane {
     }
 
     /// Locks what nothing before it is in the way of any more.
-    fn begin_waiting(&mut self, begin: &mut SmallVec<[u32; 4]>) {
+    fn begin_waiting(&mut self, begin: &mut SmallVec<[LockKey; 4]>) {
         let mut at = 0;
         while at < self.waiting.len() {
             let claim = self.waiting[at];
@@ -179,70 +182,70 @@ mod tests {
     #[test]
     fn overlapping_changes_go_one_after_the_other_and_waiters_are_not_overtaken() {
         let mut lanes = Lanes::default();
-        assert!(lanes.lock(range(0, 4), Hold::Exclusive, 1));
-        assert!(lanes.lock(range(4, 4), Hold::Exclusive, 2));
-        assert!(!lanes.lock(range(2, 4), Hold::Exclusive, 3), "overlaps both");
-        assert!(!lanes.lock(range(5, 8), Hold::Shared, 4), "behind 3 and 2");
-        assert!(lanes.lock(range(20, 1), Hold::Shared, 5));
+        assert!(lanes.lock(range(0, 4), Hold::Exclusive, LockKey(1)));
+        assert!(lanes.lock(range(4, 4), Hold::Exclusive, LockKey(2)));
+        assert!(!lanes.lock(range(2, 4), Hold::Exclusive, LockKey(3)), "overlaps both");
+        assert!(!lanes.lock(range(5, 8), Hold::Shared, LockKey(4)), "behind 3 and 2");
+        assert!(lanes.lock(range(20, 1), Hold::Shared, LockKey(5)));
         let mut begin = SmallVec::new();
-        lanes.unlock(7, 1, &mut begin);
+        lanes.unlock(7, LockKey(1), &mut begin);
         assert!(begin.is_empty());
-        lanes.unlock(7, 2, &mut begin);
-        assert_eq!(begin.to_vec(), [3]);
+        lanes.unlock(7, LockKey(2), &mut begin);
+        assert_eq!(begin.to_vec(), [3].map(LockKey));
         begin.clear();
-        lanes.unlock(7, 3, &mut begin);
-        assert_eq!(begin.to_vec(), [4]);
+        lanes.unlock(7, LockKey(3), &mut begin);
+        assert_eq!(begin.to_vec(), [4].map(LockKey));
     }
 
     #[test]
     fn what_is_shared_may_be_read_and_not_changed() {
         let mut lanes = Lanes::default();
-        assert!(lanes.lock(range(0, 4), Hold::Exclusive, 1));
-        assert!(!lanes.lock(range(2, 1), Hold::Shared, 2));
-        assert!(!lanes.lock(range(3, 1), Hold::Exclusive, 3));
+        assert!(lanes.lock(range(0, 4), Hold::Exclusive, LockKey(1)));
+        assert!(!lanes.lock(range(2, 1), Hold::Shared, LockKey(2)));
+        assert!(!lanes.lock(range(3, 1), Hold::Exclusive, LockKey(3)));
         let mut begin = SmallVec::new();
-        lanes.share(7, 1, &mut begin);
-        assert_eq!(begin.to_vec(), [2]);
-        assert!(lanes.lock(range(0, 1), Hold::Shared, 4));
+        lanes.share(7, LockKey(1), &mut begin);
+        assert_eq!(begin.to_vec(), [2].map(LockKey));
+        assert!(lanes.lock(range(0, 1), Hold::Shared, LockKey(4)));
         begin.clear();
-        lanes.unlock(7, 1, &mut begin);
-        assert_eq!(begin.to_vec(), [3]);
+        lanes.unlock(7, LockKey(1), &mut begin);
+        assert_eq!(begin.to_vec(), [3].map(LockKey));
     }
 
     #[test]
     fn a_stretch_of_parts_costs_only_the_lanes_in_use_and_keeps_changes_out_of_all() {
         let mut lanes = Lanes::default();
-        assert!(lanes.lock(range(0, 4), Hold::Exclusive, 1));
-        assert_eq!(lanes.lock_parts(0..1 << 16, 2), 1, "it waits for the change");
+        assert!(lanes.lock(range(0, 4), Hold::Exclusive, LockKey(1)));
+        assert_eq!(lanes.lock_parts(0..1 << 16, LockKey(2)), 1, "it waits for the change");
         assert_eq!(lanes.lanes.len(), 1);
         let other = Range { part: 99, block: 3, count: 1 };
-        assert!(!lanes.lock(other, Hold::Exclusive, 3), "the stretch was there before");
-        assert!(!lanes.lock(range(9, 1), Hold::Exclusive, 4), "behind the stretch, which waits");
-        assert_eq!(lanes.lock_parts(7..100, 5), 2, "behind the changes");
+        assert!(!lanes.lock(other, Hold::Exclusive, LockKey(3)), "the stretch was there before");
+        assert!(!lanes.lock(range(9, 1), Hold::Exclusive, LockKey(4)), "behind the stretch, which waits");
+        assert_eq!(lanes.lock_parts(7..100, LockKey(5)), 2, "behind the changes");
         let mut begin = SmallVec::new();
-        lanes.unlock(7, 1, &mut begin);
-        assert_eq!(begin.to_vec(), [2]);
+        lanes.unlock(7, LockKey(1), &mut begin);
+        assert_eq!(begin.to_vec(), [2].map(LockKey));
         begin.clear();
-        lanes.unlock_parts(2, &mut begin);
-        assert_eq!(begin.to_vec(), [4, 3]);
+        lanes.unlock_parts(LockKey(2), &mut begin);
+        assert_eq!(begin.to_vec(), [4, 3].map(LockKey));
         begin.clear();
-        lanes.unlock(99, 3, &mut begin);
-        lanes.unlock(7, 4, &mut begin);
-        assert_eq!(begin.to_vec(), [5, 5], "once for each that it waited for");
+        lanes.unlock(99, LockKey(3), &mut begin);
+        lanes.unlock(7, LockKey(4), &mut begin);
+        assert_eq!(begin.to_vec(), [5, 5].map(LockKey), "once for each that it waited for");
         begin.clear();
         assert_eq!(lanes.lanes.len(), 2);
-        lanes.unlock_parts(5, &mut begin);
+        lanes.unlock_parts(LockKey(5), &mut begin);
         assert!(begin.is_empty() && lanes.lanes.is_empty() && lanes.stretches.is_empty());
     }
 
     #[test]
     fn reads_share_and_an_empty_lane_is_forgotten() {
         let mut lanes = Lanes::default();
-        assert!(lanes.lock(range(0, 4), Hold::Shared, 1));
-        assert!(lanes.lock(range(2, 4), Hold::Shared, 2));
+        assert!(lanes.lock(range(0, 4), Hold::Shared, LockKey(1)));
+        assert!(lanes.lock(range(2, 4), Hold::Shared, LockKey(2)));
         let mut begin = SmallVec::new();
-        lanes.unlock(7, 1, &mut begin);
-        lanes.unlock(7, 2, &mut begin);
+        lanes.unlock(7, LockKey(1), &mut begin);
+        lanes.unlock(7, LockKey(2), &mut begin);
         assert!(begin.is_empty() && lanes.lanes.is_empty());
     }
 }

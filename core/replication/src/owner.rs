@@ -9,6 +9,7 @@ mod asked;
 mod barrier;
 mod change;
 mod copies;
+mod copy;
 mod happened;
 mod lineage;
 mod member_set;
@@ -26,7 +27,7 @@ use crate::limits;
 use crate::roster::{OwnedBy, Roster};
 use crate::rules::Rule;
 pub(crate) use asked::Asked;
-use asked::Question;
+use asked::{Question, Step};
 use base::request::{Buffers, Pieces, StatusRun};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
@@ -40,7 +41,7 @@ use state::Place;
 pub use state::{MemberState, OwnerState};
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Answer, Refusal, Request};
-use work::Work;
+use work::{Reader, Works};
 
 /// The caller's name for a change or a read; comes back with its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -458,7 +459,7 @@ pub struct Owner {
     pub(crate) epoch: u32,
     pub(crate) recording: Recording,
     pub(crate) places: Vec<Place>,
-    pub(crate) works: Slab<Work>,
+    pub(crate) works: Works,
     pub(crate) asks: Slab<Question>,
     /// When it is looked next whether something has been under way for too long.
     pub(crate) look_at: Instant,
@@ -469,7 +470,7 @@ pub struct Owner {
     /// Changes and reads that wait until the disk is served.
     pub(crate) held: VecDeque<Input>,
     /// Reads that wait for a lease or a component.
-    pub(crate) reads_waiting: VecDeque<u32>,
+    pub(crate) reads_waiting: VecDeque<Reader>,
     /// Closes under way in a release.
     pub(crate) closes: u32,
     pub(crate) has_closed: bool,
@@ -515,7 +516,7 @@ impl Owner {
             epoch: roster.epoch + 1,
             recording: Recording::new(version, roster, now),
             places: Vec::new(),
-            works: Slab::new(),
+            works: Works::default(),
             asks: Slab::new(),
             look_at: now,
             up,
@@ -680,24 +681,33 @@ impl Owner {
             return self
                 .end(component.map_or(End::Superseded, |component| End::SupersededBy { component, epoch }));
         }
-        // An answer of another kind than was asked for comes from a node that cannot be relied on: it counts as none.
-        let answer = answer.and_then(|answer| if asked.takes(&answer) { Ok(answer) } else { Err(Lost) });
         match asked {
-            Asked::Open(at) => self.opened(at, answer),
-            Asked::Change { at, sequence } => self.change_answered(at, sequence, answer),
-            Asked::Read { work, at } => self.read_answered(work, at, answer, leases),
-            Asked::Status { work, at } => self.status_answered(work, at, answer),
-            Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, answer),
+            Asked::Open(at) => self.opened(at, asked::opened(answer)),
+            Asked::Change { at, sequence } => self.change_answered(at, sequence, asked::done(answer)),
+            Asked::Step(step) => self.step_answered(step, answer, leases),
+            Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, asked::done(answer)),
             Asked::Settle => {}
-            Asked::Barrier { at, attempt } => self.barrier_answered(at, attempt, answer),
-            Asked::Roll { at, attempt, roll, is_read } => self.rolled(at, attempt, roll, is_read, answer),
-            Asked::Changed { at, attempt, of_target } => self.listed(at, attempt, of_target, answer),
-            Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, answer),
-            Asked::Proof { at, attempt } => self.proof_answered(at, attempt, answer),
-            Asked::CopyRead { work, at } => self.copy_read(work, at, answer),
-            Asked::CopyWrite { work } => self.copy_written(work, answer),
+            Asked::Barrier { at, attempt } => self.barrier_answered(at, attempt, asked::done(answer)),
+            Asked::RollRead { at, attempt, roll } => self.roll_read(at, attempt, roll, asked::data(answer)),
+            Asked::RollWrite { at, attempt, roll } => {
+                self.roll_written(at, attempt, roll, asked::done(answer));
+            }
+            Asked::Changed { at, attempt, of_target } => {
+                self.listed(at, attempt, of_target, asked::listing(answer));
+            }
+            Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, asked::data(answer)),
+            Asked::Proof { at, attempt } => self.proof_answered(at, attempt, asked::listing(answer)),
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
+        }
+    }
+
+    fn step_answered(&mut self, step: Step, answer: Result<Answer, Lost>, leases: &Leases) {
+        match step {
+            Step::Read { work, at } => self.read_answered(work, at, asked::data(answer), leases),
+            Step::Status { work, at } => self.status_answered(work, at, asked::allocation(answer)),
+            Step::CopyRead { work, at } => self.copy_read(work, at, asked::data(answer)),
+            Step::CopyWrite { work } => self.copy_written(work, asked::done(answer)),
         }
     }
 
@@ -711,7 +721,7 @@ impl Owner {
             self.refuse_unowned(&input);
         }
         let works = std::mem::take(&mut self.works);
-        for token in works.into_iter().filter_map(|(_, work)| work.token()) {
+        for token in works.tokens() {
             self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
         }
         self.asks.clear();
@@ -738,7 +748,7 @@ impl Owner {
                 self.excuse(at);
             }
         }
-        if self.works.iter().any(|(_, work)| work.is_guests()) {
+        if self.works.tokens().next().is_some() {
             return;
         }
         if !self.has_closed {

@@ -9,13 +9,14 @@
 //! Nobody knows which of the changes that were under way the other one got. So the place is given a change of nothing, which it cannot have,
 //! and the watermark is made stable up to that. Where the window has no room for it, the changes under way come first.
 
+use super::asked::Unanswered;
 use super::member_set::MemberSet;
 use super::state::{At, Place};
-use super::{Asked, LeftBecause, Lost, Owner, Phase};
+use super::{Asked, LeftBecause, Owner, Phase};
 use crate::rules::Rule;
 use base::WriteId;
 use base::rules::Rules;
-use wire::{Answer, Refusal, Request};
+use wire::{Refusal, Request};
 
 /// Changes of a place that wait for a watermark to be stable.
 #[derive(Debug, Clone, Copy)]
@@ -94,12 +95,12 @@ impl Owner {
     }
 
     /// A component made the watermark stable that changes wait for, or could not.
-    pub(crate) fn barrier_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn barrier_answered(&mut self, at: At, attempt: u32, answer: Result<u8, Unanswered>) {
         let place = &mut self.places[usize::from(at.place)];
         let Some(barrier) = &mut place.barrier else { return };
         let Some((through, _)) = barrier.stage.filter(|(_, current)| *current == attempt) else { return };
         match answer {
-            Ok(Answer::Done { .. }) => {
+            Ok(_) => {
                 barrier.waiting.remove(at.member);
                 if barrier.waiting.is_empty() {
                     (barrier.sequence, barrier.stage) = (through + 1, None);
@@ -110,18 +111,17 @@ impl Owner {
                 }
             }
             // Another attempt is made when it serves again, or is out.
-            Err(Lost) => barrier.stage = None,
-            Ok(Answer::Refused(Refusal::NotOpen)) => {
+            Err(Unanswered::Lost) => barrier.stage = None,
+            Err(Unanswered::Refused(Refusal::NotOpen)) => {
                 barrier.stage = None;
                 self.lost_session(at);
             }
-            Ok(Answer::Refused(refusal)) => {
+            Err(Unanswered::Refused(refusal)) => {
                 barrier.stage = None;
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
                 self.want_out(at, crate::roster::Standing::Absent, why);
             }
-            Ok(other) => unreachable!("a watermark is not answered by {other:?}"),
         }
     }
 }

@@ -1,25 +1,26 @@
 //! Changes: locked, numbered, sent to all that count or are brought up to date, acknowledged when all that count have them.
 
+use super::asked::Unanswered;
 use super::happened::Known;
 use super::member_set::MemberSet;
 use super::resync::Resync;
 use super::state::At;
-use super::work::Work;
-use super::{Asked, Failure, Input, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
-use crate::lanes::{Hold, Range};
+use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
+use super::{Asked, Failure, Input, LeftBecause, Output, Owner, Payload, Phase, Reply, Token};
+use crate::lanes::{Hold, LockKey, Range};
 use crate::limits;
 use crate::roster::Standing;
 use crate::rules::Rule;
 use base::units::BLOCK_SIZE;
 use base::{RequestTag, WriteId};
 use smallvec::SmallVec;
-use wire::{Answer, Entry, EntryKind, Refusal, Request};
+use wire::{Entry, EntryKind, Refusal, Request};
 
 /// A change that some component has not answered.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     /// The work that holds its range; none of a change of nothing.
-    work: Option<u32>,
+    work: Option<Key<ChangeWork>>,
     range: Range,
     tag: RequestTag,
     payload: Payload,
@@ -63,19 +64,20 @@ impl Owner {
         let Known { tag, place, part, block } = change;
         let range = Range { part, block, count: payload.blocks() };
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
-        let work = Work::Change { token, place, range, tag, is_forwarded, payload, is_abandoned: false };
-        let key = self.works.insert(work) as u32;
-        if self.places[place as usize].lanes.lock(range, Hold::Exclusive, key) {
-            self.begin_work(key);
+        let stage = ChangeStage::Waiting { payload, is_abandoned: false };
+        let key = self.works.add_change(ChangeWork { token, place, range, tag, is_forwarded, stage });
+        let lock = self.works.changes.lock_key(key);
+        if self.places[place as usize].lanes.lock(range, Hold::Exclusive, lock) {
+            self.change_locked(key);
         }
     }
 
     /// Whoever asked for changes is gone: what of these has not begun is not begun later. Nothing would be lost by it, for
     /// ranges are given in the order in which they were asked for; but a host that was fenced shall change nothing any more.
     pub(crate) fn abandon(&mut self, token: Token) {
-        for (_, work) in &mut self.works {
-            if let Work::Change { token: of, is_abandoned, .. } = work {
-                *is_abandoned |= *of == token;
+        for change in self.works.changes.iter_mut().filter(|change| change.token == token) {
+            if let ChangeStage::Waiting { is_abandoned, .. } = &mut change.stage {
+                *is_abandoned = true;
             }
         }
         let is_it = |input: &Input| matches!(input, Input::Change { token: of, .. } if *of == token);
@@ -87,18 +89,19 @@ impl Owner {
     }
 
     /// A work has its range locked.
-    pub(crate) fn begin_work(&mut self, key: u32) {
-        match &self.works[key as usize] {
-            Work::Change { place, .. } => {
-                let place = *place;
-                self.places[place as usize].waiting.push_back(key);
-                self.begin_changes(place);
-            }
-            Work::Read { .. } => self.reads_waiting.push_back(key),
-            Work::Trailing { .. } => unreachable!("it has its range already"),
-            Work::Status { .. } => self.status_locked(key),
-            Work::Copy { .. } => self.begin_copy(key),
+    pub(crate) fn begin_work(&mut self, lock: LockKey) {
+        match self.works.of(lock) {
+            Work::Change(key) => self.change_locked(key),
+            Work::Read(key) => self.reads_waiting.push_back(Reader::Read(key)),
+            Work::Status(key) => self.status_locked(key),
+            Work::Copy(key) => self.begin_copy(key),
         }
+    }
+
+    fn change_locked(&mut self, key: Key<ChangeWork>) {
+        let place = self.works.changes[key].place;
+        self.places[usize::from(place)].waiting.push_back(key);
+        self.begin_changes(place);
     }
 
     /// Begins the changes that have their ranges locked, as far as the window has room.
@@ -123,23 +126,30 @@ impl Owner {
         }
     }
 
-    fn begin_change(&mut self, key: u32) {
-        let Work::Change { place, range, tag, payload, is_abandoned, .. } = &self.works[key as usize] else {
-            unreachable!("only changes wait for the window")
+    fn begin_change(&mut self, key: Key<ChangeWork>) {
+        let change = &mut self.works.changes[key];
+        let (place, range, tag) = (change.place, change.range, change.tag);
+        let stage = std::mem::replace(&mut change.stage, ChangeStage::InFlight);
+        assert!(matches!(stage, ChangeStage::Waiting { .. }), "a change begins once");
+        let ChangeStage::Waiting { payload, is_abandoned: false } = stage else {
+            return self.end_change_work(key, Err(Failure::Abandoned));
         };
-        if *is_abandoned {
-            return self.end_work(key, Err(Failure::Abandoned));
-        }
-        let (place, range, tag, payload) = (*place, *range, *tag, payload.clone());
         // Looked up when its range is its own: it may have been under way when it was submitted again.
         if self.has_happened(&Known { tag, place, part: range.part, block: range.block }) {
-            return self.end_work(key, Ok(Reply::Changed));
+            return self.end_change_work(key, Ok(Reply::Changed));
         }
         self.give(place, Some(key), range, tag, payload);
     }
 
     /// Gives a change the next number, and sends it to all that count or are brought up to date.
-    fn give(&mut self, place: u16, work: Option<u32>, range: Range, tag: RequestTag, payload: Payload) {
+    fn give(
+        &mut self,
+        place: u16,
+        work: Option<Key<ChangeWork>>,
+        range: Range,
+        tag: RequestTag,
+        payload: Payload,
+    ) {
         let counts_resync = self.holds(Rule::WaitForResyncing);
         let counts_stand_ins = self.holds(Rule::WaitForStandIns);
         let state = &mut self.places[place as usize];
@@ -230,27 +240,26 @@ impl Owner {
         }
     }
 
-    pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<Answer, Lost>) {
+    pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<u8, Unanswered>) {
         let place = &mut self.places[at.place as usize];
         let Some(in_flight) = place.in_flight.get_mut(&sequence) else { return };
         match answer {
-            Ok(Answer::Done { congestion }) => {
+            Ok(congestion) => {
                 in_flight.waiting.remove(at.member);
                 self.member_mut(at).congestion = congestion;
                 self.check_change(at.place, sequence);
             }
-            Err(Lost) => {} // It is sent again when the component serves again, unless that leaves first.
-            Ok(Answer::Refused(Refusal::NoSpace)) => {
+            Err(Unanswered::Lost) => {} // It is sent again when the component serves again, unless that leaves first.
+            Err(Unanswered::Refused(Refusal::NoSpace)) => {
                 in_flight.full.insert(at.member);
                 self.check_change(at.place, sequence);
             }
-            Ok(Answer::Refused(Refusal::Damaged)) if in_flight.resends < limits::RESENDS_MAX => {
+            Err(Unanswered::Refused(Refusal::Damaged)) if in_flight.resends < limits::RESENDS_MAX => {
                 in_flight.resends += 1;
                 self.send_change(at, sequence);
             }
-            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
-            Ok(Answer::Refused(refusal)) => self.failed(at, refusal),
-            Ok(other) => unreachable!("a change is not answered by {other:?}"),
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(Unanswered::Refused(refusal)) => self.failed(at, refusal),
         }
     }
 
@@ -353,7 +362,7 @@ impl Owner {
             }
         }
         if let Some(key) = work {
-            self.end_work(key, Err(Failure::NoSpace));
+            self.end_change_work(key, Err(Failure::NoSpace));
         }
     }
 
@@ -361,23 +370,28 @@ impl Owner {
     /// for before it counts (docs/design/0021).
     fn acknowledge(&mut self, place: u16, sequence: u64) {
         let in_flight = &self.places[place as usize].in_flight[&sequence];
-        let (Some(key), tag, range) = (in_flight.work, in_flight.tag, in_flight.range) else { return };
-        let Work::Change { token, is_forwarded, .. } = self.works[key as usize] else { return };
+        let Some(key) = in_flight.work else { return };
+        let lock = self.works.changes.lock_key(key);
+        let change = &mut self.works.changes[key];
+        if matches!(change.stage, ChangeStage::AcknowledgedPendingResync) {
+            return;
+        }
+        change.stage = ChangeStage::AcknowledgedPendingResync;
+        let ChangeWork { token, range, tag, is_forwarded, .. } = *change;
         if is_forwarded {
             self.note_ended(Known { tag, place, part: range.part, block: range.block });
         }
         self.out.push(Output::Done { token, result: Ok(Reply::Changed) });
-        self.works[key as usize] = Work::Trailing { place, range };
         let mut begin = SmallVec::new();
-        self.places[place as usize].lanes.share(range.part, key, &mut begin);
-        begin.into_iter().for_each(|key| self.begin_work(key));
+        self.places[place as usize].lanes.share(range.part, lock, &mut begin);
+        begin.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
     /// Whether a change was acknowledged that a component has not got yet.
     pub(crate) fn has_trailing(&self, at: At) -> bool {
         let is_trailing = |one: &InFlight| {
-            let work = one.work.and_then(|key| self.works.get(key as usize));
-            one.names(at.member) && matches!(work, Some(Work::Trailing { .. }))
+            let stage = one.work.map(|key| &self.works.changes[key].stage);
+            one.names(at.member) && matches!(stage, Some(ChangeStage::AcknowledgedPendingResync))
         };
         self.places[usize::from(at.place)].in_flight.values().any(is_trailing)
     }
@@ -389,29 +403,28 @@ impl Owner {
         state.in_flight_bytes -= in_flight.payload.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
         if let Some(key) = in_flight.work {
-            self.end_work(key, Ok(Reply::Changed));
+            self.end_change_work(key, Ok(Reply::Changed));
         }
         self.begin_changes(place);
     }
 
-    /// Ends a change or read: unlocks its range, and answers.
-    pub(crate) fn end_work(&mut self, key: u32, result: Result<Reply, Failure>) {
-        let work = self.works.remove(key as usize);
-        let token = work.token();
-        let (place, range, is_locked) = match work {
-            Work::Change { place, range, .. } | Work::Trailing { place, range } => (place, range, true),
-            Work::Read { place, range, .. } => (place, range, self.holds(Rule::ReadAfterWrites)),
-            Work::Copy { target, range, .. } => (target.place, range, self.holds(Rule::CopyUnderLock)),
-            Work::Status { .. } => unreachable!("it ends by itself"),
-        };
-        if let Some(token) = token {
-            self.out.push(Output::Done { token, result });
+    /// Ends a guest's change: answers, unless that is done, and unlocks its range.
+    fn end_change_work(&mut self, key: Key<ChangeWork>, result: Result<Reply, Failure>) {
+        let (lock, ChangeWork { token, place, range, stage, .. }) = self.works.remove_change(key);
+        match stage {
+            ChangeStage::AcknowledgedPendingResync => {}
+            ChangeStage::Waiting { .. } | ChangeStage::InFlight => {
+                self.out.push(Output::Done { token, result });
+            }
         }
-        if is_locked {
-            let mut begin = SmallVec::new();
-            self.places[place as usize].lanes.unlock(range.part, key, &mut begin);
-            begin.into_iter().for_each(|key| self.begin_work(key));
-        }
+        self.unlock(place, range.part, lock);
+    }
+
+    /// Unlocks what is locked by that name in a part: others begin.
+    pub(crate) fn unlock(&mut self, place: u16, part: u32, lock: LockKey) {
+        let mut begin = SmallVec::new();
+        self.places[usize::from(place)].lanes.unlock(part, lock, &mut begin);
+        begin.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
     /// Nothing waits for a component any more: it left, or its resync is over.

@@ -5,14 +5,15 @@
 //! would be laid over acknowledged changes, and what it has beyond would never be looked at. So it is told apart before anything is
 //! copied, and the disk waits for a person.
 
+use super::asked::{Listing, Unanswered};
 use super::opening::{contiguous_end, decided, opened};
 use super::state::{At, Member};
-use super::{Asked, Event, LeftBecause, Lost, Owner};
+use super::{Asked, Event, LeftBecause, Owner};
 use crate::limits;
 use crate::roster::{Ceiling, Roster, Standing};
 use crate::rules::Rule;
 use base::WriteId;
-use wire::{Answer, PartVersions, Request, Versions};
+use wire::{PartVersions, Request, Versions};
 
 /// What its versions have to tell of a component: whether it has changes after `ceiling` that it knows to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +99,7 @@ impl Owner {
     }
 
     /// A component told which of its parts have versions beyond its ceiling.
-    pub(crate) fn proof_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn proof_answered(&mut self, at: At, attempt: u32, answer: Result<Listing, Unanswered>) {
         let now = self.now;
         let Some(proof) = self.member(at).proof.filter(|proof| proof.attempt == attempt) else { return };
         let is_decided = |id: &WriteId| *id > proof.ceiling && *id <= proof.watermark;
@@ -107,14 +108,14 @@ impl Owner {
             Versions::Regions(ids) => ids.iter().any(is_decided),
         };
         match answer {
-            Ok(Answer::Changed { parts, .. }) if parts.iter().any(has_decided) => self.diverged(at),
-            Ok(Answer::Changed { next: Some(from_part), .. }) => self.ask_for_proof(at, from_part),
-            Ok(Answer::Changed { next: None, .. }) => {
+            Ok(Listing { parts, .. }) if parts.iter().any(has_decided) => self.diverged(at),
+            Ok(Listing { next: Some(from_part), .. }) => self.ask_for_proof(at, from_part),
+            Ok(Listing { next: None, .. }) => {
                 self.member_mut(at).proof = None;
                 self.begin_resync(at, proof.watermark);
             }
-            Err(Lost) => self.member_mut(at).down(now, now),
-            Ok(_) => self.member_mut(at).down(now, now + limits::RETRY),
+            Err(Unanswered::Lost) => self.member_mut(at).down(now, now),
+            Err(Unanswered::Refused(_)) => self.member_mut(at).down(now, now + limits::RETRY),
         }
     }
 

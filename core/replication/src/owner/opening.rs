@@ -4,16 +4,17 @@
 //! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable. Stand-ins take part in all
 //! that as active components do.
 
+use super::asked::{Data, Unanswered};
 use super::member_set::MemberSet;
 use super::state::{At, Link, Member, Opened, Place};
-use super::{Asked, End, Event, LeftBecause, Lost, Output, Owner, Phase};
+use super::{Asked, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
 use crate::roster::Standing;
 use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece};
 use std::collections::BTreeMap;
-use wire::{Answer, Entry, EntryKind, Refusal, Request};
+use wire::{Entry, EntryKind, Refusal, Request};
 
 /// A change that a component lacks.
 #[derive(Debug, Clone, Copy)]
@@ -171,18 +172,18 @@ impl Owner {
         }
     }
 
-    pub(crate) fn opened(&mut self, at: At, answer: Result<Answer, Lost>) {
+    pub(crate) fn opened(&mut self, at: At, answer: Result<Opened, Unanswered>) {
         let now = self.now;
         if self.member(at).link != Link::Opening {
             return; // The link changed since.
         }
         match answer {
-            Ok(Answer::Opened { watermark, .. }) if self.is_behind(watermark) => {
+            Ok(Opened { watermark, .. }) if self.is_behind(watermark) => {
                 let component = self.member(at).component;
                 let epoch = watermark.epoch.saturating_add(1);
                 self.end(End::SupersededBy { component, epoch });
             }
-            Ok(Answer::Opened { watermark, entries }) => {
+            Ok(Opened { watermark, entries }) => {
                 let member = self.member_mut(at);
                 member.link = Link::Open;
                 (member.changed_at, member.is_stuck) = (now, false);
@@ -200,11 +201,11 @@ impl Owner {
                     (_, _) => self.decide_anew(at.place),
                 }
             }
-            Err(Lost) => self.member_mut(at).down(now, now),
-            Ok(Answer::Refused(Refusal::Busy | Refusal::NotOpen)) => {
+            Err(Unanswered::Lost) => self.member_mut(at).down(now, now),
+            Err(Unanswered::Refused(Refusal::Busy | Refusal::NotOpen)) => {
                 self.member_mut(at).down(now, now + limits::RETRY);
             }
-            Ok(Answer::Refused(refusal)) => {
+            Err(Unanswered::Refused(refusal)) => {
                 let member = self.member_mut(at);
                 // One that has never counted may be named before its node has made it.
                 let is_coming = member.base == WriteId::default() && refusal == Refusal::NoComponent;
@@ -216,7 +217,6 @@ impl Owner {
                     self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
                 }
             }
-            Ok(other) => unreachable!("an opening is not answered by {other:?}"),
         }
     }
 
@@ -338,8 +338,7 @@ impl Owner {
         let source = self.member(At { place, member: roll.source });
         let (node, component) = (source.node, source.component);
         let Entry { part, block, count, .. } = entry;
-        let asked =
-            Asked::Roll { at: At { place, member: roll.source }, attempt, roll: number, is_read: true };
+        let asked = Asked::RollRead { at: At { place, member: roll.source }, attempt, roll: number };
         self.send(node, asked, Request::Read { component, epoch: self.epoch, part, block, count });
     }
 
@@ -363,23 +362,14 @@ impl Owner {
             }
             None => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
         };
-        self.send(node, Asked::Roll { at, attempt, roll: number, is_read: false }, request);
+        self.send(node, Asked::RollWrite { at, attempt, roll: number }, request);
     }
 
-    /// A step of rolling a change forward ended.
-    pub(crate) fn rolled(
-        &mut self,
-        at: At,
-        attempt: u32,
-        number: u32,
-        is_read: bool,
-        answer: Result<Answer, Lost>,
-    ) {
-        let deciding = self.places[at.place as usize].deciding.as_ref();
-        let Some(deciding) = deciding.filter(|deciding| deciding.attempt == attempt) else { return };
-        let roll = deciding.rolls[number as usize];
+    /// A component gave what is to be rolled forward, or cannot.
+    pub(crate) fn roll_read(&mut self, at: At, attempt: u32, number: u32, answer: Result<Data, Unanswered>) {
+        let Some(roll) = self.roll(at.place, attempt, number) else { return };
         match answer {
-            Ok(Answer::Data { pieces, checksums }) if is_read => {
+            Ok(Data { pieces, checksums }) => {
                 let bytes = |piece: &Piece| match piece {
                     Piece::Bytes(buffer) => Some(buffer.clone()),
                     Piece::Hole(_) => None,
@@ -387,7 +377,16 @@ impl Owner {
                 let data: Option<Buffers> = pieces.iter().map(bytes).collect();
                 self.send_roll(at.place, attempt, number, roll, data.map(|data| (data, checksums)));
             }
-            Ok(Answer::Done { .. }) if !is_read => {
+            // What it holds it cannot give.
+            Err(why) => self.roll_failed(at, why, Standing::Stale),
+        }
+    }
+
+    /// A component took what was rolled forward, or cannot.
+    pub(crate) fn roll_written(&mut self, at: At, attempt: u32, number: u32, answer: Result<u8, Unanswered>) {
+        let Some(roll) = self.roll(at.place, attempt, number) else { return };
+        match answer {
+            Ok(_) => {
                 if let Some(opened) = self.member_mut(at).opened.as_mut() {
                     opened.entries.push(roll.entry);
                 }
@@ -397,19 +396,29 @@ impl Owner {
                 }
                 self.settle_first(at.place);
             }
-            Err(Lost) => {} // The link's change starts over.
-            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
-            Ok(Answer::Refused(_)) if deciding.restores.is_some() => {
-                let member = deciding.restores.unwrap_or(at.member);
-                self.not_restored(At { place: at.place, member });
+            // What it lacks it cannot take.
+            Err(why) => self.roll_failed(at, why, Standing::Absent),
+        }
+    }
+
+    /// A change that is being rolled forward, unless another attempt was begun since.
+    fn roll(&self, place: u16, attempt: u32, number: u32) -> Option<Roll> {
+        let deciding = self.places[usize::from(place)].deciding.as_ref();
+        let deciding = deciding.filter(|deciding| deciding.attempt == attempt)?;
+        Some(deciding.rolls[number as usize])
+    }
+
+    fn roll_failed(&mut self, at: At, why: Unanswered, standing: Standing) {
+        let restores = self.places[usize::from(at.place)].deciding.as_ref().and_then(|one| one.restores);
+        match (why, restores) {
+            (Unanswered::Lost, _) => {} // The link's change starts over.
+            (Unanswered::Refused(Refusal::NotOpen), _) => self.lost_session(at),
+            (Unanswered::Refused(_), Some(member)) => self.not_restored(At { place: at.place, member }),
+            (Unanswered::Refused(refusal), None) => {
+                let why = LeftBecause::Refused(refusal);
+                self.member_mut(at).trouble = Some(why);
+                self.want_out(at, standing, why);
             }
-            Ok(Answer::Refused(refusal)) => {
-                // What it holds it cannot give, or what it lacks it cannot take.
-                let standing = if is_read { Standing::Stale } else { Standing::Absent };
-                self.member_mut(at).trouble = Some(LeftBecause::Refused(refusal));
-                self.want_out(at, standing, LeftBecause::Refused(refusal));
-            }
-            Ok(other) => unreachable!("a roll is not answered by {other:?}"),
         }
     }
 
@@ -450,24 +459,23 @@ impl Owner {
         }
     }
 
-    pub(crate) fn first_settled(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn first_settled(&mut self, at: At, attempt: u32, answer: Result<u8, Unanswered>) {
         let watermark = WriteId { epoch: self.epoch, sequence: 0 };
         let deciding = self.places[at.place as usize].deciding.as_mut();
         let Some(deciding) = deciding.filter(|deciding| deciding.attempt == attempt) else { return };
         match answer {
-            Ok(Answer::Done { .. }) => {
+            Ok(_) => {
                 deciding.settles_left -= 1;
                 if deciding.settles_left == 0 {
                     self.places[at.place as usize].is_ready = true;
                 }
                 self.member_mut(at).told = watermark;
             }
-            Err(Lost) => {}
-            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
-            Ok(Answer::Refused(refusal)) => {
+            Err(Unanswered::Lost) => {}
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(Unanswered::Refused(refusal)) => {
                 self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
             }
-            Ok(other) => unreachable!("a watermark is not answered by {other:?}"),
         }
     }
 }

@@ -331,7 +331,7 @@ impl Owner {
             && state.deciding.is_none()
             && !state.members.iter().any(is_source)
             && state.in_flight.values().all(|change| !change.names(member))
-            && self.works.iter().all(|(_, work)| !work.names(at))
+            && !self.works.name(at)
             && self.asks.iter().all(|(_, one)| one.asked.member() != Some(at))
     }
 

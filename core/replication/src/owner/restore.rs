@@ -6,15 +6,16 @@
 //! then what the stand-in has is copied onto the component, and only then does the record count it as active. Until that
 //! moment nothing has happened: an active component that comes back ends it.
 
+use super::asked::{Data, Unanswered};
 use super::opening::{decided, is_contiguous, opened, rolls};
 use super::resync::Kind;
 use super::state::{At, Link, Member, Opened, Place};
-use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
+use super::{Asked, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
 use crate::roster::Standing;
 use crate::rules::Rule;
 use base::request::Piece;
-use wire::{Answer, Entry, Refusal, Request};
+use wire::{Entry, Refusal, Request};
 
 /// A place that is being put together.
 #[derive(Debug)]
@@ -131,22 +132,21 @@ impl Owner {
     }
 
     /// The stand-in told what it has where the component may be wrong.
-    pub(crate) fn doubt_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn doubt_answered(&mut self, at: At, attempt: u32, answer: Result<Data, Unanswered>) {
         let restore = self.places[usize::from(at.place)].restore.as_mut();
         let Some(restore) = restore.filter(|restore| restore.attempt == attempt) else { return };
         let is_hole = |piece: &Piece| matches!(piece, Piece::Hole(_));
         match answer {
-            Ok(Answer::Data { pieces, .. }) if !pieces.iter().any(is_hole) => {
+            Ok(Data { pieces, .. }) if !pieces.iter().any(is_hole) => {
                 restore.checks_left -= 1;
                 self.roll_for_restore(at.place);
             }
-            Err(Lost) => {} // The link's change starts over.
-            Ok(Answer::Refused(Refusal::NotOpen)) => {
+            Err(Unanswered::Lost) => {} // The link's change starts over.
+            Err(Unanswered::Refused(Refusal::NotOpen)) => {
                 let member = restore.stand_in;
                 self.lost_session(At { place: at.place, member });
             }
-            Ok(Answer::Data { .. } | Answer::Refused(_)) => self.not_restored(at),
-            Ok(other) => unreachable!("a read is not answered by {other:?}"),
+            Ok(_) | Err(Unanswered::Refused(_)) => self.not_restored(at),
         }
     }
 

@@ -8,9 +8,10 @@
 //! A component that is to stand in for another gets the regions that were changed since that one left, and only these; one
 //! that is to replace it gets the rest after that (docs/design/0013).
 
+use super::asked::{Listing, Unanswered};
+use super::copy::Purpose;
 use super::state::{At, Place};
-use super::work::Work;
-use super::{Asked, End, Event, LeftBecause, Lost, Owner, Phase};
+use super::{Asked, End, Event, LeftBecause, Owner, Phase};
 use crate::lanes::Range;
 use crate::limits;
 use crate::roster::{Role, Standing};
@@ -18,14 +19,7 @@ use crate::rules::Rule;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{ComponentId, Instant, WriteId};
 use std::collections::VecDeque;
-use wire::{Answer, PartVersions, Request, Versions};
-
-/// What one of the two said of the parts from `from` on.
-#[derive(Debug)]
-struct Listing {
-    parts: VecDeque<PartVersions>,
-    next: Option<u32>,
-}
+use wire::{Request, Versions};
 
 /// A run of regions to copy.
 #[derive(Debug, Clone, Copy)]
@@ -258,11 +252,8 @@ impl Owner {
 
     /// Bytes that are being copied, in requests that have begun.
     pub fn copying_bytes(&self) -> u64 {
-        let bytes = |work: &Work| match work {
-            Work::Copy { range, attempt: Some(_), .. } => u64::from(range.count) * BLOCK_SIZE,
-            _ => 0,
-        };
-        self.works.iter().map(|(_, work)| bytes(work)).sum()
+        let copies = self.works.copies.iter().filter(|copy| copy.attempt().is_some());
+        copies.map(|copy| u64::from(copy.range.count) * BLOCK_SIZE).sum()
     }
 
     /// More may be copied. What was not used is not saved up.
@@ -335,23 +326,27 @@ impl Owner {
     }
 
     /// The source or the target told what was changed.
-    pub(crate) fn listed(&mut self, at: At, attempt: u32, of_target: bool, answer: Result<Answer, Lost>) {
+    pub(crate) fn listed(
+        &mut self,
+        at: At,
+        attempt: u32,
+        of_target: bool,
+        answer: Result<Listing, Unanswered>,
+    ) {
         let resync = self.member_mut(at).resync.as_mut();
         let Some(resync) = resync.filter(|resync| resync.attempt == attempt) else { return };
         match answer {
-            Ok(Answer::Changed { parts, next }) => {
-                let listing = Some(Listing { parts: parts.into(), next });
+            Ok(listing) => {
                 match of_target {
-                    true => resync.of_target = listing,
-                    false => resync.of_source = listing,
+                    true => resync.of_target = Some(listing),
+                    false => resync.of_source = Some(listing),
                 }
                 if resync.of_target.is_some() && resync.of_source.is_some() {
                     self.merge(at);
                 }
             }
-            Err(Lost) => self.abort_resync(at, LeftBecause::Unreachable),
-            Ok(Answer::Refused(refusal)) => self.abort_resync(at, LeftBecause::Refused(refusal)),
-            Ok(other) => unreachable!("a listing is not answered by {other:?}"),
+            Err(Unanswered::Lost) => self.abort_resync(at, LeftBecause::Unreachable),
+            Err(Unanswered::Refused(refusal)) => self.abort_resync(at, LeftBecause::Refused(refusal)),
         }
     }
 
@@ -423,9 +418,11 @@ impl Owner {
             }
             let Some(run) = resync.runs.pop_front() else { return };
             resync.copies += 1;
-            let attempt = Some(resync.attempt);
+            let (kind, attempt) = (resync.kind, resync.attempt);
+            let source = (kind == Kind::Restore).then_some(resync.source);
             self.allowance -= (u64::from(run.range.count) * BLOCK_SIZE) as i64;
-            self.copy(at, run.range, run.id, attempt);
+            let purpose = Purpose::Resync { attempt, source };
+            self.copy(at, run.range, run.id, purpose, self.holes_of(kind));
         }
     }
 }

@@ -7,6 +7,7 @@ use super::member_set::MemberSet;
 use super::opening::Deciding;
 use super::restore::Restore;
 use super::resync::Resync;
+use super::work::{ChangeWork, Key};
 use super::{LeftBecause, Owner, Phase};
 use crate::lanes::Lanes;
 use crate::limits;
@@ -198,7 +199,7 @@ pub(crate) struct Place {
     pub(crate) in_flight_bytes: u64,
     pub(crate) lanes: Lanes,
     /// Changes that wait for room in the window.
-    pub(crate) waiting: VecDeque<u32>,
+    pub(crate) waiting: VecDeque<Key<ChangeWork>>,
     pub(crate) deciding: Option<Deciding>,
     pub(crate) restore: Option<Restore>,
     pub(crate) is_ready: bool,
