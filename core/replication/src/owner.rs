@@ -12,6 +12,7 @@ mod copies;
 mod copy;
 mod happened;
 mod lineage;
+mod member;
 mod member_set;
 mod opening;
 mod patience;
@@ -618,7 +619,7 @@ impl Owner {
     /// follow before it can count.
     pub fn congestion(&self) -> u8 {
         let members = self.places.iter().flat_map(|place| &place.members);
-        members.filter(|member| member.is_in()).map(|member| member.congestion).max().unwrap_or(0)
+        members.filter(|member| member.takes_changes()).map(|member| member.congestion).max().unwrap_or(0)
     }
 
     /// Whether reads wait for a lease or a component.
@@ -744,7 +745,7 @@ impl Owner {
         }
         for at in self.all() {
             let member = self.member_mut(at);
-            if member.resync.take().is_some() && !member.may_count() {
+            if member.take_resync().is_some() && !member.may_count() {
                 self.excuse(at);
             }
         }

@@ -2,7 +2,8 @@
 
 use super::Lost;
 use super::copy::CopyWork;
-use super::state::{At, Opened};
+use super::member::Opened;
+use super::state::At;
 use super::work::{Key, ReadWork, StatusWork};
 use base::Instant;
 use base::request::{Pieces, StatusRun};

@@ -10,6 +10,7 @@
 //! and the watermark is made stable up to that. Where the window has no room for it, the changes under way come first.
 
 use super::asked::Unanswered;
+use super::member::OutAs;
 use super::member_set::MemberSet;
 use super::state::{At, Place};
 use super::{Asked, LeftBecause, Owner, Phase};
@@ -120,7 +121,7 @@ impl Owner {
                 barrier.stage = None;
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
-                self.want_out(at, crate::roster::Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
         }
     }
@@ -131,7 +132,7 @@ impl Place {
     fn all_have_through(&self, sequence: u64) -> bool {
         let waited_for = self.waited_for(Rules::ALL);
         self.sequence >= sequence
-            && self.counting().all(|(_, one)| one.is_open() && one.wanted.is_none())
+            && self.counting().all(|(_, one)| one.is_open() && one.wish.is_none())
             && self.in_flight.range(..=sequence).all(|(_, change)| change.is_with_all(waited_for))
     }
 }

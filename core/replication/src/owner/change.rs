@@ -2,6 +2,7 @@
 
 use super::asked::Unanswered;
 use super::happened::Known;
+use super::member::OutAs;
 use super::member_set::MemberSet;
 use super::resync::Resync;
 use super::state::At;
@@ -9,7 +10,6 @@ use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
 use super::{Asked, Failure, Input, LeftBecause, Output, Owner, Payload, Phase, Reply, Token};
 use crate::lanes::{Hold, LockKey, Range};
 use crate::limits;
-use crate::roster::Standing;
 use crate::rules::Rule;
 use base::units::BLOCK_SIZE;
 use base::{RequestTag, WriteId};
@@ -157,7 +157,7 @@ impl Owner {
         let sequence = state.sequence;
         state.in_flight_bytes += payload.bytes();
         let mut waiting = MemberSet::EMPTY;
-        for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.is_in()) {
+        for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.takes_changes()) {
             let is_waited_for = if one.stands_in_for().is_some() { counts_stand_ins } else { counts_resync };
             if one.is_active() || is_waited_for {
                 waiting.insert(member);
@@ -165,7 +165,7 @@ impl Owner {
         }
         let targets: SmallVec<[u8; 4]> = (0u8..)
             .zip(&state.members)
-            .filter(|(_, one)| one.is_in() && one.is_open())
+            .filter(|(_, one)| one.takes_changes() && one.is_open())
             .map(|(member, _)| member)
             .collect();
         let in_flight = InFlight { work, range, tag, payload, waiting, full: MemberSet::EMPTY, resends: 0 };
@@ -187,7 +187,7 @@ impl Owner {
         // keeps what may be void until that is undone. One that leaves knows no more than its ceiling says.
         let keeps_window = member.is_joining()
             || (member.is_leaving() && self.settings.rules.hold(Rule::TellLeavingNothing))
-            || member.resync.as_ref().is_some_and(Resync::keeps_window);
+            || member.resync().is_some_and(Resync::keeps_window);
         let watermark = if keeps_window { WriteId::default() } else { watermark };
         let takes_holes =
             member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
@@ -269,7 +269,7 @@ impl Owner {
         let now = self.now;
         self.member_mut(at).trouble = Some(why);
         match self.member(at).may_count() {
-            true => self.want_out(at, Standing::Absent, why),
+            true => self.want_out(at, OutAs::Absent, why),
             false => {
                 let member = self.member_mut(at);
                 let rest = member.rest_after(why, now);
@@ -300,7 +300,7 @@ impl Owner {
             return self.end_change(place, sequence);
         }
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
-        let has_it = |(member, _): &(u8, &super::state::Member)| !in_flight.full.contains(*member);
+        let has_it = |(member, _): &(u8, &super::member::Member)| !in_flight.full.contains(*member);
         let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
         if joining.any(|one| has_it(&one)) && !state.active().any(|active| has_it(&active)) {
             return; // Nobody knows whether it counts: that is told with the record.
@@ -318,7 +318,7 @@ impl Owner {
         if !with_room.is_empty() {
             let refused = |member| (At { place, member }, LeftBecause::Refused(Refusal::NoSpace));
             for (at, why) in with_room.into_iter().map(refused) {
-                self.want_out(at, Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
             return;
         }
@@ -350,7 +350,8 @@ impl Owner {
         let waiting = in_flight.waiting;
         let work = in_flight.work.take();
         // One that is being brought up to date may have had room: what it holds now has never been.
-        let resyncing = (0u8..).zip(&state.members).filter(|(_, one)| one.resync.is_some() && !one.counts());
+        let resyncing =
+            (0u8..).zip(&state.members).filter(|(_, one)| one.resync().is_some() && !one.counts());
         let has_it: SmallVec<[u8; 4]> =
             resyncing.map(|(member, _)| member).filter(|member| !full.contains(*member)).collect();
         for member in has_it {
@@ -458,7 +459,7 @@ impl Owner {
             self.places[index as usize].settle_at = None;
             let count = self.places[index as usize].members.len() as u8;
             for at in (0..count).map(|member| At { place: index, member }) {
-                let settles = !self.holds(Rule::SettleAfterResync) && self.member(at).resync.is_some();
+                let settles = !self.holds(Rule::SettleAfterResync) && self.member(at).resync().is_some();
                 let member = self.member_mut(at);
                 let takes = (member.counts() && (!member.is_leaving() || tells_leaving)) || settles;
                 if takes && member.is_open() && member.told < watermark {

@@ -176,7 +176,7 @@ impl Owner {
         let copy = &mut self.works.copies[key];
         copy.note_written(answer.is_ok());
         let (target, attempt) = (copy.target, copy.attempt());
-        let is_current = self.member(target).resync.as_ref().is_some_and(|one| Some(one.attempt) == attempt);
+        let is_current = self.member(target).resync().is_some_and(|one| Some(one.attempt) == attempt);
         if let Err(Unanswered::Refused(refusal)) = answer
             && is_current
         {
@@ -207,7 +207,7 @@ impl Owner {
             (Some(_), Ok(())) => self.copied_bytes += bytes,
             (_, Err(_)) => {}
         }
-        let resync = self.member_mut(target).resync.as_mut();
+        let resync = self.member_mut(target).resync_mut();
         if let Some(resync) = resync.filter(|resync| copy.attempt() == Some(resync.attempt)) {
             resync.copies -= 1;
             resync.copied_bytes += bytes;

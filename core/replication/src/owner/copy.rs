@@ -2,8 +2,9 @@
 //!
 //! It decides what is read next, from whom, and when what was read is put; the owner asks the components.
 
+use super::member::Member;
 use super::member_set::MemberSet;
-use super::state::{At, Member};
+use super::state::At;
 use crate::lanes::Range;
 use crate::limits;
 use base::WriteId;

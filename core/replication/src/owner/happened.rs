@@ -98,7 +98,7 @@ impl Owner {
             let has_happened =
                 |entry: &&Entry| entry.has_happened || entry.id > decided || entry.id.epoch == decided.epoch;
             let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != RequestTag::default();
-            let told = state.counting().filter_map(|(_, member)| member.opened.as_ref());
+            let told = state.counting().filter_map(|(_, member)| member.opened());
             let entries = told.flat_map(|opened| &opened.entries);
             let entries = entries.filter(is_change).filter(has_happened);
             self.happened.taken_over.extend(entries.map(|entry| Known {

@@ -5,8 +5,9 @@
 //! that as active components do.
 
 use super::asked::{Data, Unanswered};
+use super::member::{CountedAs, Member, Opened, OutAs, Wish};
 use super::member_set::MemberSet;
-use super::state::{At, Link, Member, Opened, Place};
+use super::state::{At, Place};
 use super::{Asked, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
 use crate::roster::Standing;
@@ -51,19 +52,19 @@ impl Owner {
             return;
         }
         for at in self.all() {
-            let Link::Down { since, retry_at } = self.member(at).link else { continue };
+            let Some((since, retry_at)) = self.member(at).is_down() else { continue };
             if self.is_reachable(at) && retry_at <= self.now && self.needs(at) {
                 let member = self.member_mut(at);
-                member.link = Link::Opening;
+                member.begin_opening();
                 let (node, component) = (member.node, member.component);
                 let request = Request::Open { disk: self.disk, component, epoch: self.epoch };
                 self.send(node, Asked::Open(at), request);
                 continue;
             }
             let member = self.member(at);
-            if member.counts() && member.wanted.is_none() && self.leaves_at(since) <= self.now {
+            if member.counts() && member.wish.is_none() && self.leaves_at(since) <= self.now {
                 let why = member.trouble.unwrap_or(LeftBecause::Unreachable);
-                self.want_out(at, Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
         }
     }
@@ -71,10 +72,10 @@ impl Owner {
     /// When [`Owner::advance_members`] has something to do for a member if nothing happens.
     pub(crate) fn member_wake_at(&self, at: At) -> Option<base::Instant> {
         let member = self.member(at);
-        let Link::Down { since, retry_at } = member.link else { return None };
+        let (since, retry_at) = member.is_down()?;
         let leaves_at = self.leaves_at(since);
         let asks = (self.is_reachable(at) && self.needs(at)).then_some(retry_at);
-        let leaves = (member.counts() && member.wanted.is_none()).then_some(leaves_at);
+        let leaves = (member.counts() && member.wish.is_none()).then_some(leaves_at);
         let is_taken_out = self.taken_out_at(member);
         [asks, leaves.filter(|at| *at > self.now), is_taken_out].into_iter().flatten().min()
     }
@@ -94,30 +95,30 @@ impl Owner {
     fn needs(&self, at: At) -> bool {
         let starts_alone = !self.holds(Rule::StartFromActive) && self.phase == Phase::Opening;
         let member = self.member(at);
-        if member.is_gone || member.counts() {
-            return !member.is_gone;
+        if member.is_gone() || member.counts() {
+            return !member.is_gone();
         }
         let Some(of) = member.stands_in_for() else {
             return self.phase == Phase::Serving || starts_alone || self.may_be_restored(at);
         };
         let of = self.places[usize::from(at.place)].find(of);
-        let is_away = of.is_some_and(|(_, one)| one.standing == Standing::Absent && one.resync.is_none());
-        self.phase == Phase::Serving && member.standing != Standing::Stale && is_away
+        let is_away = of.is_some_and(|(_, one)| one.is_absent() && one.resync().is_none());
+        self.phase == Phase::Serving && !member.is_stale() && is_away
     }
 
     /// Asks the record to count a component out, if others can do without it.
-    pub(crate) fn want_out(&mut self, at: At, standing: Standing, why: LeftBecause) {
+    pub(crate) fn want_out(&mut self, at: At, standing: OutAs, why: LeftBecause) {
         let place = &self.places[at.place as usize];
-        if place.members[at.member as usize].is_gone {
+        if place.members[at.member as usize].is_gone() {
             return; // The record has it out already.
         }
         if place.has_other_open(at.member) {
-            let is_stand_in = place.members[usize::from(at.member)].standing == Standing::StandIn;
+            let is_stand_in = place.members[usize::from(at.member)].standing() == Standing::StandIn;
             if is_stand_in && !self.holds(Rule::RecordFailedStandIns) {
-                self.member_mut(at).standing = Standing::Absent;
+                self.member_mut(at).record(Standing::Absent);
                 return self.excuse(at);
             }
-            self.member_mut(at).wanted = Some((standing, why));
+            self.member_mut(at).wish = Some(Wish::Leave(standing, why));
             if !self.holds(Rule::ShrinkBeforeAcknowledging) {
                 self.excuse(at);
             }
@@ -125,8 +126,8 @@ impl Owner {
             let stale = (0..).zip(&place.members).find(|(_, one)| !one.is_active() && one.is_open());
             if let Some((member, _)) = stale {
                 let (place, why) = (at.place, LeftBecause::Unreachable);
-                self.member_mut(At { place, member }).wanted = Some((Standing::Active, why));
-                self.member_mut(at).wanted = Some((standing, why));
+                self.member_mut(At { place, member }).wish = Some(Wish::Join(CountedAs::Active));
+                self.member_mut(at).wish = Some(Wish::Leave(standing, why));
             }
         }
     }
@@ -151,30 +152,23 @@ impl Owner {
                 super::LinkChange::Ended => member.unheard_since = None,
                 super::LinkChange::Up => {} // It is heard once it answers.
             }
-            match member.link {
-                Link::Down { since, retry_at } if is_up => {
-                    let waits = member.trouble.is_some_and(|why| why != LeftBecause::Unreachable);
-                    let retry_at = if waits { retry_at } else { now };
-                    member.link = Link::Down { since, retry_at };
+            if member.is_open() || member.is_opening() {
+                member.down(since, now);
+                self.decide_anew(at.place);
+                if !self.member(at).is_joining() {
+                    self.drop_resync(at, LeftBecause::Unreachable);
                 }
-                // It broke before it was known why.
-                Link::Down { since: before, retry_at } => {
-                    member.link = Link::Down { since: since.min(before), retry_at };
-                }
-                Link::Open | Link::Opening => {
-                    member.down(since, now);
-                    self.decide_anew(at.place);
-                    if !self.member(at).is_joining() {
-                        self.drop_resync(at, LeftBecause::Unreachable);
-                    }
-                }
+            } else if !is_up {
+                member.down_since(since); // It broke before it was known why.
+            } else if member.trouble.is_none_or(|why| why == LeftBecause::Unreachable) {
+                member.retry_by(now);
             }
         }
     }
 
     pub(crate) fn opened(&mut self, at: At, answer: Result<Opened, Unanswered>) {
         let now = self.now;
-        if self.member(at).link != Link::Opening {
+        if !self.member(at).is_opening() {
             return; // The link changed since.
         }
         match answer {
@@ -185,11 +179,8 @@ impl Owner {
             }
             Ok(Opened { watermark, entries }) => {
                 let member = self.member_mut(at);
-                member.link = Link::Open;
-                (member.changed_at, member.is_stuck) = (now, false);
+                member.open(now, Opened { watermark: watermark.max(member.base), entries });
                 self.heard_again(at);
-                let member = self.member_mut(at);
-                member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
                 match (self.phase, self.member(at).counts()) {
                     // An owner that is released before it served has decided nothing: it says nothing of a watermark.
                     (Phase::Serving | Phase::Releasing, true)
@@ -214,7 +205,7 @@ impl Owner {
                 member.down(now, now + wait);
                 member.trouble = Some(why);
                 if member.counts() {
-                    self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
+                    self.want_out(at, OutAs::Absent, LeftBecause::Refused(refusal));
                 }
             }
         }
@@ -232,14 +223,14 @@ impl Owner {
     /// A component that counts and was away for a moment serves again, in the same epoch: it gets what is in flight.
     fn rejoined(&mut self, at: At) {
         let watermark = self.watermark(at.place);
-        let opened = self.member_mut(at).opened.take().expect("it was just opened");
+        let opened = self.member_mut(at).take_opened().expect("it was just opened");
         // Of one that is alone, what it says is all there is.
         let is_alone = self.places[at.place as usize].counting().count() == 1;
         let trusts_epochs = !self.holds(Rule::DoubtOlderEpochs);
         if !is_alone && !is_contiguous(&opened, watermark, trusts_epochs) {
             let why = LeftBecause::LostWrites;
             self.member_mut(at).trouble = Some(why);
-            return self.want_out(at, Standing::Stale, why);
+            return self.want_out(at, OutAs::Stale, why);
         }
         let epoch = self.epoch;
         let tells_leaving = !self.holds(Rule::TellLeavingNothing);
@@ -261,9 +252,9 @@ impl Owner {
         }
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
-            let is_complete = place.counting().all(|(_, one)| one.is_open() && one.opened.is_some())
+            let is_complete = place.counting().all(|(_, one)| one.opened().is_some())
                 && place.active().next().is_some()
-                && place.members.iter().all(|one| one.wanted.is_none());
+                && place.members.iter().all(|one| one.wish.is_none());
             if !place.is_ready && place.deciding.is_none() && is_complete {
                 self.begin_deciding(index);
             }
@@ -275,10 +266,10 @@ impl Owner {
             self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
             let now = self.now;
             for member in self.places.iter_mut().flat_map(|place| &mut place.members) {
-                member.opened = None;
+                member.take_opened();
                 // One that was opened for a restore that was not needed.
                 if !member.counts() && member.is_open() {
-                    member.resync = None;
+                    member.take_resync();
                     member.down(now, now);
                 }
             }
@@ -307,7 +298,7 @@ impl Owner {
         if let Some(member) = liar.filter(|member| place.has_other_open(*member)) {
             let at = At { place: index, member };
             self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
-            return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
+            return self.want_out(at, OutAs::Stale, LeftBecause::LostWrites);
         }
         let rolls = match self.holds(Rule::DecideBeforeServing) {
             true => rolls(&place.counting().collect::<Vec<_>>(), decided),
@@ -378,7 +369,7 @@ impl Owner {
                 self.send_roll(at.place, attempt, number, roll, data.map(|data| (data, checksums)));
             }
             // What it holds it cannot give.
-            Err(why) => self.roll_failed(at, why, Standing::Stale),
+            Err(why) => self.roll_failed(at, why, OutAs::Stale),
         }
     }
 
@@ -387,7 +378,7 @@ impl Owner {
         let Some(roll) = self.roll(at.place, attempt, number) else { return };
         match answer {
             Ok(_) => {
-                if let Some(opened) = self.member_mut(at).opened.as_mut() {
+                if let Some(opened) = self.member_mut(at).opened_mut() {
                     opened.entries.push(roll.entry);
                 }
                 self.rolled += 1;
@@ -397,7 +388,7 @@ impl Owner {
                 self.settle_first(at.place);
             }
             // What it lacks it cannot take.
-            Err(why) => self.roll_failed(at, why, Standing::Absent),
+            Err(why) => self.roll_failed(at, why, OutAs::Absent),
         }
     }
 
@@ -408,7 +399,7 @@ impl Owner {
         Some(deciding.rolls[number as usize])
     }
 
-    fn roll_failed(&mut self, at: At, why: Unanswered, standing: Standing) {
+    fn roll_failed(&mut self, at: At, why: Unanswered, standing: OutAs) {
         let restores = self.places[usize::from(at.place)].deciding.as_ref().and_then(|one| one.restores);
         match (why, restores) {
             (Unanswered::Lost, _) => {} // The link's change starts over.
@@ -474,14 +465,14 @@ impl Owner {
             Err(Unanswered::Lost) => {}
             Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
             Err(Unanswered::Refused(refusal)) => {
-                self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
+                self.want_out(at, OutAs::Absent, LeftBecause::Refused(refusal));
             }
         }
     }
 }
 
 pub(super) fn opened(member: &Member) -> &Opened {
-    member.opened.as_ref().expect("a window is decided when all have told theirs")
+    member.opened().expect("a window is decided when all have told theirs")
 }
 
 /// The greatest id that any component that counts knows to be decided: by what its owner told it, or because that had so many
@@ -491,7 +482,7 @@ pub(super) fn decided(place: &Place) -> WriteId {
         opened.entries.iter().filter(|entry| entry.is_span()).map(Entry::last).max().unwrap_or_default()
     };
     let known = |opened: &Opened| opened.watermark.max(spans(opened));
-    place.counting().filter_map(|(_, one)| Some(known(one.opened.as_ref()?))).max().unwrap_or_default()
+    place.counting().filter_map(|(_, one)| Some(known(one.opened()?))).max().unwrap_or_default()
 }
 
 /// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch

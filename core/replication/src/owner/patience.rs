@@ -12,11 +12,11 @@
 //! other absence. So the range of a copy is let go of only when its target serves this owner no more.
 
 use super::asked::{Question, Step, Unanswered};
-use super::state::{At, Link, Member};
+use super::member::{Member, OutAs};
+use super::state::At;
 use super::work::{Key, ReadWork, Reader};
 use super::{Asked, LeftBecause, Owner};
 use crate::limits;
-use crate::roster::Standing;
 use crate::rules::Rule;
 use base::Instant;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl Owner {
     fn overdue(&self, one: &Question) -> Option<At> {
         if let Asked::Open(at) = one.asked {
             let is_late = one.since + limits::OPENING_PATIENCE <= self.now;
-            return Some(at).filter(|at| is_late && self.member(*at).link == Link::Opening);
+            return Some(at).filter(|at| is_late && self.member(*at).is_opening());
         }
         let at = self.changes(&one.asked)?;
         let since = one.since.max(self.member(at).changed_at);
@@ -92,7 +92,7 @@ impl Owner {
 
     /// Whether another active component of the place could serve without this one.
     fn has_other_well(&self, at: At) -> bool {
-        let is_well = |one: &Member| one.is_open() && one.wanted.is_none() && !one.is_stuck;
+        let is_well = |one: &Member| one.is_open() && one.wish.is_none() && !one.is_stuck;
         self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_well(one))
     }
 
@@ -100,13 +100,13 @@ impl Owner {
     fn leave_behind(&mut self, at: At) {
         let (now, why) = (self.now, LeftBecause::Stuck);
         let member = self.member_mut(at);
-        if member.is_gone || member.is_leaving() {
+        if member.is_gone() || member.is_leaving() {
             return;
         }
-        match (member.may_count(), member.resync.is_some()) {
+        match (member.may_count(), member.resync().is_some()) {
             (true, _) => {
                 member.trouble = Some(why);
-                self.want_out(at, Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
             (false, true) => {
                 member.down(now, now + limits::RESYNC_RETRY);
@@ -159,7 +159,7 @@ impl Owner {
 
     /// Whether another active component of the place can be read from, and answers.
     fn has_other_prompt(&self, at: At) -> bool {
-        let is_prompt = |one: &Member| one.is_open() && one.late == 0;
+        let is_prompt = |one: &Member| one.is_open() && one.is_prompt();
         self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_prompt(one))
     }
 }

@@ -2,8 +2,9 @@
 
 use super::asked::{Data, Step, Unanswered};
 use super::copy::{Holes, Purpose};
+use super::member::{Member, OutAs};
 use super::member_set::MemberSet;
-use super::state::{At, Member, Place};
+use super::state::{At, Place};
 use super::work::{Key, ReadWork, Reader};
 use super::{Asked, Failure, Leases, Output, Owner, Reply, Token};
 use crate::lanes::{Hold, Range};
@@ -175,7 +176,7 @@ impl Owner {
     pub(crate) fn unreadable(&mut self, at: At, refusal: Refusal) {
         let why = super::LeftBecause::Refused(refusal);
         self.member_mut(at).trouble = Some(why);
-        self.want_out(at, crate::roster::Standing::Absent, why);
+        self.want_out(at, OutAs::Absent, why);
         let now = self.now;
         self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
     }

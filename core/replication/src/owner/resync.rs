@@ -10,11 +10,12 @@
 
 use super::asked::{Listing, Unanswered};
 use super::copy::Purpose;
+use super::member::{CountedAs, Member, OutAs, Wish};
 use super::state::{At, Place};
 use super::{Asked, End, Event, LeftBecause, Owner, Phase};
 use crate::lanes::Range;
 use crate::limits;
-use crate::roster::{Role, Standing};
+use crate::roster::Role;
 use crate::rules::Rule;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{ComponentId, Instant, WriteId};
@@ -126,7 +127,7 @@ impl Owner {
                 false => self.member_mut(at).down(now, now + limits::RETRY),
             };
         };
-        let is_stale = self.member(at).standing == Standing::Stale;
+        let is_stale = self.member(at).is_stale();
         let (kind, since) = match self.member(at).stands_in_for() {
             Some(of) => match self.delta_for(place, of) {
                 Some(since) => (Kind::StandIn, since),
@@ -135,7 +136,7 @@ impl Owner {
             None if is_stale => (Kind::Return, WriteId::default()),
             None if self.has_cut(at) => {
                 // What of it may be void is not known: all of it is copied.
-                return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
+                return self.want_out(at, OutAs::Stale, LeftBecause::LostWrites);
             }
             None => (Kind::Return, watermark),
         };
@@ -149,7 +150,7 @@ impl Owner {
             resync.next = None;
         }
         let component = self.member(at).component;
-        self.member_mut(at).resync = Some(resync);
+        self.member_mut(at).begin_resync(resync);
         let is_rebuild = since == WriteId::default();
         self.out.push(super::Output::Event(Event::ResyncBegan { component, is_rebuild }));
         if self.holds(Rule::ResyncTakesInFlight) {
@@ -160,14 +161,14 @@ impl Owner {
 
     /// Whether a component holds more undecided changes than it could tell of.
     fn has_cut(&self, at: At) -> bool {
-        let opened = self.member(at).opened.as_ref();
+        let opened = self.member(at).opened();
         opened.is_some_and(|opened| opened.entries.iter().any(wire::Entry::is_cut))
     }
 
     /// Since when a stand-in of that component needs what was changed: everything up to there is on the component. None if
     /// it needs no stand-in now.
     fn delta_for(&self, place: &Place, of: ComponentId) -> Option<WriteId> {
-        let (_, one) = place.find(of).filter(|(_, one)| one.standing == Standing::Absent)?;
+        let (_, one) = place.find(of).filter(|(_, one)| one.is_absent())?;
         let is_wrong = !self.holds(Rule::StandInDeltaFromBase);
         Some(if is_wrong { WriteId { epoch: self.epoch, sequence: place.sequence } } else { one.base })
     }
@@ -177,7 +178,7 @@ impl Owner {
     fn may_be_void(&mut self, at: At) -> VecDeque<Run> {
         let member = self.member_mut(at);
         let base = member.base;
-        let entries = member.opened.take().map_or_else(Vec::new, |opened| opened.entries);
+        let entries = member.take_opened().map_or_else(Vec::new, |opened| opened.entries);
         let beyond = entries.iter().filter(|one| one.id > base && one.count > 0 && !one.has_happened);
         let run = |one: &wire::Entry| {
             let range = Range { part: one.part, block: one.block, count: one.count };
@@ -193,7 +194,7 @@ impl Owner {
         self.attempts += 1;
         let resync = Resync::new(self.attempts, Kind::Fill, WriteId::default(), source, self.now);
         let member = self.member_mut(at);
-        member.resync = Some(resync);
+        member.begin_resync(resync);
         let component = member.component;
         self.out.push(super::Output::Event(Event::ResyncBegan { component, is_rebuild: true }));
     }
@@ -203,12 +204,12 @@ impl Owner {
     pub(crate) fn begin_restore(&mut self, at: At, stand_in: u8) {
         self.attempts += 1;
         let resync = Resync::new(self.attempts, Kind::Restore, WriteId::default(), stand_in, self.now);
-        self.member_mut(at).resync = Some(resync);
+        self.member_mut(at).begin_resync(resync);
     }
 
     /// A resync is over before its end: it is as if it had never begun.
     pub(crate) fn drop_resync(&mut self, at: At, why: LeftBecause) {
-        let Some(resync) = self.member_mut(at).resync.take() else { return };
+        let Some(resync) = self.member_mut(at).take_resync() else { return };
         if resync.kind == Kind::Restore {
             self.places[usize::from(at.place)].end_restore();
         }
@@ -217,7 +218,7 @@ impl Owner {
         let (component, counts) = (member.component, member.counts());
         self.out.push(super::Output::Event(Event::ResyncFailed { component, why }));
         if !counts {
-            self.member_mut(at).wanted = None;
+            self.member_mut(at).wish = None;
             self.excuse(at);
         }
     }
@@ -226,7 +227,7 @@ impl Owner {
     /// stand-in it may be all that is left of the place.
     pub(crate) fn abort_resync(&mut self, at: At, why: LeftBecause) {
         let now = self.now;
-        let source = self.member(at).resync.as_ref().map(|resync| resync.source);
+        let source = self.member(at).resync().map(|resync| resync.source);
         if source.is_some() && !self.member(at).is_joining() {
             // What is asked of a node whose link breaks is answered before the link is said to be down.
             let is_lost = |index| why == LeftBecause::Unreachable && Some(index) == source;
@@ -245,8 +246,7 @@ impl Owner {
 
     /// Whether something is being copied, or waits for [`super::Input::Pace`].
     pub fn wants_pace(&self) -> bool {
-        let mut resyncs =
-            self.places.iter().flat_map(|place| &place.members).filter_map(|one| one.resync.as_ref());
+        let mut resyncs = self.places.iter().flat_map(|place| &place.members).filter_map(Member::resync);
         resyncs.any(|resync| resync.copies > 0 || !resync.runs.is_empty())
     }
 
@@ -265,18 +265,18 @@ impl Owner {
     pub(crate) fn advance_resyncs(&mut self) {
         for at in self.all() {
             let member = self.member(at);
-            if member.is_active() || member.wanted.is_some() || !member.is_open() {
+            if member.is_active() || member.wish.is_some() || !member.is_open() {
                 continue;
             }
             let is_heir = matches!(member.role, Role::Heir { .. }) && member.counts();
             if is_heir
-                && member.resync.is_none()
+                && member.resync().is_none()
                 && member.fill_at <= self.now
                 && self.phase == Phase::Serving
             {
                 self.begin_fill(at);
             }
-            let kind = self.member(at).resync.as_ref().map(|resync| resync.kind);
+            let kind = self.member(at).resync().map(|resync| resync.kind);
             let is_due = match kind {
                 None => false,
                 Some(Kind::Restore) => self.phase == Phase::Opening,
@@ -289,21 +289,21 @@ impl Owner {
     }
 
     fn advance_resync(&mut self, at: At) {
-        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         let is_empty = resync.runs.is_empty();
         resync.is_clean |= is_empty && resync.copies == 0;
         match (is_empty, resync.next, resync.is_listing) {
             (false, _, _) => self.begin_copies(at),
             (true, Some(from), false) if resync.is_clean => self.begin_listing(at, from),
             (true, None, false) if resync.copies == 0 => {
-                let standing = match resync.kind {
-                    Kind::Return | Kind::Fill => Standing::Active,
-                    Kind::StandIn => Standing::StandIn,
+                let counted_as = match resync.kind {
+                    Kind::Return | Kind::Fill => CountedAs::Active,
+                    Kind::StandIn => CountedAs::StandIn,
                     Kind::Restore => return self.restored(at),
                 };
                 resync.is_ending = true;
                 if !self.has_trailing(at) || !self.holds(Rule::JoinCaughtUp) {
-                    self.member_mut(at).wanted = Some((standing, LeftBecause::Directory));
+                    self.member_mut(at).wish = Some(Wish::Join(counted_as));
                 }
             }
             (true, _, _) => {}
@@ -312,7 +312,7 @@ impl Owner {
 
     fn begin_listing(&mut self, at: At, from_part: u32) {
         let needs_all = !self.holds(Rule::DeltaIncludesEqual) || !self.holds(Rule::DeltaIncludesOlder);
-        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         resync.is_listing = true;
         let (attempt, source) = (resync.attempt, resync.source);
         let since = if needs_all { WriteId::default() } else { resync.since };
@@ -333,7 +333,7 @@ impl Owner {
         of_target: bool,
         answer: Result<Listing, Unanswered>,
     ) {
-        let resync = self.member_mut(at).resync.as_mut();
+        let resync = self.member_mut(at).resync_mut();
         let Some(resync) = resync.filter(|resync| resync.attempt == attempt) else { return };
         match answer {
             Ok(listing) => {
@@ -354,13 +354,13 @@ impl Owner {
     fn merge(&mut self, at: At) {
         let rules = self.settings.rules;
         let most = self.settings.copy_blocks_max;
-        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         let mut source = resync.of_source.take().expect("both have told");
         let mut target = resync.of_target.take().expect("both have told");
         let (since, kind) = (resync.since, resync.kind);
         resync.is_listing = false;
         resync.next = [source.next, target.next].into_iter().flatten().min();
-        let end = resync.next.unwrap_or(u32::MAX);
+        let end = resync.next;
         // The GiB whose freeing the target is told of.
         let mut noted: Option<(u32, WriteId)> = None;
         let is_needed = |of_source: WriteId, of_target: WriteId| match kind.takes_all() {
@@ -372,7 +372,7 @@ impl Owner {
         };
         loop {
             let part = [source.parts.front(), target.parts.front()].into_iter().flatten().map(|one| one.part);
-            let Some(part) = part.min().filter(|part| *part < end) else { break };
+            let Some(part) = part.min().filter(|part| end.is_none_or(|end| *part < end)) else { break };
             let take = |listing: &mut Listing| match listing.parts.front() {
                 Some(front) if front.part == part => listing.parts.pop_front().map(|one| one.versions),
                 Some(_) | None => None,
@@ -412,7 +412,7 @@ impl Owner {
             if self.allowance <= 0 {
                 return;
             }
-            let Some(resync) = self.member_mut(at).resync.as_mut() else { return };
+            let Some(resync) = self.member_mut(at).resync_mut() else { return };
             if resync.copies as usize >= limits::COPIES_MAX {
                 return;
             }

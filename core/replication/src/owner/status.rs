@@ -5,8 +5,9 @@
 //! parts alone, so that one question never takes it long; whoever asked goes on from there.
 
 use super::asked::{Step, Unanswered};
+use super::member::Member;
 use super::member_set::MemberSet;
-use super::state::{At, Member};
+use super::state::At;
 use super::work::{Key, Reader, StatusWork};
 use super::{Asked, Leases, Output, Owner, Reply, Token};
 use base::request::StatusRun;
@@ -49,7 +50,7 @@ impl Owner {
         if !self.has_leases(place, leases) {
             return false;
         }
-        let is_near = |one: &Member| one.is_open() && one.late == 0 && one.node == self.me.node;
+        let is_near = |one: &Member| one.is_open() && one.is_prompt() && one.node == self.me.node;
         let near = self.places[usize::from(place)].active().find(|(_, one)| is_near(one));
         let near = near.map(|(member, _)| member);
         let Some(member) = near.or_else(|| self.choose(place, part, MemberSet::EMPTY)) else { return false };

@@ -449,13 +449,13 @@ fn asks_again(removed: Option<Rule>) -> bool {
     bench.owner.settings.rules = removed.into();
     let (version, roster) = (bench.version, bench.owner.record().1.clone());
     let at = At { place: 0, member: 1 };
-    bench.owner.want_out(at, Standing::Absent, LeftBecause::Unreachable);
+    bench.owner.want_out(at, super::member::OutAs::Absent, LeftBecause::Unreachable);
     let mut out = Vec::new();
     bench.owner.advance(bench.now, &bench.leases, &mut out);
     assert_eq!(commit_of(&out), Some(version), "one is to be taken out");
     let out = wishes(&mut bench, Input::Committed(Committed::Unknown));
     assert!(out.iter().any(|output| matches!(output, Output::Fetch)), "the record tells");
-    bench.owner.member_mut(at).wanted = None; // It is well again.
+    bench.owner.member_mut(at).wish = None; // It is well again.
     let out = wishes(&mut bench, Input::Recorded { record: Some((version, roster)) });
     assert_eq!(commit_of(&out).unwrap_or(version), version, "from the same version, if at all");
     commit_of(&out).is_some()
