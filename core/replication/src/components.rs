@@ -259,18 +259,25 @@ enum Presence {
     Deleted,
 }
 
-/// Whom a store is for.
+/// What a store is for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// A step of an opening.
+    Opening,
+    /// The request with that token is answered with its end.
+    Request { token: u32 },
+    /// A watermark came along with a change: nobody waits for its end.
+    Watermark,
+}
+
+/// A store under way.
 #[derive(Debug)]
 struct Pending {
     component: ComponentId,
     caller: Caller,
-    token: u32,
-    /// Whether it is a step of an opening.
-    is_opening: bool,
+    purpose: Purpose,
     /// Whether the component is there or not once it is done; `None` if that stays as it is.
     leaves: Option<Presence>,
-    /// Whether anybody waits for its end.
-    is_answered: bool,
 }
 
 /// The state machine.
@@ -368,6 +375,7 @@ impl Components {
         request: Request,
         out: &mut Vec<Output>,
     ) {
+        let purpose = Purpose::Request { token };
         match request {
             Request::Open { component, epoch, .. } => self.open(caller, token, component, epoch, out),
             Request::Close { component, epoch } => self.close(now, caller, token, component, epoch, out),
@@ -375,41 +383,41 @@ impl Components {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
                     let store = Store::Write { id, kind, part, block, data, checksums };
-                    self.store(caller, token, component, store, out);
+                    self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
                     let store = Store::Trim { id, kind, part, block, count };
-                    self.store(caller, token, component, store, out);
+                    self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Read { component, epoch, part, block, count } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, token, component, Store::Read { part, block, count }, out);
+                    self.store(caller, purpose, component, Store::Read { part, block, count }, out);
                 }
             }
             Request::Settle { component, epoch, watermark, from_epoch, stable } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.settled(component, watermark);
                     let settle = Store::Settle { watermark, from_epoch, stable };
-                    self.store(caller, token, component, settle, out);
+                    self.store(caller, purpose, component, settle, out);
                 }
             }
             Request::Changed { component, epoch, since, from_part } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, token, component, Store::Changed { since, from_part }, out);
+                    self.store(caller, purpose, component, Store::Changed { since, from_part }, out);
                 }
             }
             Request::Allocation { component, epoch, part, count } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, token, component, Store::Allocation { part, count }, out);
+                    self.store(caller, purpose, component, Store::Allocation { part, count }, out);
                 }
             }
-            Request::Create(new) => self.store(caller, token, new.id, Store::Create(new), out),
-            Request::Change(new) => self.store(caller, token, new.id, Store::Change(new), out),
-            Request::Delete { component } => self.store(caller, token, component, Store::Delete, out),
+            Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
+            Request::Change(new) => self.store(caller, purpose, new.id, Store::Change(new), out),
+            Request::Delete { component } => self.store(caller, purpose, component, Store::Delete, out),
             Request::Heartbeat
             | Request::Guest { .. }
             | Request::GuestGone { .. }
@@ -421,8 +429,7 @@ impl Components {
 
     /// A store ended.
     pub fn stored(&mut self, now: Instant, op: StoreOp, stored: Stored, out: &mut Vec<Output>) {
-        let Pending { component, caller, token, is_opening, is_answered, leaves } =
-            self.pending.remove(op.0 as usize);
+        let Pending { component, caller, purpose, leaves } = self.pending.remove(op.0 as usize);
         let presence = match &stored {
             Stored::Failed(Refusal::NoComponent) => Some(Presence::Missing),
             Stored::State { .. } => Some(Presence::Here),
@@ -434,13 +441,13 @@ impl Components {
                 held.presence = presence;
             }
         }
-        if is_opening {
+        if let Purpose::Opening = purpose {
             return self.opening_stored(now, component, caller, stored, out);
         }
         if let Some(held) = self.held.get_mut(&component) {
             held.outstanding -= 1;
         }
-        if is_answered {
+        if let Purpose::Request { token } = purpose {
             out.push(Output::Answer { to: caller, token, answer: answer_of(stored) });
         }
         self.advance_opening(now, component, out);
@@ -497,18 +504,17 @@ impl Components {
     fn store(
         &mut self,
         caller: Caller,
-        token: u32,
+        purpose: Purpose,
         component: ComponentId,
         store: Store,
         out: &mut Vec<Output>,
     ) {
-        let is_answered = !matches!(store, Store::Forget { .. }) && token != u32::MAX;
         let leaves = match store {
             Store::Create(_) => Some(Presence::Here),
             Store::Delete => Some(Presence::Deleted),
             _ => None,
         };
-        let pending = Pending { component, caller, token, is_opening: false, is_answered, leaves };
+        let pending = Pending { component, caller, purpose, leaves };
         let op = StoreOp(self.pending.insert(pending) as u32);
         if let Some(held) = self.held.get_mut(&component) {
             held.outstanding += 1;
@@ -530,7 +536,7 @@ impl Components {
             true => Store::Settle { watermark, from_epoch: watermark.epoch, stable: false },
             false => Store::Forget { through: watermark },
         };
-        self.store(caller, u32::MAX, component, store, out);
+        self.store(caller, Purpose::Watermark, component, store, out);
     }
 
     /// The owner counts the component as active.
@@ -566,8 +572,7 @@ impl Components {
     }
 
     fn opening_store(&mut self, component: ComponentId, caller: Caller, store: Store, out: &mut Vec<Output>) {
-        let pending =
-            Pending { component, caller, token: 0, is_opening: true, is_answered: false, leaves: None };
+        let pending = Pending { component, caller, purpose: Purpose::Opening, leaves: None };
         let op = StoreOp(self.pending.insert(pending) as u32);
         out.push(Output::Store { op, component, store });
     }
