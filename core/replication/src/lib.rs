@@ -5,8 +5,8 @@
 //! Relies on `base` and `wire`. Must never know a disk group or how a message travels.
 
 pub mod components;
-mod lanes;
 pub mod limits;
+mod locks;
 pub mod owner;
 mod roster;
 mod rules;

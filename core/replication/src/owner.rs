@@ -25,6 +25,7 @@ mod status;
 mod work;
 
 use crate::limits;
+use crate::locks::Locks;
 use crate::roster::{OwnedBy, Roster};
 use crate::rules::Rule;
 pub(crate) use asked::Asked;
@@ -460,6 +461,7 @@ pub struct Owner {
     pub(crate) epoch: u32,
     pub(crate) recording: Recording,
     pub(crate) places: Vec<Place>,
+    pub(crate) locks: Locks,
     pub(crate) works: Works,
     pub(crate) asks: Slab<Question>,
     /// When it is looked next whether something has been under way for too long.
@@ -517,6 +519,7 @@ impl Owner {
             epoch: roster.epoch + 1,
             recording: Recording::new(version, roster, now),
             places: Vec::new(),
+            locks: Locks::default(),
             works: Works::default(),
             asks: Slab::new(),
             look_at: now,
@@ -727,6 +730,7 @@ impl Owner {
         }
         self.asks.clear();
         self.places.clear();
+        self.locks = Locks::default();
         self.reads_waiting.clear();
         self.out.push(Output::Event(Event::Ended(end)));
     }

@@ -8,8 +8,8 @@ use super::resync::Resync;
 use super::state::At;
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
 use super::{Asked, Failure, Input, LeftBecause, Output, Owner, Payload, Phase, Reply, Token};
-use crate::lanes::{Hold, LockKey, Range};
 use crate::limits;
+use crate::locks::{Hold, LockKey, Range};
 use crate::rules::Rule;
 use base::units::BLOCK_SIZE;
 use base::{RequestTag, WriteId};
@@ -67,7 +67,7 @@ impl Owner {
         let stage = ChangeStage::Waiting { payload, is_abandoned: false };
         let key = self.works.add_change(ChangeWork { token, place, range, tag, is_forwarded, stage });
         let lock = self.works.changes.lock_key(key);
-        if self.places[place as usize].lanes.lock(range, Hold::Exclusive, lock) {
+        if self.locks.lock(lock, Hold::Change, &[(place, range)]) {
             self.change_locked(key);
         }
     }
@@ -88,12 +88,12 @@ impl Owner {
         }
     }
 
-    /// A work has its range locked.
+    /// A work has its ranges locked.
     pub(crate) fn begin_work(&mut self, lock: LockKey) {
         match self.works.of(lock) {
             Work::Change(key) => self.change_locked(key),
             Work::Read(key) => self.reads_waiting.push_back(Reader::Read(key)),
-            Work::Status(key) => self.status_locked(key),
+            Work::Status(key) => self.reads_waiting.push_back(Reader::Status(key)),
             Work::Copy(key) => self.begin_copy(key),
         }
     }
@@ -383,9 +383,8 @@ impl Owner {
             self.note_ended(Known { tag, place, part: range.part, block: range.block });
         }
         self.out.push(Output::Done { token, result: Ok(Reply::Changed) });
-        let mut begin = SmallVec::new();
-        self.places[place as usize].lanes.share(range.part, lock, &mut begin);
-        begin.into_iter().for_each(|lock| self.begin_work(lock));
+        let granted = self.locks.acknowledge(lock, place, range);
+        granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
     /// Whether a change was acknowledged that a component has not got yet.
@@ -418,14 +417,13 @@ impl Owner {
                 self.out.push(Output::Done { token, result });
             }
         }
-        self.unlock(place, range.part, lock);
+        self.unlock(lock, place, range);
     }
 
-    /// Unlocks what is locked by that name in a part: others begin.
-    pub(crate) fn unlock(&mut self, place: u16, part: u32, lock: LockKey) {
-        let mut begin = SmallVec::new();
-        self.places[usize::from(place)].lanes.unlock(part, lock, &mut begin);
-        begin.into_iter().for_each(|lock| self.begin_work(lock));
+    /// Unlocks a range: others begin.
+    pub(crate) fn unlock(&mut self, lock: LockKey, place: u16, range: Range) {
+        let granted = self.locks.unlock(lock, &[(place, range)]);
+        granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
     /// Nothing waits for a component any more: it left, or its resync is over.

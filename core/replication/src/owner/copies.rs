@@ -10,7 +10,7 @@ use super::resync::Kind;
 use super::state::At;
 use super::work::Key;
 use super::{Asked, Event, LeftBecause, Owner};
-use crate::lanes::{Hold, Range};
+use crate::locks::{Hold, Range};
 use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece, Pieces};
@@ -41,8 +41,8 @@ impl Owner {
     pub(crate) fn copy(&mut self, target: At, range: Range, id: WriteId, purpose: Purpose, holes: Holes) {
         let key = self.works.add_copy(CopyWork::new(target, range, id, purpose, holes));
         let lock = self.works.copies.lock_key(key);
-        let is_locked = !self.holds(Rule::CopyUnderLock)
-            || self.places[usize::from(target.place)].lanes.lock(range, Hold::Exclusive, lock);
+        let is_locked =
+            !self.holds(Rule::CopyUnderLock) || self.locks.lock(lock, Hold::Copy, &[(target.place, range)]);
         if is_locked {
             self.begin_copy(key);
         }
@@ -196,7 +196,7 @@ impl Owner {
         let (lock, copy) = self.works.remove_copy(key);
         let CopyWork { target, range, bytes, .. } = copy;
         if self.holds(Rule::CopyUnderLock) {
-            self.unlock(target.place, range.part, lock);
+            self.unlock(lock, target.place, range);
         }
         let component = self.member(target).component;
         match (copy.attempt(), outcome) {

@@ -5,8 +5,8 @@
 use super::member::Member;
 use super::member_set::MemberSet;
 use super::state::At;
-use crate::lanes::Range;
 use crate::limits;
+use crate::locks::Range;
 use base::WriteId;
 use base::request::{Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};

@@ -7,8 +7,8 @@ use super::member_set::MemberSet;
 use super::state::{At, Place};
 use super::work::{Key, ReadWork, Reader};
 use super::{Asked, Failure, Leases, Output, Owner, Reply, Token};
-use crate::lanes::{Hold, Range};
 use crate::limits;
+use crate::locks::{Hold, Range};
 use crate::rules::Rule;
 use base::WriteId;
 use base::checksum::crc32c;
@@ -41,8 +41,8 @@ impl Owner {
             mends: Vec::new(),
         });
         let lock = self.works.reads.lock_key(key);
-        let is_locked = !self.holds(Rule::ReadAfterWrites)
-            || self.places[place as usize].lanes.lock(range, Hold::Shared, lock);
+        let is_locked =
+            !self.holds(Rule::ReadAfterWrites) || self.locks.lock(lock, Hold::Read, &[(place, range)]);
         if is_locked {
             self.read_again(key, leases);
         }
@@ -207,7 +207,7 @@ impl Owner {
         let result = if is_done { Ok(Reply::Data(pieces)) } else { Err(Failure::Damaged) };
         self.out.push(Output::Done { token, result });
         if self.holds(Rule::ReadAfterWrites) {
-            self.unlock(place, range.part, lock);
+            self.unlock(lock, place, range);
         }
         self.mend(place, mends);
     }

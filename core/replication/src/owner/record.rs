@@ -14,6 +14,7 @@ use super::resync::Resync;
 use super::state::{At, Place};
 use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
+use crate::locks::Locks;
 use crate::roster::{Ceiling, Roster, Standing};
 use crate::rules::Rule;
 use base::{Instant, WriteId};
@@ -193,6 +194,7 @@ impl Owner {
             of_place.map(|member| Member::new(member, now)).collect()
         };
         self.places = (0..count).map(|place| Place::new(members(place))).collect();
+        self.locks = Locks::new(count);
     }
 
     /// Takes over what the record says of the members now.

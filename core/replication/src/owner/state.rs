@@ -9,7 +9,6 @@ use super::restore::Restore;
 use super::resync::Resync;
 use super::work::{ChangeWork, Key};
 use super::{LeftBecause, Owner, Phase};
-use crate::lanes::Lanes;
 use crate::roster::{Role, Standing};
 use crate::rules::Rule;
 use base::rules::Rules;
@@ -32,7 +31,6 @@ pub(crate) struct Place {
     pub(crate) sequence: u64,
     pub(crate) in_flight: BTreeMap<u64, InFlight>,
     pub(crate) in_flight_bytes: u64,
-    pub(crate) lanes: Lanes,
     /// Changes that wait for room in the window.
     pub(crate) waiting: VecDeque<Key<ChangeWork>>,
     pub(crate) deciding: Option<Deciding>,
@@ -50,7 +48,6 @@ impl Place {
             sequence: 0,
             in_flight: BTreeMap::new(),
             in_flight_bytes: 0,
-            lanes: Lanes::default(),
             waiting: VecDeque::new(),
             deciding: None,
             restore: None,

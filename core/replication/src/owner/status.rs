@@ -12,7 +12,6 @@ use super::work::{Key, Reader, StatusWork};
 use super::{Asked, Leases, Output, Owner, Reply, Token};
 use base::request::StatusRun;
 use base::units::EXTENT_SIZE;
-use smallvec::SmallVec;
 use wire::limits::ALLOCATION_PARTS_MAX;
 use wire::{Refusal, Request};
 
@@ -20,12 +19,11 @@ impl Owner {
     pub(crate) fn status(&mut self, token: Token, place: u16, parts: (u32, u16), leases: &Leases) {
         let (part, count) = parts;
         assert!((1..=ALLOCATION_PARTS_MAX).contains(&usize::from(count)), "some parts, and not too many");
-        let key = self.works.add_status(StatusWork { token, place, part, count, waits: 0 });
+        let key = self.works.add_status(StatusWork { token, place, part, count });
         let lock = self.works.statuses.lock_key(key);
         let parts = part..part + u32::from(count);
-        let waits = self.places[usize::from(place)].lanes.lock_parts(parts, lock);
-        self.works.statuses[key].waits = waits;
-        if waits == 0 && !self.try_status(key, leases) {
+        let is_locked = self.locks.lock_parts(lock, place, parts);
+        if is_locked && !self.try_status(key, leases) {
             self.reads_waiting.push_back(Reader::Status(key));
         }
     }
@@ -33,15 +31,6 @@ impl Owner {
     /// Whether what these places hold may be told now from what is known: under the rules of a read, though nothing is asked.
     pub fn may_tell(&self, places: impl IntoIterator<Item = u16>, leases: &Leases) -> bool {
         places.into_iter().all(|place| self.has_leases(place, leases))
-    }
-
-    /// A part that it waited for is locked.
-    pub(crate) fn status_locked(&mut self, key: Key<StatusWork>) {
-        let status = &mut self.works.statuses[key];
-        status.waits -= 1;
-        if status.waits == 0 {
-            self.reads_waiting.push_back(Reader::Status(key));
-        }
     }
 
     /// Asks a component, if that may be done now: the one on this node if it can answer, for that is quickest.
@@ -88,9 +77,8 @@ impl Owner {
     fn end_status(&mut self, key: Key<StatusWork>, runs: Vec<StatusRun>) {
         let (lock, StatusWork { token, place, .. }) = self.works.remove_status(key);
         self.out.push(Output::Done { token, result: Ok(Reply::Allocation(runs)) });
-        let mut begin = SmallVec::new();
-        self.places[usize::from(place)].lanes.unlock_parts(lock, &mut begin);
-        begin.into_iter().for_each(|lock| self.begin_work(lock));
+        let granted = self.locks.unlock_parts(lock, place);
+        granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 }
 

@@ -7,7 +7,7 @@ use super::copy::CopyWork;
 use super::member_set::MemberSet;
 use super::state::At;
 use super::{Payload, Token};
-use crate::lanes::{LockKey, Range};
+use crate::locks::{LockKey, Range};
 use base::request::Pieces;
 use base::{Instant, RequestTag};
 use slab::Slab;
@@ -72,8 +72,6 @@ pub(crate) struct StatusWork {
     pub(crate) place: u16,
     pub(crate) part: u32,
     pub(crate) count: u16,
-    /// Parts that it waits for.
-    pub(crate) waits: u32,
 }
 
 /// Something that locks, by its kind.
