@@ -196,7 +196,7 @@ impl Bench {
     fn at_rest() -> (Bench, ComponentKey) {
         let mut bench = Bench::new();
         let component = bench.create();
-        bench.write(2, component, 128 * BLOCK_SIZE, (id(1, 2), Origin::Alone));
+        bench.write(2, component, 128 * BLOCK_SIZE, (id(1, 2), Origin::Copy));
         bench.group.drain();
         bench.settle(Vec::new());
         assert!(bench.group.is_drained());
@@ -317,8 +317,8 @@ fn windows_that_fill_the_log_leave_room_for_the_checkpoint_that_empties_it() {
 fn what_waits_behind_a_write_that_a_dying_device_fails_is_answered() {
     let mut bench = Bench::new();
     let component = bench.create();
-    bench.write(2, component, EXTENT_SIZE, (id(1, 2), Origin::Alone));
-    bench.write(3, component, BLOCK_SIZE, (id(1, 3), Origin::Alone));
+    bench.write(2, component, EXTENT_SIZE, (id(1, 2), Origin::Copy));
+    bench.write(3, component, BLOCK_SIZE, (id(1, 3), Origin::Copy));
     assert_eq!((bench.held.len(), bench.done.len()), (1, 1), "the second stands behind the first");
     let io = bench.held.remove(0);
     bench.ask(Input::DeviceDone { io, result: Err(IoFailure::Device("it died".to_owned())) });
@@ -427,7 +427,7 @@ fn a_device_that_fails_many_reads_goes_out_of_service() {
 #[test]
 fn scrubbing_writes_pages_again_of_which_either_copy_cannot_be_read() {
     let (mut bench, component) = Bench::at_rest();
-    bench.write(3, component, 4 * BLOCK_SIZE, (id(1, 3), Origin::Alone));
+    bench.write(3, component, 4 * BLOCK_SIZE, (id(1, 3), Origin::Copy));
     bench.settle(Vec::new());
     bench.group.drain();
     bench.settle(Vec::new());

@@ -44,8 +44,11 @@ pub struct FabricSettings {
     pub copy_tail_percent: u64,
     /// How long after the start of this node others may be starting as well ([`replication::limits::START_PATIENCE`]).
     pub start_patience: std::time::Duration,
-    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
-    pub mutant: Option<replication::Mutant>,
+    /// How long what this node's former process granted may last: [`replication::limits::GRANT`], or nothing where no other
+    /// node can have owned a disk.
+    pub former_grants: std::time::Duration,
+    /// The safety rules of replication that hold: all in a product build.
+    pub rules: base::rules::Rules<replication::Rule>,
 }
 
 /// What a node among others wants done.
@@ -141,19 +144,45 @@ pub(crate) enum For {
     Nobody,
 }
 
+/// A request that is under way: the node that was asked, and for whom.
 #[derive(Debug)]
 pub(crate) struct Pending {
     node: NodeId,
     whom: For,
 }
 
+/// The name of a pending request on the wire: one more than its index, for 0 is the name of what is said unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestName(u32);
+
+impl RequestName {
+    fn of(index: usize) -> RequestName {
+        RequestName(index as u32 + 1)
+    }
+
+    fn index(self) -> Option<usize> {
+        (self.0 as usize).checked_sub(1)
+    }
+}
+
 /// Something to be done next.
 #[derive(Debug)]
 pub(crate) enum Job {
     Components(components::Output),
-    Owner { disk: u32, output: owner::Output },
-    Answered { token: u32, answer: Result<Answer, Lost> },
-    LinkChanged { node: NodeId, change: owner::LinkChange },
+    Owner {
+        disk: u32,
+        output: owner::Output,
+    },
+    /// A node answered a request, or will not.
+    Answered {
+        from: NodeId,
+        name: RequestName,
+        answer: Result<Answer, Lost>,
+    },
+    LinkChanged {
+        node: NodeId,
+        change: owner::LinkChange,
+    },
 }
 
 /// The state of a node among others.
@@ -194,7 +223,7 @@ pub(crate) struct Fabric {
 impl Fabric {
     pub(crate) fn new(settings: FabricSettings, now: Instant) -> Fabric {
         Fabric {
-            components: Components::new(settings.me.node, now, settings.mutant),
+            components: Components::new(settings.me.node, now, settings.former_grants, settings.rules),
             leases: Leases::default(),
             links: BTreeMap::new(),
             accepted: BTreeMap::new(),
@@ -225,9 +254,11 @@ impl Fabric {
         self.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect()
     }
 
-    /// Takes the name of a request that ended.
-    fn take_pending(&mut self, token: u32) -> Option<Pending> {
-        self.pending.try_remove((token as usize).checked_sub(1)?)
+    /// Takes out the request that a node answered; none if that node was not asked it.
+    fn take_pending(&mut self, from: NodeId, name: RequestName) -> Option<Pending> {
+        let index = name.index()?;
+        self.pending.get(index).filter(|pending| pending.node == from)?;
+        self.pending.try_remove(index)
     }
 }
 
@@ -248,7 +279,7 @@ impl Node {
             match job {
                 Job::Components(output) => self.components_say(output, out),
                 Job::Owner { disk, output } => self.owner_says(disk, output, out),
-                Job::Answered { token, answer } => self.answered_request(token, answer, out),
+                Job::Answered { from, name, answer } => self.answered_request(from, name, answer, out),
                 Job::LinkChanged { node, change } => self.tell_owners_of_link(node, change),
             }
         }
@@ -258,14 +289,14 @@ impl Node {
     pub(crate) fn ask_node(&mut self, node: NodeId, whom: For, request: Request, out: &mut Vec<Output>) {
         let now = self.now;
         let fabric = self.fabric();
-        let token = fabric.pending.insert(Pending { node, whom }) as u32 + 1;
+        let name = RequestName::of(fabric.pending.insert(Pending { node, whom }));
         if node == fabric.me() {
             let caller = Caller { node, session: 0 };
-            return self.serve_component(caller, token, request);
+            return self.serve_component(caller, name.0, request);
         }
-        match fabric.links.get_mut(&node).and_then(|link| link.send(now, token, request)) {
+        match fabric.links.get_mut(&node).and_then(|link| link.send(now, name.0, request)) {
             Some(message) => out.push(Output::Fabric(FabricOutput::Request { peer: node, message })),
-            None => fabric.jobs.push_back(Job::Answered { token, answer: Err(Lost) }),
+            None => fabric.jobs.push_back(Job::Answered { from: node, name, answer: Err(Lost) }),
         }
     }
 
@@ -304,7 +335,8 @@ impl Node {
         let now = self.now;
         let fabric = self.fabric();
         if to.node == fabric.me() {
-            return fabric.jobs.push_back(Job::Answered { token, answer: Ok(answer) });
+            let name = RequestName(token);
+            return fabric.jobs.push_back(Job::Answered { from: to.node, name, answer: Ok(answer) });
         }
         let Some(accepted) = fabric.accepted.get_mut(&to.node).filter(|one| one.session == to.session) else {
             return;
@@ -314,8 +346,14 @@ impl Node {
         out.push(Output::Fabric(FabricOutput::Answer { peer: to.node, message }));
     }
 
-    fn answered_request(&mut self, token: u32, answer: Result<Answer, Lost>, out: &mut Vec<Output>) {
-        let Some(pending) = self.fabric().take_pending(token) else { return };
+    fn answered_request(
+        &mut self,
+        from: NodeId,
+        name: RequestName,
+        answer: Result<Answer, Lost>,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(pending) = self.fabric().take_pending(from, name) else { return };
         match pending.whom {
             For::Owner { disk, number, ask } => {
                 if self.owner_number(disk) == Some(number) {
@@ -405,3 +443,6 @@ impl Node {
         [soon, alarm, look, links, pace, survey].into_iter().chain(others).flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,8 @@ impl Bench {
                 copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
                 copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
                 start_patience: std::time::Duration::ZERO,
-                mutant: None,
+                former_grants: std::time::Duration::ZERO,
+                rules: base::rules::Rules::ALL,
             },
         );
         let (mut first, mut out) = (Vec::new(), Vec::new());

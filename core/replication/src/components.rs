@@ -8,13 +8,15 @@
 mod tests;
 
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::request::{Buffers, Pieces, StatusRun};
+use base::rules::Rules;
 use base::{ComponentId, Instant, NodeId, WriteId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use wire::{Answer, Entry, EntryKind, NewComponent, PartVersions, Refusal, Request};
 
 /// Who asks: a node, and which incarnation of the channel from it.
@@ -258,18 +260,25 @@ enum Presence {
     Deleted,
 }
 
-/// Whom a store is for.
+/// What a store is for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// A step of an opening.
+    Opening,
+    /// The request with that token is answered with its end.
+    Request { token: u32 },
+    /// A watermark came along with a change: nobody waits for its end.
+    Watermark,
+}
+
+/// A store under way.
 #[derive(Debug)]
 struct Pending {
     component: ComponentId,
     caller: Caller,
-    token: u32,
-    /// Whether it is a step of an opening.
-    is_opening: bool,
+    purpose: Purpose,
     /// Whether the component is there or not once it is done; `None` if that stays as it is.
     leaves: Option<Presence>,
-    /// Whether anybody waits for its end.
-    is_answered: bool,
 }
 
 /// The state machine.
@@ -277,7 +286,9 @@ struct Pending {
 pub struct Components {
     me: NodeId,
     started: Instant,
-    mutant: Option<Mutant>,
+    /// Until when what the node's former process granted may last.
+    former_grants_end: Instant,
+    rules: Rules<Rule>,
     held: FxHashMap<ComponentId, Held>,
     peers: BTreeMap<NodeId, Peer>,
     pending: Slab<Pending>,
@@ -286,12 +297,15 @@ pub struct Components {
 }
 
 impl Components {
-    /// Those of node `me`, which starts now. `mutant` acts only in builds with the feature `mutants`.
-    pub fn new(me: NodeId, now: Instant, mutant: Option<Mutant>) -> Components {
+    /// Those of node `me`, which starts now, and whose former process can have granted what lasts for so long:
+    /// [`limits::GRANT`], or nothing where no other node can have owned a disk. `rules`: those that hold; all in a product
+    /// build.
+    pub fn new(me: NodeId, now: Instant, former_grants: Duration, rules: Rules<Rule>) -> Components {
         Components {
             me,
             started: now,
-            mutant,
+            former_grants_end: now + former_grants,
+            rules,
             held: FxHashMap::default(),
             peers: BTreeMap::new(),
             pending: Slab::new(),
@@ -311,7 +325,7 @@ impl Components {
     /// no more. False if the node has begun a later session since: then nothing changes, for what it was granted may have been
     /// granted to the process that runs now.
     pub fn process_ended(&mut self, now: Instant, node: NodeId, through: u64) -> bool {
-        let buries_the_living = Mutant::is(self.mutant, Mutant::BuryTheLiving);
+        let buries_the_living = !self.rules.hold(Rule::SpareRestartedProcesses);
         let peer = self.peers.entry(node).or_default();
         if peer.newest > through && !buries_the_living {
             return false;
@@ -367,6 +381,7 @@ impl Components {
         request: Request,
         out: &mut Vec<Output>,
     ) {
+        let purpose = Purpose::Request { token };
         match request {
             Request::Open { component, epoch, .. } => self.open(caller, token, component, epoch, out),
             Request::Close { component, epoch } => self.close(now, caller, token, component, epoch, out),
@@ -374,41 +389,41 @@ impl Components {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
                     let store = Store::Write { id, kind, part, block, data, checksums };
-                    self.store(caller, token, component, store, out);
+                    self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
                     let store = Store::Trim { id, kind, part, block, count };
-                    self.store(caller, token, component, store, out);
+                    self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Read { component, epoch, part, block, count } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, token, component, Store::Read { part, block, count }, out);
+                    self.store(caller, purpose, component, Store::Read { part, block, count }, out);
                 }
             }
             Request::Settle { component, epoch, watermark, from_epoch, stable } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.settled(component, watermark);
                     let settle = Store::Settle { watermark, from_epoch, stable };
-                    self.store(caller, token, component, settle, out);
+                    self.store(caller, purpose, component, settle, out);
                 }
             }
             Request::Changed { component, epoch, since, from_part } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, token, component, Store::Changed { since, from_part }, out);
+                    self.store(caller, purpose, component, Store::Changed { since, from_part }, out);
                 }
             }
             Request::Allocation { component, epoch, part, count } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, token, component, Store::Allocation { part, count }, out);
+                    self.store(caller, purpose, component, Store::Allocation { part, count }, out);
                 }
             }
-            Request::Create(new) => self.store(caller, token, new.id, Store::Create(new), out),
-            Request::Change(new) => self.store(caller, token, new.id, Store::Change(new), out),
-            Request::Delete { component } => self.store(caller, token, component, Store::Delete, out),
+            Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
+            Request::Change(new) => self.store(caller, purpose, new.id, Store::Change(new), out),
+            Request::Delete { component } => self.store(caller, purpose, component, Store::Delete, out),
             Request::Heartbeat
             | Request::Guest { .. }
             | Request::GuestGone { .. }
@@ -420,8 +435,7 @@ impl Components {
 
     /// A store ended.
     pub fn stored(&mut self, now: Instant, op: StoreOp, stored: Stored, out: &mut Vec<Output>) {
-        let Pending { component, caller, token, is_opening, is_answered, leaves } =
-            self.pending.remove(op.0 as usize);
+        let Pending { component, caller, purpose, leaves } = self.pending.remove(op.0 as usize);
         let presence = match &stored {
             Stored::Failed(Refusal::NoComponent) => Some(Presence::Missing),
             Stored::State { .. } => Some(Presence::Here),
@@ -433,13 +447,13 @@ impl Components {
                 held.presence = presence;
             }
         }
-        if is_opening {
+        if let Purpose::Opening = purpose {
             return self.opening_stored(now, component, caller, stored, out);
         }
         if let Some(held) = self.held.get_mut(&component) {
             held.outstanding -= 1;
         }
-        if is_answered {
+        if let Purpose::Request { token } = purpose {
             out.push(Output::Answer { to: caller, token, answer: answer_of(stored) });
         }
         self.advance_opening(now, component, out);
@@ -476,7 +490,7 @@ impl Components {
             None => Refusal::NotOpen,
             Some(held) => match held.attached {
                 Some(attached) if attached.caller == caller && attached.epoch == epoch => return true,
-                Some(_) | None if self.admits_by_mutant(held, caller, epoch) => return true,
+                Some(_) | None if self.admits_without_rule(held, caller, epoch) => return true,
                 Some(_) | None if held.promised > epoch => Refusal::Superseded { epoch: held.promised },
                 Some(_) | None => Refusal::NotOpen,
             },
@@ -485,9 +499,9 @@ impl Components {
         false
     }
 
-    fn admits_by_mutant(&self, held: &Held, caller: Caller, epoch: u32) -> bool {
-        let ignores_epoch = Mutant::is(self.mutant, Mutant::AcceptOlderEpoch);
-        let ignores_session = Mutant::is(self.mutant, Mutant::AcceptOldSession);
+    fn admits_without_rule(&self, held: &Held, caller: Caller, epoch: u32) -> bool {
+        let ignores_epoch = !self.rules.hold(Rule::RefuseOlderEpochs);
+        let ignores_session = !self.rules.hold(Rule::RefuseOldSessions);
         let is_same_owner = held.attached.is_some_and(|attached| attached.caller.node == caller.node);
         (ignores_epoch && epoch < held.promised)
             || (ignores_session && is_same_owner && epoch == held.promised)
@@ -496,18 +510,17 @@ impl Components {
     fn store(
         &mut self,
         caller: Caller,
-        token: u32,
+        purpose: Purpose,
         component: ComponentId,
         store: Store,
         out: &mut Vec<Output>,
     ) {
-        let is_answered = !matches!(store, Store::Forget { .. }) && token != u32::MAX;
         let leaves = match store {
             Store::Create(_) => Some(Presence::Here),
             Store::Delete => Some(Presence::Deleted),
             _ => None,
         };
-        let pending = Pending { component, caller, token, is_opening: false, is_answered, leaves };
+        let pending = Pending { component, caller, purpose, leaves };
         let op = StoreOp(self.pending.insert(pending) as u32);
         if let Some(held) = self.held.get_mut(&component) {
             held.outstanding += 1;
@@ -529,7 +542,7 @@ impl Components {
             true => Store::Settle { watermark, from_epoch: watermark.epoch, stable: false },
             false => Store::Forget { through: watermark },
         };
-        self.store(caller, u32::MAX, component, store, out);
+        self.store(caller, Purpose::Watermark, component, store, out);
     }
 
     /// The owner counts the component as active.
@@ -565,8 +578,7 @@ impl Components {
     }
 
     fn opening_store(&mut self, component: ComponentId, caller: Caller, store: Store, out: &mut Vec<Output>) {
-        let pending =
-            Pending { component, caller, token: 0, is_opening: true, is_answered: false, leaves: None };
+        let pending = Pending { component, caller, purpose: Purpose::Opening, leaves: None };
         let op = StoreOp(self.pending.insert(pending) as u32);
         out.push(Output::Store { op, component, store });
     }
@@ -613,7 +625,7 @@ impl Components {
         let held = self.held.get_mut(&component).expect("a component that is being opened is held");
         let opening = held.opening.expect("it is being opened");
         let is_other = matches!(held.grant, GrantHolder::Node(node) if node != opening.caller.node);
-        let takes_older = Mutant::is(self.mutant, Mutant::AcceptOlderEpoch);
+        let takes_older = !self.rules.hold(Rule::RefuseOlderEpochs);
         let is_older = opening.epoch < held.promised && !takes_older;
         if is_older || (opening.epoch == held.promised && is_other) {
             let epoch = held.promised.max(opening.epoch);
@@ -623,7 +635,7 @@ impl Components {
         let attached = held.attached.take();
         let is_new = opening.epoch > held.promised;
         let until = match held.grant {
-            GrantHolder::Unknown if is_new && held.promised > 0 => self.started + limits::GRANT,
+            GrantHolder::Unknown if is_new && held.promised > 0 => self.former_grants_end,
             GrantHolder::Node(node) if is_new && node != opening.caller.node => {
                 self.await_grant(component, node, attached, out)
             }

@@ -5,13 +5,13 @@
 //! Relies on `base` and `wire`. Must never know a disk group or how a message travels.
 
 pub mod components;
-mod lanes;
 pub mod limits;
-mod mutant;
+mod locks;
 pub mod owner;
 mod roster;
+mod rules;
 
 pub use components::{Components, Store};
-pub use mutant::Mutant;
 pub use owner::Owner;
 pub use roster::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
+pub use rules::Rule;

@@ -74,8 +74,9 @@ pub const HAPPENED_MAX: usize = 4096;
 /// And of one request: a large trim is a change for each MiB, and must not take the place of all others.
 pub const HAPPENED_OF_REQUEST_MAX: usize = 128;
 
-/// Members of a place: each has a bit in what is known of a change in flight.
-pub const PLACE_MEMBERS_MAX: usize = 8;
+/// Members of a place: as many as a set of members has room for. Parity of four and two, each with a component that comes or
+/// stands in for it, needs 12.
+pub const PLACE_MEMBERS_MAX: usize = 16;
 
 /// Copies of one resync that are under way at once; each holds a range lock.
 pub const COPIES_MAX: usize = 8;

@@ -9,8 +9,11 @@ mod asked;
 mod barrier;
 mod change;
 mod copies;
+mod copy;
 mod happened;
 mod lineage;
+mod member;
+mod member_set;
 mod opening;
 mod patience;
 mod read;
@@ -22,11 +25,13 @@ mod status;
 mod work;
 
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::locks::Locks;
 use crate::roster::{OwnedBy, Roster};
+use crate::rules::Rule;
 pub(crate) use asked::Asked;
-use asked::Question;
+use asked::{Question, Step};
 use base::request::{Buffers, Pieces, StatusRun};
+use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
 use happened::{Happened, Known};
@@ -38,7 +43,7 @@ use state::Place;
 pub use state::{MemberState, OwnerState};
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Answer, Refusal, Request};
-use work::Work;
+use work::{Reader, Works};
 
 /// The caller's name for a change or a read; comes back with its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,15 +104,11 @@ pub struct Settings {
     pub copy_blocks_max: u16,
     /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.
     pub starts_until: Instant,
-    /// A safety rule to break on purpose. Only acts in builds with the feature `mutants`.
-    pub mutant: Option<Mutant>,
+    /// The safety rules that hold: all in a product build.
+    pub rules: Rules<Rule>,
 }
 
 impl Settings {
-    fn is(&self, mutant: Mutant) -> bool {
-        Mutant::is(self.mutant, mutant)
-    }
-
     /// So many blocks of zeroes, 1..=256, with their checksums.
     fn zero_blocks(&self, count: u16) -> (Buffers, SmallVec<[u32; 2]>) {
         let zeroes = self.zeroes.slice(0, usize::from(count) * BLOCK_SIZE as usize);
@@ -460,7 +461,8 @@ pub struct Owner {
     pub(crate) epoch: u32,
     pub(crate) recording: Recording,
     pub(crate) places: Vec<Place>,
-    pub(crate) works: Slab<Work>,
+    pub(crate) locks: Locks,
+    pub(crate) works: Works,
     pub(crate) asks: Slab<Question>,
     /// When it is looked next whether something has been under way for too long.
     pub(crate) look_at: Instant,
@@ -471,7 +473,7 @@ pub struct Owner {
     /// Changes and reads that wait until the disk is served.
     pub(crate) held: VecDeque<Input>,
     /// Reads that wait for a lease or a component.
-    pub(crate) reads_waiting: VecDeque<u32>,
+    pub(crate) reads_waiting: VecDeque<Reader>,
     /// Closes under way in a release.
     pub(crate) closes: u32,
     pub(crate) has_closed: bool,
@@ -517,7 +519,8 @@ impl Owner {
             epoch: roster.epoch + 1,
             recording: Recording::new(version, roster, now),
             places: Vec::new(),
-            works: Slab::new(),
+            locks: Locks::default(),
+            works: Works::default(),
             asks: Slab::new(),
             look_at: now,
             up,
@@ -539,9 +542,9 @@ impl Owner {
             repaired_blocks: 0,
             out: Vec::new(),
         };
-        owner.starts_until = match owner.is_mutant(Mutant::TakeOutAtStart) {
-            true => now,
-            false => owner.settings.starts_until,
+        owner.starts_until = match owner.holds(Rule::WaitForStarts) {
+            true => owner.settings.starts_until,
+            false => now,
         };
         owner.begin_claim();
         out.append(&mut owner.out);
@@ -619,7 +622,7 @@ impl Owner {
     /// follow before it can count.
     pub fn congestion(&self) -> u8 {
         let members = self.places.iter().flat_map(|place| &place.members);
-        members.filter(|member| member.is_in()).map(|member| member.congestion).max().unwrap_or(0)
+        members.filter(|member| member.takes_changes()).map(|member| member.congestion).max().unwrap_or(0)
     }
 
     /// Whether reads wait for a lease or a component.
@@ -627,8 +630,8 @@ impl Owner {
         !self.reads_waiting.is_empty()
     }
 
-    pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
-        self.settings.is(mutant)
+    pub(crate) fn holds(&self, rule: Rule) -> bool {
+        self.settings.rules.hold(rule)
     }
 
     pub(crate) fn send(&mut self, node: NodeId, asked: Asked, request: Request) {
@@ -682,24 +685,33 @@ impl Owner {
             return self
                 .end(component.map_or(End::Superseded, |component| End::SupersededBy { component, epoch }));
         }
-        // An answer of another kind than was asked for comes from a node that cannot be relied on: it counts as none.
-        let answer = answer.and_then(|answer| if asked.takes(&answer) { Ok(answer) } else { Err(Lost) });
         match asked {
-            Asked::Open(at) => self.opened(at, answer),
-            Asked::Change { at, sequence } => self.change_answered(at, sequence, answer),
-            Asked::Read { work, at } => self.read_answered(work, at, answer, leases),
-            Asked::Status { work, at } => self.status_answered(work, at, answer),
-            Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, answer),
+            Asked::Open(at) => self.opened(at, asked::opened(answer)),
+            Asked::Change { at, sequence } => self.change_answered(at, sequence, asked::done(answer)),
+            Asked::Step(step) => self.step_answered(step, answer, leases),
+            Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, asked::done(answer)),
             Asked::Settle => {}
-            Asked::Barrier { at, attempt } => self.barrier_answered(at, attempt, answer),
-            Asked::Roll { at, attempt, roll, is_read } => self.rolled(at, attempt, roll, is_read, answer),
-            Asked::Changed { at, attempt, of_target } => self.listed(at, attempt, of_target, answer),
-            Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, answer),
-            Asked::Proof { at, attempt } => self.proof_answered(at, attempt, answer),
-            Asked::CopyRead { work, at } => self.copy_read(work, at, answer),
-            Asked::CopyWrite { work } => self.copy_written(work, answer),
+            Asked::Barrier { at, attempt } => self.barrier_answered(at, attempt, asked::done(answer)),
+            Asked::RollRead { at, attempt, roll } => self.roll_read(at, attempt, roll, asked::data(answer)),
+            Asked::RollWrite { at, attempt, roll } => {
+                self.roll_written(at, attempt, roll, asked::done(answer));
+            }
+            Asked::Changed { at, attempt, of_target } => {
+                self.listed(at, attempt, of_target, asked::listing(answer));
+            }
+            Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, asked::data(answer)),
+            Asked::Proof { at, attempt } => self.proof_answered(at, attempt, asked::listing(answer)),
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
+        }
+    }
+
+    fn step_answered(&mut self, step: Step, answer: Result<Answer, Lost>, leases: &Leases) {
+        match step {
+            Step::Read { work, at } => self.read_answered(work, at, asked::data(answer), leases),
+            Step::Status { work, at } => self.status_answered(work, at, asked::allocation(answer)),
+            Step::CopyRead { work, at } => self.copy_read(work, at, asked::data(answer)),
+            Step::CopyWrite { work } => self.copy_written(work, asked::done(answer)),
         }
     }
 
@@ -713,11 +725,12 @@ impl Owner {
             self.refuse_unowned(&input);
         }
         let works = std::mem::take(&mut self.works);
-        for token in works.into_iter().filter_map(|(_, work)| work.token()) {
+        for token in works.tokens() {
             self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
         }
         self.asks.clear();
         self.places.clear();
+        self.locks = Locks::default();
         self.reads_waiting.clear();
         self.out.push(Output::Event(Event::Ended(end)));
     }
@@ -736,11 +749,11 @@ impl Owner {
         }
         for at in self.all() {
             let member = self.member_mut(at);
-            if member.resync.take().is_some() && !member.may_count() {
+            if member.take_resync().is_some() && !member.may_count() {
                 self.excuse(at);
             }
         }
-        if self.works.iter().any(|(_, work)| work.is_guests()) {
+        if self.works.tokens().next().is_some() {
             return;
         }
         if !self.has_closed {

@@ -253,6 +253,7 @@ impl Found {
         let settings = &config.cluster;
         Ok(Fabric {
             cluster: cluster_of(&self.changes)?,
+            stands_alone: config.cluster.directory == DirectoryPlace::Embedded,
             node: NodeId { host: own.host, shard: 0 },
             incarnation: own.next_incarnation()?,
             listen: config.peer_listener(),

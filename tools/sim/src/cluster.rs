@@ -33,15 +33,15 @@ pub use rebuilding::Slip;
 pub use summary::Summary;
 pub use world::World;
 
-use replication::Mutant;
+use replication::Rule;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs one seed of a play, with a rule of the protocol removed or not; an assertion that fails counts as a finding.
 ///
 /// # Errors
 /// What was found.
-pub fn run(play: Play, seed: u64, mutant: Option<Mutant>) -> Result<Summary, String> {
-    caught(|| play.world(seed, mutant).run())
+pub fn run(play: Play, seed: u64, removed: Option<Rule>) -> Result<Summary, String> {
+    caught(|| play.world(seed, removed).run())
 }
 
 /// Runs one seed in which the directory is lost in the midst of its faults and rebuilt from what hosts kept, with a rule of
@@ -58,8 +58,8 @@ pub fn run_rebuild(seed: u64, slip: Option<Slip>) -> Result<Summary, String> {
 }
 
 /// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.
-pub fn hunt(play: Play, mutant: Mutant, first: u64, seeds: u64) -> Option<(u64, String)> {
-    (first..first + seeds).find_map(|seed| Some((seed, run(play, seed, Some(mutant)).err()?)))
+pub fn hunt(play: Play, removed: Rule, first: u64, seeds: u64) -> Option<(u64, String)> {
+    (first..first + seeds).find_map(|seed| Some((seed, run(play, seed, Some(removed)).err()?)))
 }
 
 /// An assertion that fails as a finding.

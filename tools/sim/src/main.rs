@@ -141,15 +141,15 @@ fn seeds(arguments: &Arguments) -> bool {
 fn several(arguments: &Arguments) -> bool {
     use sim::cluster::{Summary, hunt, run};
     let play = arguments.play;
-    let chosen = |mutant: &replication::Mutant| format!("{mutant:?}").contains(&arguments.only);
+    let chosen = |mutant: &replication::Rule| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
-        let mutant = replication::Mutant::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
+        let mutant = replication::Rule::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
         let result = play.world(arguments.seed, mutant).verbose().run();
         println!("{result:?}");
         return result.is_ok();
     }
     if arguments.mutants {
-        let caught = replication::Mutant::ALL.into_iter().filter(chosen).map(|mutant| {
+        let caught = replication::Rule::ALL.into_iter().filter(chosen).map(|mutant| {
             let found = hunt(play, mutant, arguments.seed, arguments.seeds);
             match &found {
                 Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),

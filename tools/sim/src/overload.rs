@@ -81,7 +81,8 @@ fn fabric() -> FabricSettings {
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
         copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
-        mutant: None,
+        former_grants: Duration::ZERO,
+        rules: base::rules::Rules::ALL,
     }
 }
 

@@ -90,37 +90,37 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
 
 /// Mutants of the protocol, each with a seed that notices it: the first one found by `cargo xtask sim --cluster --mutants
 /// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
-const MUTANTS_NOTICED: &[(replication::Mutant, u64)] = &[
-    (replication::Mutant::AcknowledgeBeforeShrink, 16),
-    (replication::Mutant::AcceptOlderEpoch, 5),
-    (replication::Mutant::ServeUndecided, 3),
-    (replication::Mutant::StartAlone, 1),
-    (replication::Mutant::ReadWithoutLease, 49),
-    (replication::Mutant::ReadOverWrites, 92),
-    (replication::Mutant::ResyncMissesInFlight, 13),
-    (replication::Mutant::AcknowledgeWithoutResync, 47),
-    (replication::Mutant::AcknowledgeWhileJoining, 303),
-    (replication::Mutant::CopyWithoutLock, 12),
-    (replication::Mutant::AcceptOldSession, 10),
-    (replication::Mutant::SettleDuringResync, 6),
-    (replication::Mutant::DeltaBySource, 5652),
-    (replication::Mutant::DeltaByDifference, 6),
-    (replication::Mutant::DeltaByNewer, 6),
-    (replication::Mutant::KeepReadiness, 3),
-    (replication::Mutant::SettleUndecided, 120),
-    (replication::Mutant::TrustUnchangedRecord, 628),
-    (replication::Mutant::AskOpeningGroup, 165),
-    (replication::Mutant::ApplyTwice, 2174),
-    (replication::Mutant::AcknowledgeWithoutStandIn, 10),
-    (replication::Mutant::StandInBeforeDelta, 33),
-    (replication::Mutant::StandInDeltaFromNow, 33),
-    (replication::Mutant::RestoreWithoutStandIn, 17),
-    (replication::Mutant::RestoreFromStandInAlone, 67),
-    (replication::Mutant::KeepFailedStandIn, 443),
-    (replication::Mutant::TrimStandIn, 131),
-    (replication::Mutant::ReadWithoutStandInLease, 630),
-    (replication::Mutant::ForgetVoid, 1271),
-    (replication::Mutant::TellLeaving, 108),
+const MUTANTS_NOTICED: &[(replication::Rule, u64)] = &[
+    (replication::Rule::ShrinkBeforeAcknowledging, 16),
+    (replication::Rule::RefuseOlderEpochs, 5),
+    (replication::Rule::DecideBeforeServing, 3),
+    (replication::Rule::StartFromActive, 1),
+    (replication::Rule::ReadUnderLeases, 49),
+    (replication::Rule::ReadAfterWrites, 92),
+    (replication::Rule::ResyncTakesInFlight, 13),
+    (replication::Rule::WaitForResyncing, 47),
+    (replication::Rule::WaitForJoining, 303),
+    (replication::Rule::CopyUnderLock, 12),
+    (replication::Rule::RefuseOldSessions, 10),
+    (replication::Rule::SettleAfterResync, 6),
+    (replication::Rule::DeltaIncludesTarget, 5652),
+    (replication::Rule::DeltaIncludesEqual, 6),
+    (replication::Rule::DeltaIncludesOlder, 6),
+    (replication::Rule::SettleNewSessions, 3),
+    (replication::Rule::SettleOnlyDecided, 120),
+    (replication::Rule::RuleOutUnknownCommit, 628),
+    (replication::Rule::AskRecoveredGroups, 165),
+    (replication::Rule::ApplyOnce, 2174),
+    (replication::Rule::WaitForStandIns, 10),
+    (replication::Rule::FillStandInFirst, 33),
+    (replication::Rule::StandInDeltaFromBase, 33),
+    (replication::Rule::RestoreWithStandIn, 17),
+    (replication::Rule::RestoreOntoCopy, 67),
+    (replication::Rule::RecordFailedStandIns, 443),
+    (replication::Rule::ZeroStandInsForTrims, 131),
+    (replication::Rule::ReadUnderStandInLeases, 630),
+    (replication::Rule::UndoVoidFirst, 1271),
+    (replication::Rule::TellLeavingNothing, 108),
 ];
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
@@ -157,7 +157,7 @@ fn a_late_word_buries_nobody_who_lives() {
         let run = cluster::run(Play::LateWords, seed, None);
         assert!(run.is_ok(), "seed {seed}: {run:?}");
     }
-    let mutant = Some(replication::Mutant::BuryTheLiving);
+    let mutant = Some(replication::Rule::SpareRestartedProcesses);
     let is_noticed = (1..=40).any(|seed| cluster::run(Play::LateWords, seed, mutant).is_err());
     assert!(is_noticed, "a former owner that lives reads what is old");
 }
@@ -166,21 +166,21 @@ fn a_late_word_buries_nobody_who_lives() {
 fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
         MUTANTS_NOTICED.iter().any(|(listed, _)| *listed == mutant)
-            || mutant == replication::Mutant::RestoreOverVoid // `what_was_read_as_void_does_not_come_back`
-            || mutant == replication::Mutant::BuryTheLiving // `a_late_word_buries_nobody_who_lives`
+            || mutant == replication::Rule::RestoreNothingVoid // `what_was_read_as_void_does_not_come_back`
+            || mutant == replication::Rule::SpareRestartedProcesses // `a_late_word_buries_nobody_who_lives`
             || SURVIVORS.iter().any(|(_, listed)| *listed == mutant)
-            || mutant == replication::Mutant::KeepTheStuck // `devices_that_hang_stall_nobody_for_long`
-            || mutant == replication::Mutant::TakeOutUnasked // `an_owner_that_hears_nothing_gives_way`
-            || mutant == replication::Mutant::JoinDiverged // `what_an_old_directory_does_not_know_of_is_found_and_kept`
-            || mutant == replication::Mutant::AcknowledgeBeforeBarrier // the same
-            || mutant == replication::Mutant::TakeOutAtStart // `an_owner_that_has_just_started_takes_nobody_out`
+            || mutant == replication::Rule::TakeOutStuck // `devices_that_hang_stall_nobody_for_long`
+            || mutant == replication::Rule::AskBeforeTakingOut // `an_owner_that_hears_nothing_gives_way`
+            || mutant == replication::Rule::KeepDivergedApart // `what_an_old_directory_does_not_know_of_is_found_and_kept`
+            || mutant == replication::Rule::RaiseBarrier // the same
+            || mutant == replication::Rule::WaitForStarts // `an_owner_that_has_just_started_takes_nobody_out`
             // Each of these two covers for the other: `core/replication/src/owner/tests.rs` removes them one by one.
-            || mutant == replication::Mutant::ServeOlderRecord
-            || mutant == replication::Mutant::TrustEpochs
-            || mutant == replication::Mutant::ReadAllOrNothing // `blocks_that_cannot_be_read_…`
-            || mutant == replication::Mutant::CopyAllOrNothing // the same
+            || mutant == replication::Rule::RefuseOlderRecords
+            || mutant == replication::Rule::DoubtOlderEpochs
+            || mutant == replication::Rule::ReadBlockByBlock // `blocks_that_cannot_be_read_…`
+            || mutant == replication::Rule::CopyBlockByBlock // the same
     };
-    assert!(replication::Mutant::ALL.into_iter().all(is_listed), "each has a seed that notices it");
+    assert!(replication::Rule::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for (mutant, first) in MUTANTS_NOTICED {
         let caught = cluster::hunt(Play::Drawn, *mutant, *first, 3);
         assert!(
@@ -191,10 +191,8 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
 }
 
 /// What is left alone in these ways lacks something without the rule.
-const SURVIVORS: &[(Play, replication::Mutant)] = &[
-    (Play::CaughtUp, replication::Mutant::JoinBeforeCaughtUp),
-    (Play::Heir, replication::Mutant::FillWithoutHoles),
-];
+const SURVIVORS: &[(Play, replication::Rule)] =
+    &[(Play::CaughtUp, replication::Rule::JoinCaughtUp), (Play::Heir, replication::Rule::FillWithHoles)];
 
 /// A component that counts has all that was acknowledged, and knows all that was trimmed.
 #[test]
@@ -219,7 +217,7 @@ fn what_was_read_as_void_does_not_come_back() {
         let run = cluster::run(Play::QuietLoss, seed, None);
         run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
-    let mutant = Some(replication::Mutant::RestoreOverVoid);
+    let mutant = Some(replication::Rule::RestoreNothingVoid);
     let is_noticed = (1..=12).any(|seed| cluster::run(Play::QuietLoss, seed, mutant).is_err());
     assert!(is_noticed, "a restored component keeps what was read as void");
 }
@@ -245,7 +243,7 @@ fn devices_that_hang_stall_nobody_for_long() {
         stuck += run.stuck;
     }
     assert!(stuck > 8, "{stuck} components were left behind");
-    let without = cluster::run(Play::Hanging, 2, Some(replication::Mutant::KeepTheStuck));
+    let without = cluster::run(Play::Hanging, 2, Some(replication::Rule::TakeOutStuck));
     assert!(without.is_ok_and(|run| run.longest_ns > 1_500_000_000), "the rule is needed");
 }
 
@@ -263,7 +261,7 @@ fn blocks_that_cannot_be_read_on_any_host_are_read_and_written_again_from_anothe
     }
     println!("{sectors} bad sectors, {repaired} repairs, {joined} components came");
     assert!(sectors > 200 && repaired > 20 && joined > 4);
-    for rule in [replication::Mutant::ReadAllOrNothing, replication::Mutant::CopyAllOrNothing] {
+    for rule in [replication::Rule::ReadBlockByBlock, replication::Rule::CopyBlockByBlock] {
         let is_noticed = (1..=40).any(|seed| cluster::run(Play::BadSectors, seed, Some(rule)).is_err());
         assert!(is_noticed, "{rule:?}");
         println!("{rule:?} is noticed");
@@ -279,7 +277,7 @@ fn an_owner_that_hears_nothing_gives_way() {
         assert!(run.longest_ns < 4_500_000_000, "seed {seed}: {} ms", run.longest_ns / 1_000_000);
     }
     let longest = |seed| {
-        cluster::run(Play::Deaf, seed, Some(replication::Mutant::TakeOutUnasked)).map(|run| run.longest_ns)
+        cluster::run(Play::Deaf, seed, Some(replication::Rule::AskBeforeTakingOut)).map(|run| run.longest_ns)
     };
     assert!((1..=8).any(|seed| longest(seed).is_ok_and(|ns| ns > 4_500_000_000)), "the rule is needed");
 }
@@ -456,7 +454,7 @@ fn an_owner_that_has_just_started_takes_nobody_out() {
         let run = |seed| cluster::run(Play::Rollback, seed, mutant).map_or(0, |run| run.left);
         (1..=40).map(run).sum::<u64>()
     };
-    let (with, without) = (left(None), left(Some(replication::Mutant::TakeOutAtStart)));
+    let (with, without) = (left(None), left(Some(replication::Rule::WaitForStarts)));
     assert!(with * 5 < without * 4, "{with} components left, {without} without the rule");
 }
 
@@ -470,7 +468,7 @@ fn what_an_old_directory_does_not_know_of_is_found_and_kept() {
         (1..=20).map(run).map(|run| run.diverged).sum::<u64>()
     };
     assert!(diverged(None) >= 15, "of 20 seeds");
-    for mutant in [replication::Mutant::JoinDiverged, replication::Mutant::AcknowledgeBeforeBarrier] {
+    for mutant in [replication::Rule::KeepDivergedApart, replication::Rule::RaiseBarrier] {
         let caught = (1..=40).find_map(|seed| cluster::run(Play::LeftBehind, seed, Some(mutant)).err());
         assert!(caught.is_some(), "{mutant:?} is not noticed");
     }

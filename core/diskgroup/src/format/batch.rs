@@ -43,9 +43,6 @@ pub enum Origin {
     /// A guest's, in the owner's order: it is remembered by its id until the watermark passes it, and with it the tag of
     /// the guest's request.
     Guest(RequestTag),
-    /// A guest's, on a disk that has one copy and no owner elsewhere: nobody will ask for it by its id. Its records look
-    /// like those of a copy.
-    Alone,
     /// A copy of what stands elsewhere (resync, repair), or the group's own. It may bring a lesser id than what it
     /// replaces.
     Copy,
@@ -425,7 +422,7 @@ impl Origin {
     fn bit(self) -> u8 {
         match self {
             Origin::Guest(_) => 0,
-            Origin::Alone | Origin::Copy => Origin::COPY,
+            Origin::Copy => Origin::COPY,
         }
     }
 

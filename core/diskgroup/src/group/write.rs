@@ -169,18 +169,14 @@ impl Group {
             return Some(Work::Trim { change, count });
         }
         let record = match mapped.map(|extent| ExtentPlace { member, extent }) {
-            None if origin == Origin::Alone
-                || (origin == Origin::Copy && id <= self.components[key].hole(part)) =>
-            {
+            None if origin == Origin::Copy && id <= self.components[key].hole(part) => {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });
                 return None;
             }
             None if origin == Origin::Copy => Record::Hole { member, component, part, id },
             // Nothing changes, but that there was such a trim may be asked for, and what is copied over it counts as it does.
             None => {
-                let Origin::Guest(tag) = origin else {
-                    unreachable!("copies and disks without an owner are done")
-                };
+                let Origin::Guest(tag) = origin else { unreachable!("copies are done") };
                 let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true, tag };
                 Record::Entry { member, component, entry }
             }

@@ -65,7 +65,7 @@ fn a_result_that_comes_after_the_component_was_deleted_blames_nobody() {
     let record = ComponentRecord { id: ComponentId(2), ..new_component() };
     bench.ask(Input::Create { op: Op(11), device: DeviceId(2), record });
     let Some(Ok(Answer::Component(other))) = bench.done.get(&11).cloned() else { panic!("it is made") };
-    bench.write(12, other, BLOCK_SIZE, (super::id(1, 5), Origin::Alone));
+    bench.write(12, other, BLOCK_SIZE, (super::id(1, 5), Origin::Copy));
     bench.group.drain();
     bench.settle(Vec::new());
     bench.ask(Input::Computed { id, computed: wrong() });
@@ -111,7 +111,7 @@ fn a_result_of_which_nobody_knows_and_one_that_comes_twice_are_dropped() {
 fn opening_waits_for_the_checksums_of_the_last_batch_and_for_no_others() {
     let mut bench = Bench::new();
     let component = bench.create();
-    bench.write(2, component, EXTENT_SIZE / 2, (id(1, 2), Origin::Alone));
+    bench.write(2, component, EXTENT_SIZE / 2, (id(1, 2), Origin::Copy));
     let mut bench = Bench::start(bench.devices, Settings::default(), BTreeSet::new(), true);
     let (expected, task) = bench.computing[0].clone();
     assert!(bench.group.is_opening() && bench.computing.len() == 1);

@@ -3,10 +3,11 @@
 //! A pair of nodes has one channel each way. Within a session messages arrive once and in order; a gap or a double ends
 //! it. What was asked in a session that ended is answered `Lost`; what arrives from it later is dropped.
 
-use super::{FabricOutput, For, Job};
+use super::{FabricOutput, For, Job, RequestName};
 use crate::limits;
 use crate::node::{Node, Output};
 use base::{Instant, NodeId};
+use replication::Rule;
 use replication::components::Caller;
 use replication::owner::{LinkChange, Lost};
 use wire::{Answer, Message, Request};
@@ -218,8 +219,7 @@ impl Node {
     ) {
         self.now = now;
         let Message { session, sequence, stamp, token, body } = message;
-        let accepts_all = cfg!(feature = "mutants")
-            && self.fabric().settings.mutant == Some(replication::Mutant::AcceptOldSession);
+        let accepts_all = !self.fabric().settings.rules.hold(Rule::RefuseOldSessions);
         let Some(accepted) = self.fabric().accepted.get_mut(&peer) else { return };
         if accepted.session == session {
             // The other node sends a heartbeat far more often: when none came for so long it has given the session up, and
@@ -286,7 +286,8 @@ impl Node {
             answer => {
                 let link = self.fabric().links.get_mut(&peer).expect("it was just used");
                 link.owed = link.owed.saturating_sub(1);
-                self.fabric().jobs.push_back(Job::Answered { token, answer: Ok(answer) });
+                let name = RequestName(token);
+                self.fabric().jobs.push_back(Job::Answered { from: peer, name, answer: Ok(answer) });
             }
         }
         self.pump(out);
@@ -314,9 +315,9 @@ impl Node {
         link.state = LinkState::Idle { retry_at: now + pause };
         link.owed = 0;
         let lost = fabric.pending.iter().filter(|(_, pending)| pending.node == node);
-        let lost: Vec<u32> = lost.map(|(key, _)| key as u32 + 1).collect();
-        for token in lost {
-            fabric.jobs.push_back(Job::Answered { token, answer: Err(Lost) });
+        let lost: Vec<RequestName> = lost.map(|(index, _)| RequestName::of(index)).collect();
+        for name in lost {
+            fabric.jobs.push_back(Job::Answered { from: node, name, answer: Err(Lost) });
         }
         if was_up {
             fabric.leases.lost(node);

@@ -37,7 +37,7 @@ impl Node {
     /// Has the owner on this node read a piece.
     pub(crate) fn read_from_owner(&mut self, key: u32, piece: u32, place: u16, range: (u32, u16, u16)) {
         let (part, block, count) = range;
-        let token = Token(u64::from(key) << 32 | u64::from(piece));
+        let token = Piece { request: key, piece }.into();
         let disk = self.requests[key as usize].disk();
         self.step_owner(disk, Input::Read { token, place, part, block, count });
     }
@@ -49,7 +49,7 @@ impl Node {
         let (disk, tag) = (state.disk(), state.tag);
         let is_forwarded = matches!(state.requester, Requester::Peer { .. });
         let (part, block) = part_and_block(span.offset);
-        let token = change_token(key);
+        let token = Piece::changes_of(key).into();
         let place = span.place as u16;
         self.step_owner(disk, Input::Change { token, place, part, block, tag, is_forwarded, payload });
     }
@@ -62,12 +62,12 @@ impl Node {
         let cluster = &mut self.disks[disk].cluster;
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
-        let (zeroes, mutant) = (self.zeroes.clone(), fabric.settings.mutant);
+        let (zeroes, rules) = (self.zeroes.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since: the directory is the one that the others use.
         let patience = if cluster.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
-        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, mutant };
+        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, rules };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
@@ -133,7 +133,7 @@ impl Node {
     }
 
     fn piece_of_owner(&mut self, token: Token, result: Result<Reply, Failure>, out: &mut Vec<Output>) {
-        let (request, piece) = ((token.0 >> 32) as u32, token.0 as u32);
+        let Piece { request, piece } = token.into();
         self.piece_done(request, piece, result, out);
     }
 
@@ -284,7 +284,28 @@ impl Node {
     }
 }
 
-/// The owner's name for the changes of a request.
-pub(crate) fn change_token(key: u32) -> Token {
-    Token(u64::from(key) << 32)
+/// A piece of a guest's request, as an owner names it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece {
+    request: u32,
+    piece: u32,
+}
+
+impl Piece {
+    /// All changes of a request have one name.
+    pub(crate) fn changes_of(request: u32) -> Piece {
+        Piece { request, piece: 0 }
+    }
+}
+
+impl From<Piece> for Token {
+    fn from(Piece { request, piece }: Piece) -> Token {
+        Token(u64::from(request) << 32 | u64::from(piece))
+    }
+}
+
+impl From<Token> for Piece {
+    fn from(Token(token): Token) -> Piece {
+        Piece { request: (token >> 32) as u32, piece: token as u32 }
+    }
 }

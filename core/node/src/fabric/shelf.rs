@@ -145,8 +145,7 @@ impl Node {
 
     pub(crate) fn find_component(&self, component: ComponentId) -> Option<(GroupKey, ComponentKey)> {
         // What a group that is being opened says is not all that it will.
-        let asks_all =
-            replication::Mutant::is(self.fabric.settings.mutant, replication::Mutant::AskOpeningGroup);
+        let asks_all = !self.fabric.settings.rules.hold(replication::Rule::AskRecoveredGroups);
         let open = (0u8..).zip(&self.groups).filter_map(|(index, group)| {
             let group = group.as_ref().filter(|group| asks_all || !group.is_opening())?;
             Some((GroupKey(index), group.component(component)?))

@@ -5,7 +5,7 @@
 //! by one of the nodes that hold it when it is not whole.
 
 use super::For;
-use super::owned::change_token;
+use super::owned::Piece;
 use crate::limits;
 use crate::node::{Node, Output, Token};
 use crate::range::range_of;
@@ -299,7 +299,7 @@ impl Node {
     }
 
     fn serves_older_records(&mut self) -> bool {
-        replication::Mutant::is(self.fabric().settings.mutant, replication::Mutant::ServeOlderRecord)
+        !self.fabric().settings.rules.hold(replication::Rule::RefuseOlderRecords)
     }
 
     fn ask_to_yield(&mut self, disk: u32, owner: NodeId, out: &mut Vec<Output>) {
@@ -392,7 +392,7 @@ impl Node {
             cluster.held.remove(index);
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
-        self.step_owner(disk, Input::Abandon { token: change_token(key) });
+        self.step_owner(disk, Input::Abandon { token: Piece::changes_of(key).into() });
         let is_it =
             |pending: &super::Pending| matches!(pending.whom, For::Guest { request } if request == key);
         let found = self.fabric().pending.iter().find(|(_, pending)| is_it(pending));

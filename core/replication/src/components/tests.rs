@@ -1,6 +1,7 @@
 //! What is remembered of components.
 
 use super::*;
+use base::rules::Rules;
 use base::{DeviceId, DiskId, HostId};
 
 /// Components, and a group that carries out at once what is stored: a component is there once it is made, until it is deleted.
@@ -48,7 +49,8 @@ impl Bench {
 #[test]
 fn nothing_is_remembered_of_components_that_are_gone() {
     let caller = Caller { node: NodeId { host: HostId(2), shard: 0 }, session: 1 };
-    let mut components = Components::new(NodeId { host: HostId(1), shard: 0 }, Instant(1), None);
+    let me = NodeId { host: HostId(1), shard: 0 };
+    let mut components = Components::new(me, Instant(1), limits::GRANT, Rules::ALL);
     components.session_began(caller);
     let mut bench = Bench { components, there: BTreeSet::new() };
     for number in 1..=100 {

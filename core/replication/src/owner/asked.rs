@@ -1,8 +1,15 @@
-//! What requests to components were for.
+//! What requests to components were for, and their answers by what was asked.
 
+use super::Lost;
+use super::copy::CopyWork;
+use super::member::Opened;
 use super::state::At;
+use super::work::{Key, ReadWork, StatusWork};
 use base::Instant;
-use wire::Answer;
+use base::request::{Pieces, StatusRun};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use wire::{Answer, PartVersions, Refusal};
 
 /// A request that is under way.
 #[derive(Debug)]
@@ -19,14 +26,7 @@ pub(crate) enum Asked {
         at: At,
         sequence: u64,
     },
-    Read {
-        work: u32,
-        at: At,
-    },
-    Status {
-        work: u32,
-        at: At,
-    },
+    Step(Step),
     /// The last step of opening a place.
     FirstSettle {
         at: At,
@@ -38,11 +38,17 @@ pub(crate) enum Asked {
         at: At,
         attempt: u32,
     },
-    Roll {
+    /// The data of a change that is rolled forward.
+    RollRead {
         at: At,
         attempt: u32,
         roll: u32,
-        is_read: bool,
+    },
+    /// To take a change that is rolled forward.
+    RollWrite {
+        at: At,
+        attempt: u32,
+        roll: u32,
     },
     Changed {
         at: At,
@@ -59,47 +65,113 @@ pub(crate) enum Asked {
         at: At,
         attempt: u32,
     },
-    CopyRead {
-        work: u32,
-        at: At,
-    },
-    CopyWrite {
-        work: u32,
-    },
     Close,
     /// It was for something that waits for it no more.
     GivenUp(At),
+}
+
+/// A request that is given up when its component is late, or serves this owner no more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    Read { work: Key<ReadWork>, at: At },
+    Status { work: Key<StatusWork>, at: At },
+    CopyRead { work: Key<CopyWork>, at: At },
+    CopyWrite { work: Key<CopyWork> },
 }
 
 impl Asked {
     /// The member that was asked, or that it is about.
     pub(crate) fn member(&self) -> Option<At> {
         match self {
-            Asked::Open(at) | Asked::Change { at, .. } => Some(*at),
-            Asked::Read { at, .. } | Asked::Status { at, .. } => Some(*at),
-            Asked::FirstSettle { at, .. } | Asked::Roll { at, .. } | Asked::Changed { at, .. } => Some(*at),
-            Asked::Barrier { at, .. } | Asked::Proof { at, .. } => Some(*at),
-            Asked::CopyRead { at, .. } | Asked::Doubtful { at, .. } | Asked::GivenUp(at) => Some(*at),
+            Asked::Open(at) | Asked::Change { at, .. } | Asked::FirstSettle { at, .. } => Some(*at),
+            Asked::RollRead { at, .. } | Asked::RollWrite { at, .. } | Asked::Changed { at, .. } => Some(*at),
+            Asked::Barrier { at, .. } | Asked::Proof { at, .. } | Asked::Doubtful { at, .. } => Some(*at),
+            Asked::GivenUp(at) => Some(*at),
+            Asked::Step(Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. }) => {
+                Some(*at)
+            }
             // A write of a copy is found by its work.
-            Asked::CopyWrite { .. } | Asked::Settle | Asked::Close => None,
+            Asked::Step(Step::CopyWrite { .. }) | Asked::Settle | Asked::Close => None,
         }
     }
+}
 
-    /// Whether that is an answer to it.
-    pub(crate) fn takes(&self, answer: &Answer) -> bool {
-        match (self, answer) {
-            (_, Answer::Refused(_)) | (Asked::GivenUp(_), _) => true,
-            (Asked::Open(_), Answer::Opened { .. }) => true,
-            (Asked::Read { .. } | Asked::CopyRead { .. }, Answer::Data { .. }) => true,
-            (Asked::Doubtful { .. }, Answer::Data { .. }) => true,
-            (Asked::Status { .. }, Answer::Allocation(_)) => true,
-            (Asked::Roll { is_read, .. }, Answer::Data { .. }) => *is_read,
-            (Asked::Roll { is_read, .. }, Answer::Done { .. }) => !is_read,
-            (Asked::Changed { .. } | Asked::Proof { .. }, Answer::Changed { .. }) => true,
-            (Asked::Change { .. } | Asked::CopyWrite { .. }, Answer::Done { .. }) => true,
-            (Asked::FirstSettle { .. } | Asked::Barrier { .. }, Answer::Done { .. }) => true,
-            (Asked::Settle | Asked::Close, Answer::Done { .. }) => true,
-            (_, _) => false,
+/// Why a request brought nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// No answer came, or one of another kind than was asked for: from a node that cannot be relied on.
+    Lost,
+    /// The component's node refused.
+    Refused(Refusal),
+}
+
+impl From<Lost> for Unanswered {
+    fn from(Lost: Lost) -> Unanswered {
+        Unanswered::Lost
+    }
+}
+
+impl From<Answer> for Unanswered {
+    fn from(answer: Answer) -> Unanswered {
+        match answer {
+            Answer::Refused(refusal) => Unanswered::Refused(refusal),
+            _ => Unanswered::Lost,
         }
+    }
+}
+
+/// What a component read.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub(crate) pieces: Pieces,
+    /// CRC-32C of the blocks that are not holes.
+    pub(crate) checksums: SmallVec<[u32; 2]>,
+}
+
+/// What a component said of the versions of its parts.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) parts: VecDeque<PartVersions>,
+    /// Where the next listing begins; none if this one was the last.
+    pub(crate) next: Option<u32>,
+}
+
+/// The answer to something that was to be done: back-pressure of the component's group, 0..=255.
+pub(crate) fn done(answer: Result<Answer, Lost>) -> Result<u8, Unanswered> {
+    match answer? {
+        Answer::Done { congestion } => Ok(congestion),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to an opening.
+pub(crate) fn opened(answer: Result<Answer, Lost>) -> Result<Opened, Unanswered> {
+    match answer? {
+        Answer::Opened { watermark, entries } => Ok(Opened { watermark, entries }),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to a read.
+pub(crate) fn data(answer: Result<Answer, Lost>) -> Result<Data, Unanswered> {
+    match answer? {
+        Answer::Data { pieces, checksums } => Ok(Data { pieces, checksums }),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to a question about versions.
+pub(crate) fn listing(answer: Result<Answer, Lost>) -> Result<Listing, Unanswered> {
+    match answer? {
+        Answer::Changed { parts, next } => Ok(Listing { parts: parts.into(), next }),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to a question about allocation.
+pub(crate) fn allocation(answer: Result<Answer, Lost>) -> Result<Vec<StatusRun>, Unanswered> {
+    match answer? {
+        Answer::Allocation(runs) => Ok(runs),
+        other => Err(other.into()),
     }
 }

@@ -9,11 +9,15 @@
 //! Nobody knows which of the changes that were under way the other one got. So the place is given a change of nothing, which it cannot have,
 //! and the watermark is made stable up to that. Where the window has no room for it, the changes under way come first.
 
+use super::asked::Unanswered;
+use super::member::OutAs;
+use super::member_set::MemberSet;
 use super::state::{At, Place};
-use super::{Asked, LeftBecause, Lost, Owner, Phase};
-use crate::mutant::Mutant;
+use super::{Asked, LeftBecause, Owner, Phase};
+use crate::rules::Rule;
 use base::WriteId;
-use wire::{Answer, Refusal, Request};
+use base::rules::Rules;
+use wire::{Refusal, Request};
 
 /// Changes of a place that wait for a watermark to be stable.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +29,7 @@ pub(crate) struct Barrier {
     /// The watermark that is being made stable, and which attempt this is.
     stage: Option<(u64, u32)>,
     /// Components that have not made it stable.
-    waiting: u8,
+    waiting: MemberSet,
 }
 
 impl Place {
@@ -39,14 +43,14 @@ impl Owner {
     /// A component that counted is out, and what it had not answered waits for it no more.
     pub(crate) fn raise_barrier(&mut self, at: At) {
         let place = &mut self.places[usize::from(at.place)];
-        if !self.has_served || place.is_single() || self.settings.is(Mutant::AcknowledgeBeforeBarrier) {
+        if !self.has_served || place.is_single() || !self.settings.rules.hold(Rule::RaiseBarrier) {
             return;
         }
-        let lacks = place.in_flight.iter().find(|(_, change)| change.names(1 << at.member));
+        let lacks = place.in_flight.iter().find(|(_, change)| change.names(at.member));
         let sequence = lacks.map_or(place.sequence + 1, |(sequence, _)| *sequence);
         let before = place.barrier.as_ref().map_or(sequence, |barrier| barrier.sequence);
         let (sequence, last) = (sequence.min(before), place.sequence);
-        place.barrier = Some(Barrier { sequence, last, stage: None, waiting: 0 });
+        place.barrier = Some(Barrier { sequence, last, stage: None, waiting: MemberSet::EMPTY });
     }
 
     /// Makes watermarks stable that changes wait for.
@@ -79,7 +83,7 @@ impl Owner {
         let place = &mut self.places[usize::from(index)];
         let targets: Vec<_> =
             place.counting().map(|(member, one)| (member, one.node, one.component)).collect();
-        let waiting = targets.iter().fold(0, |bits, (member, ..)| bits | 1 << member);
+        let waiting = targets.iter().map(|(member, ..)| *member).collect();
         if let Some(barrier) = &mut place.barrier {
             (barrier.stage, barrier.waiting) = (Some((sequence, attempt)), waiting);
         }
@@ -92,14 +96,14 @@ impl Owner {
     }
 
     /// A component made the watermark stable that changes wait for, or could not.
-    pub(crate) fn barrier_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn barrier_answered(&mut self, at: At, attempt: u32, answer: Result<u8, Unanswered>) {
         let place = &mut self.places[usize::from(at.place)];
         let Some(barrier) = &mut place.barrier else { return };
         let Some((through, _)) = barrier.stage.filter(|(_, current)| *current == attempt) else { return };
         match answer {
-            Ok(Answer::Done { .. }) => {
-                barrier.waiting &= !(1 << at.member);
-                if barrier.waiting == 0 {
+            Ok(_) => {
+                barrier.waiting.remove(at.member);
+                if barrier.waiting.is_empty() {
                     (barrier.sequence, barrier.stage) = (through + 1, None);
                     if through > barrier.last {
                         place.barrier = None;
@@ -108,18 +112,17 @@ impl Owner {
                 }
             }
             // Another attempt is made when it serves again, or is out.
-            Err(Lost) => barrier.stage = None,
-            Ok(Answer::Refused(Refusal::NotOpen)) => {
+            Err(Unanswered::Lost) => barrier.stage = None,
+            Err(Unanswered::Refused(Refusal::NotOpen)) => {
                 barrier.stage = None;
                 self.lost_session(at);
             }
-            Ok(Answer::Refused(refusal)) => {
+            Err(Unanswered::Refused(refusal)) => {
                 barrier.stage = None;
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
-                self.want_out(at, crate::roster::Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
-            Ok(other) => unreachable!("a watermark is not answered by {other:?}"),
         }
     }
 }
@@ -127,9 +130,9 @@ impl Owner {
 impl Place {
     /// Whether all that count serve, and have every change up to that one; a change that is not given yet is waited for.
     fn all_have_through(&self, sequence: u64) -> bool {
-        let waited_for = self.waited_for(None);
+        let waited_for = self.waited_for(Rules::ALL);
         self.sequence >= sequence
-            && self.counting().all(|(_, one)| one.is_open() && one.wanted.is_none())
+            && self.counting().all(|(_, one)| one.is_open() && one.wish.is_none())
             && self.in_flight.range(..=sequence).all(|(_, change)| change.is_with_all(waited_for))
     }
 }

@@ -1,43 +1,45 @@
 //! Changes: locked, numbered, sent to all that count or are brought up to date, acknowledged when all that count have them.
 
+use super::asked::Unanswered;
 use super::happened::Known;
+use super::member::OutAs;
+use super::member_set::MemberSet;
 use super::resync::Resync;
 use super::state::At;
-use super::work::Work;
-use super::{Asked, Failure, Input, LeftBecause, Lost, Output, Owner, Payload, Phase, Reply, Token};
-use crate::lanes::{Hold, Range};
+use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
+use super::{Asked, Failure, Input, LeftBecause, Output, Owner, Payload, Phase, Reply, Token};
 use crate::limits;
-use crate::mutant::Mutant;
-use crate::roster::Standing;
+use crate::locks::{Hold, LockKey, Range};
+use crate::rules::Rule;
 use base::units::BLOCK_SIZE;
 use base::{RequestTag, WriteId};
 use smallvec::SmallVec;
-use wire::{Answer, Entry, EntryKind, Refusal, Request};
+use wire::{Entry, EntryKind, Refusal, Request};
 
 /// A change that some component has not answered.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     /// The work that holds its range; none of a change of nothing.
-    work: Option<u32>,
+    work: Option<Key<ChangeWork>>,
     range: Range,
     tag: RequestTag,
     payload: Payload,
     /// Members that have not answered.
-    waiting: u8,
+    waiting: MemberSet,
     /// Members that have no room.
-    full: u8,
+    full: MemberSet,
     resends: u8,
 }
 
 impl InFlight {
-    /// Whether members of these bits are waited for, or have no room.
-    pub(crate) fn names(&self, bits: u8) -> bool {
-        (self.waiting | self.full) & bits != 0
+    /// Whether the member is waited for, or has no room.
+    pub(crate) fn names(&self, member: u8) -> bool {
+        self.waiting.union(self.full).contains(member)
     }
 
     /// Whether all of these members have it.
-    pub(crate) fn is_with_all(&self, members: u8) -> bool {
-        self.waiting & members == 0
+    pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
+        !self.waiting.intersects(members)
     }
 }
 
@@ -62,19 +64,20 @@ impl Owner {
         let Known { tag, place, part, block } = change;
         let range = Range { part, block, count: payload.blocks() };
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
-        let work = Work::Change { token, place, range, tag, is_forwarded, payload, is_abandoned: false };
-        let key = self.works.insert(work) as u32;
-        if self.places[place as usize].lanes.lock(range, Hold::Exclusive, key) {
-            self.begin_work(key);
+        let stage = ChangeStage::Waiting { payload, is_abandoned: false };
+        let key = self.works.add_change(ChangeWork { token, place, range, tag, is_forwarded, stage });
+        let lock = self.works.changes.lock_key(key);
+        if self.locks.lock(lock, Hold::Change, &[(place, range)]) {
+            self.change_locked(key);
         }
     }
 
     /// Whoever asked for changes is gone: what of these has not begun is not begun later. Nothing would be lost by it, for
     /// ranges are given in the order in which they were asked for; but a host that was fenced shall change nothing any more.
     pub(crate) fn abandon(&mut self, token: Token) {
-        for (_, work) in &mut self.works {
-            if let Work::Change { token: of, is_abandoned, .. } = work {
-                *is_abandoned |= *of == token;
+        for change in self.works.changes.iter_mut().filter(|change| change.token == token) {
+            if let ChangeStage::Waiting { is_abandoned, .. } = &mut change.stage {
+                *is_abandoned = true;
             }
         }
         let is_it = |input: &Input| matches!(input, Input::Change { token: of, .. } if *of == token);
@@ -85,19 +88,20 @@ impl Owner {
         }
     }
 
-    /// A work has its range locked.
-    pub(crate) fn begin_work(&mut self, key: u32) {
-        match &self.works[key as usize] {
-            Work::Change { place, .. } => {
-                let place = *place;
-                self.places[place as usize].waiting.push_back(key);
-                self.begin_changes(place);
-            }
-            Work::Read { .. } => self.reads_waiting.push_back(key),
-            Work::Trailing { .. } => unreachable!("it has its range already"),
-            Work::Status { .. } => self.status_locked(key),
-            Work::Copy { .. } => self.begin_copy(key),
+    /// A work has its ranges locked.
+    pub(crate) fn begin_work(&mut self, lock: LockKey) {
+        match self.works.of(lock) {
+            Work::Change(key) => self.change_locked(key),
+            Work::Read(key) => self.reads_waiting.push_back(Reader::Read(key)),
+            Work::Status(key) => self.reads_waiting.push_back(Reader::Status(key)),
+            Work::Copy(key) => self.begin_copy(key),
         }
+    }
+
+    fn change_locked(&mut self, key: Key<ChangeWork>) {
+        let place = self.works.changes[key].place;
+        self.places[usize::from(place)].waiting.push_back(key);
+        self.begin_changes(place);
     }
 
     /// Begins the changes that have their ranges locked, as far as the window has room.
@@ -122,42 +126,49 @@ impl Owner {
         }
     }
 
-    fn begin_change(&mut self, key: u32) {
-        let Work::Change { place, range, tag, payload, is_abandoned, .. } = &self.works[key as usize] else {
-            unreachable!("only changes wait for the window")
+    fn begin_change(&mut self, key: Key<ChangeWork>) {
+        let change = &mut self.works.changes[key];
+        let (place, range, tag) = (change.place, change.range, change.tag);
+        let stage = std::mem::replace(&mut change.stage, ChangeStage::InFlight);
+        assert!(matches!(stage, ChangeStage::Waiting { .. }), "a change begins once");
+        let ChangeStage::Waiting { payload, is_abandoned: false } = stage else {
+            return self.end_change_work(key, Err(Failure::Abandoned));
         };
-        if *is_abandoned {
-            return self.end_work(key, Err(Failure::Abandoned));
-        }
-        let (place, range, tag, payload) = (*place, *range, *tag, payload.clone());
         // Looked up when its range is its own: it may have been under way when it was submitted again.
         if self.has_happened(&Known { tag, place, part: range.part, block: range.block }) {
-            return self.end_work(key, Ok(Reply::Changed));
+            return self.end_change_work(key, Ok(Reply::Changed));
         }
         self.give(place, Some(key), range, tag, payload);
     }
 
     /// Gives a change the next number, and sends it to all that count or are brought up to date.
-    fn give(&mut self, place: u16, work: Option<u32>, range: Range, tag: RequestTag, payload: Payload) {
-        let counts_resync = !self.is_mutant(Mutant::AcknowledgeWithoutResync);
-        let counts_stand_ins = !self.is_mutant(Mutant::AcknowledgeWithoutStandIn);
+    fn give(
+        &mut self,
+        place: u16,
+        work: Option<Key<ChangeWork>>,
+        range: Range,
+        tag: RequestTag,
+        payload: Payload,
+    ) {
+        let counts_resync = self.holds(Rule::WaitForResyncing);
+        let counts_stand_ins = self.holds(Rule::WaitForStandIns);
         let state = &mut self.places[place as usize];
         state.sequence += 1;
         let sequence = state.sequence;
         state.in_flight_bytes += payload.bytes();
-        let mut waiting = 0;
-        for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.is_in()) {
+        let mut waiting = MemberSet::EMPTY;
+        for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.takes_changes()) {
             let is_waited_for = if one.stands_in_for().is_some() { counts_stand_ins } else { counts_resync };
             if one.is_active() || is_waited_for {
-                waiting |= 1 << member;
+                waiting.insert(member);
             }
         }
         let targets: SmallVec<[u8; 4]> = (0u8..)
             .zip(&state.members)
-            .filter(|(_, one)| one.is_in() && one.is_open())
+            .filter(|(_, one)| one.takes_changes() && one.is_open())
             .map(|(member, _)| member)
             .collect();
-        let in_flight = InFlight { work, range, tag, payload, waiting, full: 0, resends: 0 };
+        let in_flight = InFlight { work, range, tag, payload, waiting, full: MemberSet::EMPTY, resends: 0 };
         state.in_flight.insert(sequence, in_flight);
         for member in targets {
             self.send_change(At { place, member }, sequence);
@@ -175,10 +186,11 @@ impl Owner {
         // A component that is about to join keeps its window from the base on that the record will name; one that returns
         // keeps what may be void until that is undone. One that leaves knows no more than its ceiling says.
         let keeps_window = member.is_joining()
-            || (member.is_leaving() && !self.settings.is(Mutant::TellLeaving))
-            || member.resync.as_ref().is_some_and(Resync::keeps_window);
+            || (member.is_leaving() && self.settings.rules.hold(Rule::TellLeavingNothing))
+            || member.resync().is_some_and(Resync::keeps_window);
         let watermark = if keeps_window { WriteId::default() } else { watermark };
-        let takes_holes = member.stands_in_for().is_none() || self.settings.is(Mutant::TrimStandIn);
+        let takes_holes =
+            member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
         member.told = watermark.max(member.told);
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[&sequence];
@@ -218,39 +230,36 @@ impl Owner {
             let counts = self.member(at).counts();
             let place = &mut self.places[at.place as usize];
             let Some(in_flight) = place.in_flight.get_mut(&sequence) else { continue };
-            let bit = 1 << at.member;
             if held.iter().any(|entry| entry.id == id) {
-                in_flight.waiting &= !bit;
+                in_flight.waiting.remove(at.member);
                 self.check_change(at.place, sequence);
-            } else if !counts || in_flight.waiting & bit != 0 {
-                in_flight.waiting |= bit;
+            } else if !counts || in_flight.waiting.contains(at.member) {
+                in_flight.waiting.insert(at.member);
                 self.send_change(at, sequence);
             }
         }
     }
 
-    pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<Answer, Lost>) {
-        let bit = 1 << at.member;
+    pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<u8, Unanswered>) {
         let place = &mut self.places[at.place as usize];
         let Some(in_flight) = place.in_flight.get_mut(&sequence) else { return };
         match answer {
-            Ok(Answer::Done { congestion }) => {
-                in_flight.waiting &= !bit;
+            Ok(congestion) => {
+                in_flight.waiting.remove(at.member);
                 self.member_mut(at).congestion = congestion;
                 self.check_change(at.place, sequence);
             }
-            Err(Lost) => {} // It is sent again when the component serves again, unless that leaves first.
-            Ok(Answer::Refused(Refusal::NoSpace)) => {
-                in_flight.full |= bit;
+            Err(Unanswered::Lost) => {} // It is sent again when the component serves again, unless that leaves first.
+            Err(Unanswered::Refused(Refusal::NoSpace)) => {
+                in_flight.full.insert(at.member);
                 self.check_change(at.place, sequence);
             }
-            Ok(Answer::Refused(Refusal::Damaged)) if in_flight.resends < limits::RESENDS_MAX => {
+            Err(Unanswered::Refused(Refusal::Damaged)) if in_flight.resends < limits::RESENDS_MAX => {
                 in_flight.resends += 1;
                 self.send_change(at, sequence);
             }
-            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
-            Ok(Answer::Refused(refusal)) => self.failed(at, refusal),
-            Ok(other) => unreachable!("a change is not answered by {other:?}"),
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(Unanswered::Refused(refusal)) => self.failed(at, refusal),
         }
     }
 
@@ -260,7 +269,7 @@ impl Owner {
         let now = self.now;
         self.member_mut(at).trouble = Some(why);
         match self.member(at).may_count() {
-            true => self.want_out(at, Standing::Absent, why),
+            true => self.want_out(at, OutAs::Absent, why),
             false => {
                 let member = self.member_mut(at);
                 let rest = member.rest_after(why, now);
@@ -275,30 +284,30 @@ impl Owner {
         let state = &self.places[place as usize];
         let Some(in_flight) = state.in_flight.get(&sequence) else { return };
         let is_held_back = state.holds_back(sequence);
-        let is_with_all = in_flight.waiting & state.waited_for(self.settings.mutant) == 0;
+        let is_with_all = in_flight.is_with_all(state.waited_for(self.settings.rules));
         if is_with_all && !is_held_back && state.active().next().is_some() {
             self.acknowledge(place, sequence);
         }
         let state = &self.places[place as usize];
         let in_flight = &state.in_flight[&sequence];
-        if in_flight.waiting & !in_flight.full != 0 {
+        if !in_flight.waiting.without(in_flight.full).is_empty() {
             return;
         }
-        if in_flight.waiting == 0 && is_held_back {
+        if in_flight.waiting.is_empty() && is_held_back {
             return; // Looked at again once it may be acknowledged.
         }
-        if in_flight.waiting == 0 {
+        if in_flight.waiting.is_empty() {
             return self.end_change(place, sequence);
         }
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
-        let has_it = |(member, _): &(u8, &super::state::Member)| in_flight.full >> member & 1 == 0;
+        let has_it = |(member, _): &(u8, &super::member::Member)| !in_flight.full.contains(*member);
         let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
         if joining.any(|one| has_it(&one)) && !state.active().any(|active| has_it(&active)) {
             return; // Nobody knows whether it counts: that is told with the record.
         }
         if state.active().any(|active| has_it(&active)) {
             let full = in_flight.full;
-            for member in (0..8).filter(|member| full >> member & 1 == 1) {
+            for member in full.iter() {
                 self.failed(At { place, member }, Refusal::NoSpace);
             }
             return;
@@ -309,7 +318,7 @@ impl Owner {
         if !with_room.is_empty() {
             let refused = |member| (At { place, member }, LeftBecause::Refused(Refusal::NoSpace));
             for (at, why) in with_room.into_iter().map(refused) {
-                self.want_out(at, Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
             return;
         }
@@ -325,7 +334,7 @@ impl Owner {
     /// The record has changed: what waits for nothing but whether a component counts is decided.
     pub(crate) fn check_full_changes(&mut self) {
         for place in 0..self.places.len() as u16 {
-            let full = self.places[place as usize].in_flight.iter().filter(|(_, one)| one.full != 0);
+            let full = self.places[place as usize].in_flight.iter().filter(|(_, one)| !one.full.is_empty());
             let sequences: Vec<u64> = full.map(|(sequence, _)| *sequence).collect();
             sequences.into_iter().for_each(|sequence| self.check_change(place, sequence));
         }
@@ -341,19 +350,20 @@ impl Owner {
         let waiting = in_flight.waiting;
         let work = in_flight.work.take();
         // One that is being brought up to date may have had room: what it holds now has never been.
-        let resyncing = (0u8..).zip(&state.members).filter(|(_, one)| one.resync.is_some() && !one.counts());
+        let resyncing =
+            (0u8..).zip(&state.members).filter(|(_, one)| one.resync().is_some() && !one.counts());
         let has_it: SmallVec<[u8; 4]> =
-            resyncing.map(|(member, _)| member).filter(|member| full >> member & 1 == 0).collect();
+            resyncing.map(|(member, _)| member).filter(|member| !full.contains(*member)).collect();
         for member in has_it {
             self.abort_resync(At { place, member }, LeftBecause::Refused(Refusal::NoSpace));
         }
-        for member in (0..8).filter(|member| waiting >> member & 1 == 1) {
+        for member in waiting.iter() {
             if self.member(At { place, member }).is_open() {
                 self.send_change(At { place, member }, sequence);
             }
         }
         if let Some(key) = work {
-            self.end_work(key, Err(Failure::NoSpace));
+            self.end_change_work(key, Err(Failure::NoSpace));
         }
     }
 
@@ -361,23 +371,27 @@ impl Owner {
     /// for before it counts (docs/design/0021).
     fn acknowledge(&mut self, place: u16, sequence: u64) {
         let in_flight = &self.places[place as usize].in_flight[&sequence];
-        let (Some(key), tag, range) = (in_flight.work, in_flight.tag, in_flight.range) else { return };
-        let Work::Change { token, is_forwarded, .. } = self.works[key as usize] else { return };
+        let Some(key) = in_flight.work else { return };
+        let lock = self.works.changes.lock_key(key);
+        let change = &mut self.works.changes[key];
+        if matches!(change.stage, ChangeStage::AcknowledgedPendingResync) {
+            return;
+        }
+        change.stage = ChangeStage::AcknowledgedPendingResync;
+        let ChangeWork { token, range, tag, is_forwarded, .. } = *change;
         if is_forwarded {
             self.note_ended(Known { tag, place, part: range.part, block: range.block });
         }
         self.out.push(Output::Done { token, result: Ok(Reply::Changed) });
-        self.works[key as usize] = Work::Trailing { place, range };
-        let mut begin = SmallVec::new();
-        self.places[place as usize].lanes.share(range.part, key, &mut begin);
-        begin.into_iter().for_each(|key| self.begin_work(key));
+        let granted = self.locks.acknowledge(lock, place, range);
+        granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
     /// Whether a change was acknowledged that a component has not got yet.
     pub(crate) fn has_trailing(&self, at: At) -> bool {
         let is_trailing = |one: &InFlight| {
-            let work = one.work.and_then(|key| self.works.get(key as usize));
-            one.names(1 << at.member) && matches!(work, Some(Work::Trailing { .. }))
+            let stage = one.work.map(|key| &self.works.changes[key].stage);
+            one.names(at.member) && matches!(stage, Some(ChangeStage::AcknowledgedPendingResync))
         };
         self.places[usize::from(at.place)].in_flight.values().any(is_trailing)
     }
@@ -389,42 +403,37 @@ impl Owner {
         state.in_flight_bytes -= in_flight.payload.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
         if let Some(key) = in_flight.work {
-            self.end_work(key, Ok(Reply::Changed));
+            self.end_change_work(key, Ok(Reply::Changed));
         }
         self.begin_changes(place);
     }
 
-    /// Ends a change or read: unlocks its range, and answers.
-    pub(crate) fn end_work(&mut self, key: u32, result: Result<Reply, Failure>) {
-        let work = self.works.remove(key as usize);
-        let token = work.token();
-        let (place, range, is_locked) = match work {
-            Work::Change { place, range, .. } | Work::Trailing { place, range } => (place, range, true),
-            Work::Read { place, range, .. } => (place, range, !self.is_mutant(Mutant::ReadOverWrites)),
-            Work::Copy { target, range, .. } => {
-                (target.place, range, !self.is_mutant(Mutant::CopyWithoutLock))
+    /// Ends a guest's change: answers, unless that is done, and unlocks its range.
+    fn end_change_work(&mut self, key: Key<ChangeWork>, result: Result<Reply, Failure>) {
+        let (lock, ChangeWork { token, place, range, stage, .. }) = self.works.remove_change(key);
+        match stage {
+            ChangeStage::AcknowledgedPendingResync => {}
+            ChangeStage::Waiting { .. } | ChangeStage::InFlight => {
+                self.out.push(Output::Done { token, result });
             }
-            Work::Status { .. } => unreachable!("it ends by itself"),
-        };
-        if let Some(token) = token {
-            self.out.push(Output::Done { token, result });
         }
-        if is_locked {
-            let mut begin = SmallVec::new();
-            self.places[place as usize].lanes.unlock(range.part, key, &mut begin);
-            begin.into_iter().for_each(|key| self.begin_work(key));
-        }
+        self.unlock(lock, place, range);
+    }
+
+    /// Unlocks a range: others begin.
+    pub(crate) fn unlock(&mut self, lock: LockKey, place: u16, range: Range) {
+        let granted = self.locks.unlock(lock, &[(place, range)]);
+        granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
     /// Nothing waits for a component any more: it left, or its resync is over.
     pub(crate) fn excuse(&mut self, at: At) {
-        let bit = 1u8 << at.member;
         let place = &mut self.places[at.place as usize];
         let mut excused = Vec::new();
         for (sequence, in_flight) in &mut place.in_flight {
-            if in_flight.waiting & bit != 0 {
-                in_flight.waiting &= !bit;
-                in_flight.full &= !bit;
+            if in_flight.waiting.contains(at.member) {
+                in_flight.waiting.remove(at.member);
+                in_flight.full.remove(at.member);
                 excused.push(*sequence);
             }
         }
@@ -438,7 +447,7 @@ impl Owner {
         if self.phase != Phase::Serving {
             return;
         }
-        let tells_leaving = self.is_mutant(Mutant::TellLeaving);
+        let tells_leaving = !self.holds(Rule::TellLeavingNothing);
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
             if place.settle_at.is_none_or(|at| at > self.now) {
@@ -448,7 +457,7 @@ impl Owner {
             self.places[index as usize].settle_at = None;
             let count = self.places[index as usize].members.len() as u8;
             for at in (0..count).map(|member| At { place: index, member }) {
-                let settles = self.is_mutant(Mutant::SettleDuringResync) && self.member(at).resync.is_some();
+                let settles = !self.holds(Rule::SettleAfterResync) && self.member(at).resync().is_some();
                 let member = self.member_mut(at);
                 let takes = (member.counts() && (!member.is_leaving() || tells_leaving)) || settles;
                 if takes && member.is_open() && member.told < watermark {

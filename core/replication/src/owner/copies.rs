@@ -4,238 +4,152 @@
 //! than one of those. The slices of a whole part go out as each is read, and the node that gets them puts them together again (`node`'s
 //! `gather`): only a whole part goes straight to where it stays.
 
+use super::asked::{Data, Step, Unanswered};
+use super::copy::{CopyFailure, CopyWork, Holes, NoteRead, Purpose, Slice};
 use super::resync::Kind;
-use super::state::{At, Member};
-use super::work::{Holes, Work};
-use super::{Asked, Event, Failure, LeftBecause, Lost, Owner, Reply};
-use crate::lanes::{Hold, Range};
-use crate::limits;
-use crate::mutant::Mutant;
+use super::state::At;
+use super::work::Key;
+use super::{Asked, Event, LeftBecause, Owner};
+use crate::locks::{Hold, Range};
+use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece, Pieces};
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
+use base::units::BLOCK_SIZE;
 use smallvec::SmallVec;
-use wire::{Answer, EntryKind, Refusal, Request};
+use wire::{EntryKind, Refusal, Request};
+
+/// Blocks of one kind, one after the other.
+enum Run {
+    Data(Buffers),
+    /// So many that are not allocated.
+    Hole(u16),
+}
 
 impl Owner {
-    /// Copies a range to a component, under its lock.
-    pub(crate) fn copy(&mut self, target: At, range: Range, id: WriteId, attempt: Option<u32>) {
-        let member = self.member(target);
-        let resync = member.resync.as_ref().filter(|resync| Some(resync.attempt) == attempt);
-        let source = resync.filter(|resync| resync.kind == Kind::Restore).map(|resync| resync.source);
-        let holes = match resync.map(|resync| resync.kind) {
-            Some(Kind::Restore) => Holes::Skip,
-            Some(Kind::Fill) if self.is_mutant(Mutant::FillWithoutHoles) => Holes::Skip,
+    /// What copies of a resync make of holes.
+    pub(crate) fn holes_of(&self, kind: Kind) -> Holes {
+        match kind {
+            Kind::Restore => Holes::Skip,
+            Kind::Fill if !self.holds(Rule::FillWithHoles) => Holes::Skip,
             // With their versions: what missed a freeing may be brought up to date from it later.
-            Some(Kind::StandIn | Kind::Fill) if !self.is_mutant(Mutant::TrimStandIn) => Holes::Zero,
-            Some(Kind::StandIn | Kind::Fill | Kind::Return) | None => Holes::Trim,
-        };
-        let work = Work::Copy {
-            target,
-            range,
-            id,
-            attempt,
-            source,
-            holes,
-            tried: 0,
-            damaged: 0,
-            is_narrowed: false,
-            is_damaged: false,
-            read: 0,
-            put: 0,
-            is_reading: true,
-            pieces: Pieces::new(),
-            checksums: Vec::new(),
-            outstanding: 0,
-            bytes: 0,
-            has_failed: false,
-        };
-        let key = self.works.insert(work) as u32;
-        let is_locked = self.is_mutant(Mutant::CopyWithoutLock)
-            || self.places[target.place as usize].lanes.lock(range, Hold::Exclusive, key);
+            Kind::StandIn | Kind::Fill if self.holds(Rule::ZeroStandInsForTrims) => Holes::Zero,
+            Kind::StandIn | Kind::Fill | Kind::Return => Holes::Trim,
+        }
+    }
+
+    /// Copies a range to a component, under its lock.
+    pub(crate) fn copy(&mut self, target: At, range: Range, id: WriteId, purpose: Purpose, holes: Holes) {
+        let key = self.works.add_copy(CopyWork::new(target, range, id, purpose, holes));
+        let lock = self.works.copies.lock_key(key);
+        let is_locked =
+            !self.holds(Rule::CopyUnderLock) || self.locks.lock(lock, Hold::Copy, &[(target.place, range)]);
         if is_locked {
             self.begin_copy(key);
         }
     }
 
     /// The range is locked: what stands there is read from an active component.
-    pub(crate) fn begin_copy(&mut self, key: u32) {
-        let Work::Copy { range, .. } = self.works[key as usize] else { unreachable!("only copies copy") };
-        match range.count {
+    pub(crate) fn begin_copy(&mut self, key: Key<CopyWork>) {
+        match self.works.copies[key].range.count {
             0 => self.note_hole(key),
             _ => self.read_on(key),
         }
     }
 
     /// Reads the next slice.
-    fn read_on(&mut self, key: u32) {
-        let Work::Copy { target, range, tried, damaged, is_narrowed, source: only, read, put, .. } =
-            self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        let place = &self.places[target.place as usize];
-        let may_give = |index: u8, one: &Member| match only {
-            _ if (tried | damaged) >> index & 1 == 1 => false,
-            Some(only) => index == only && one.counts(),
-            None => one.is_active() && index != target.member,
-        };
-        let source = self.copy_source(target.place, range.part, may_give);
+    fn read_on(&mut self, key: Key<CopyWork>) {
+        let copy = &self.works.copies[key];
+        let place = copy.target.place;
+        let source = self.copy_source(place, copy.range.part, |index, one| copy.may_be_given_by(index, one));
         let Some(member) = source else { return self.narrow_copy(key) };
-        let one = &place.members[usize::from(member)];
-        let (node, component) = (one.node, one.component);
-        let (part, block) = (range.part, range.block + read);
-        // Block by block up to the end of the slice, where that is narrowed.
-        let left = (range.count - read).min(slice_of(range) - (read - put) % slice_of(range));
-        let count = if is_narrowed { 1 } else { left };
-        let at = At { place: target.place, member };
+        let Range { part, block, count } = copy.next_read();
+        let at = At { place, member };
+        let (node, component) = (self.member(at).node, self.member(at).component);
         let request = Request::Read { component, epoch: self.epoch, part, block, count };
-        self.send(node, Asked::CopyRead { work: key, at }, request);
+        self.send(node, Asked::Step(Step::CopyRead { work: key, at }), request);
     }
 
-    /// None can give all that is asked for. Where that is because each has a damaged block there, the slice is read block by block:
-    /// they may be different ones.
-    fn narrow_copy(&mut self, key: u32) {
-        let is_mutant = self.is_mutant(Mutant::CopyAllOrNothing);
-        let Work::Copy { range, damaged, is_narrowed, is_damaged, read, .. } = &mut self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        let has_several = !*is_narrowed && slice_of(*range).min(range.count - *read) > 1;
-        if *damaged != 0 && has_several && !is_mutant {
-            (*damaged, *is_narrowed) = (0, true);
-            return self.read_on(key);
+    fn narrow_copy(&mut self, key: Key<CopyWork>) {
+        let may_narrow = self.holds(Rule::CopyBlockByBlock);
+        match self.works.copies[key].narrow(may_narrow) {
+            true => self.read_on(key),
+            false => self.check_copy(key),
         }
-        *is_damaged = *damaged != 0;
-        self.stop_reading(key, true);
     }
 
     /// Tells a component of a freeing that changes none of its blocks.
-    fn note_hole(&mut self, key: u32) {
-        let Work::Copy { target, range, id, outstanding, is_reading, .. } = &mut self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        (*outstanding, *is_reading) = (1, false);
-        let (target, part, id) = (*target, range.part, *id);
-        let (node, component) = (self.member(target).node, self.member(target).component);
-        let (epoch, watermark, kind) = (self.epoch, WriteId::default(), EntryKind::Copy);
-        let request = Request::Trim { component, epoch, id, watermark, kind, part, block: 0, count: 0 };
-        self.send(node, Asked::CopyWrite { work: key }, request);
+    fn note_hole(&mut self, key: Key<CopyWork>) {
+        let copy = &mut self.works.copies[key];
+        copy.note_sent(1, 0);
+        copy.stop_reading();
+        let (target, at, id) = (copy.target, (copy.range.part, 0), copy.id);
+        let node = self.member(target).node;
+        let request = self.copy_of_hole(target, id, at, 0);
+        self.send(node, Asked::Step(Step::CopyWrite { work: key }), request);
     }
 
-    pub(crate) fn copy_read(&mut self, key: u32, at: At, answer: Result<Answer, Lost>) {
+    pub(crate) fn copy_read(&mut self, key: Key<CopyWork>, at: At, answer: Result<Data, Unanswered>) {
         match answer {
-            Ok(Answer::Data { pieces, checksums }) if super::read::verify(&pieces, &checksums) => {
-                self.note_read(key, pieces, &checksums);
-            }
-            Ok(Answer::Refused(Refusal::Damaged)) => {
-                let Work::Copy { damaged, .. } = &mut self.works[key as usize] else {
-                    unreachable!("only copies copy")
+            Ok(data) if super::read::verify(&data.pieces, &data.checksums) => {
+                let NoteRead { due, goes_on } =
+                    self.works.copies[key].note_read(data.pieces, &data.checksums);
+                if let Some(slice) = due {
+                    self.put(key, slice);
+                }
+                return match goes_on {
+                    true => self.read_on(key),
+                    false => self.check_copy(key),
                 };
-                *damaged |= 1 << at.member;
-                self.read_on(key);
             }
+            Err(Unanswered::Refused(Refusal::Damaged)) => self.works.copies[key].note_damaged(at.member),
             // What was read before stays true: the range is locked, and whoever gave it was active.
-            Ok(Answer::Data { .. } | Answer::Refused(_)) | Err(Lost) => {
-                let Work::Copy { tried, .. } = &mut self.works[key as usize] else {
-                    unreachable!("only copies copy")
-                };
-                *tried |= 1 << at.member;
-                self.read_on(key);
+            Ok(_) | Err(Unanswered::Refused(_) | Unanswered::Lost) => {
+                self.works.copies[key].note_tried(at.member);
             }
-            Ok(other) => unreachable!("a read is not answered by {other:?}"),
         }
+        self.read_on(key);
     }
 
-    fn note_read(&mut self, key: u32, found: Pieces, sums: &[u32]) {
-        let Work::Copy {
-            range, holes, damaged, is_narrowed, read, put, pieces, checksums, has_failed, ..
-        } = &mut self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        *read += blocks_of(&found);
-        *damaged = 0;
-        pieces.extend(found);
-        checksums.extend_from_slice(sums);
-        let is_all = *read == range.count;
-        let is_slice = (*read - *put).is_multiple_of(slice_of(*range));
-        *is_narrowed &= !is_slice;
-        let is_due = is_all || (is_slice && goes_in_slices(*range, *holes));
-        if *has_failed {
-            return self.stop_reading(key, true);
-        }
-        if is_due {
-            let begin = range.block + *put;
-            *put = *read;
-            let (pieces, checksums) = (std::mem::take(pieces), std::mem::take(checksums));
-            self.put(key, begin, pieces, &checksums);
-        }
-        match is_all {
-            true => self.stop_reading(key, false),
-            false => self.read_on(key),
-        }
-    }
-
-    /// No more is read, because all was or because it cannot be. What is on its way to the target is waited for.
-    fn stop_reading(&mut self, key: u32, failed: bool) {
-        let Work::Copy { is_reading, has_failed, .. } = &mut self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        *is_reading = false;
-        *has_failed |= failed;
-        self.check_copy(key);
-    }
-
-    /// Ends a copy of which nothing is under way.
-    fn check_copy(&mut self, key: u32) {
-        if let Work::Copy { is_reading: false, outstanding: 0, has_failed, .. } = self.works[key as usize] {
-            self.end_copy(key, !has_failed);
-        }
-    }
-
-    /// Puts what was read, from that block on, where it is missing, whatever stands there.
-    fn put(&mut self, key: u32, begin: u16, pieces: Pieces, checksums: &[u32]) {
-        let Work::Copy { target, range, id, holes, ref mut has_failed, .. } = self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        let member = &self.places[usize::from(target.place)].members[usize::from(target.member)];
+    /// Puts what was read where it is missing, whatever stands there.
+    fn put(&mut self, key: Key<CopyWork>, slice: Slice) {
+        let CopyWork { target, range, id, holes, .. } = self.works.copies[key];
+        let member = self.member(target);
         let node = member.node;
         if !member.is_open() {
-            *has_failed = true;
-            return;
+            return self.works.copies[key].fail();
         }
-        let mut block = begin;
-        let mut sums = checksums;
+        let mut block = slice.block;
+        let mut checksums = &slice.checksums[..];
         let mut requests: SmallVec<[Request; 2]> = SmallVec::new();
         let mut copied = 0;
-        for run in runs_of(pieces) {
+        for run in runs_of(slice.pieces) {
             let at = (range.part, block);
             match run {
-                Ok(data) => {
+                Run::Data(data) => {
                     let len: usize = data.iter().map(|buffer| buffer.len()).sum();
                     let count = (len as u64 / BLOCK_SIZE) as u16;
-                    let (mine, rest) = sums.split_at(count as usize);
-                    sums = rest;
+                    let (of_run, rest) = checksums.split_at(usize::from(count));
+                    checksums = rest;
                     copied += len as u64;
-                    let checksums = SmallVec::from_slice(mine);
-                    requests.push(self.copy_of_data(target, id, at, data, checksums));
+                    requests.push(self.copy_of_data(target, id, at, data, SmallVec::from_slice(of_run)));
                     block += count;
                 }
-                Err(count) => {
-                    requests.extend(self.copy_of_hole(target, id, at, (count, holes)));
+                Run::Hole(count) => {
+                    match holes {
+                        Holes::Trim => requests.push(self.copy_of_hole(target, id, at, count)),
+                        Holes::Zero => {
+                            let (data, checksums) = self.settings.zero_blocks(count);
+                            requests.push(self.copy_of_data(target, id, at, data, checksums));
+                        }
+                        Holes::Skip => {}
+                    }
                     block += count;
                 }
             }
         }
-        let Work::Copy { outstanding, bytes, .. } = &mut self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        *outstanding += requests.len() as u32;
-        *bytes += copied;
+        self.works.copies[key].note_sent(requests.len(), copied);
         for request in requests {
-            self.send(node, Asked::CopyWrite { work: key }, request);
+            self.send(node, Asked::Step(Step::CopyWrite { work: key }), request);
         }
     }
 
@@ -252,108 +166,71 @@ impl Owner {
         Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
     }
 
-    fn copy_of_hole(
-        &self,
-        target: At,
-        id: WriteId,
-        (part, block): (u32, u16),
-        (count, holes): (u16, Holes),
-    ) -> Option<Request> {
+    fn copy_of_hole(&self, target: At, id: WriteId, (part, block): (u32, u16), count: u16) -> Request {
         let (component, epoch) = (self.member(target).component, self.epoch);
         let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
-        match holes {
-            Holes::Trim => Some(Request::Trim { component, epoch, id, watermark, kind, part, block, count }),
-            Holes::Zero => {
-                let (data, checksums) = self.settings.zero_blocks(count);
-                Some(self.copy_of_data(target, id, (part, block), data, checksums))
-            }
-            Holes::Skip => None,
-        }
+        Request::Trim { component, epoch, id, watermark, kind, part, block, count }
     }
 
-    pub(crate) fn copy_written(&mut self, key: u32, answer: Result<Answer, Lost>) {
-        let Work::Copy { target, outstanding, has_failed, attempt, .. } = &mut self.works[key as usize]
-        else {
-            unreachable!("only copies copy")
-        };
-        let (target, attempt) = (*target, *attempt);
-        *outstanding -= 1;
-        let refusal = match answer {
-            Ok(Answer::Done { .. }) => None,
-            Ok(Answer::Refused(refusal)) => Some(refusal),
-            Err(Lost) => {
-                *has_failed = true;
-                None
-            }
-            Ok(other) => unreachable!("a write is not answered by {other:?}"),
-        };
-        *has_failed |= refusal.is_some();
-        let is_current = self.member(target).resync.as_ref().is_some_and(|one| Some(one.attempt) == attempt);
-        if let Some(refusal) = refusal.filter(|_| is_current) {
+    pub(crate) fn copy_written(&mut self, key: Key<CopyWork>, answer: Result<u8, Unanswered>) {
+        let copy = &mut self.works.copies[key];
+        copy.note_written(answer.is_ok());
+        let (target, attempt) = (copy.target, copy.attempt());
+        let is_current = self.member(target).resync().is_some_and(|one| Some(one.attempt) == attempt);
+        if let Err(Unanswered::Refused(refusal)) = answer
+            && is_current
+        {
             self.abort_resync(target, LeftBecause::Refused(refusal));
         }
         self.check_copy(key);
     }
 
-    fn end_copy(&mut self, key: u32, is_done: bool) {
-        let Work::Copy { target, range, attempt, bytes, is_damaged, .. } = self.works[key as usize] else {
-            unreachable!("only copies copy")
-        };
-        self.end_work(key, if is_done { Ok(Reply::Changed) } else { Err(Failure::Damaged) });
+    /// Ends a copy of which nothing is under way.
+    fn check_copy(&mut self, key: Key<CopyWork>) {
+        if let Some(outcome) = self.works.copies[key].outcome() {
+            self.end_copy(key, outcome);
+        }
+    }
+
+    fn end_copy(&mut self, key: Key<CopyWork>, outcome: Result<(), CopyFailure>) {
+        let (lock, copy) = self.works.remove_copy(key);
+        let CopyWork { target, range, bytes, .. } = copy;
+        if self.holds(Rule::CopyUnderLock) {
+            self.unlock(lock, target.place, range);
+        }
         let component = self.member(target).component;
-        if attempt.is_none() && is_done {
-            self.repaired_blocks += u64::from(range.count);
-            self.out.push(super::Output::Event(Event::Repaired { component, blocks: range.count }));
+        match (copy.attempt(), outcome) {
+            (None, Ok(())) => {
+                self.repaired_blocks += u64::from(range.count);
+                self.out.push(super::Output::Event(Event::Repaired { component, blocks: range.count }));
+            }
+            (Some(_), Ok(())) => self.copied_bytes += bytes,
+            (_, Err(_)) => {}
         }
-        if is_done && attempt.is_some() {
-            self.copied_bytes += bytes;
-        }
-        let resync = self.member_mut(target).resync.as_mut();
-        if let Some(resync) = resync.filter(|resync| attempt == Some(resync.attempt)) {
+        let resync = self.member_mut(target).resync_mut();
+        if let Some(resync) = resync.filter(|resync| copy.attempt() == Some(resync.attempt)) {
             resync.copies -= 1;
             resync.copied_bytes += bytes;
-            if !is_done {
-                let damaged = LeftBecause::Refused(Refusal::Damaged);
-                self.abort_resync(target, if is_damaged { damaged } else { LeftBecause::Unreachable });
+            match outcome {
+                Ok(()) => {}
+                Err(CopyFailure::Damaged) => {
+                    self.abort_resync(target, LeftBecause::Refused(Refusal::Damaged));
+                }
+                Err(CopyFailure::Unreachable) => self.abort_resync(target, LeftBecause::Unreachable),
             }
         }
     }
 }
 
-/// Blocks that are read at a time. The first slice of a whole part says by its size that others follow: a copy that is no more than such
-/// a slice comes in halves, so that nobody waits for the rest.
-fn slice_of(range: Range) -> u16 {
-    if is_like_a_first_slice(range) { limits::COPY_SLICE_BLOCKS / 2 } else { limits::COPY_SLICE_BLOCKS }
-}
-
-/// Whether each slice goes to the target once it is read. It does where the target can put them together again, and where each tells of
-/// all its blocks.
-fn goes_in_slices(range: Range, holes: Holes) -> bool {
-    let is_whole = usize::from(range.count) == BLOCKS_PER_EXTENT;
-    (is_whole && holes != Holes::Skip) || is_like_a_first_slice(range)
-}
-
-fn is_like_a_first_slice(range: Range) -> bool {
-    range.block == 0 && range.count == limits::COPY_SLICE_BLOCKS
-}
-
-fn blocks_of(pieces: &Pieces) -> u16 {
-    let bytes = |piece: &Piece| match piece {
-        Piece::Bytes(buffer) => buffer.len() as u64,
-        Piece::Hole(len) => u64::from(*len),
-    };
-    (pieces.iter().map(bytes).sum::<u64>() / BLOCK_SIZE) as u16
-}
-
-/// Runs of bytes, or of blocks without any.
-fn runs_of(pieces: Pieces) -> Vec<Result<Buffers, u16>> {
-    let mut runs: Vec<Result<Buffers, u16>> = Vec::new();
+fn runs_of(pieces: Pieces) -> Vec<Run> {
+    let blocks = |len: u32| (u64::from(len) / BLOCK_SIZE) as u16;
+    let mut runs: Vec<Run> = Vec::new();
     for piece in pieces {
         match (runs.last_mut(), piece) {
-            (Some(Ok(data)), Piece::Bytes(buffer)) => data.push(buffer),
-            (Some(Err(count)), Piece::Hole(len)) => *count += (u64::from(len) / BLOCK_SIZE) as u16,
-            (_, Piece::Bytes(buffer)) => runs.push(Ok(smallvec::smallvec![buffer])),
-            (_, Piece::Hole(len)) => runs.push(Err((u64::from(len) / BLOCK_SIZE) as u16)),
+            (Some(Run::Data(data)), Piece::Bytes(buffer)) => data.push(buffer),
+            (Some(Run::Hole(count)), Piece::Hole(len)) => *count += blocks(len),
+            (_, Piece::Bytes(buffer)) => runs.push(Run::Data(smallvec::smallvec![buffer])),
+            (_, Piece::Hole(len)) => runs.push(Run::Hole(blocks(len))),
         }
     }
     runs

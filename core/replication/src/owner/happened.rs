@@ -8,7 +8,7 @@
 use super::Owner;
 use super::opening::decided;
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::rules::Rule;
 use base::RequestTag;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -80,7 +80,7 @@ impl Happened {
 impl Owner {
     /// Whether a change has happened already.
     pub(crate) fn has_happened(&self, change: &Known) -> bool {
-        !self.is_mutant(Mutant::ApplyTwice) && self.happened.contains(change)
+        self.holds(Rule::ApplyOnce) && self.happened.contains(change)
     }
 
     /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.
@@ -98,7 +98,7 @@ impl Owner {
             let has_happened =
                 |entry: &&Entry| entry.has_happened || entry.id > decided || entry.id.epoch == decided.epoch;
             let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != RequestTag::default();
-            let told = state.counting().filter_map(|(_, member)| member.opened.as_ref());
+            let told = state.counting().filter_map(|(_, member)| member.opened());
             let entries = told.flat_map(|opened| &opened.entries);
             let entries = entries.filter(is_change).filter(has_happened);
             self.happened.taken_over.extend(entries.map(|entry| Known {

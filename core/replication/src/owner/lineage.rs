@@ -5,14 +5,16 @@
 //! would be laid over acknowledged changes, and what it has beyond would never be looked at. So it is told apart before anything is
 //! copied, and the disk waits for a person.
 
+use super::asked::{Listing, Unanswered};
+use super::member::Member;
 use super::opening::{contiguous_end, decided, opened};
-use super::state::{At, Member};
-use super::{Asked, Event, LeftBecause, Lost, Owner};
+use super::state::At;
+use super::{Asked, Event, LeftBecause, Owner};
 use crate::limits;
-use crate::mutant::Mutant;
-use crate::roster::{Ceiling, Roster, Standing};
+use crate::roster::{Ceiling, Roster};
+use crate::rules::Rule;
 use base::WriteId;
-use wire::{Answer, PartVersions, Request, Versions};
+use wire::{PartVersions, Request, Versions};
 
 /// What its versions have to tell of a component: whether it has changes after `ceiling` that it knows to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +45,7 @@ impl Owner {
             return Ceiling::At(self.member(at).told.max(first));
         }
         // All that count have every decided change. What those show that are there bounds what the other one can know.
-        let others = place.counting().filter(|(member, one)| *member != at.member && one.opened.is_some());
+        let others = place.counting().filter(|(member, one)| *member != at.member && one.opened().is_some());
         let end = others.map(|(_, one)| contiguous_end(opened(one))).min();
         end.map_or(Ceiling::Unknown, |end| Ceiling::At(end.max(decided(place))))
     }
@@ -52,7 +54,7 @@ impl Owner {
     /// epoch. Of another epoch nobody can tell whether it is the one that they know of.
     pub(crate) fn raise_ceilings(&mut self, index: u16) {
         let place = &mut self.places[usize::from(index)];
-        let ends = place.counting().filter_map(|(_, one)| one.opened.as_ref()).map(contiguous_end);
+        let ends = place.counting().filter_map(|(_, one)| one.opened()).map(contiguous_end);
         let Some(end) = ends.min() else { return };
         for member in &mut place.members {
             if let Ceiling::At(ceiling) = &mut member.ceiling
@@ -66,9 +68,9 @@ impl Owner {
     /// A component that does not count serves this owner: it is brought up to date, unless it has what the others lack.
     pub(crate) fn looked_at(&mut self, at: At, watermark: WriteId) {
         let member = self.member(at);
-        let is_copy = member.stands_in_for().is_none() && member.standing == Standing::Absent;
+        let is_copy = member.stands_in_for().is_none() && member.is_absent();
         let Ceiling::At(ceiling) = member.ceiling else { return self.begin_resync(at, watermark) };
-        if !is_copy || self.is_mutant(Mutant::JoinDiverged) {
+        if !is_copy || !self.holds(Rule::KeepDivergedApart) {
             return self.begin_resync(at, watermark);
         }
         if watermark > ceiling && watermark.sequence > 0 {
@@ -83,12 +85,13 @@ impl Owner {
 
     fn begin_proof(&mut self, at: At, ceiling: WriteId, watermark: WriteId) {
         self.attempts += 1;
-        self.member_mut(at).proof = Some(Proof { attempt: self.attempts, ceiling, watermark });
+        let proof = Proof { attempt: self.attempts, ceiling, watermark };
+        self.member_mut(at).set_proof(Some(proof));
         self.ask_for_proof(at, 0);
     }
 
     fn ask_for_proof(&mut self, at: At, from_part: u32) {
-        let Some(Proof { attempt, ceiling: since, .. }) = self.member(at).proof else { return };
+        let Some(Proof { attempt, ceiling: since, .. }) = self.member(at).proof() else { return };
         let (node, component, epoch) = (self.member(at).node, self.member(at).component, self.epoch);
         self.send(
             node,
@@ -98,30 +101,30 @@ impl Owner {
     }
 
     /// A component told which of its parts have versions beyond its ceiling.
-    pub(crate) fn proof_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn proof_answered(&mut self, at: At, attempt: u32, answer: Result<Listing, Unanswered>) {
         let now = self.now;
-        let Some(proof) = self.member(at).proof.filter(|proof| proof.attempt == attempt) else { return };
+        let Some(proof) = self.member(at).proof().filter(|proof| proof.attempt == attempt) else { return };
         let is_decided = |id: &WriteId| *id > proof.ceiling && *id <= proof.watermark;
         let has_decided = |part: &PartVersions| match &part.versions {
             Versions::Hole(id) => is_decided(id),
             Versions::Regions(ids) => ids.iter().any(is_decided),
         };
         match answer {
-            Ok(Answer::Changed { parts, .. }) if parts.iter().any(has_decided) => self.diverged(at),
-            Ok(Answer::Changed { next: Some(from_part), .. }) => self.ask_for_proof(at, from_part),
-            Ok(Answer::Changed { next: None, .. }) => {
-                self.member_mut(at).proof = None;
+            Ok(Listing { parts, .. }) if parts.iter().any(has_decided) => self.diverged(at),
+            Ok(Listing { next: Some(from_part), .. }) => self.ask_for_proof(at, from_part),
+            Ok(Listing { next: None, .. }) => {
+                self.member_mut(at).set_proof(None);
                 self.begin_resync(at, proof.watermark);
             }
-            Err(Lost) => self.member_mut(at).down(now, now),
-            Ok(_) => self.member_mut(at).down(now, now + limits::RETRY),
+            Err(Unanswered::Lost) => self.member_mut(at).down(now, now),
+            Err(Unanswered::Refused(_)) => self.member_mut(at).down(now, now + limits::RETRY),
         }
     }
 
     /// The record is to say that the component has what the others lack; nobody serves the disk from then on.
     fn diverged(&mut self, at: At) {
         let member = self.member_mut(at);
-        member.proof = None;
+        member.set_proof(None);
         member.has_diverged = true;
         member.trouble = Some(LeftBecause::Diverged);
         let component = member.component;

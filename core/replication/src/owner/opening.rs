@@ -4,15 +4,18 @@
 //! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable. Stand-ins take part in all
 //! that as active components do.
 
-use super::state::{At, Link, Member, Opened, Place};
-use super::{Asked, End, Event, LeftBecause, Lost, Output, Owner, Phase};
+use super::asked::{Data, Unanswered};
+use super::member::{CountedAs, Member, Opened, OutAs, Wish};
+use super::member_set::MemberSet;
+use super::state::{At, Place};
+use super::{Asked, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
+use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece};
 use std::collections::BTreeMap;
-use wire::{Answer, Entry, EntryKind, Refusal, Request};
+use wire::{Entry, EntryKind, Refusal, Request};
 
 /// A change that a component lacks.
 #[derive(Debug, Clone, Copy)]
@@ -49,19 +52,19 @@ impl Owner {
             return;
         }
         for at in self.all() {
-            let Link::Down { since, retry_at } = self.member(at).link else { continue };
+            let Some((since, retry_at)) = self.member(at).is_down() else { continue };
             if self.is_reachable(at) && retry_at <= self.now && self.needs(at) {
                 let member = self.member_mut(at);
-                member.link = Link::Opening;
+                member.begin_opening();
                 let (node, component) = (member.node, member.component);
                 let request = Request::Open { disk: self.disk, component, epoch: self.epoch };
                 self.send(node, Asked::Open(at), request);
                 continue;
             }
             let member = self.member(at);
-            if member.counts() && member.wanted.is_none() && self.leaves_at(since) <= self.now {
+            if member.counts() && member.wish.is_none() && self.leaves_at(since) <= self.now {
                 let why = member.trouble.unwrap_or(LeftBecause::Unreachable);
-                self.want_out(at, Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
         }
     }
@@ -69,10 +72,10 @@ impl Owner {
     /// When [`Owner::advance_members`] has something to do for a member if nothing happens.
     pub(crate) fn member_wake_at(&self, at: At) -> Option<base::Instant> {
         let member = self.member(at);
-        let Link::Down { since, retry_at } = member.link else { return None };
+        let (since, retry_at) = member.is_down()?;
         let leaves_at = self.leaves_at(since);
         let asks = (self.is_reachable(at) && self.needs(at)).then_some(retry_at);
-        let leaves = (member.counts() && member.wanted.is_none()).then_some(leaves_at);
+        let leaves = (member.counts() && member.wish.is_none()).then_some(leaves_at);
         let is_taken_out = self.taken_out_at(member);
         [asks, leaves.filter(|at| *at > self.now), is_taken_out].into_iter().flatten().min()
     }
@@ -90,41 +93,41 @@ impl Owner {
     }
 
     fn needs(&self, at: At) -> bool {
-        let starts_alone = self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening;
+        let starts_alone = !self.holds(Rule::StartFromActive) && self.phase == Phase::Opening;
         let member = self.member(at);
-        if member.is_gone || member.counts() {
-            return !member.is_gone;
+        if member.is_gone() || member.counts() {
+            return !member.is_gone();
         }
         let Some(of) = member.stands_in_for() else {
             return self.phase == Phase::Serving || starts_alone || self.may_be_restored(at);
         };
         let of = self.places[usize::from(at.place)].find(of);
-        let is_away = of.is_some_and(|(_, one)| one.standing == Standing::Absent && one.resync.is_none());
-        self.phase == Phase::Serving && member.standing != Standing::Stale && is_away
+        let is_away = of.is_some_and(|(_, one)| one.is_absent() && one.resync().is_none());
+        self.phase == Phase::Serving && !member.is_stale() && is_away
     }
 
     /// Asks the record to count a component out, if others can do without it.
-    pub(crate) fn want_out(&mut self, at: At, standing: Standing, why: LeftBecause) {
+    pub(crate) fn want_out(&mut self, at: At, standing: OutAs, why: LeftBecause) {
         let place = &self.places[at.place as usize];
-        if place.members[at.member as usize].is_gone {
+        if place.members[at.member as usize].is_gone() {
             return; // The record has it out already.
         }
         if place.has_other_open(at.member) {
-            let is_stand_in = place.members[usize::from(at.member)].standing == Standing::StandIn;
-            if is_stand_in && self.is_mutant(Mutant::KeepFailedStandIn) {
-                self.member_mut(at).standing = Standing::Absent;
+            let is_stand_in = place.members[usize::from(at.member)].standing() == Standing::StandIn;
+            if is_stand_in && !self.holds(Rule::RecordFailedStandIns) {
+                self.member_mut(at).record(Standing::Absent);
                 return self.excuse(at);
             }
-            self.member_mut(at).wanted = Some((standing, why));
-            if self.is_mutant(Mutant::AcknowledgeBeforeShrink) {
+            self.member_mut(at).wish = Some(Wish::Leave(standing, why));
+            if !self.holds(Rule::ShrinkBeforeAcknowledging) {
                 self.excuse(at);
             }
-        } else if self.is_mutant(Mutant::StartAlone) && self.phase == Phase::Opening {
+        } else if !self.holds(Rule::StartFromActive) && self.phase == Phase::Opening {
             let stale = (0..).zip(&place.members).find(|(_, one)| !one.is_active() && one.is_open());
             if let Some((member, _)) = stale {
                 let (place, why) = (at.place, LeftBecause::Unreachable);
-                self.member_mut(At { place, member }).wanted = Some((Standing::Active, why));
-                self.member_mut(at).wanted = Some((standing, why));
+                self.member_mut(At { place, member }).wish = Some(Wish::Join(CountedAs::Active));
+                self.member_mut(at).wish = Some(Wish::Leave(standing, why));
             }
         }
     }
@@ -149,49 +152,39 @@ impl Owner {
                 super::LinkChange::Ended => member.unheard_since = None,
                 super::LinkChange::Up => {} // It is heard once it answers.
             }
-            match member.link {
-                Link::Down { since, retry_at } if is_up => {
-                    let waits = member.trouble.is_some_and(|why| why != LeftBecause::Unreachable);
-                    let retry_at = if waits { retry_at } else { now };
-                    member.link = Link::Down { since, retry_at };
+            if member.is_open() || member.is_opening() {
+                member.down(since, now);
+                self.decide_anew(at.place);
+                if !self.member(at).is_joining() {
+                    self.drop_resync(at, LeftBecause::Unreachable);
                 }
-                // It broke before it was known why.
-                Link::Down { since: before, retry_at } => {
-                    member.link = Link::Down { since: since.min(before), retry_at };
-                }
-                Link::Open | Link::Opening => {
-                    member.down(since, now);
-                    self.decide_anew(at.place);
-                    if !self.member(at).is_joining() {
-                        self.drop_resync(at, LeftBecause::Unreachable);
-                    }
-                }
+            } else if !is_up {
+                member.down_since(since); // It broke before it was known why.
+            } else if member.trouble.is_none_or(|why| why == LeftBecause::Unreachable) {
+                member.retry_by(now);
             }
         }
     }
 
-    pub(crate) fn opened(&mut self, at: At, answer: Result<Answer, Lost>) {
+    pub(crate) fn opened(&mut self, at: At, answer: Result<Opened, Unanswered>) {
         let now = self.now;
-        if self.member(at).link != Link::Opening {
+        if !self.member(at).is_opening() {
             return; // The link changed since.
         }
         match answer {
-            Ok(Answer::Opened { watermark, .. }) if self.is_behind(watermark) => {
+            Ok(Opened { watermark, .. }) if self.is_behind(watermark) => {
                 let component = self.member(at).component;
                 let epoch = watermark.epoch.saturating_add(1);
                 self.end(End::SupersededBy { component, epoch });
             }
-            Ok(Answer::Opened { watermark, entries }) => {
+            Ok(Opened { watermark, entries }) => {
                 let member = self.member_mut(at);
-                member.link = Link::Open;
-                (member.changed_at, member.is_stuck) = (now, false);
+                member.open(now, Opened { watermark: watermark.max(member.base), entries });
                 self.heard_again(at);
-                let member = self.member_mut(at);
-                member.opened = Some(Opened { watermark: watermark.max(member.base), entries });
                 match (self.phase, self.member(at).counts()) {
                     // An owner that is released before it served has decided nothing: it says nothing of a watermark.
                     (Phase::Serving | Phase::Releasing, true)
-                        if self.has_served || self.is_mutant(Mutant::SettleUndecided) =>
+                        if self.has_served || !self.holds(Rule::SettleOnlyDecided) =>
                     {
                         self.rejoined(at);
                     }
@@ -199,11 +192,11 @@ impl Owner {
                     (_, _) => self.decide_anew(at.place),
                 }
             }
-            Err(Lost) => self.member_mut(at).down(now, now),
-            Ok(Answer::Refused(Refusal::Busy | Refusal::NotOpen)) => {
+            Err(Unanswered::Lost) => self.member_mut(at).down(now, now),
+            Err(Unanswered::Refused(Refusal::Busy | Refusal::NotOpen)) => {
                 self.member_mut(at).down(now, now + limits::RETRY);
             }
-            Ok(Answer::Refused(refusal)) => {
+            Err(Unanswered::Refused(refusal)) => {
                 let member = self.member_mut(at);
                 // One that has never counted may be named before its node has made it.
                 let is_coming = member.base == WriteId::default() && refusal == Refusal::NoComponent;
@@ -212,10 +205,9 @@ impl Owner {
                 member.down(now, now + wait);
                 member.trouble = Some(why);
                 if member.counts() {
-                    self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
+                    self.want_out(at, OutAs::Absent, LeftBecause::Refused(refusal));
                 }
             }
-            Ok(other) => unreachable!("an opening is not answered by {other:?}"),
         }
     }
 
@@ -225,23 +217,23 @@ impl Owner {
         let first = WriteId { epoch: self.epoch, sequence: 0 };
         let told =
             if self.has_settled { first } else { WriteId { epoch: self.epoch - 1, sequence: u64::MAX } };
-        self.phase == Phase::Opening && watermark > told && !self.is_mutant(Mutant::ServeOlderRecord)
+        self.phase == Phase::Opening && watermark > told && self.holds(Rule::RefuseOlderRecords)
     }
 
     /// A component that counts and was away for a moment serves again, in the same epoch: it gets what is in flight.
     fn rejoined(&mut self, at: At) {
         let watermark = self.watermark(at.place);
-        let opened = self.member_mut(at).opened.take().expect("it was just opened");
+        let opened = self.member_mut(at).take_opened().expect("it was just opened");
         // Of one that is alone, what it says is all there is.
         let is_alone = self.places[at.place as usize].counting().count() == 1;
-        let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
+        let trusts_epochs = !self.holds(Rule::DoubtOlderEpochs);
         if !is_alone && !is_contiguous(&opened, watermark, trusts_epochs) {
             let why = LeftBecause::LostWrites;
             self.member_mut(at).trouble = Some(why);
-            return self.want_out(at, Standing::Stale, why);
+            return self.want_out(at, OutAs::Stale, why);
         }
         let epoch = self.epoch;
-        let tells_leaving = self.is_mutant(Mutant::TellLeaving);
+        let tells_leaving = !self.holds(Rule::TellLeavingNothing);
         let member = self.member_mut(at);
         // The record may be being asked to count it out, with what it was told as its ceiling.
         let watermark = if member.is_leaving() && !tells_leaving { member.told } else { watermark };
@@ -260,9 +252,9 @@ impl Owner {
         }
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
-            let is_complete = place.counting().all(|(_, one)| one.is_open() && one.opened.is_some())
+            let is_complete = place.counting().all(|(_, one)| one.opened().is_some())
                 && place.active().next().is_some()
-                && place.members.iter().all(|one| one.wanted.is_none());
+                && place.members.iter().all(|one| one.wish.is_none());
             if !place.is_ready && place.deciding.is_none() && is_complete {
                 self.begin_deciding(index);
             }
@@ -274,10 +266,10 @@ impl Owner {
             self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
             let now = self.now;
             for member in self.places.iter_mut().flat_map(|place| &mut place.members) {
-                member.opened = None;
+                member.take_opened();
                 // One that was opened for a restore that was not needed.
                 if !member.counts() && member.is_open() {
-                    member.resync = None;
+                    member.take_resync();
                     member.down(now, now);
                 }
             }
@@ -287,7 +279,7 @@ impl Owner {
     /// A component of the place begins a new session before the disk is served: it must be told the first watermark in
     /// that session, even if it was told in the one before.
     pub(crate) fn decide_anew(&mut self, place: u16) {
-        let keeps = self.phase != Phase::Opening || self.is_mutant(Mutant::KeepReadiness);
+        let keeps = self.phase != Phase::Opening || !self.holds(Rule::SettleNewSessions);
         let is_opening = self.phase == Phase::Opening;
         let place = &mut self.places[place as usize];
         place.deciding = None;
@@ -300,17 +292,17 @@ impl Owner {
     fn begin_deciding(&mut self, index: u16) {
         let place = &self.places[index as usize];
         let decided = decided(place);
-        let trusts_epochs = self.is_mutant(Mutant::TrustEpochs);
+        let trusts_epochs = !self.holds(Rule::DoubtOlderEpochs);
         let lacks = |one: &Member| !is_contiguous(opened(one), decided, trusts_epochs);
         let liar = place.counting().find(|(_, one)| lacks(one)).map(|(at, _)| at);
         if let Some(member) = liar.filter(|member| place.has_other_open(*member)) {
             let at = At { place: index, member };
             self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
-            return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
+            return self.want_out(at, OutAs::Stale, LeftBecause::LostWrites);
         }
-        let rolls = match self.is_mutant(Mutant::ServeUndecided) {
-            true => Vec::new(),
-            false => rolls(&place.counting().collect::<Vec<_>>(), decided),
+        let rolls = match self.holds(Rule::DecideBeforeServing) {
+            true => rolls(&place.counting().collect::<Vec<_>>(), decided),
+            false => Vec::new(),
         };
         self.raise_ceilings(index);
         self.decide(index, rolls, None);
@@ -337,8 +329,7 @@ impl Owner {
         let source = self.member(At { place, member: roll.source });
         let (node, component) = (source.node, source.component);
         let Entry { part, block, count, .. } = entry;
-        let asked =
-            Asked::Roll { at: At { place, member: roll.source }, attempt, roll: number, is_read: true };
+        let asked = Asked::RollRead { at: At { place, member: roll.source }, attempt, roll: number };
         self.send(node, asked, Request::Read { component, epoch: self.epoch, part, block, count });
     }
 
@@ -362,23 +353,14 @@ impl Owner {
             }
             None => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
         };
-        self.send(node, Asked::Roll { at, attempt, roll: number, is_read: false }, request);
+        self.send(node, Asked::RollWrite { at, attempt, roll: number }, request);
     }
 
-    /// A step of rolling a change forward ended.
-    pub(crate) fn rolled(
-        &mut self,
-        at: At,
-        attempt: u32,
-        number: u32,
-        is_read: bool,
-        answer: Result<Answer, Lost>,
-    ) {
-        let deciding = self.places[at.place as usize].deciding.as_ref();
-        let Some(deciding) = deciding.filter(|deciding| deciding.attempt == attempt) else { return };
-        let roll = deciding.rolls[number as usize];
+    /// A component gave what is to be rolled forward, or cannot.
+    pub(crate) fn roll_read(&mut self, at: At, attempt: u32, number: u32, answer: Result<Data, Unanswered>) {
+        let Some(roll) = self.roll(at.place, attempt, number) else { return };
         match answer {
-            Ok(Answer::Data { pieces, checksums }) if is_read => {
+            Ok(Data { pieces, checksums }) => {
                 let bytes = |piece: &Piece| match piece {
                     Piece::Bytes(buffer) => Some(buffer.clone()),
                     Piece::Hole(_) => None,
@@ -386,8 +368,17 @@ impl Owner {
                 let data: Option<Buffers> = pieces.iter().map(bytes).collect();
                 self.send_roll(at.place, attempt, number, roll, data.map(|data| (data, checksums)));
             }
-            Ok(Answer::Done { .. }) if !is_read => {
-                if let Some(opened) = self.member_mut(at).opened.as_mut() {
+            // What it holds it cannot give.
+            Err(why) => self.roll_failed(at, why, OutAs::Stale),
+        }
+    }
+
+    /// A component took what was rolled forward, or cannot.
+    pub(crate) fn roll_written(&mut self, at: At, attempt: u32, number: u32, answer: Result<u8, Unanswered>) {
+        let Some(roll) = self.roll(at.place, attempt, number) else { return };
+        match answer {
+            Ok(_) => {
+                if let Some(opened) = self.member_mut(at).opened_mut() {
                     opened.entries.push(roll.entry);
                 }
                 self.rolled += 1;
@@ -396,19 +387,29 @@ impl Owner {
                 }
                 self.settle_first(at.place);
             }
-            Err(Lost) => {} // The link's change starts over.
-            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
-            Ok(Answer::Refused(_)) if deciding.restores.is_some() => {
-                let member = deciding.restores.unwrap_or(at.member);
-                self.not_restored(At { place: at.place, member });
+            // What it lacks it cannot take.
+            Err(why) => self.roll_failed(at, why, OutAs::Absent),
+        }
+    }
+
+    /// A change that is being rolled forward, unless another attempt was begun since.
+    fn roll(&self, place: u16, attempt: u32, number: u32) -> Option<Roll> {
+        let deciding = self.places[usize::from(place)].deciding.as_ref();
+        let deciding = deciding.filter(|deciding| deciding.attempt == attempt)?;
+        Some(deciding.rolls[number as usize])
+    }
+
+    fn roll_failed(&mut self, at: At, why: Unanswered, standing: OutAs) {
+        let restores = self.places[usize::from(at.place)].deciding.as_ref().and_then(|one| one.restores);
+        match (why, restores) {
+            (Unanswered::Lost, _) => {} // The link's change starts over.
+            (Unanswered::Refused(Refusal::NotOpen), _) => self.lost_session(at),
+            (Unanswered::Refused(_), Some(member)) => self.not_restored(At { place: at.place, member }),
+            (Unanswered::Refused(refusal), None) => {
+                let why = LeftBecause::Refused(refusal);
+                self.member_mut(at).trouble = Some(why);
+                self.want_out(at, standing, why);
             }
-            Ok(Answer::Refused(refusal)) => {
-                // What it holds it cannot give, or what it lacks it cannot take.
-                let standing = if is_read { Standing::Stale } else { Standing::Absent };
-                self.member_mut(at).trouble = Some(LeftBecause::Refused(refusal));
-                self.want_out(at, standing, LeftBecause::Refused(refusal));
-            }
-            Ok(other) => unreachable!("a roll is not answered by {other:?}"),
         }
     }
 
@@ -449,30 +450,29 @@ impl Owner {
         }
     }
 
-    pub(crate) fn first_settled(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn first_settled(&mut self, at: At, attempt: u32, answer: Result<u8, Unanswered>) {
         let watermark = WriteId { epoch: self.epoch, sequence: 0 };
         let deciding = self.places[at.place as usize].deciding.as_mut();
         let Some(deciding) = deciding.filter(|deciding| deciding.attempt == attempt) else { return };
         match answer {
-            Ok(Answer::Done { .. }) => {
+            Ok(_) => {
                 deciding.settles_left -= 1;
                 if deciding.settles_left == 0 {
                     self.places[at.place as usize].is_ready = true;
                 }
                 self.member_mut(at).told = watermark;
             }
-            Err(Lost) => {}
-            Ok(Answer::Refused(Refusal::NotOpen)) => self.lost_session(at),
-            Ok(Answer::Refused(refusal)) => {
-                self.want_out(at, Standing::Absent, LeftBecause::Refused(refusal));
+            Err(Unanswered::Lost) => {}
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(Unanswered::Refused(refusal)) => {
+                self.want_out(at, OutAs::Absent, LeftBecause::Refused(refusal));
             }
-            Ok(other) => unreachable!("a watermark is not answered by {other:?}"),
         }
     }
 }
 
 pub(super) fn opened(member: &Member) -> &Opened {
-    member.opened.as_ref().expect("a window is decided when all have told theirs")
+    member.opened().expect("a window is decided when all have told theirs")
 }
 
 /// The greatest id that any component that counts knows to be decided: by what its owner told it, or because that had so many
@@ -482,7 +482,7 @@ pub(super) fn decided(place: &Place) -> WriteId {
         opened.entries.iter().filter(|entry| entry.is_span()).map(Entry::last).max().unwrap_or_default()
     };
     let known = |opened: &Opened| opened.watermark.max(spans(opened));
-    place.counting().filter_map(|(_, one)| Some(known(one.opened.as_ref()?))).max().unwrap_or_default()
+    place.counting().filter_map(|(_, one)| Some(known(one.opened()?))).max().unwrap_or_default()
 }
 
 /// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch
@@ -510,18 +510,18 @@ pub(super) fn contiguous_end(opened: &Opened) -> WriteId {
 
 /// What must be rolled forward among members, all open, by id.
 pub(super) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
-    let mut window: BTreeMap<WriteId, (Entry, u8)> = BTreeMap::new();
+    let mut window: BTreeMap<WriteId, (Entry, MemberSet)> = BTreeMap::new();
     for (member, one) in members {
         // Spans and cuts tell of nothing beyond what is decided that could be rolled forward.
         let is_undecided = |entry: &&Entry| entry.id > decided && !entry.is_span() && !entry.is_cut();
         for entry in opened(one).entries.iter().filter(is_undecided) {
-            window.entry(entry.id).or_insert((*entry, 0)).1 |= 1 << member;
+            window.entry(entry.id).or_insert((*entry, MemberSet::EMPTY)).1.insert(*member);
         }
     }
     let mut rolls = Vec::new();
     for (entry, holders) in window.values() {
-        let source = holders.trailing_zeros() as u8;
-        let lacking = members.iter().map(|(member, _)| *member).filter(|member| holders >> member & 1 == 0);
+        let source = holders.iter().next().expect("a member told of it");
+        let lacking = members.iter().map(|(member, _)| *member).filter(|member| !holders.contains(*member));
         rolls.extend(lacking.map(|target| Roll { entry: *entry, source, target }));
     }
     rolls

@@ -11,13 +11,13 @@
 //! when all that it was asked before has ended (`Stage::Draining` in `components.rs`); what it holds beyond is undone as after any
 //! other absence. So the range of a copy is let go of only when its target serves this owner no more.
 
-use super::asked::Question;
-use super::state::{At, Link, Member};
-use super::work::Work;
-use super::{Asked, LeftBecause, Lost, Owner};
+use super::asked::{Question, Step, Unanswered};
+use super::member::{Member, OutAs};
+use super::state::At;
+use super::work::{Key, ReadWork, Reader};
+use super::{Asked, LeftBecause, Owner};
 use crate::limits;
-use crate::mutant::Mutant;
-use crate::roster::Standing;
+use crate::rules::Rule;
 use base::Instant;
 use std::time::Duration;
 
@@ -56,19 +56,11 @@ impl Owner {
     fn changes(&self, asked: &Asked) -> Option<At> {
         match asked {
             Asked::Change { at, .. } | Asked::FirstSettle { at, .. } => Some(*at),
-            Asked::Barrier { at, .. } => Some(*at),
-            Asked::Roll { at, is_read: false, .. } => Some(*at),
-            Asked::CopyWrite { work } => self.copies_to(*work),
-            Asked::Roll { .. } | Asked::Open(_) | Asked::Read { .. } | Asked::Status { .. } => None,
-            Asked::Settle | Asked::Changed { .. } | Asked::Doubtful { .. } | Asked::Proof { .. } => None,
-            Asked::CopyRead { .. } | Asked::Close | Asked::GivenUp(_) => None,
-        }
-    }
-
-    fn copies_to(&self, work: u32) -> Option<At> {
-        match self.works.get(work as usize) {
-            Some(Work::Copy { target, .. }) => Some(*target),
-            Some(_) | None => None,
+            Asked::Barrier { at, .. } | Asked::RollWrite { at, .. } => Some(*at),
+            Asked::Step(Step::CopyWrite { work }) => Some(self.works.copies[*work].target),
+            Asked::Step(Step::Read { .. } | Step::Status { .. } | Step::CopyRead { .. }) => None,
+            Asked::RollRead { .. } | Asked::Open(_) | Asked::Settle | Asked::Changed { .. } => None,
+            Asked::Doubtful { .. } | Asked::Proof { .. } | Asked::Close | Asked::GivenUp(_) => None,
         }
     }
 
@@ -79,7 +71,7 @@ impl Owner {
             let is_overdue = overdue.contains(&at);
             let member = self.member_mut(at);
             let was_stuck = std::mem::replace(&mut member.is_stuck, is_overdue);
-            let stays = self.is_mutant(Mutant::KeepTheStuck);
+            let stays = !self.holds(Rule::TakeOutStuck);
             if is_overdue && was_stuck && self.has_other_well(at) && !stays {
                 self.leave_behind(at);
             }
@@ -90,7 +82,7 @@ impl Owner {
     fn overdue(&self, one: &Question) -> Option<At> {
         if let Asked::Open(at) = one.asked {
             let is_late = one.since + limits::OPENING_PATIENCE <= self.now;
-            return Some(at).filter(|at| is_late && self.member(*at).link == Link::Opening);
+            return Some(at).filter(|at| is_late && self.member(*at).is_opening());
         }
         let at = self.changes(&one.asked)?;
         let since = one.since.max(self.member(at).changed_at);
@@ -100,7 +92,7 @@ impl Owner {
 
     /// Whether another active component of the place could serve without this one.
     fn has_other_well(&self, at: At) -> bool {
-        let is_well = |one: &Member| one.is_open() && one.wanted.is_none() && !one.is_stuck;
+        let is_well = |one: &Member| one.is_open() && one.wish.is_none() && !one.is_stuck;
         self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_well(one))
     }
 
@@ -108,13 +100,13 @@ impl Owner {
     fn leave_behind(&mut self, at: At) {
         let (now, why) = (self.now, LeftBecause::Stuck);
         let member = self.member_mut(at);
-        if member.is_gone || member.is_leaving() {
+        if member.is_gone() || member.is_leaving() {
             return;
         }
-        match (member.may_count(), member.resync.is_some()) {
+        match (member.may_count(), member.resync().is_some()) {
             (true, _) => {
                 member.trouble = Some(why);
-                self.want_out(at, Standing::Absent, why);
+                self.want_out(at, OutAs::Absent, why);
             }
             (false, true) => {
                 member.down(now, now + limits::RESYNC_RETRY);
@@ -128,42 +120,35 @@ impl Owner {
     /// Reads that take long are asked elsewhere, if there is an elsewhere; what was under way with a component that serves this
     /// owner no more is not waited for.
     fn give_up_late(&mut self) {
-        let late = self.asks.iter().filter(|(_, one)| self.is_given_up(one)).map(|(key, _)| key);
-        for key in late.collect::<Vec<_>>() {
-            let asked = self.asks[key].asked;
-            let Some(at) = asked.member().or_else(|| self.changes(&asked)) else { continue };
+        let late = self.asks.iter().filter_map(|(key, one)| Some((key, self.given_up(one)?)));
+        for (key, (step, at)) in late.collect::<Vec<_>>() {
             self.asks[key].asked = Asked::GivenUp(at);
             self.member_mut(at).late += 1;
-            match asked {
-                Asked::Read { work, .. } => self.read_elsewhere(work),
-                Asked::Status { work, at } => self.status_answered(work, at, Err(Lost)),
-                Asked::CopyRead { work, at } => self.copy_read(work, at, Err(Lost)),
-                Asked::CopyWrite { work } => self.copy_written(work, Err(Lost)),
-                _ => unreachable!("only reads and copies are given up"),
+            match step {
+                Step::Read { work, .. } => self.read_elsewhere(work),
+                Step::Status { work, at } => self.status_answered(work, at, Err(Unanswered::Lost)),
+                Step::CopyRead { work, at } => self.copy_read(work, at, Err(Unanswered::Lost)),
+                Step::CopyWrite { work } => self.copy_written(work, Err(Unanswered::Lost)),
             }
         }
     }
 
-    fn read_elsewhere(&mut self, key: u32) {
-        let now = self.now;
-        if let Some(Work::Read { began, .. }) = self.works.get_mut(key as usize) {
-            // What the first one took is not the next one's.
-            *began = now;
-        }
-        self.reads_waiting.push_back(key);
+    fn read_elsewhere(&mut self, key: Key<ReadWork>) {
+        // What the first one took is not the next one's.
+        self.works.reads[key].began = self.now;
+        self.reads_waiting.push_back(Reader::Read(key));
     }
 
-    fn is_given_up(&self, one: &Question) -> bool {
-        let (at, is_read) = match one.asked {
-            Asked::Read { at, .. } | Asked::Status { at, .. } | Asked::CopyRead { at, .. } => (at, true),
-            Asked::CopyWrite { work } => match self.copies_to(work) {
-                Some(target) => (target, false),
-                None => return false,
-            },
-            _ => return false,
+    /// What a question was for that is not waited for any more, and the component that was asked.
+    fn given_up(&self, one: &Question) -> Option<(Step, At)> {
+        let Asked::Step(step) = one.asked else { return None };
+        let (at, is_read) = match step {
+            Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. } => (at, true),
+            Step::CopyWrite { work } => (self.works.copies[work].target, false),
         };
         let is_late = is_read && one.since + self.read_patience(at) <= self.now;
-        !self.member(at).is_open() || (is_late && self.has_other_prompt(at))
+        let is_given_up = !self.member(at).is_open() || (is_late && self.has_other_prompt(at));
+        is_given_up.then_some((step, at))
     }
 
     /// How long a read may take at a component: longer where they all take long, for then it is loaded.
@@ -174,7 +159,7 @@ impl Owner {
 
     /// Whether another active component of the place can be read from, and answers.
     fn has_other_prompt(&self, at: At) -> bool {
-        let is_prompt = |one: &Member| one.is_open() && one.late == 0;
+        let is_prompt = |one: &Member| one.is_open() && one.is_prompt();
         self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_prompt(one))
     }
 }

@@ -1,17 +1,21 @@
 //! Reads: under a shared range lock, with the leases of all that may be active, from one of them.
 
-use super::state::{At, Member, Place};
-use super::work::Work;
-use super::{Asked, Failure, Leases, Lost, Owner, Reply, Token};
-use crate::lanes::{Hold, Range};
+use super::asked::{Data, Step, Unanswered};
+use super::copy::{Holes, Purpose};
+use super::member::{Member, OutAs};
+use super::member_set::MemberSet;
+use super::state::{At, Place};
+use super::work::{Key, ReadWork, Reader};
+use super::{Asked, Failure, Leases, Output, Owner, Reply, Token};
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::locks::{Hold, Range};
+use crate::rules::Rule;
 use base::WriteId;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
 use base::units::BLOCK_SIZE;
 use smallvec::SmallVec;
-use wire::{Answer, Refusal, Request};
+use wire::{Refusal, Request};
 
 impl Owner {
     pub(crate) fn read(
@@ -25,49 +29,48 @@ impl Owner {
     ) {
         let range = Range { part, block, count };
         assert!(count >= 1 && block + count <= 256, "a read lies within its part");
-        let work = Work::Read {
+        let key = self.works.add_read(ReadWork {
             token,
             place,
             range,
-            damaged: 0,
+            damaged: MemberSet::EMPTY,
             began: self.now,
             step: count,
             read: 0,
             pieces: Pieces::new(),
             mends: Vec::new(),
-        };
-        let key = self.works.insert(work) as u32;
-        let is_locked = self.is_mutant(Mutant::ReadOverWrites)
-            || self.places[place as usize].lanes.lock(range, Hold::Shared, key);
-        if is_locked && !self.try_read(key, leases) {
-            self.reads_waiting.push_back(key);
+        });
+        let lock = self.works.reads.lock_key(key);
+        let is_locked =
+            !self.holds(Rule::ReadAfterWrites) || self.locks.lock(lock, Hold::Read, &[(place, range)]);
+        if is_locked {
+            self.read_again(key, leases);
         }
     }
 
     /// Reads that wait for a lease or a component try again.
     pub(crate) fn retry_reads(&mut self, leases: &Leases) {
         for _ in 0..self.reads_waiting.len() {
-            let Some(key) = self.reads_waiting.pop_front() else { return };
-            if !self.try_read(key, leases) {
-                self.reads_waiting.push_back(key);
+            let Some(reader) = self.reads_waiting.pop_front() else { return };
+            let is_asked = match reader {
+                Reader::Read(key) => self.try_read(key, leases),
+                Reader::Status(key) => self.try_status(key, leases),
+            };
+            if !is_asked {
+                self.reads_waiting.push_back(reader);
             }
         }
     }
 
     /// Asks a component, if that may be done now.
-    fn try_read(&mut self, key: u32, leases: &Leases) -> bool {
-        if let Work::Status { .. } = self.works[key as usize] {
-            return self.try_status(key, leases);
-        }
-        let Work::Read { place, damaged, .. } = self.works[key as usize] else {
-            unreachable!("only reads wait to read")
-        };
+    fn try_read(&mut self, key: Key<ReadWork>, leases: &Leases) -> bool {
+        let ReadWork { place, damaged, .. } = self.works.reads[key];
         if self.is_damaged_on_all(place, damaged) {
             self.read_narrower(key, leases);
             return true;
         }
-        let range = self.next_of_read(key);
-        let may_read = self.is_mutant(Mutant::ReadWithoutLease) || self.has_leases(place, leases);
+        let range = self.works.reads[key].next();
+        let may_read = !self.holds(Rule::ReadUnderLeases) || self.has_leases(place, leases);
         let Some(member) = self.choose(place, range.part, damaged).filter(|_| may_read) else {
             return false;
         };
@@ -75,14 +78,14 @@ impl Owner {
         let (node, component) = (self.member(at).node, self.member(at).component);
         let Range { part, block, count } = range;
         let request = Request::Read { component, epoch: self.epoch, part, block, count };
-        self.send(node, Asked::Read { work: key, at }, request);
+        self.send(node, Asked::Step(Step::Read { work: key, at }), request);
         true
     }
 
     /// Whether every component that may count has granted that no other owner is served (invariant 11): an active one, a
     /// stand-in, for another owner may be served by it with the one that it stands in for, and one that is about to join.
     pub(crate) fn has_leases(&self, place: u16, leases: &Leases) -> bool {
-        let skips_stand_ins = self.is_mutant(Mutant::ReadWithoutStandInLease);
+        let skips_stand_ins = !self.holds(Rule::ReadUnderStandInLeases);
         let counts = |one: &&Member| one.may_count() && !(skips_stand_ins && one.stands_in_for().is_some());
         let holders = self.places[place as usize].members.iter().filter(counts);
         let is_held =
@@ -113,10 +116,10 @@ impl Owner {
     }
 
     /// The component to read from.
-    pub(crate) fn choose(&mut self, place: u16, part: u32, except: u8) -> Option<u8> {
+    pub(crate) fn choose(&mut self, place: u16, part: u32, except: MemberSet) -> Option<u8> {
         let nearest = self.settings.prefers_local.then_some(self.me.node.host);
         let place: &Place = &self.places[place as usize];
-        let fit = || place.active().filter(|(index, one)| one.is_open() && except >> index & 1 == 0);
+        let fit = || place.active().filter(|(index, one)| one.is_open() && !except.contains(*index));
         let has_prompt = fit().any(|(_, one)| one.is_prompt());
         let fit = fit().filter(|(_, one)| one.is_prompt() || !has_prompt);
         let readable: SmallVec<[Readable; 4]> = fit
@@ -136,41 +139,36 @@ impl Owner {
         Some(if is_probe { chosen.index } else { quickest.index })
     }
 
-    pub(crate) fn read_answered(&mut self, key: u32, at: At, answer: Result<Answer, Lost>, leases: &Leases) {
+    pub(crate) fn read_answered(
+        &mut self,
+        key: Key<ReadWork>,
+        at: At,
+        answer: Result<Data, Unanswered>,
+        leases: &Leases,
+    ) {
         match answer {
-            Ok(Answer::Data { pieces, checksums }) => {
+            Ok(Data { pieces, checksums }) => {
                 let is_remote = self.member(at).node != self.me.node;
                 if is_remote && !verify(&pieces, &checksums) {
                     return self.read_again(key, leases); // Damaged on the way.
                 }
-                self.read_done(key, at, pieces, leases);
+                return self.read_done(key, at, pieces, leases);
             }
-            Ok(Answer::Refused(Refusal::Damaged)) => self.read_damaged(key, at, leases),
-            Ok(Answer::Refused(Refusal::NotOpen)) => {
-                self.lost_session(at);
-                self.reads_waiting.push_back(key);
+            Err(Unanswered::Refused(Refusal::Damaged)) => {
+                // Another is asked, and what it has mends the damage.
+                self.works.reads[key].damaged.insert(at.member);
+                return self.read_again(key, leases);
             }
-            Ok(Answer::Refused(refusal)) => {
-                self.unreadable(at, refusal);
-                self.reads_waiting.push_back(key);
-            }
-            Err(Lost) => self.reads_waiting.push_back(key),
-            Ok(other) => unreachable!("a read is not answered by {other:?}"),
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(Unanswered::Refused(refusal)) => self.unreadable(at, refusal),
+            Err(Unanswered::Lost) => {}
         }
+        self.reads_waiting.push_back(Reader::Read(key));
     }
 
-    /// What a read asks for now.
-    fn next_of_read(&self, key: u32) -> Range {
-        let Work::Read { range: Range { part, block, count }, step, read, .. } = self.works[key as usize]
-        else {
-            unreachable!("only reads read")
-        };
-        Range { part, block: block + read, count: step.min(count - read) }
-    }
-
-    fn read_again(&mut self, key: u32, leases: &Leases) {
+    fn read_again(&mut self, key: Key<ReadWork>, leases: &Leases) {
         if !self.try_read(key, leases) {
-            self.reads_waiting.push_back(key);
+            self.reads_waiting.push_back(Reader::Read(key));
         }
     }
 
@@ -178,76 +176,66 @@ impl Owner {
     pub(crate) fn unreadable(&mut self, at: At, refusal: Refusal) {
         let why = super::LeftBecause::Refused(refusal);
         self.member_mut(at).trouble = Some(why);
-        self.want_out(at, crate::roster::Standing::Absent, why);
+        self.want_out(at, OutAs::Absent, why);
         let now = self.now;
         self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
     }
 
-    fn read_done(&mut self, key: u32, at: At, found: Pieces, leases: &Leases) {
-        let now_read = self.next_of_read(key);
+    fn read_done(&mut self, key: Key<ReadWork>, at: At, found: Pieces, leases: &Leases) {
         let now = self.now;
-        let Work::Read { place, range, damaged, began, read, pieces, mends, .. } =
-            &mut self.works[key as usize]
-        else {
-            unreachable!("only reads read")
-        };
-        let took = now.since(*began).as_nanos() as u64;
-        let bad = std::mem::take(damaged);
-        mends.extend((0..8).filter(|member| bad >> member & 1 == 1).map(|member| (member, now_read)));
-        pieces.extend(found);
-        *read += now_read.count;
-        *began = now;
-        let (place, is_all) = (*place, *read == range.count);
+        let read = &mut self.works.reads[key];
+        let now_read = read.next();
+        let took = now.since(read.began).as_nanos() as u64;
+        let bad = std::mem::take(&mut read.damaged);
+        read.mends.extend(bad.iter().map(|member| (member, now_read)));
+        read.pieces.extend(found);
+        read.read += now_read.count;
+        read.began = now;
+        let is_all = read.read == read.range.count;
         let member = self.member_mut(at);
         member.read_ns = if member.read_ns == 0 { took } else { (member.read_ns * 7 + took) / 8 };
-        if !is_all {
-            return self.read_again(key, leases);
+        match is_all {
+            true => self.end_read(key, true),
+            false => self.read_again(key, leases),
         }
-        let Work::Read { pieces, mends, .. } = &mut self.works[key as usize] else {
-            unreachable!("only reads read")
-        };
-        let (pieces, mends) = (std::mem::take(pieces), std::mem::take(mends));
-        self.end_work(key, Ok(Reply::Data(pieces)));
+    }
+
+    /// Answers with what was read, or that blocks are damaged on all; unlocks the range.
+    fn end_read(&mut self, key: Key<ReadWork>, is_done: bool) {
+        let (lock, read) = self.works.remove_read(key);
+        let ReadWork { token, place, range, pieces, mends, .. } = read;
+        let result = if is_done { Ok(Reply::Data(pieces)) } else { Err(Failure::Damaged) };
+        self.out.push(Output::Done { token, result });
+        if self.holds(Rule::ReadAfterWrites) {
+            self.unlock(lock, place, range);
+        }
         self.mend(place, mends);
     }
 
     /// Has damaged blocks written again.
     fn mend(&mut self, place: u16, mends: Vec<(u8, Range)>) {
         for (member, range) in mends {
-            self.copy(At { place, member }, range, WriteId::default(), None);
+            self.copy(At { place, member }, range, WriteId::default(), Purpose::Repair, Holes::Trim);
         }
-    }
-
-    /// Blocks are damaged on one component: another is asked, and what it has mends the damage. Where all have damaged blocks,
-    /// each block is asked for by itself: they may be different ones.
-    fn read_damaged(&mut self, key: u32, at: At, leases: &Leases) {
-        let Work::Read { damaged, .. } = &mut self.works[key as usize] else {
-            unreachable!("only reads read")
-        };
-        *damaged |= 1 << at.member;
-        self.read_again(key, leases);
     }
 
     /// Whether no component is left that could have what a read asks for now. The one that was to be asked may have left meanwhile: then
     /// nobody else would ever be.
-    fn is_damaged_on_all(&self, place: u16, damaged: u8) -> bool {
+    fn is_damaged_on_all(&self, place: u16, damaged: MemberSet) -> bool {
         let mut active = self.places[place as usize].active();
-        damaged != 0 && active.all(|(index, _)| damaged >> index & 1 == 1)
+        !damaged.is_empty() && active.all(|(index, _)| damaged.contains(index))
     }
 
-    /// All have damaged blocks in what a read asks for: it asks for each block by itself, or ends if it did.
-    fn read_narrower(&mut self, key: u32, leases: &Leases) {
-        let is_narrow = self.next_of_read(key).count == 1 || self.is_mutant(Mutant::ReadAllOrNothing);
-        let Work::Read { place, damaged, step, mends, .. } = &mut self.works[key as usize] else {
-            unreachable!("only reads read")
-        };
-        if !is_narrow {
-            (*step, *damaged) = (1, 0);
-            return self.read_again(key, leases);
+    /// All have damaged blocks in what a read asks for: it asks for each block by itself, for they may be different ones, or ends if it
+    /// did.
+    fn read_narrower(&mut self, key: Key<ReadWork>, leases: &Leases) {
+        let reads_blocks = self.holds(Rule::ReadBlockByBlock);
+        let read = &mut self.works.reads[key];
+        if read.next().count == 1 || !reads_blocks {
+            return self.end_read(key, false);
         }
-        let (place, mends) = (*place, std::mem::take(mends));
-        self.end_work(key, Err(Failure::Damaged));
-        self.mend(place, mends);
+        (read.step, read.damaged) = (1, MemberSet::EMPTY);
+        self.read_again(key, leases);
     }
 }
 

@@ -8,12 +8,15 @@
 //! component that is not heard leaves only once the directory has answered since; and an owner that hears no other node, and
 //! whose disk no guest here uses, leaves that to others for a while.
 
+use super::member::{Member, OutAs, Wish};
 use super::opening::decided;
-use super::state::{At, Member, Place};
+use super::resync::Resync;
+use super::state::{At, Place};
 use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
+use crate::locks::Locks;
 use crate::roster::{Ceiling, Roster, Standing};
+use crate::rules::Rule;
 use base::{Instant, WriteId};
 
 /// What is under way with the directory.
@@ -103,7 +106,7 @@ impl Owner {
             Committed::Done { version } => self.adopt(version, asked),
             Committed::Conflict { version, roster } => self.adopt(version, roster),
             Committed::Unknown => {
-                self.recording.is_unsettled = !self.is_mutant(Mutant::TrustUnchangedRecord);
+                self.recording.is_unsettled = self.holds(Rule::RuleOutUnknownCommit);
                 return self.fetch();
             }
         }
@@ -191,6 +194,7 @@ impl Owner {
             of_place.map(|member| Member::new(member, now)).collect()
         };
         self.places = (0..count).map(|place| Place::new(members(place))).collect();
+        self.locks = Locks::new(count);
     }
 
     /// Takes over what the record says of the members now.
@@ -201,7 +205,7 @@ impl Owner {
             return self.end(End::Reshaped);
         }
         for at in self.all() {
-            if self.member(at).is_gone {
+            if self.member(at).is_gone() {
                 continue;
             }
             let component = self.member(at).component;
@@ -212,24 +216,27 @@ impl Owner {
                 continue;
             };
             let member = self.member_mut(at);
-            let (before, after) = (member.standing, recorded.standing);
-            member.standing = after;
+            let (before, after) = (member.standing(), recorded.standing);
+            let resync = member.record(after);
             (member.base, member.role) = (recorded.base, recorded.role);
             // What was found out here since is told with the next change.
             if recorded.ceiling == Ceiling::Unknown || before != after {
                 member.ceiling = recorded.ceiling;
             }
             // It may have been opened by a record that knew less of it: that it had been restored, for one.
-            if let Some(opened) = &mut member.opened {
+            if let Some(opened) = member.opened_mut() {
                 opened.watermark = opened.watermark.max(recorded.base);
             }
             match (before.counts(), after.counts()) {
                 (true, false) => {
-                    let why = member.wanted.take().map_or(LeftBecause::Directory, |(_, why)| why);
+                    let why = match member.wish {
+                        Some(Wish::Leave(_, why)) => why,
+                        Some(Wish::Join(_)) | None => LeftBecause::Directory,
+                    };
                     self.member_left(at, why);
                 }
-                (false, true) => self.member_joined(at),
-                (true, true) if before != after => self.member_joined(at),
+                (false, true) => self.member_joined(at, resync),
+                (true, true) if before != after => self.member_joined(at, resync),
                 (true, true) | (false, false) => {}
             }
             if !self.recording.is_unsettled {
@@ -246,23 +253,23 @@ impl Owner {
     fn settle_join(&mut self, at: At) {
         let now = self.now;
         let member = self.member_mut(at);
-        member.may_join = false;
+        member.settle_join();
         if member.counts() {
             return;
         }
-        match member.wanted {
-            Some((Standing::Active | Standing::StandIn, _)) if !member.is_open() => {
-                member.wanted = None;
+        match member.wish {
+            Some(Wish::Join(_)) if !member.is_open() => {
+                member.wish = None;
                 self.drop_resync(at, LeftBecause::Unreachable);
             }
-            Some((Standing::Absent | Standing::Stale, why)) => {
-                member.wanted = None;
-                if member.resync.is_some() {
+            Some(Wish::Leave(_, why)) => {
+                member.wish = None;
+                if member.resync().is_some() {
                     member.down(now, now + limits::RESYNC_RETRY);
                     self.drop_resync(at, why);
                 }
             }
-            Some((Standing::Active | Standing::StandIn, _)) | None => {}
+            Some(Wish::Join(_)) | None => {}
         }
     }
 
@@ -271,31 +278,26 @@ impl Owner {
         for at in self.all() {
             let place = &self.places[usize::from(at.place)];
             let has_other = place.active().any(|(index, one)| index != at.member && !one.is_leaving());
-            if self.member(at).is_leaving() && !has_other && !self.is_mutant(Mutant::StartAlone) {
-                self.member_mut(at).wanted = None;
+            if self.member(at).is_leaving() && !has_other && self.holds(Rule::StartFromActive) {
+                self.member_mut(at).wish = None;
             }
         }
     }
 
     /// The record names the component no more: it is as if it had left, and it does not come back.
     fn member_gone(&mut self, at: At) {
-        let now = self.now;
         let member = self.member_mut(at);
-        member.is_gone = true;
-        member.may_join = false;
-        member.resync = None;
-        if member.counts() {
-            member.standing = Standing::Absent;
-            self.member_left(at, LeftBecause::Directory);
-        } else {
-            member.wanted = None;
-            self.decide_anew(at.place);
-            self.excuse(at);
+        let (component, has_counted) = (member.component, member.counts());
+        member.forget();
+        self.decide_anew(at.place);
+        if has_counted {
+            self.out.push(Output::Event(Event::Left { component, why: LeftBecause::Directory }));
+            self.raise_barrier(at);
         }
-        self.member_mut(at).down(now, Instant(u64::MAX));
+        self.excuse(at);
     }
 
-    /// Takes in the members that the record names and the table does not have. One that would be the ninth waits until the
+    /// Takes in the members that the record names and the table does not have. One for which there is no room waits until the
     /// last answer of one that is gone has come.
     pub(crate) fn take_in_new_members(&mut self) {
         let now = self.now;
@@ -325,14 +327,13 @@ impl Owner {
     /// taken for the other's.
     fn is_free(&self, at: At) -> bool {
         let At { place, member } = at;
-        let bit = 1u8 << member;
         let state = &self.places[place as usize];
-        let is_source = |one: &Member| one.resync.as_ref().is_some_and(|resync| resync.source == member);
-        self.member(at).is_gone
+        let is_source = |one: &Member| one.resync().is_some_and(|resync| resync.source == member);
+        self.member(at).is_gone()
             && state.deciding.is_none()
             && !state.members.iter().any(is_source)
-            && state.in_flight.values().all(|change| !change.names(bit))
-            && self.works.iter().all(|(_, work)| !work.names(at))
+            && state.in_flight.values().all(|change| !change.names(member))
+            && !self.works.name(at)
             && self.asks.iter().all(|(_, one)| one.asked.member() != Some(at))
     }
 
@@ -346,8 +347,7 @@ impl Owner {
                 now + member.rest_after(why, now)
             }
         };
-        member.wanted = None;
-        member.resync = None;
+        member.wish = None;
         member.trouble = Some(why);
         member.down(now, retry_at);
         let component = member.component;
@@ -357,16 +357,16 @@ impl Owner {
         self.excuse(at);
     }
 
-    fn member_joined(&mut self, at: At) {
+    /// The record counts the component, which `resync` brought up to date.
+    fn member_joined(&mut self, at: At, resync: Option<Resync>) {
         let now = self.now;
         let watermark = self.watermark(at.place);
         // Before the windows are decided nobody is told of a watermark.
         let (epoch, is_decided) = (self.epoch, self.has_served);
         let member = self.member_mut(at);
-        member.wanted = None;
+        member.wish = None;
         member.trouble = None;
         let (node, component, stands_in_for) = (member.node, member.component, member.stands_in_for());
-        let resync = member.resync.take();
         if member.is_open() && is_decided {
             member.told = watermark;
             let request =
@@ -398,7 +398,7 @@ impl Owner {
             let watermark = self.held_by_all(at.place);
             let member = self.member(at);
             has_changed |= member.tell_ceiling(&mut roster);
-            let Some((standing, _)) = member.wanted else { continue };
+            let Some(standing) = member.wish.map(Wish::standing) else { continue };
             if self.is_left_to_others(member) {
                 continue;
             }
@@ -428,7 +428,7 @@ impl Owner {
         }
         has_changed |= self.dismiss_stand_ins(&mut roster);
         if has_changed {
-            joining.into_iter().for_each(|at| self.member_mut(at).may_join = true);
+            joining.into_iter().for_each(|at| self.member_mut(at).begin_join());
             self.commit(roster);
         } else if is_doubtful {
             self.fetch();
@@ -439,7 +439,7 @@ impl Owner {
     /// that hears nothing.
     fn is_doubtful(&self, member: &Member) -> bool {
         let is_unheard = member.unheard_since.is_some_and(|since| since > self.recording.heard_at);
-        member.is_leaving() && is_unheard && !self.is_mutant(Mutant::TakeOutUnasked)
+        member.is_leaving() && is_unheard && self.holds(Rule::AskBeforeTakingOut)
     }
 
     /// Whether a member that is not heard stays for now: this node hears nobody, and no guest here waits.
@@ -460,8 +460,8 @@ impl Owner {
         let is_asked = self.recording.is_open();
         let member = self.member_mut(at);
         member.unheard_since = None;
-        if member.wanted == Some((Standing::Absent, LeftBecause::Unreachable)) && !is_asked {
-            member.wanted = None;
+        if member.wish == Some(Wish::Leave(OutAs::Absent, LeftBecause::Unreachable)) && !is_asked {
+            member.wish = None;
         }
     }
 
@@ -497,10 +497,10 @@ impl Owner {
             let member = self.member(at);
             let is_needless = |of| {
                 let of = self.places[usize::from(at.place)].find(of);
-                of.is_none_or(|(_, one)| one.standing != Standing::Absent)
+                of.is_none_or(|(_, one)| !one.is_absent())
             };
             let is_idle = !member.may_count() && member.stands_in_for().is_some_and(is_needless);
-            if is_idle && member.resync.is_some() {
+            if is_idle && member.resync().is_some() {
                 self.member_mut(at).down(now, now);
                 self.drop_resync(at, LeftBecause::Directory);
             }

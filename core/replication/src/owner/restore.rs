@@ -6,15 +6,17 @@
 //! then what the stand-in has is copied onto the component, and only then does the record count it as active. Until that
 //! moment nothing has happened: an active component that comes back ends it.
 
+use super::asked::{Data, Unanswered};
+use super::member::{CountedAs, Member, Opened, Wish};
 use super::opening::{decided, is_contiguous, opened, rolls};
 use super::resync::Kind;
-use super::state::{At, Link, Member, Opened, Place};
-use super::{Asked, Event, LeftBecause, Lost, Output, Owner, Phase};
+use super::state::{At, Place};
+use super::{Asked, Event, Output, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
 use crate::roster::Standing;
+use crate::rules::Rule;
 use base::request::Piece;
-use wire::{Answer, Entry, Refusal, Request};
+use wire::{Entry, Refusal, Request};
 
 /// A place that is being put together.
 #[derive(Debug)]
@@ -33,31 +35,29 @@ impl Place {
     pub(crate) fn end_restore(&mut self) {
         self.restore = None;
         for member in &mut self.members {
-            if member.resync.as_ref().is_some_and(|resync| resync.kind == Kind::Restore) {
-                member.resync = None;
+            if member.resync().is_some_and(|resync| resync.kind == Kind::Restore) {
+                member.take_resync();
             }
         }
     }
 
     /// Whether no active component has been there for as long as one may take to come back.
     fn has_lost_all(&self, now: base::Instant) -> bool {
-        let is_lost =
-            |one: &Member| matches!(one.link, Link::Down { since, .. } if since + limits::RECONNECT <= now);
+        let is_lost = |one: &Member| one.is_down().is_some_and(|(since, _)| since + limits::RECONNECT <= now);
         self.active().all(|(_, one)| is_lost(one))
     }
 
     /// An absent component and its stand-in that both serve this owner.
     fn pair(&self) -> Option<(u8, u8)> {
-        let is_there = |one: &Member| one.is_open() && one.opened.is_some() && one.resync.is_none();
+        let is_there = |one: &Member| one.opened().is_some() && one.resync().is_none();
         let decided = decided(self);
         let pair = |(member, one): (u8, &Member)| {
             let (stand_in, other) = self.stand_in_of(one.component)?;
             let is_told = |one: &Member| !opened(one).entries.iter().any(Entry::is_cut);
-            let is_usable =
-                one.standing == Standing::Absent && is_there(one) && is_there(other) && is_told(one);
+            let is_usable = one.is_absent() && is_there(one) && is_there(other) && is_told(one);
             (is_usable && is_contiguous(opened(other), decided, false)).then_some((member, stand_in))
         };
-        (0..).zip(&self.members).filter(|(_, one)| !one.is_gone).find_map(pair)
+        (0..).zip(&self.members).filter(|(_, one)| !one.is_gone()).find_map(pair)
     }
 }
 
@@ -68,7 +68,7 @@ impl Owner {
         let place = &self.places[usize::from(at.place)];
         let member = self.member(at);
         self.phase == Phase::Opening
-            && member.standing == Standing::Absent
+            && member.is_absent()
             && place.stand_in_of(member.component).is_some()
             && place.has_lost_all(self.now)
     }
@@ -79,7 +79,7 @@ impl Owner {
         let member = self.member(at);
         let stand_in = place.stand_in_of(member.component);
         self.phase == Phase::Serving
-            && member.standing == Standing::Absent
+            && member.is_absent()
             && stand_in.is_some_and(|(_, one)| one.is_open())
             && place.has_lost_all(self.now)
     }
@@ -92,8 +92,8 @@ impl Owner {
         for index in 0..self.places.len() as u16 {
             let place = &self.places[usize::from(index)];
             let is_busy = place.is_ready || place.deciding.is_some() || place.restore.is_some();
-            let waits = place.members.iter().any(|one| one.wanted.is_some());
-            if is_busy || waits || !place.has_lost_all(self.now) || self.restores_by_mutant(index) {
+            let waits = place.members.iter().any(|one| one.wish.is_some());
+            if is_busy || waits || !place.has_lost_all(self.now) || self.restores_without_rule(index) {
                 continue;
             }
             if let Some((member, stand_in)) = self.places[usize::from(index)].pair() {
@@ -111,7 +111,7 @@ impl Owner {
         let is_doubtful =
             |one: &&Entry| one.id > member.base && one.id <= decided && one.count > 0 && !one.has_happened;
         let mut doubtful: Vec<Entry> = opened(member).entries.iter().filter(is_doubtful).copied().collect();
-        if self.is_mutant(Mutant::RestoreOverVoid) {
+        if !self.holds(Rule::RestoreNothingVoid) {
             doubtful.clear();
         }
         let component = member.component;
@@ -131,22 +131,21 @@ impl Owner {
     }
 
     /// The stand-in told what it has where the component may be wrong.
-    pub(crate) fn doubt_answered(&mut self, at: At, attempt: u32, answer: Result<Answer, Lost>) {
+    pub(crate) fn doubt_answered(&mut self, at: At, attempt: u32, answer: Result<Data, Unanswered>) {
         let restore = self.places[usize::from(at.place)].restore.as_mut();
         let Some(restore) = restore.filter(|restore| restore.attempt == attempt) else { return };
         let is_hole = |piece: &Piece| matches!(piece, Piece::Hole(_));
         match answer {
-            Ok(Answer::Data { pieces, .. }) if !pieces.iter().any(is_hole) => {
+            Ok(Data { pieces, .. }) if !pieces.iter().any(is_hole) => {
                 restore.checks_left -= 1;
                 self.roll_for_restore(at.place);
             }
-            Err(Lost) => {} // The link's change starts over.
-            Ok(Answer::Refused(Refusal::NotOpen)) => {
+            Err(Unanswered::Lost) => {} // The link's change starts over.
+            Err(Unanswered::Refused(Refusal::NotOpen)) => {
                 let member = restore.stand_in;
                 self.lost_session(At { place: at.place, member });
             }
-            Ok(Answer::Data { .. } | Answer::Refused(_)) => self.not_restored(at),
-            Ok(other) => unreachable!("a read is not answered by {other:?}"),
+            Ok(_) | Err(Unanswered::Refused(_)) => self.not_restored(at),
         }
     }
 
@@ -165,11 +164,11 @@ impl Owner {
         let Some(restore) = place.restore.as_ref().filter(|restore| restore.checks_left == 0) else { return };
         let member = restore.member;
         let decided = decided(place);
-        if let Some(opened) = place.members[usize::from(member)].opened.as_mut() {
+        if let Some(opened) = place.members[usize::from(member)].opened_mut() {
             opened.entries.retain(|entry| entry.id > decided);
         }
         let takes_part =
-            |(index, one): &(u8, &Member)| *index == member || (one.counts() && one.opened.is_some());
+            |(index, one): &(u8, &Member)| *index == member || (one.counts() && one.opened().is_some());
         let members: Vec<(u8, &Member)> = (0..).zip(&place.members).filter(takes_part).collect();
         let rolls = rolls(&members, decided);
         self.decide(index, rolls, Some(member));
@@ -179,8 +178,12 @@ impl Owner {
     pub(crate) fn rolled_for_restore(&mut self, at: At) {
         let place = &mut self.places[usize::from(at.place)];
         place.deciding = None;
-        if let Some(stand_in) = place.restore.as_ref().map(|restore| restore.stand_in) {
-            self.begin_restore(at, stand_in);
+        // An earlier transaction of unknown outcome may have restored it meanwhile.
+        let is_absent = place.members[usize::from(at.member)].is_absent();
+        match place.restore.as_ref().map(|restore| restore.stand_in) {
+            Some(stand_in) if is_absent => self.begin_restore(at, stand_in),
+            Some(_) => place.end_restore(),
+            None => {}
         }
     }
 
@@ -188,31 +191,30 @@ impl Owner {
     pub(crate) fn restored(&mut self, at: At) {
         let place = &mut self.places[usize::from(at.place)];
         let watermark = decided(place);
-        let is_absent = place.members[usize::from(at.member)].standing == Standing::Absent;
+        let is_absent = place.members[usize::from(at.member)].is_absent();
         let Some(restore) = place.restore.take().filter(|_| is_absent) else { return self.not_restored(at) };
         let entries = opened(&place.members[usize::from(restore.stand_in)]).entries.clone();
         let member = &mut place.members[usize::from(at.member)];
         // What it has now is what its stand-in has, and so is what is known of it.
-        member.opened = Some(Opened { watermark, entries });
-        member.wanted = Some((Standing::Active, LeftBecause::Directory));
+        member.replace_opened(Opened { watermark, entries });
+        member.wish = Some(Wish::Join(CountedAs::Active));
     }
 
     /// One of the two is taken for both.
-    fn restores_by_mutant(&mut self, index: u16) -> bool {
+    fn restores_without_rule(&mut self, index: u16) -> bool {
         let place = &mut self.places[usize::from(index)];
         let pairs = |one: &Member| {
-            one.standing == Standing::Absent
+            one.is_absent()
                 && place.stand_in_of(one.component).is_some()
-                && Mutant::is(self.settings.mutant, Mutant::RestoreWithoutStandIn)
+                && !self.settings.rules.hold(Rule::RestoreWithStandIn)
         };
         let stands_in = |one: &Member| {
-            one.standing == Standing::StandIn
-                && Mutant::is(self.settings.mutant, Mutant::RestoreFromStandInAlone)
+            one.standing() == Standing::StandIn && !self.settings.rules.hold(Rule::RestoreOntoCopy)
         };
-        let is_open = |one: &Member| one.is_open() && one.opened.is_some();
+        let is_open = |one: &Member| one.opened().is_some();
         let alone = place.members.iter().position(|one| is_open(one) && (pairs(one) || stands_in(one)));
         if let Some(alone) = alone {
-            place.members[alone].wanted = Some((Standing::Active, LeftBecause::Directory));
+            place.members[alone].wish = Some(Wish::Join(CountedAs::Active));
         }
         alone.is_some()
     }

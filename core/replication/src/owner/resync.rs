@@ -8,24 +8,19 @@
 //! A component that is to stand in for another gets the regions that were changed since that one left, and only these; one
 //! that is to replace it gets the rest after that (docs/design/0013).
 
+use super::asked::{Listing, Unanswered};
+use super::copy::Purpose;
+use super::member::{CountedAs, Member, OutAs, Wish};
 use super::state::{At, Place};
-use super::work::Work;
-use super::{Asked, End, Event, LeftBecause, Lost, Owner, Phase};
-use crate::lanes::Range;
+use super::{Asked, End, Event, LeftBecause, Owner, Phase};
 use crate::limits;
-use crate::mutant::Mutant;
-use crate::roster::{Role, Standing};
+use crate::locks::Range;
+use crate::roster::Role;
+use crate::rules::Rule;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{ComponentId, Instant, WriteId};
 use std::collections::VecDeque;
-use wire::{Answer, PartVersions, Request, Versions};
-
-/// What one of the two said of the parts from `from` on.
-#[derive(Debug)]
-struct Listing {
-    parts: VecDeque<PartVersions>,
-    next: Option<u32>,
-}
+use wire::{Request, Versions};
 
 /// A run of regions to copy.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +127,7 @@ impl Owner {
                 false => self.member_mut(at).down(now, now + limits::RETRY),
             };
         };
-        let is_stale = self.member(at).standing == Standing::Stale;
+        let is_stale = self.member(at).is_stale();
         let (kind, since) = match self.member(at).stands_in_for() {
             Some(of) => match self.delta_for(place, of) {
                 Some(since) => (Kind::StandIn, since),
@@ -141,24 +136,24 @@ impl Owner {
             None if is_stale => (Kind::Return, WriteId::default()),
             None if self.has_cut(at) => {
                 // What of it may be void is not known: all of it is copied.
-                return self.want_out(at, Standing::Stale, LeftBecause::LostWrites);
+                return self.want_out(at, OutAs::Stale, LeftBecause::LostWrites);
             }
             None => (Kind::Return, watermark),
         };
         self.attempts += 1;
         let mut resync = Resync::new(self.attempts, kind, since, source, now);
-        if kind == Kind::Return && !is_stale && !self.is_mutant(Mutant::ForgetVoid) {
+        if kind == Kind::Return && !is_stale && self.holds(Rule::UndoVoidFirst) {
             resync.runs = self.may_be_void(at);
             resync.is_clean = resync.runs.is_empty();
         }
-        if kind == Kind::StandIn && self.is_mutant(Mutant::StandInBeforeDelta) {
+        if kind == Kind::StandIn && !self.holds(Rule::FillStandInFirst) {
             resync.next = None;
         }
         let component = self.member(at).component;
-        self.member_mut(at).resync = Some(resync);
+        self.member_mut(at).begin_resync(resync);
         let is_rebuild = since == WriteId::default();
         self.out.push(super::Output::Event(Event::ResyncBegan { component, is_rebuild }));
-        if !self.is_mutant(Mutant::ResyncMissesInFlight) {
+        if self.holds(Rule::ResyncTakesInFlight) {
             self.send_in_flight(at, &[]);
         }
         self.places[at.place as usize].settle_at = Some(self.now);
@@ -166,15 +161,15 @@ impl Owner {
 
     /// Whether a component holds more undecided changes than it could tell of.
     fn has_cut(&self, at: At) -> bool {
-        let opened = self.member(at).opened.as_ref();
+        let opened = self.member(at).opened();
         opened.is_some_and(|opened| opened.entries.iter().any(wire::Entry::is_cut))
     }
 
     /// Since when a stand-in of that component needs what was changed: everything up to there is on the component. None if
     /// it needs no stand-in now.
     fn delta_for(&self, place: &Place, of: ComponentId) -> Option<WriteId> {
-        let (_, one) = place.find(of).filter(|(_, one)| one.standing == Standing::Absent)?;
-        let is_wrong = self.is_mutant(Mutant::StandInDeltaFromNow);
+        let (_, one) = place.find(of).filter(|(_, one)| one.is_absent())?;
+        let is_wrong = !self.holds(Rule::StandInDeltaFromBase);
         Some(if is_wrong { WriteId { epoch: self.epoch, sequence: place.sequence } } else { one.base })
     }
 
@@ -183,7 +178,7 @@ impl Owner {
     fn may_be_void(&mut self, at: At) -> VecDeque<Run> {
         let member = self.member_mut(at);
         let base = member.base;
-        let entries = member.opened.take().map_or_else(Vec::new, |opened| opened.entries);
+        let entries = member.take_opened().map_or_else(Vec::new, |opened| opened.entries);
         let beyond = entries.iter().filter(|one| one.id > base && one.count > 0 && !one.has_happened);
         let run = |one: &wire::Entry| {
             let range = Range { part: one.part, block: one.block, count: one.count };
@@ -199,7 +194,7 @@ impl Owner {
         self.attempts += 1;
         let resync = Resync::new(self.attempts, Kind::Fill, WriteId::default(), source, self.now);
         let member = self.member_mut(at);
-        member.resync = Some(resync);
+        member.begin_resync(resync);
         let component = member.component;
         self.out.push(super::Output::Event(Event::ResyncBegan { component, is_rebuild: true }));
     }
@@ -209,12 +204,12 @@ impl Owner {
     pub(crate) fn begin_restore(&mut self, at: At, stand_in: u8) {
         self.attempts += 1;
         let resync = Resync::new(self.attempts, Kind::Restore, WriteId::default(), stand_in, self.now);
-        self.member_mut(at).resync = Some(resync);
+        self.member_mut(at).begin_resync(resync);
     }
 
     /// A resync is over before its end: it is as if it had never begun.
     pub(crate) fn drop_resync(&mut self, at: At, why: LeftBecause) {
-        let Some(resync) = self.member_mut(at).resync.take() else { return };
+        let Some(resync) = self.member_mut(at).take_resync() else { return };
         if resync.kind == Kind::Restore {
             self.places[usize::from(at.place)].end_restore();
         }
@@ -223,7 +218,7 @@ impl Owner {
         let (component, counts) = (member.component, member.counts());
         self.out.push(super::Output::Event(Event::ResyncFailed { component, why }));
         if !counts {
-            self.member_mut(at).wanted = None;
+            self.member_mut(at).wish = None;
             self.excuse(at);
         }
     }
@@ -232,7 +227,7 @@ impl Owner {
     /// stand-in it may be all that is left of the place.
     pub(crate) fn abort_resync(&mut self, at: At, why: LeftBecause) {
         let now = self.now;
-        let source = self.member(at).resync.as_ref().map(|resync| resync.source);
+        let source = self.member(at).resync().map(|resync| resync.source);
         if source.is_some() && !self.member(at).is_joining() {
             // What is asked of a node whose link breaks is answered before the link is said to be down.
             let is_lost = |index| why == LeftBecause::Unreachable && Some(index) == source;
@@ -251,18 +246,14 @@ impl Owner {
 
     /// Whether something is being copied, or waits for [`super::Input::Pace`].
     pub fn wants_pace(&self) -> bool {
-        let mut resyncs =
-            self.places.iter().flat_map(|place| &place.members).filter_map(|one| one.resync.as_ref());
+        let mut resyncs = self.places.iter().flat_map(|place| &place.members).filter_map(Member::resync);
         resyncs.any(|resync| resync.copies > 0 || !resync.runs.is_empty())
     }
 
     /// Bytes that are being copied, in requests that have begun.
     pub fn copying_bytes(&self) -> u64 {
-        let bytes = |work: &Work| match work {
-            Work::Copy { range, attempt: Some(_), .. } => u64::from(range.count) * BLOCK_SIZE,
-            _ => 0,
-        };
-        self.works.iter().map(|(_, work)| bytes(work)).sum()
+        let copies = self.works.copies.iter().filter(|copy| copy.attempt().is_some());
+        copies.map(|copy| u64::from(copy.range.count) * BLOCK_SIZE).sum()
     }
 
     /// More may be copied. What was not used is not saved up.
@@ -274,18 +265,18 @@ impl Owner {
     pub(crate) fn advance_resyncs(&mut self) {
         for at in self.all() {
             let member = self.member(at);
-            if member.is_active() || member.wanted.is_some() || !member.is_open() {
+            if member.is_active() || member.wish.is_some() || !member.is_open() {
                 continue;
             }
             let is_heir = matches!(member.role, Role::Heir { .. }) && member.counts();
             if is_heir
-                && member.resync.is_none()
+                && member.resync().is_none()
                 && member.fill_at <= self.now
                 && self.phase == Phase::Serving
             {
                 self.begin_fill(at);
             }
-            let kind = self.member(at).resync.as_ref().map(|resync| resync.kind);
+            let kind = self.member(at).resync().map(|resync| resync.kind);
             let is_due = match kind {
                 None => false,
                 Some(Kind::Restore) => self.phase == Phase::Opening,
@@ -298,21 +289,21 @@ impl Owner {
     }
 
     fn advance_resync(&mut self, at: At) {
-        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         let is_empty = resync.runs.is_empty();
         resync.is_clean |= is_empty && resync.copies == 0;
         match (is_empty, resync.next, resync.is_listing) {
             (false, _, _) => self.begin_copies(at),
             (true, Some(from), false) if resync.is_clean => self.begin_listing(at, from),
             (true, None, false) if resync.copies == 0 => {
-                let standing = match resync.kind {
-                    Kind::Return | Kind::Fill => Standing::Active,
-                    Kind::StandIn => Standing::StandIn,
+                let counted_as = match resync.kind {
+                    Kind::Return | Kind::Fill => CountedAs::Active,
+                    Kind::StandIn => CountedAs::StandIn,
                     Kind::Restore => return self.restored(at),
                 };
                 resync.is_ending = true;
-                if !self.has_trailing(at) || self.is_mutant(Mutant::JoinBeforeCaughtUp) {
-                    self.member_mut(at).wanted = Some((standing, LeftBecause::Directory));
+                if !self.has_trailing(at) || !self.holds(Rule::JoinCaughtUp) {
+                    self.member_mut(at).wish = Some(Wish::Join(counted_as));
                 }
             }
             (true, _, _) => {}
@@ -320,8 +311,8 @@ impl Owner {
     }
 
     fn begin_listing(&mut self, at: At, from_part: u32) {
-        let needs_all = self.is_mutant(Mutant::DeltaByDifference) || self.is_mutant(Mutant::DeltaByNewer);
-        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let needs_all = !self.holds(Rule::DeltaIncludesEqual) || !self.holds(Rule::DeltaIncludesOlder);
+        let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         resync.is_listing = true;
         let (attempt, source) = (resync.attempt, resync.source);
         let since = if needs_all { WriteId::default() } else { resync.since };
@@ -335,61 +326,62 @@ impl Owner {
     }
 
     /// The source or the target told what was changed.
-    pub(crate) fn listed(&mut self, at: At, attempt: u32, of_target: bool, answer: Result<Answer, Lost>) {
-        let resync = self.member_mut(at).resync.as_mut();
+    pub(crate) fn listed(
+        &mut self,
+        at: At,
+        attempt: u32,
+        of_target: bool,
+        answer: Result<Listing, Unanswered>,
+    ) {
+        let resync = self.member_mut(at).resync_mut();
         let Some(resync) = resync.filter(|resync| resync.attempt == attempt) else { return };
         match answer {
-            Ok(Answer::Changed { parts, next }) => {
-                let listing = Some(Listing { parts: parts.into(), next });
+            Ok(listing) => {
                 match of_target {
-                    true => resync.of_target = listing,
-                    false => resync.of_source = listing,
+                    true => resync.of_target = Some(listing),
+                    false => resync.of_source = Some(listing),
                 }
                 if resync.of_target.is_some() && resync.of_source.is_some() {
                     self.merge(at);
                 }
             }
-            Err(Lost) => self.abort_resync(at, LeftBecause::Unreachable),
-            Ok(Answer::Refused(refusal)) => self.abort_resync(at, LeftBecause::Refused(refusal)),
-            Ok(other) => unreachable!("a listing is not answered by {other:?}"),
+            Err(Unanswered::Lost) => self.abort_resync(at, LeftBecause::Unreachable),
+            Err(Unanswered::Refused(refusal)) => self.abort_resync(at, LeftBecause::Refused(refusal)),
         }
     }
 
     /// Both have told: the runs to copy, up to where both have told all.
     fn merge(&mut self, at: At) {
-        let mutants = (
-            self.is_mutant(Mutant::DeltaBySource),
-            self.is_mutant(Mutant::DeltaByDifference),
-            self.is_mutant(Mutant::DeltaByNewer),
-            self.is_mutant(Mutant::FillWithoutHoles),
-        );
+        let rules = self.settings.rules;
         let most = self.settings.copy_blocks_max;
-        let resync = self.member_mut(at).resync.as_mut().expect("it is being resynced");
+        let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         let mut source = resync.of_source.take().expect("both have told");
         let mut target = resync.of_target.take().expect("both have told");
         let (since, kind) = (resync.since, resync.kind);
         resync.is_listing = false;
         resync.next = [source.next, target.next].into_iter().flatten().min();
-        let end = resync.next.unwrap_or(u32::MAX);
+        let end = resync.next;
         // The GiB whose freeing the target is told of.
         let mut noted: Option<(u32, WriteId)> = None;
-        let is_needed = |of_source: WriteId, of_target: WriteId| match mutants {
-            _ if kind.takes_all() => of_source > WriteId::default(),
-            (true, ..) => of_source > since,
-            (_, true, ..) => of_source != of_target,
-            (_, _, true, _) => of_source > of_target,
-            (false, false, false, _) => of_source.max(of_target) > since,
+        let is_needed = |of_source: WriteId, of_target: WriteId| match kind.takes_all() {
+            true => of_source > WriteId::default(),
+            false if !rules.hold(Rule::DeltaIncludesTarget) => of_source > since,
+            false if !rules.hold(Rule::DeltaIncludesEqual) => of_source != of_target,
+            false if !rules.hold(Rule::DeltaIncludesOlder) => of_source > of_target,
+            false => of_source.max(of_target) > since,
         };
         loop {
             let part = [source.parts.front(), target.parts.front()].into_iter().flatten().map(|one| one.part);
-            let Some(part) = part.min().filter(|part| *part < end) else { break };
+            let Some(part) = part.min().filter(|part| end.is_none_or(|end| *part < end)) else { break };
             let take = |listing: &mut Listing| match listing.parts.front() {
                 Some(front) if front.part == part => listing.parts.pop_front().map(|one| one.versions),
                 Some(_) | None => None,
             };
             let (of_source, of_target) = (take(&mut source), take(&mut target));
             let has_nothing = matches!(of_source, None | Some(Versions::Hole(_)));
-            if has_nothing && (kind == Kind::Restore || (kind == Kind::Fill && mutants.3)) {
+            if has_nothing
+                && (kind == Kind::Restore || (kind == Kind::Fill && !rules.hold(Rule::FillWithHoles)))
+            {
                 continue;
             }
             let is_hole =
@@ -420,15 +412,17 @@ impl Owner {
             if self.allowance <= 0 {
                 return;
             }
-            let Some(resync) = self.member_mut(at).resync.as_mut() else { return };
+            let Some(resync) = self.member_mut(at).resync_mut() else { return };
             if resync.copies as usize >= limits::COPIES_MAX {
                 return;
             }
             let Some(run) = resync.runs.pop_front() else { return };
             resync.copies += 1;
-            let attempt = Some(resync.attempt);
+            let (kind, attempt) = (resync.kind, resync.attempt);
+            let source = (kind == Kind::Restore).then_some(resync.source);
             self.allowance -= (u64::from(run.range.count) * BLOCK_SIZE) as i64;
-            self.copy(at, run.range, run.id, attempt);
+            let purpose = Purpose::Resync { attempt, source };
+            self.copy(at, run.range, run.id, purpose, self.holes_of(kind));
         }
     }
 }

@@ -4,26 +4,27 @@
 //! made. "Allocated" is never wrong: it is the answer wherever a component cannot say. A component may answer for the first
 //! parts alone, so that one question never takes it long; whoever asked goes on from there.
 
-use super::state::{At, Member};
-use super::work::Work;
-use super::{Asked, Leases, Lost, Output, Owner, Reply, Token};
+use super::asked::{Step, Unanswered};
+use super::member::Member;
+use super::member_set::MemberSet;
+use super::state::At;
+use super::work::{Key, Reader, StatusWork};
+use super::{Asked, Leases, Output, Owner, Reply, Token};
 use base::request::StatusRun;
 use base::units::EXTENT_SIZE;
-use smallvec::SmallVec;
 use wire::limits::ALLOCATION_PARTS_MAX;
-use wire::{Answer, Refusal, Request};
+use wire::{Refusal, Request};
 
 impl Owner {
     pub(crate) fn status(&mut self, token: Token, place: u16, parts: (u32, u16), leases: &Leases) {
         let (part, count) = parts;
         assert!((1..=ALLOCATION_PARTS_MAX).contains(&usize::from(count)), "some parts, and not too many");
-        let key = self.works.insert(Work::Status { token, place, part, count, waits: 0 }) as u32;
-        let waiting = self.places[usize::from(place)].lanes.lock_parts(part..part + u32::from(count), key);
-        if let Work::Status { waits, .. } = &mut self.works[key as usize] {
-            *waits = waiting;
-        }
-        if waiting == 0 && !self.try_status(key, leases) {
-            self.reads_waiting.push_back(key);
+        let key = self.works.add_status(StatusWork { token, place, part, count });
+        let lock = self.works.statuses.lock_key(key);
+        let parts = part..part + u32::from(count);
+        let is_locked = self.locks.lock_parts(lock, place, parts);
+        if is_locked && !self.try_status(key, leases) {
+            self.reads_waiting.push_back(Reader::Status(key));
         }
     }
 
@@ -32,64 +33,52 @@ impl Owner {
         places.into_iter().all(|place| self.has_leases(place, leases))
     }
 
-    /// A part that it waited for is locked.
-    pub(crate) fn status_locked(&mut self, key: u32) {
-        let Work::Status { waits, .. } = &mut self.works[key as usize] else {
-            unreachable!("only questions about allocation lock several parts")
-        };
-        *waits -= 1;
-        if *waits == 0 {
-            self.reads_waiting.push_back(key);
-        }
-    }
-
     /// Asks a component, if that may be done now: the one on this node if it can answer, for that is quickest.
-    pub(crate) fn try_status(&mut self, key: u32, leases: &Leases) -> bool {
-        let Work::Status { place, part, count, .. } = self.works[key as usize] else {
-            unreachable!("only questions about allocation ask for it")
-        };
+    pub(crate) fn try_status(&mut self, key: Key<StatusWork>, leases: &Leases) -> bool {
+        let StatusWork { place, part, count, .. } = self.works.statuses[key];
         if !self.has_leases(place, leases) {
             return false;
         }
-        let is_near = |one: &Member| one.is_open() && one.late == 0 && one.node == self.me.node;
+        let is_near = |one: &Member| one.is_open() && one.is_prompt() && one.node == self.me.node;
         let near = self.places[usize::from(place)].active().find(|(_, one)| is_near(one));
         let near = near.map(|(member, _)| member);
-        let Some(member) = near.or_else(|| self.choose(place, part, 0)) else { return false };
+        let Some(member) = near.or_else(|| self.choose(place, part, MemberSet::EMPTY)) else { return false };
         let at = At { place, member };
         let (node, component) = (self.member(at).node, self.member(at).component);
         let request = Request::Allocation { component, epoch: self.epoch, part, count };
-        self.send(node, Asked::Status { work: key, at }, request);
+        self.send(node, Asked::Step(Step::Status { work: key, at }), request);
         true
     }
 
-    pub(crate) fn status_answered(&mut self, key: u32, at: At, answer: Result<Answer, Lost>) {
-        let Work::Status { count, .. } = self.works[key as usize] else {
-            unreachable!("only questions about allocation are answered so")
-        };
-        let len = u64::from(count) * EXTENT_SIZE;
+    pub(crate) fn status_answered(
+        &mut self,
+        key: Key<StatusWork>,
+        at: At,
+        answer: Result<Vec<StatusRun>, Unanswered>,
+    ) {
+        let len = u64::from(self.works.statuses[key].count) * EXTENT_SIZE;
         match answer {
-            Ok(Answer::Allocation(runs)) if is_beginning(&runs, len) => self.end_status(key, runs),
-            Ok(Answer::Refused(Refusal::NotOpen)) => {
+            Ok(runs) if is_beginning(&runs, len) => self.end_status(key, runs),
+            Err(Unanswered::Refused(Refusal::NotOpen)) => {
                 self.lost_session(at);
-                self.reads_waiting.push_back(key);
+                self.reads_waiting.push_back(Reader::Status(key));
             }
-            Ok(Answer::Refused(refusal @ (Refusal::NoComponent | Refusal::DeviceLost))) => {
+            Err(Unanswered::Refused(refusal @ (Refusal::NoComponent | Refusal::DeviceLost))) => {
                 self.unreadable(at, refusal);
-                self.reads_waiting.push_back(key);
+                self.reads_waiting.push_back(Reader::Status(key));
             }
-            Err(Lost) => self.reads_waiting.push_back(key),
-            Ok(_) => self.end_status(key, vec![StatusRun { len, allocated: true }]),
+            Err(Unanswered::Lost) => self.reads_waiting.push_back(Reader::Status(key)),
+            Ok(_) | Err(Unanswered::Refused(_)) => {
+                self.end_status(key, vec![StatusRun { len, allocated: true }])
+            }
         }
     }
 
-    fn end_status(&mut self, key: u32, runs: Vec<StatusRun>) {
-        let Work::Status { token, place, .. } = self.works.remove(key as usize) else {
-            unreachable!("only questions about allocation end so")
-        };
+    fn end_status(&mut self, key: Key<StatusWork>, runs: Vec<StatusRun>) {
+        let (lock, StatusWork { token, place, .. }) = self.works.remove_status(key);
         self.out.push(Output::Done { token, result: Ok(Reply::Allocation(runs)) });
-        let mut begin = SmallVec::new();
-        self.places[usize::from(place)].lanes.unlock_parts(key, &mut begin);
-        begin.into_iter().for_each(|key| self.begin_work(key));
+        let granted = self.locks.unlock_parts(lock, place);
+        granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 }
 

@@ -61,20 +61,20 @@ impl Bench {
         Bench::serving(members, None)
     }
 
-    fn serving(members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
-        let mut bench = Bench::claiming(members, mutant);
+    fn serving(members: Vec<Member>, removed: Option<Rule>) -> Bench {
+        let mut bench = Bench::claiming(members, removed);
         bench.begin();
         assert_eq!(bench.owner.phase(), Phase::Serving);
         bench
     }
 
     /// An owner that has only asked for the record.
-    fn claiming(members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
-        Bench::claiming_after(0, members, mutant)
+    fn claiming(members: Vec<Member>, removed: Option<Rule>) -> Bench {
+        Bench::claiming_after(0, members, removed)
     }
 
     /// The same after an owner of that epoch.
-    fn claiming_after(epoch: u32, members: Vec<Member>, mutant: Option<Mutant>) -> Bench {
+    fn claiming_after(epoch: u32, members: Vec<Member>, removed: Option<Rule>) -> Bench {
         let roster = Roster { epoch, owner: None, members };
         let me = OwnedBy { node: node(1), incarnation: 1 };
         let zeroes = base::Pool::new(1 << 20).take_zeroed(1 << 20).expect("there is room");
@@ -83,7 +83,7 @@ impl Bench {
             prefers_local: false,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
             starts_until: Instant(0),
-            mutant,
+            rules: removed.into(),
         };
         let (now, mut out) = (Instant(1 << 40), Vec::new());
         let up = (2..100).map(node).collect();
@@ -336,19 +336,20 @@ fn a_late_answer_of_one_that_is_gone_is_not_taken_for_another() {
 }
 
 #[test]
-fn a_ninth_member_waits_until_nothing_names_one_that_is_gone() {
-    let first = (1..=8).map(|host| member(host, Standing::Active));
+fn a_member_beyond_the_table_waits_until_nothing_names_one_that_is_gone() {
+    let count = limits::PLACE_MEMBERS_MAX as u128;
+    let first = (1..=count).map(|host| member(host, Standing::Active));
     let mut bench = Bench::new(first.collect());
-    bench.silent.insert(node(8));
+    bench.silent.insert(node(count));
     bench.write(1);
     bench.record(|members| {
-        members[7] = member(9, Standing::Absent);
+        members[count as usize - 1] = member(count + 1, Standing::Absent);
     });
-    assert_eq!(bench.components().len(), 7, "there is no room yet");
+    assert_eq!(bench.components().len(), count as usize - 1, "there is no room yet");
     for (ask, answer) in std::mem::take(&mut bench.late) {
         bench.step(Input::Answered { ask, answer: Ok(answer) });
     }
-    assert_eq!(bench.components().last(), Some(&(9, Standing::Active)));
+    assert_eq!(bench.components().last(), Some(&(count as u64 + 1, Standing::Active)));
 }
 
 /// A lone component was told no watermark: what its owner took over undecided was not known to have happened by the next owner, which
@@ -439,22 +440,22 @@ fn commit_of(out: &[Output]) -> Option<u64> {
 fn a_record_found_unchanged_does_not_tell_that_a_transaction_failed() {
     assert!(asks_again(None));
     if cfg!(feature = "mutants") {
-        assert!(!asks_again(Some(Mutant::TrustUnchangedRecord)));
+        assert!(!asks_again(Some(Rule::RuleOutUnknownCommit)));
     }
 }
 
-fn asks_again(mutant: Option<Mutant>) -> bool {
+fn asks_again(removed: Option<Rule>) -> bool {
     let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
-    bench.owner.settings.mutant = mutant;
+    bench.owner.settings.rules = removed.into();
     let (version, roster) = (bench.version, bench.owner.record().1.clone());
     let at = At { place: 0, member: 1 };
-    bench.owner.want_out(at, Standing::Absent, LeftBecause::Unreachable);
+    bench.owner.want_out(at, super::member::OutAs::Absent, LeftBecause::Unreachable);
     let mut out = Vec::new();
     bench.owner.advance(bench.now, &bench.leases, &mut out);
     assert_eq!(commit_of(&out), Some(version), "one is to be taken out");
     let out = wishes(&mut bench, Input::Committed(Committed::Unknown));
     assert!(out.iter().any(|output| matches!(output, Output::Fetch)), "the record tells");
-    bench.owner.member_mut(at).wanted = None; // It is well again.
+    bench.owner.member_mut(at).wish = None; // It is well again.
     let out = wishes(&mut bench, Input::Recorded { record: Some((version, roster)) });
     assert_eq!(commit_of(&out).unwrap_or(version), version, "from the same version, if at all");
     commit_of(&out).is_some()
@@ -538,9 +539,9 @@ fn with_stand_in() -> Bench {
     with_stand_in_and(None)
 }
 
-fn with_stand_in_and(mutant: Option<Mutant>) -> Bench {
+fn with_stand_in_and(removed: Option<Rule>) -> Bench {
     let members = vec![member(1, Standing::Active), member(2, Standing::Active)];
-    let mut bench = Bench::serving(members, mutant);
+    let mut bench = Bench::serving(members, removed);
     (1..=5).for_each(|token| bench.write(token));
     bench.missing.insert(ComponentId(2));
     bench.step(Input::Link { node: node(2), change: LinkChange::Silent });
@@ -601,11 +602,11 @@ fn an_heir_is_filled_while_it_stands_in() {
 /// Not for itself: one that missed the freeing may be brought up to date from it later, and takes only what has a version.
 #[test]
 fn an_heir_gets_the_versions_of_what_was_freed_before_it_came() {
-    for (mutant, writes_and_trims) in [(None, (1, 1)), (Some(Mutant::FillWithoutHoles), (0, 0))] {
-        if mutant.is_some() && !cfg!(feature = "mutants") {
+    for (removed, writes_and_trims) in [(None, (1, 1)), (Some(Rule::FillWithHoles), (0, 0))] {
+        if removed.is_some() && !cfg!(feature = "mutants") {
             continue;
         }
-        let mut bench = with_stand_in_and(mutant);
+        let mut bench = with_stand_in_and(removed);
         let before = (bench.count(3, "write"), bench.count(3, "trim"));
         let mut regions = Box::new([WriteId::default(); 16]);
         regions[0] = WriteId { epoch: 1, sequence: 3 };
@@ -620,7 +621,7 @@ fn an_heir_gets_the_versions_of_what_was_freed_before_it_came() {
             bench.step(Input::Pace { bytes: 1 << 20 });
         }
         let after = (bench.count(3, "write"), bench.count(3, "trim"));
-        assert_eq!((after.0 - before.0, after.1 - before.1), writes_and_trims, "{mutant:?}");
+        assert_eq!((after.0 - before.0, after.1 - before.1), writes_and_trims, "{removed:?}");
         assert_eq!(bench.components()[2], (3, Standing::Active));
     }
 }
@@ -639,15 +640,15 @@ fn an_owner_lets_go_of_a_disk_that_it_can_put_together_but_not_serve() {
 }
 
 /// A disk whose only active component is lost, with an absent one that had a change beyond its base, and its stand-in.
-fn lost(mutant: Option<Mutant>, stand_in_has_it: bool) -> Bench {
-    let mut bench = losing(mutant, stand_in_has_it);
+fn lost(removed: Option<Rule>, stand_in_has_it: bool) -> Bench {
+    let mut bench = losing(removed, stand_in_has_it);
     bench.wait(limits::RECONNECT * 2);
     bench.step(Input::Pace { bytes: 1 << 30 });
     bench
 }
 
 /// The same, before the active component is given up.
-fn losing(mutant: Option<Mutant>, stand_in_has_it: bool) -> Bench {
+fn losing(removed: Option<Rule>, stand_in_has_it: bool) -> Bench {
     let of = ComponentId(2);
     let base = WriteId { epoch: 1, sequence: 5 };
     let (id, tag) = (WriteId { epoch: 1, sequence: 7 }, base::RequestTag(7));
@@ -661,7 +662,7 @@ fn losing(mutant: Option<Mutant>, stand_in_has_it: bool) -> Bench {
         Member { base, ..member(2, Standing::Absent) },
         stand_in,
     ];
-    let mut bench = Bench::claiming_after(1, members, mutant);
+    let mut bench = Bench::claiming_after(1, members, removed);
     let entry = wire::Entry { id, part: 0, block: 3, count: 1, is_trim: false, has_happened: false, tag };
     bench.windows.insert(of, vec![entry]);
     bench.missing.insert(ComponentId(1));
@@ -702,7 +703,7 @@ fn a_component_with_a_change_that_its_stand_in_lacks_makes_nothing() {
     let bench = lost(None, false);
     assert_eq!((bench.components()[1], bench.owner.phase()), ((2, Standing::Absent), Phase::Opening));
     if cfg!(feature = "mutants") {
-        assert_eq!(lost(Some(Mutant::RestoreOverVoid), false).owner.phase(), Phase::Serving);
+        assert_eq!(lost(Some(Rule::RestoreNothingVoid), false).owner.phase(), Phase::Serving);
     }
 }
 
@@ -711,13 +712,13 @@ fn a_component_with_a_change_that_its_stand_in_lacks_makes_nothing() {
 fn what_may_be_void_is_undone_before_the_component_may_forget_it() {
     assert_eq!(told_in_resync(None), [WriteId::default(), WriteId { epoch: 1, sequence: 2 }]);
     if cfg!(feature = "mutants") {
-        assert_ne!(told_in_resync(Some(Mutant::ForgetVoid))[0], WriteId::default());
+        assert_ne!(told_in_resync(Some(Rule::UndoVoidFirst))[0], WriteId::default());
     }
 }
 
 /// The watermarks that come with changes to a component that returns: before anything could be copied to it, and after.
-fn told_in_resync(mutant: Option<Mutant>) -> Vec<WriteId> {
-    let mut bench = Bench::claiming(vec![member(1, Standing::Active), member(2, Standing::Absent)], mutant);
+fn told_in_resync(removed: Option<Rule>) -> Vec<WriteId> {
+    let mut bench = Bench::claiming(vec![member(1, Standing::Active), member(2, Standing::Absent)], removed);
     let (id, tag) = (WriteId { epoch: 1, sequence: 7 }, base::RequestTag(7));
     let entry = wire::Entry { id, part: 9, block: 3, count: 1, is_trim: false, has_happened: false, tag };
     bench.windows.insert(ComponentId(2), vec![entry]);
@@ -897,9 +898,9 @@ fn a_component_that_cannot_tell_all_that_may_be_void_is_filled_anew() {
 }
 
 /// What an owner does by a record of epoch 1 with two active components of which the first knows more than the second.
-fn after_a_restore(first: WriteId, second: WriteId, mutant: Option<Mutant>) -> Bench {
+fn after_a_restore(first: WriteId, second: WriteId, removed: Option<Rule>) -> Bench {
     let members = vec![member(1, Standing::Active), member(2, Standing::Active)];
-    let mut bench = Bench::claiming_after(1, members, mutant);
+    let mut bench = Bench::claiming_after(1, members, removed);
     bench.watermarks.insert(ComponentId(1), first);
     bench.watermarks.insert(ComponentId(2), second);
     bench.begin();
@@ -911,19 +912,19 @@ fn after_a_restore(first: WriteId, second: WriteId, mutant: Option<Mutant>) -> B
 #[test]
 fn a_record_that_is_older_than_what_a_component_was_told_is_not_served() {
     let id = |epoch, sequence| WriteId { epoch, sequence };
-    let phase = |mutant| after_a_restore(id(2, 5), id(1, 9), mutant).owner.phase();
+    let phase = |removed| after_a_restore(id(2, 5), id(1, 9), removed).owner.phase();
     assert_eq!(phase(None), Phase::Ended);
     if cfg!(feature = "mutants") {
-        assert_eq!(phase(Some(Mutant::ServeOlderRecord)), Phase::Serving);
+        assert_eq!(phase(Some(Rule::RefuseOlderRecords)), Phase::Serving);
     }
 }
 
 /// A component that had missed an epoch with changes counted as complete, and was read from.
 #[test]
 fn a_component_that_missed_an_epoch_with_changes_does_not_count() {
-    let standing = |first, mutant| {
+    let standing = |first, removed| {
         let members = vec![member(1, Standing::Active), member(2, Standing::Active)];
-        let mut bench = Bench::claiming_after(5, members, mutant);
+        let mut bench = Bench::claiming_after(5, members, removed);
         bench.watermarks.insert(ComponentId(1), first);
         bench.watermarks.insert(ComponentId(2), WriteId { epoch: 2, sequence: 100 });
         bench.is_slow = true;
@@ -935,16 +936,16 @@ fn a_component_that_missed_an_epoch_with_changes_does_not_count() {
     assert_eq!(standing(id(9), None), Standing::Stale);
     assert_eq!(standing(id(0), None), Standing::Active, "the first watermark of an epoch was under way");
     if cfg!(feature = "mutants") {
-        assert_eq!(standing(id(9), Some(Mutant::TrustEpochs)), Standing::Active);
+        assert_eq!(standing(id(9), Some(Rule::DoubtOlderEpochs)), Standing::Active);
     }
 }
 
 /// Power failed right after a component had left and a change was acknowledged: nothing told that change from one that never happened.
 #[test]
 fn the_first_change_that_a_departed_component_lacks_waits_until_its_decision_is_durable() {
-    let settles_before_done = |mutant| {
+    let settles_before_done = |removed| {
         let members = [1, 2, 3].map(|host| member(host, Standing::Active)).to_vec();
-        let mut bench = Bench::serving(members, mutant);
+        let mut bench = Bench::serving(members, removed);
         bench.silent.insert(node(3));
         bench.write(1);
         bench.silent.insert(node(2));
@@ -957,7 +958,7 @@ fn the_first_change_that_a_departed_component_lacks_waits_until_its_decision_is_
     };
     assert_eq!(settles_before_done(None), (0, vec![(Token(1), true)]), "the second had not made it durable");
     if cfg!(feature = "mutants") {
-        assert_eq!(settles_before_done(Some(Mutant::AcknowledgeBeforeBarrier)).0, 1);
+        assert_eq!(settles_before_done(Some(Rule::RaiseBarrier)).0, 1);
     }
 }
 

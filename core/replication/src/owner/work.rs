@@ -1,124 +1,246 @@
-//! What goes through the range locks: changes, reads, copies.
+//! What goes through the range locks: changes, reads, questions about allocation, copies.
+//!
+//! Each kind has a table of its own, with keys that name nothing else. What locks has a second name besides, its [`LockKey`],
+//! by which the locks tell who may begin.
 
+use super::copy::CopyWork;
+use super::member_set::MemberSet;
 use super::state::At;
 use super::{Payload, Token};
-use crate::lanes::Range;
+use crate::locks::{LockKey, Range};
 use base::request::Pieces;
-use base::{Instant, RequestTag, WriteId};
+use base::{Instant, RequestTag};
+use slab::Slab;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
 
-/// What a copy makes of blocks that are not allocated where it reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holes {
-    /// They are not allocated at the target either.
-    Trim,
-    /// They are zeroes at the target, for it holds what was changed, and a hole would say "not changed".
-    Zero,
-    /// Nothing: the target keeps what it has.
-    Skip,
-}
-
-/// One of them.
+/// A guest's change, until all that it was sent to have it.
 #[derive(Debug)]
-pub(crate) enum Work {
-    Change {
-        token: Token,
-        place: u16,
-        range: Range,
-        tag: RequestTag,
-        /// Whether another node forwarded it.
-        is_forwarded: bool,
-        payload: Payload,
-        /// Whether whoever asked is gone: it is not begun any more.
-        is_abandoned: bool,
-    },
-    /// What becomes of a change that was acknowledged before a component in resync has it: its range stays its own until then,
-    /// and may be read.
-    Trailing { place: u16, range: Range },
-    Read {
-        token: Token,
-        place: u16,
-        range: Range,
-        /// Members that answered "damaged" to what is being read.
-        damaged: u8,
-        began: Instant,
-        /// Most blocks that are asked for at once: all, until every member has damaged blocks among them.
-        step: u16,
-        /// What was read so far, from the beginning of the range.
-        read: u16,
-        pieces: Pieces,
-        /// What is damaged on members, to be written again.
-        mends: Vec<(u8, Range)>,
-    },
-    /// Locks all its parts at once. Changes lock one range each, so nobody waits for it while it waits for them.
-    Status {
-        token: Token,
-        place: u16,
-        part: u32,
-        count: u16,
-        /// Parts that it waits for.
-        waits: u32,
-    },
-    Copy {
-        target: At,
-        range: Range,
-        /// What the regions of the target shall count as.
-        id: WriteId,
-        /// The attempt of the resync that it is part of; none if it mends damage.
-        attempt: Option<u32>,
-        /// The only member that may give it; any active one if none.
-        source: Option<u8>,
-        /// What becomes of what is not allocated there.
-        holes: Holes,
-        /// Members that cannot give it.
-        tried: u8,
-        /// Members on which a block of what is being read is damaged.
-        damaged: u8,
-        /// Whether the present slice is read block by block, for all have damaged blocks in it.
-        is_narrowed: bool,
-        /// Whether a block is damaged on all.
-        is_damaged: bool,
-        /// Blocks that were read, from its beginning, and how many of these were put.
-        read: u16,
-        put: u16,
-        /// Whether more is to be read.
-        is_reading: bool,
-        /// What was read and not sent yet, and the checksums of that.
-        pieces: Pieces,
-        checksums: Vec<u32>,
-        /// Writes under way.
-        outstanding: u32,
-        bytes: u64,
-        has_failed: bool,
-    },
+pub(crate) struct ChangeWork {
+    pub(crate) token: Token,
+    pub(crate) place: u16,
+    pub(crate) range: Range,
+    pub(crate) tag: RequestTag,
+    /// Whether another node forwarded it.
+    pub(crate) is_forwarded: bool,
+    pub(crate) stage: ChangeStage,
 }
 
-impl Work {
-    pub(crate) fn token(&self) -> Option<Token> {
-        match self {
-            Work::Change { token, .. } | Work::Read { token, .. } | Work::Status { token, .. } => {
-                Some(*token)
-            }
-            Work::Trailing { .. } | Work::Copy { .. } => None,
-        }
+/// How far a guest's change is.
+#[derive(Debug)]
+pub(crate) enum ChangeStage {
+    /// It waits for its range or for room in the window. If whoever asked is gone, it is not begun.
+    Waiting { payload: Payload, is_abandoned: bool },
+    /// It has a number, and components were asked for it.
+    InFlight,
+    /// Its guest has the answer; a component in resync does not have the change. Its range is its own until then, and may be read.
+    AcknowledgedPendingResync,
+}
+
+/// A guest's read.
+#[derive(Debug)]
+pub(crate) struct ReadWork {
+    pub(crate) token: Token,
+    pub(crate) place: u16,
+    pub(crate) range: Range,
+    /// Members that answered "damaged" to what is being read.
+    pub(crate) damaged: MemberSet,
+    pub(crate) began: Instant,
+    /// Most blocks that are asked for at once: all, until every member has damaged blocks among them.
+    pub(crate) step: u16,
+    /// Blocks read so far, from the beginning of the range, and what they hold.
+    pub(crate) read: u16,
+    pub(crate) pieces: Pieces,
+    /// What is damaged on members, to be written again.
+    pub(crate) mends: Vec<(u8, Range)>,
+}
+
+impl ReadWork {
+    /// What is asked for next.
+    pub(crate) fn next(&self) -> Range {
+        let Range { part, block, count } = self.range;
+        Range { part, block: block + self.read, count: self.step.min(count - self.read) }
+    }
+}
+
+/// A question about allocation. It locks all its parts at once; changes lock one range each, so nobody waits for it while it
+/// waits for them.
+#[derive(Debug)]
+pub(crate) struct StatusWork {
+    pub(crate) token: Token,
+    pub(crate) place: u16,
+    pub(crate) part: u32,
+    pub(crate) count: u16,
+}
+
+/// Something that locks, by its kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Work {
+    Change(Key<ChangeWork>),
+    Read(Key<ReadWork>),
+    Status(Key<StatusWork>),
+    Copy(Key<CopyWork>),
+}
+
+/// Something that needs leases, or a component that can be read from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reader {
+    Read(Key<ReadWork>),
+    Status(Key<StatusWork>),
+}
+
+/// Names one of a table.
+pub(crate) struct Key<T> {
+    index: u32,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Key<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Key<T> {}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.index.fmt(f)
+    }
+}
+
+/// Works of one kind, each with its name at the locks.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    entries: Slab<(LockKey, T)>,
+}
+
+impl<T> Table<T> {
+    fn insert(&mut self, lock: LockKey, work: T) -> Key<T> {
+        Key { index: self.entries.insert((lock, work)) as u32, of: PhantomData }
     }
 
-    /// Whether it is about a member, or remembers something of it.
-    pub(crate) fn names(&self, at: At) -> bool {
-        let has = |bits: u8| bits >> at.member & 1 == 1;
-        match self {
-            Work::Change { .. } | Work::Trailing { .. } | Work::Status { .. } => false,
-            Work::Read { place, damaged, mends, .. } => {
-                *place == at.place && (has(*damaged) || mends.iter().any(|(member, _)| *member == at.member))
-            }
-            Work::Copy { target, tried, damaged, source, .. } => {
-                let is_named = has(*tried | *damaged) || *source == Some(at.member);
-                *target == at || (target.place == at.place && is_named)
-            }
-        }
+    /// The name at the locks.
+    pub(crate) fn lock_key(&self, key: Key<T>) -> LockKey {
+        self.entries[key.index as usize].0
     }
 
-    /// Whether a guest waits for it.
-    pub(crate) fn is_guests(&self) -> bool {
-        self.token().is_some()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|(_, (_, work))| work)
     }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, (_, work))| work)
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { entries: Slab::new() }
+    }
+}
+
+impl<T> Index<Key<T>> for Table<T> {
+    type Output = T;
+
+    fn index(&self, key: Key<T>) -> &T {
+        &self.entries[key.index as usize].1
+    }
+}
+
+impl<T> IndexMut<Key<T>> for Table<T> {
+    fn index_mut(&mut self, key: Key<T>) -> &mut T {
+        &mut self.entries[key.index as usize].1
+    }
+}
+
+/// Everything that locks.
+#[derive(Debug, Default)]
+pub(crate) struct Works {
+    all: Slab<Work>,
+    pub(crate) changes: Table<ChangeWork>,
+    pub(crate) reads: Table<ReadWork>,
+    pub(crate) statuses: Table<StatusWork>,
+    pub(crate) copies: Table<CopyWork>,
+}
+
+impl Works {
+    pub(crate) fn add_change(&mut self, work: ChangeWork) -> Key<ChangeWork> {
+        add(&mut self.all, &mut self.changes, work, Work::Change)
+    }
+
+    pub(crate) fn add_read(&mut self, work: ReadWork) -> Key<ReadWork> {
+        add(&mut self.all, &mut self.reads, work, Work::Read)
+    }
+
+    pub(crate) fn add_status(&mut self, work: StatusWork) -> Key<StatusWork> {
+        add(&mut self.all, &mut self.statuses, work, Work::Status)
+    }
+
+    pub(crate) fn add_copy(&mut self, work: CopyWork) -> Key<CopyWork> {
+        add(&mut self.all, &mut self.copies, work, Work::Copy)
+    }
+
+    pub(crate) fn remove_change(&mut self, key: Key<ChangeWork>) -> (LockKey, ChangeWork) {
+        remove(&mut self.all, &mut self.changes, key)
+    }
+
+    pub(crate) fn remove_read(&mut self, key: Key<ReadWork>) -> (LockKey, ReadWork) {
+        remove(&mut self.all, &mut self.reads, key)
+    }
+
+    pub(crate) fn remove_status(&mut self, key: Key<StatusWork>) -> (LockKey, StatusWork) {
+        remove(&mut self.all, &mut self.statuses, key)
+    }
+
+    pub(crate) fn remove_copy(&mut self, key: Key<CopyWork>) -> (LockKey, CopyWork) {
+        remove(&mut self.all, &mut self.copies, key)
+    }
+
+    /// What has that name at the locks.
+    pub(crate) fn of(&self, lock: LockKey) -> Work {
+        self.all[lock.0 as usize]
+    }
+
+    /// The tokens of guests that wait for an answer.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
+        self.all.iter().filter_map(|(_, work)| match *work {
+            Work::Change(key) => match &self.changes[key] {
+                ChangeWork { stage: ChangeStage::AcknowledgedPendingResync, .. } => None,
+                change => Some(change.token),
+            },
+            Work::Read(key) => Some(self.reads[key].token),
+            Work::Status(key) => Some(self.statuses[key].token),
+            Work::Copy(_) => None,
+        })
+    }
+
+    /// Whether one is about a member, or remembers something of it.
+    pub(crate) fn name(&self, at: At) -> bool {
+        let is_of_read = |read: &ReadWork| {
+            read.place == at.place
+                && (read.damaged.contains(at.member)
+                    || read.mends.iter().any(|(member, _)| *member == at.member))
+        };
+        self.reads.iter().any(is_of_read) || self.copies.iter().any(|copy| copy.names(at))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+fn add<T>(all: &mut Slab<Work>, table: &mut Table<T>, work: T, of: impl FnOnce(Key<T>) -> Work) -> Key<T> {
+    let entry = all.vacant_entry();
+    let key = table.insert(LockKey(entry.key() as u32), work);
+    entry.insert(of(key));
+    key
+}
+
+fn remove<T>(all: &mut Slab<Work>, table: &mut Table<T>, key: Key<T>) -> (LockKey, T) {
+    let (lock, work) = table.entries.remove(key.index as usize);
+    all.remove(lock.0 as usize);
+    (lock, work)
 }

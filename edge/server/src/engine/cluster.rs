@@ -19,6 +19,8 @@ use std::time::Duration;
 pub struct Fabric {
     /// The cluster.
     pub cluster: ClusterId,
+    /// Whether the host stands alone: nobody else can have owned a disk before.
+    pub stands_alone: bool,
     /// The host's node.
     pub node: NodeId,
     /// This start of it: greater than any before.
@@ -40,6 +42,11 @@ pub struct Fabric {
 }
 
 impl Fabric {
+    /// How long other nodes are waited for after a start: not at all where there can be none.
+    fn patience(&self, among_others: Duration) -> Duration {
+        if self.stands_alone { Duration::ZERO } else { among_others }
+    }
+
     /// What the node is run with.
     pub(crate) fn settings(&self) -> FabricSettings {
         FabricSettings {
@@ -48,8 +55,9 @@ impl Fabric {
             copy_floor: self.copy_floor,
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             copy_tail_percent: self.copy_tail_percent,
-            start_patience: replication::limits::START_PATIENCE,
-            mutant: None,
+            start_patience: self.patience(replication::limits::START_PATIENCE),
+            former_grants: self.patience(replication::limits::GRANT),
+            rules: base::rules::Rules::ALL,
         }
     }
 }

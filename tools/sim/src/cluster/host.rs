@@ -10,7 +10,7 @@ use diskgroup::Group;
 use diskgroup::format::superblock::Superblock;
 use layout::{Component, Layout};
 use node::{DiskSpec, FabricSettings, GroupKey, Node, Output};
-use replication::{Mutant, OwnedBy, Roster};
+use replication::{OwnedBy, Roster, Rule};
 use std::time::Duration;
 
 /// What a host copies at least, bytes a second: enough that a component is filled within a life.
@@ -126,7 +126,7 @@ impl Host {
         now: u64,
         peers: &[NodeId],
         disks: &[(DiskSpec, (u64, Roster))],
-        mutant: Option<Mutant>,
+        removed: Option<Rule>,
         (prefers_local, copy_blocks_max, start_patience): (bool, u16, Duration),
     ) -> Vec<Output> {
         self.incarnation += 1;
@@ -140,7 +140,8 @@ impl Host {
             copy_blocks_max,
             copy_tail_percent: COPY_TAIL_PERCENT,
             start_patience,
-            mutant,
+            former_grants: replication::limits::GRANT,
+            rules: removed.into(),
         };
         let mut node = Node::new(pool.clone(), clock, settings);
         let (mut first, mut out) = (Vec::new(), Vec::new());

@@ -6,7 +6,7 @@ use super::survivors::Survivor;
 use super::watchers::Watchers;
 use super::world::World;
 use base::Random;
-use replication::Mutant;
+use replication::Rule;
 
 /// What a seed plays. But for the first and the last but one, each has no fault beside what is said of it, so that a rule that matters
 /// there only is met with in most seeds.
@@ -43,11 +43,11 @@ pub enum Play {
 
 impl Play {
     /// The world of a seed, with a rule of the protocol removed or not.
-    pub fn world(self, seed: u64, mutant: Option<Mutant>) -> World {
+    pub fn world(self, seed: u64, removed: Option<Rule>) -> World {
         let copies = 2 + seed % 2;
         let plan = match self {
-            Play::Drawn => return World::new(seed, mutant),
-            Play::Rollback => return rollback(seed, mutant),
+            Play::Drawn => return World::new(seed, removed),
+            Play::Rollback => return rollback(seed, removed),
             Play::DoubleLoss => Plan::double_loss(copies),
             Play::QuietLoss => Plan::quiet_loss(copies),
             Play::Relapse => Plan::relapse(3),
@@ -60,7 +60,7 @@ impl Play {
             Play::LateWords => Plan::late_words(),
             Play::LeftBehind => Plan::left_behind(),
         };
-        let mut world = World::with_plan(plan, Random::new(seed), mutant);
+        let mut world = World::with_plan(plan, Random::new(seed), removed);
         match self {
             Play::Hanging => world.hangs = Random::new(seed),
             Play::BadSectors => world.spoils = Random::new(seed),
@@ -79,8 +79,8 @@ impl Play {
     }
 }
 
-fn rollback(seed: u64, mutant: Option<Mutant>) -> World {
-    let mut world = World::new(seed, mutant);
+fn rollback(seed: u64, removed: Option<Rule>) -> World {
+    let mut world = World::new(seed, removed);
     // What is replaced while nobody knows of it is for people to see to.
     (world.plan.comings, world.plan.goings, world.plan.distrusts) = (0, 0, 0);
     (world.plan.stand_ins, world.plan.double_losses) = (0, false);

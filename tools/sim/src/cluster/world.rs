@@ -21,7 +21,7 @@ use diskgroup::{Io, IoFailure};
 use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
 use replication::limits::START_PATIENCE;
 use replication::owner::{Committed, End, Event as OwnerEvent};
-use replication::{Mutant, Roster, Standing};
+use replication::{Roster, Rule, Standing};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 use wire::{Answer, Message, Request};
@@ -179,7 +179,7 @@ pub struct World {
     /// For hosts that hear nothing.
     pub(crate) deafness: Random,
     pub(crate) plan: Plan,
-    pub(crate) mutant: Option<Mutant>,
+    pub(crate) removed: Option<Rule>,
     pub(crate) prefers_local: bool,
     /// Most blocks of one copy of a resync.
     pub(crate) copy_blocks_max: u16,
@@ -217,7 +217,7 @@ pub struct World {
 
 impl World {
     /// The world of `seed`.
-    pub fn new(seed: u64, mutant: Option<Mutant>) -> World {
+    pub fn new(seed: u64, removed: Option<Rule>) -> World {
         let mut random = Random::new(seed ^ 0x5eed_c105_7e12_0000);
         let mut plan = Plan::draw(&mut random);
         plan.stage(&mut Random::new(seed ^ SCENES));
@@ -228,7 +228,7 @@ impl World {
         plan.deafen(&mut deafness);
         let mut spoils = Random::new(seed ^ SPOILS);
         plan.spoil(&mut spoils);
-        let mut world = World::with_plan(plan, random, mutant);
+        let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (hangs, deafness, spoils);
         world.watchers = Watchers::draw(seed);
         world.copy_blocks_max = copy_blocks_max(seed);
@@ -236,7 +236,7 @@ impl World {
     }
 
     /// The world of a plan; what it leaves open is drawn.
-    pub fn with_plan(plan: Plan, mut random: Random, mutant: Option<Mutant>) -> World {
+    pub fn with_plan(plan: Plan, mut random: Random, removed: Option<Rule>) -> World {
         let mut hosts: Vec<Host> =
             (0..plan.hosts).map(|number| Host::new(number, &plan, &mut random)).collect();
         let mut directory = Directory::default();
@@ -269,7 +269,7 @@ impl World {
             spoils: Random::new(0),
             deafness: Random::new(0),
             plan,
-            mutant,
+            removed,
             prefers_local,
             copy_blocks_max: copy_blocks_max(0),
             hosts,
@@ -706,9 +706,9 @@ impl World {
         let disks = self.records_for_start(host);
         // Hosts start far more often here than anywhere: where no directory is old, waiting would hide what else may go wrong.
         let patience = if self.rollback.is_drawn() { START_PATIENCE } else { Duration::ZERO };
-        let (now, mutant) = (self.now, self.mutant);
+        let (now, removed) = (self.now, self.removed);
         let local = (self.prefers_local, self.copy_blocks_max, patience);
-        let out = self.hosts[host].start(now, &peers, &disks, mutant, local);
+        let out = self.hosts[host].start(now, &peers, &disks, removed, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);
         self.isolate_after_word(host);

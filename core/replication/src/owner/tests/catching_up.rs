@@ -3,9 +3,9 @@
 use super::*;
 
 /// Two copies, of which the second is being filled: a MiB of the first is listed, and nothing may be copied yet.
-fn filling(mutant: Option<Mutant>) -> Bench {
+fn filling(removed: Option<Rule>) -> Bench {
     let members = vec![member(1, Standing::Active), member(2, Standing::Absent)];
-    let mut bench = Bench::claiming(members, mutant);
+    let mut bench = Bench::claiming(members, removed);
     let versions = wire::Versions::Regions(Box::new([WriteId { epoch: 1, sequence: 3 }; 16]));
     bench.listings.insert(ComponentId(1), vec![wire::PartVersions { part: 9, versions }]);
     bench.begin();
@@ -34,8 +34,8 @@ fn it_tells_how_far_it_has_looked_as_long_as_that_is_not_all() {
 }
 
 /// One change was acknowledged that the component does not have yet; all else is copied to it.
-fn with_one_trailing(mutant: Option<Mutant>) -> Bench {
-    let mut bench = filling(mutant);
+fn with_one_trailing(removed: Option<Rule>) -> Bench {
+    let mut bench = filling(removed);
     bench.silent.insert(node(2));
     bench.write(1);
     bench.silent.clear();
@@ -85,8 +85,8 @@ fn a_component_counts_only_once_it_has_what_was_acknowledged_without_it() {
 
 #[test]
 fn it_is_waited_for_while_the_record_is_asked() {
-    let acknowledged = |mutant| {
-        let mut bench = with_one_trailing(mutant);
+    let acknowledged = |removed| {
+        let mut bench = with_one_trailing(removed);
         bench.is_slow = true;
         bench.answer_late();
         let asked_for = bench.asked_for.as_ref().expect("all is copied");
@@ -97,14 +97,14 @@ fn it_is_waited_for_while_the_record_is_asked() {
     };
     assert!(!acknowledged(None));
     if cfg!(feature = "mutants") {
-        assert!(acknowledged(Some(Mutant::AcknowledgeWhileJoining)));
+        assert!(acknowledged(Some(Rule::WaitForJoining)));
     }
 }
 
 #[test]
 fn without_the_rule_it_would_count_too_soon() {
     if cfg!(feature = "mutants") {
-        let bench = with_one_trailing(Some(Mutant::JoinBeforeCaughtUp));
+        let bench = with_one_trailing(Some(Rule::JoinCaughtUp));
         assert_eq!(bench.components()[1], (2, Standing::Active));
     }
 }

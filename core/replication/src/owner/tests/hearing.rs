@@ -3,8 +3,8 @@
 use super::*;
 
 /// Two copies and a change under way, and a directory that keeps its answers back.
-fn unheard(mutant: Option<Mutant>, change: LinkChange) -> Bench {
-    let mut bench = Bench::serving(vec![member(1, Standing::Active), member(2, Standing::Active)], mutant);
+fn unheard(removed: Option<Rule>, change: LinkChange) -> Bench {
+    let mut bench = Bench::serving(vec![member(1, Standing::Active), member(2, Standing::Active)], removed);
     bench.step(Input::Used { is_used: true });
     bench.silent.insert(node(2));
     bench.write(1);
@@ -35,7 +35,7 @@ fn a_component_that_is_not_heard_leaves_only_once_the_directory_has_answered() {
     hear(&mut bench);
     assert!(is_taken_out(&bench));
     if cfg!(feature = "mutants") {
-        assert!(is_taken_out(&unheard(Some(Mutant::TakeOutUnasked), LinkChange::Silent)));
+        assert!(is_taken_out(&unheard(Some(Rule::AskBeforeTakingOut), LinkChange::Silent)));
     }
 }
 

@@ -1,0 +1,145 @@
+//! The safety rules of replication. The simulator removes each of them to show that it notices: a mutant.
+//!
+//! Invariants have the numbers of `docs/design/0006-replication.md`; designs are notes of `docs/design`.
+
+/// A rule that holds in every product build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A change that a component misses is acknowledged only once the record has that component out of the active set
+    /// (invariant 4).
+    ShrinkBeforeAcknowledging,
+    /// Components refuse messages of epochs older than the one that they promised (invariant 2).
+    RefuseOlderEpochs,
+    /// A new owner decides the windows before it serves (invariant 3).
+    DecideBeforeServing,
+    /// A disk starts from its active components alone, not from any copy that can be reached (invariant 10).
+    StartFromActive,
+    /// Reads need the leases of all components that may count (invariant 11).
+    ReadUnderLeases,
+    /// Reads wait for overlapping changes (invariant 6).
+    ReadAfterWrites,
+    /// A resync takes the changes in flight along (invariant 8).
+    ResyncTakesInFlight,
+    /// A component in resync is waited for before it counts, for each change that it was sent (invariant 8).
+    WaitForResyncing,
+    /// A component is asked to count only once it has what was acknowledged before (invariant 8, design 0021).
+    JoinCaughtUp,
+    /// Acknowledgements wait for a component of which the record was asked that it counts (invariant 8).
+    WaitForJoining,
+    /// A resync copies under the lock of the range (invariant 8).
+    CopyUnderLock,
+    /// Late messages of an old session are refused (invariant 2).
+    RefuseOldSessions,
+    /// A component in resync is told no watermark (invariant 7).
+    SettleAfterResync,
+    /// The delta includes what was changed on the target alone (invariant 9).
+    DeltaIncludesTarget,
+    /// The delta includes regions of equal versions (invariant 9).
+    DeltaIncludesEqual,
+    /// The delta includes regions that are newer on the target than on the source (invariant 9).
+    DeltaIncludesOlder,
+    /// A component that begins a new session before the disk is served is told the first watermark in that session.
+    SettleNewSessions,
+    /// An owner that is released before it has decided the windows tells no component a watermark.
+    SettleOnlyDecided,
+    /// A transaction of unknown outcome may take effect until another one rules that out, though the record is unchanged.
+    RuleOutUnknownCommit,
+    /// Components are looked for only in groups whose log has been read.
+    AskRecoveredGroups,
+    /// A change that has happened is not done again when its request is submitted again (design 0007).
+    ApplyOnce,
+    /// Acknowledgements wait for a stand-in (design 0013).
+    WaitForStandIns,
+    /// A stand-in counts only once what was changed until then is on it (design 0013).
+    FillStandInFirst,
+    /// The delta of a stand-in begins at the watermark at which the absent component left (design 0013).
+    StandInDeltaFromBase,
+    /// A disk without an active component is restored from an absent one only with its stand-in (design 0013).
+    RestoreWithStandIn,
+    /// A disk without an active component is not restored from a stand-in alone (design 0013).
+    RestoreOntoCopy,
+    /// A stand-in that missed a change is taken out of the record (design 0013).
+    RecordFailedStandIns,
+    /// A stand-in gets zeroes for a trim: a hole would say that nothing was changed there (design 0013).
+    ZeroStandInsForTrims,
+    /// A stand-in that becomes a copy is told of what was freed before it came (design 0013).
+    FillWithHoles,
+    /// Reads need the leases of stand-ins (design 0013).
+    ReadUnderStandInLeases,
+    /// An absent component that has changes which were decided without it does not restore a disk (design 0013).
+    RestoreNothingVoid,
+    /// A resync undoes changes of the component that may be void before it lets the component forget them (design 0013).
+    UndoVoidFirst,
+    /// Word that a process has ended does not count against one that was started on its node later (design 0015).
+    SpareRestartedProcesses,
+    /// A component that ends no change leaves (design 0020).
+    TakeOutStuck,
+    /// A component that is not heard leaves only once the directory was heard.
+    AskBeforeTakingOut,
+    /// A disk is not served by a record older than what a component has promised, or was told (design 0023).
+    RefuseOlderRecords,
+    /// A component whose watermark is of an older epoch must show what was decided in later ones (invariant 13).
+    DoubtOlderEpochs,
+    /// A component with acknowledged changes that those which count lack is not brought up to date (design 0023).
+    KeepDivergedApart,
+    /// Changes that a component which left lacks are acknowledged only once the others know durably that they are decided
+    /// (design 0023).
+    RaiseBarrier,
+    /// A component of which the record was asked to count it out is told no watermark beyond its ceiling (design 0023).
+    TellLeavingNothing,
+    /// An owner whose node has just started takes nobody out before others may have started as well (design 0023).
+    WaitForStarts,
+    /// A read whose blocks are damaged on all members, though different ones, is read block by block (design 0025).
+    ReadBlockByBlock,
+    /// A copy of which no member can give all blocks is read block by block (design 0025).
+    CopyBlockByBlock,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Rule; 43] = [
+        Rule::ShrinkBeforeAcknowledging,
+        Rule::RefuseOlderEpochs,
+        Rule::DecideBeforeServing,
+        Rule::StartFromActive,
+        Rule::ReadUnderLeases,
+        Rule::ReadAfterWrites,
+        Rule::ResyncTakesInFlight,
+        Rule::WaitForResyncing,
+        Rule::JoinCaughtUp,
+        Rule::WaitForJoining,
+        Rule::CopyUnderLock,
+        Rule::RefuseOldSessions,
+        Rule::SettleAfterResync,
+        Rule::DeltaIncludesTarget,
+        Rule::DeltaIncludesEqual,
+        Rule::DeltaIncludesOlder,
+        Rule::SettleNewSessions,
+        Rule::SettleOnlyDecided,
+        Rule::RuleOutUnknownCommit,
+        Rule::AskRecoveredGroups,
+        Rule::ApplyOnce,
+        Rule::WaitForStandIns,
+        Rule::FillStandInFirst,
+        Rule::StandInDeltaFromBase,
+        Rule::RestoreWithStandIn,
+        Rule::RestoreOntoCopy,
+        Rule::RecordFailedStandIns,
+        Rule::ZeroStandInsForTrims,
+        Rule::FillWithHoles,
+        Rule::ReadUnderStandInLeases,
+        Rule::RestoreNothingVoid,
+        Rule::UndoVoidFirst,
+        Rule::ReadBlockByBlock,
+        Rule::CopyBlockByBlock,
+        Rule::SpareRestartedProcesses,
+        Rule::TakeOutStuck,
+        Rule::AskBeforeTakingOut,
+        Rule::RefuseOlderRecords,
+        Rule::DoubtOlderEpochs,
+        Rule::KeepDivergedApart,
+        Rule::RaiseBarrier,
+        Rule::TellLeavingNothing,
+        Rule::WaitForStarts,
+    ];
+}
