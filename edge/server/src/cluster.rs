@@ -39,7 +39,7 @@ use crate::directory::shared::record::{
     Attached, Believed, ClusterDisk, ClusterHost, HOSTS, Program, check_level,
 };
 use crate::directory::shared::{
-    Change, Changes, Copied, DeviceBeat, Outcome, Remote, Shared, Store, cluster_of,
+    Change, Changes, Copied, DeviceBeat, Outcome, Remote, Shared, Store, cluster_of, unwritten,
 };
 use crate::directory::{HostStore, Records};
 use crate::engine::{
@@ -547,6 +547,7 @@ impl Cluster {
                 *view = Arc::new(next);
                 Ok(Some(version))
             }
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Conflict { .. } | Outcome::Unknown => Ok(None),
         }
     }

@@ -7,7 +7,7 @@ use super::Cluster;
 use crate::control::now_seconds;
 use crate::directory::BEFORE_ALL;
 use crate::directory::shared::record::ClusterDisk;
-use crate::directory::shared::{Change, Outcome};
+use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::engine::{ClusterState, Command, FoundDisk, HostState};
 use crate::failure::{Code, Failure};
 use ::cluster::{Adopted, DiskState, Found};
@@ -80,6 +80,7 @@ impl Cluster {
         let name = Change { key, expected: 0, value: Some(id) };
         match self.directory.commit(vec![name, disk.change(0)?]).await {
             Outcome::Done { .. } => self.catch_up().await,
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Conflict { .. } | Outcome::Unknown => Err(Failure::new(
                 Code::Failed,
                 format!("disk {} was found on the devices and cannot be recorded", disk.record.name),

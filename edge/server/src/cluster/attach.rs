@@ -6,8 +6,8 @@
 
 use super::Cluster;
 use crate::api::types::LocalView;
-use crate::directory::shared::Outcome;
 use crate::directory::shared::record::{Attached, ClusterDisk};
+use crate::directory::shared::{Outcome, unwritten};
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Ticket, Visitor};
 use crate::events::Kind;
 use crate::failure::Failure;
@@ -345,6 +345,7 @@ impl Cluster {
                 let found = found.map_err(|why| Failure::failed("read where a disk is attached", why))?;
                 Ok(Some(found.map(|(_, attached)| attached).unwrap_or_default()))
             }
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => {
                 Err(Failure::new(crate::failure::Code::Unreachable, "the directory does not answer"))
             }

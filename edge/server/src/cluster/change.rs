@@ -8,7 +8,7 @@ use super::repair::described;
 use crate::api::types::{AllowedView, ChangeDisk};
 use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::record::ClusterDisk;
-use crate::directory::shared::{Change, Outcome};
+use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
@@ -76,6 +76,7 @@ impl Cluster {
                     return Ok(self.tell_disk(&next).await?);
                 }
                 Outcome::Conflict { .. } => tokio::time::sleep(SIZE_POLL).await,
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
                 Outcome::Unknown => return Err(unknown(name)),
             }
         }
@@ -135,6 +136,7 @@ impl Cluster {
                         return Err(Failure::new(Code::Conflict, taken));
                     }
                 }
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
                 Outcome::Unknown => return Err(unknown(&disk.record.name)),
             }
             tokio::time::sleep(SIZE_POLL).await;

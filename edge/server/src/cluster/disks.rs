@@ -5,7 +5,7 @@ use crate::api::types::CreateDisk;
 use crate::control::{blocking_seed, component_ids, now_seconds, random_bits};
 use crate::directory::PolicyEntry;
 use crate::directory::shared::record::ClusterDisk;
-use crate::directory::shared::{Change, Outcome};
+use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::engine::{ClusterCommand, Command, EngineError, Order, OrderFailure};
 use crate::failure::{Code, Failure};
 use crate::limits::{DELETION_POLL, DELETION_WAIT};
@@ -74,6 +74,7 @@ impl Cluster {
             Outcome::Conflict { .. } => {
                 Err(Failure::new(Code::Conflict, format!("there is a disk `{}` already", record.name)))
             }
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(
                 Code::Unreachable,
                 format!(
@@ -169,6 +170,7 @@ impl Cluster {
             Outcome::Conflict { .. } => {
                 Err(Failure::new(Code::Conflict, format!("there is a policy `{}` already", policy.name)))
             }
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(Code::Unreachable, "the directory does not answer")),
         }
     }
@@ -184,6 +186,7 @@ impl Cluster {
         match self.directory.commit(vec![change]).await {
             Outcome::Done { .. } => self.catch_up().await.map(|()| true),
             Outcome::Conflict { .. } => Ok(false),
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(Code::Unreachable, "the directory does not answer")),
         }
     }

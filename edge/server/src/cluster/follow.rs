@@ -191,7 +191,7 @@ impl Cluster {
                 }
                 Some(_) | None => Committed::Unknown,
             },
-            Outcome::Unknown => Committed::Unknown,
+            Outcome::Unwritten { .. } | Outcome::Unknown => Committed::Unknown,
         }
     }
 

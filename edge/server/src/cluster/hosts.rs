@@ -2,7 +2,7 @@
 
 use super::Cluster;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
-use crate::directory::shared::{Change, Outcome};
+use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use ::cluster::{Assessment, DiskState, Liveness, Maintenance, Mode, Objection, assess};
@@ -117,6 +117,7 @@ impl Cluster {
                 )
                 .hint("see `drystone host list`"));
             }
+            Outcome::Unwritten { why } => return Err(unwritten(why)),
             Outcome::Unknown => {
                 return Err(
                     Failure::new(Code::Unreachable, "the directory does not answer").hint("try again")

@@ -48,7 +48,7 @@ impl Cluster {
             changes.extend(self.program_gone(self.me).await?);
             match self.directory.commit(changes).await {
                 Outcome::Done { .. } => return Ok(()),
-                Outcome::Conflict { .. } | Outcome::Unknown => {}
+                Outcome::Conflict { .. } | Outcome::Unwritten { .. } | Outcome::Unknown => {}
             }
         }
         Err(Failure::new(Code::Unreachable, "the directory did not take the record of this host out").hint(

@@ -5,8 +5,8 @@
 
 use super::Cluster;
 use crate::control::{Place, in_use};
-use crate::directory::shared::Outcome;
 use crate::directory::shared::record::{Attached, ClusterDisk};
+use crate::directory::shared::{Outcome, unwritten};
 use crate::failure::{Code, Failure};
 use crate::limits::{ATTACH_POLL, DELETION_POLL, DETACH_WAIT};
 use ::cluster::{Access, Claim, DiskState};
@@ -111,6 +111,7 @@ impl Cluster {
                     return Ok((BeforeLock { was_shared }, hosts));
                 }
                 Outcome::Conflict { .. } => tokio::time::sleep(DELETION_POLL).await,
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
                 Outcome::Unknown => return Err(unanswered()),
             }
         }
@@ -200,6 +201,7 @@ impl Cluster {
                     self.note(&next);
                     return Ok(self.tell_disk(&next).await?);
                 }
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
                 Outcome::Conflict { .. } | Outcome::Unknown => tokio::time::sleep(DELETION_POLL).await,
             }
         }

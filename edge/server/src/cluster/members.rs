@@ -11,7 +11,7 @@ use crate::directory::shared::record::{
     AUTHORITIES, Authorities, AuthorityRecord, Believed, ClusterHost, HostCertificate, Revocation, read,
     revoked_key, set, token_key,
 };
-use crate::directory::shared::{Change, Outcome};
+use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::failure::{Code, Failure};
 use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, PEOPLE_KEPT, RENEWAL_PERIOD, TOKENS_MAX};
 use crate::security::{self, Security};
@@ -152,6 +152,7 @@ impl Cluster {
             Outcome::Conflict { .. } => {
                 Err(Failure::new(Code::Conflict, "somebody else changed this just now").hint("try again"))
             }
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(
                 Code::Unreachable,
                 "the directory does not answer: nobody knows whether it was done",

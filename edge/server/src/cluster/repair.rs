@@ -6,8 +6,8 @@
 
 use super::Cluster;
 use super::keeper::Disks;
-use crate::directory::shared::Outcome;
 use crate::directory::shared::record::ClusterDisk;
+use crate::directory::shared::{Outcome, unwritten};
 use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, HeldComponent, Order, OrderFailure};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
@@ -95,6 +95,7 @@ impl Cluster {
                 Ok(Some(disk))
             }
             Outcome::Conflict { .. } => Ok(None),
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(Code::Unreachable, "the directory does not answer")),
         }
     }

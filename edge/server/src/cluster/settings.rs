@@ -1,8 +1,8 @@
 //! What people set for the whole cluster, and what they do not want to be told again for a while.
 
 use super::Cluster;
-use crate::directory::shared::Outcome;
 use crate::directory::shared::record::{ClusterSettings, SETTINGS, SILENCES, Silences};
+use crate::directory::shared::{Outcome, unwritten};
 use crate::failure::{Code, Failure};
 
 /// How often a change is tried again that another one came before.
@@ -34,6 +34,7 @@ impl Cluster {
                     return Ok(settings);
                 }
                 Outcome::Conflict { .. } => {}
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
                 Outcome::Unknown => {
                     return Err(Failure::new(Code::Unreachable, "the directory does not answer"));
                 }
@@ -63,6 +64,7 @@ impl Cluster {
             match self.directory.commit(vec![change(before)?.change(expected)?]).await {
                 Outcome::Done { .. } => return self.catch_up().await,
                 Outcome::Conflict { .. } => {}
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
                 Outcome::Unknown => {
                     return Err(Failure::new(Code::Unreachable, "the directory does not answer"));
                 }

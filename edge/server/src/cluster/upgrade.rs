@@ -5,7 +5,7 @@
 use super::Cluster;
 use crate::api::types::{HostVersionsView, VersionsView};
 use crate::directory::shared::record::{ClusterHost, Program};
-use crate::directory::shared::{Change, Outcome};
+use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
 use ::cluster::{Level, Levels, Raise, RecordLevels};
@@ -72,6 +72,7 @@ impl Cluster {
                 Err(Failure::new(Code::Conflict, "somebody else raised the level at the same time")
                     .hint("see `drystone cluster upgrade --dry-run`"))
             }
+            Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(
                 Code::Unreachable,
                 format!("the directory did not answer: nobody knows whether its records are at {to} now"),

@@ -66,8 +66,18 @@ pub enum Outcome {
         /// Them.
         current: Vec<Entry>,
     },
+    /// Nothing was changed: it could not be written, for want of room in most cases.
+    Unwritten {
+        /// What came back.
+        why: String,
+    },
     /// Nobody answered: it happened, or not, or it still may.
     Unknown,
+}
+
+/// The failure of who asked for a change that could not be written.
+pub fn unwritten(why: String) -> Failure {
+    Failure::new(Code::Failed, why).hint("see that the host's data_dir can be written and has room")
 }
 
 /// What changed since a revision.
@@ -143,10 +153,7 @@ impl Shared {
         match self {
             Shared::Embedded(store) => match crate::control::blocking(|| store.commit(&changes)) {
                 Ok(outcome) => outcome,
-                Err(failure) => {
-                    tracing::error!("{failure}");
-                    Outcome::Unknown
-                }
+                Err(failure) => Outcome::Unwritten { why: failure.error },
             },
             Shared::Remote(remote) => remote.commit(&changes).await,
             Shared::Etcd(etcd) => etcd.commit(&changes).await,
