@@ -4,7 +4,7 @@
 //! never count a copy that leaves anyhow.
 
 use crate::disk::DiskRecord;
-use crate::view::View;
+use crate::view::{View, group_name};
 use base::{ComponentId, DeviceId};
 use layout::Component;
 use placement::FaultDomain;
@@ -76,6 +76,7 @@ pub fn shared_domains(view: &View, disk: &DiskRecord) -> Vec<SharedDomain> {
             let name = match domain {
                 FaultDomain::Named(name) => name.to_owned(),
                 FaultDomain::Host(host) => view.host_name(host),
+                FaultDomain::Group(group) => group_name(group),
             };
             let of_domain = found.entry(domain).or_insert_with(|| SharedDomain {
                 domain: name,
@@ -91,5 +92,5 @@ pub fn shared_domains(view: &View, disk: &DiskRecord) -> Vec<SharedDomain> {
 
 /// What a component fails together with; nothing where its device is unknown.
 fn domain_of<'a>(view: &'a View, disk: &DiskRecord, component: &Component) -> Option<FaultDomain<'a>> {
-    view.device_of(disk, component).map(|(host, _)| host.domain())
+    view.device_of(disk, component).map(|(host, device)| view.domain(host, device))
 }

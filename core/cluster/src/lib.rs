@@ -55,5 +55,5 @@ pub use room::RoomWatch;
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, UNKNOWN_TIME, condition, explain_disk, without_room};
-pub use view::{Ground, View, component_counts};
+pub use view::{Ground, View, component_counts, group_name};
 pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};

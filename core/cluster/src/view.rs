@@ -4,7 +4,7 @@ use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::{DiskRecord, Nodes};
 use crate::host::{HostRecord, Maintenance};
 use crate::liveness::Liveness;
-use base::{ComponentId, DeviceId, DiskId, HostId, Instant};
+use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant};
 use layout::Component;
 use placement::{DeviceSpace, FaultDomain};
 use replication::Standing;
@@ -89,10 +89,23 @@ impl View {
         let counts = component_counts(self.disks.values());
         let of_host = |host: &HostRecord| {
             let takes = self.is_calm(host);
-            let space = |device| space(host, device, takes, &counts);
+            let space = |device| space(host, device, takes, &counts, self.group_name(device));
             host.devices.iter().map(space).collect::<Vec<_>>()
         };
         self.hosts.values().flat_map(of_host).collect()
+    }
+
+    /// What fails together with a device: its host, or the hosts of a fault domain; its disk group where there is one host.
+    pub fn domain<'a>(&self, host: &'a HostRecord, device: &DeviceRecord) -> FaultDomain<'a> {
+        match self.hosts.len() {
+            1 => FaultDomain::Group(device.group),
+            _ => host.domain(),
+        }
+    }
+
+    /// What people call the disk group of a device, where disk groups are what fails apart.
+    fn group_name(&self, device: &DeviceRecord) -> Option<String> {
+        (self.hosts.len() == 1).then(|| group_name(device.group))
     }
 
     /// Whether a host is there and not being serviced.
@@ -146,7 +159,7 @@ impl View {
     /// asks for, and those of a place in different fault domains.
     pub(crate) fn restless(&self) -> Vec<&DiskRecord> {
         let mut calm: Vec<(DeviceId, FaultDomain<'_>)> =
-            self.in_service().map(|(host, device)| (device.id, host.domain())).collect();
+            self.in_service().map(|(host, device)| (device.id, self.domain(host, device))).collect();
         calm.sort_unstable();
         let domain = |component: &Component| {
             let found = calm.binary_search_by_key(&component.device, |(device, _)| *device);
@@ -242,11 +255,17 @@ pub fn component_counts<'a>(disks: impl Iterator<Item = &'a DiskRecord>) -> BTre
     counts
 }
 
+/// What people call a disk group: by the beginning of its id.
+pub fn group_name(group: GroupId) -> String {
+    format!("disk group {:.8}", group.to_string())
+}
+
 fn space(
     host: &HostRecord,
     device: &DeviceRecord,
     takes: bool,
     counts: &BTreeMap<DeviceId, u32>,
+    group_name: Option<String>,
 ) -> DeviceSpace {
     DeviceSpace {
         id: device.id,
@@ -255,6 +274,7 @@ fn space(
         host_name: host.name.clone(),
         fault_domain: host.fault_domain.clone(),
         group: device.group,
+        group_name,
         capacity_bytes: device.capacity_bytes,
         free_bytes: device.free_bytes,
         reserved_bytes: device.reserved_bytes,

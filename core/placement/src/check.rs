@@ -2,11 +2,11 @@
 //!
 //! Written from the rules alone and sharing no code with `plan` and `repair`, so that a mistake there is found here.
 
-use crate::device::DeviceSpace;
+use crate::device::{DeviceSpace, FaultDomain};
 use crate::disk::PlacedDisk;
 use crate::policy::{Method, Stripes};
 use base::units::{EXTENT_SIZE, format_bytes};
-use base::{ComponentId, DeviceId, HostId};
+use base::{ComponentId, DeviceId};
 use layout::{Component, Invalid, Layout};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,21 +140,16 @@ pub fn check(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<Breach> {
 }
 
 /// What fails together with a device; one that is not known is taken to fail alone.
-type Domain<'a> = (Option<&'a str>, Option<HostId>, Option<DeviceId>);
-
-fn domain_of<'a>(device: DeviceId, known: &BTreeMap<DeviceId, &'a DeviceSpace>) -> Domain<'a> {
-    match known.get(&device) {
-        None => (None, None, Some(device)),
-        Some(found) => match found.fault_domain.as_deref() {
-            Some(name) => (Some(name), None, None),
-            None => (None, Some(found.host), None),
-        },
-    }
+fn domain_of<'a>(
+    device: DeviceId,
+    known: &BTreeMap<DeviceId, &'a DeviceSpace>,
+) -> Result<FaultDomain<'a>, DeviceId> {
+    known.get(&device).map(|found| found.domain()).ok_or(device)
 }
 
 /// The copies of one place that stand in the fault domain of an earlier copy.
 fn shared_domains(copies: &[Component], known: &BTreeMap<DeviceId, &DeviceSpace>) -> Vec<Breach> {
-    let mut first_in: BTreeMap<Domain<'_>, ComponentId> = BTreeMap::new();
+    let mut first_in: BTreeMap<Result<FaultDomain<'_>, DeviceId>, ComponentId> = BTreeMap::new();
     let mut breaches = Vec::new();
     for copy in copies {
         match first_in.get(&domain_of(copy.device, known)) {
@@ -163,7 +158,7 @@ fn shared_domains(copies: &[Component], known: &BTreeMap<DeviceId, &DeviceSpace>
             }
             Some(first) => {
                 let device = known[&copy.device];
-                let domain = device.fault_domain.as_ref().unwrap_or(&device.host_name).clone();
+                let domain = device.domain_name().to_owned();
                 breaches.push(Breach::SharedDomain { first: *first, second: copy.id, domain });
             }
         }

@@ -19,6 +19,8 @@ pub struct DeviceSpace {
     pub fault_domain: Option<String>,
     /// Its disk group.
     pub group: GroupId,
+    /// What people call the group, on the only host of a cluster: there disk groups are what fails apart.
+    pub group_name: Option<String>,
     /// Bytes that extents can take in all.
     pub capacity_bytes: u64,
     /// Bytes of these that no extent has taken yet.
@@ -33,9 +35,11 @@ pub struct DeviceSpace {
     pub in_service: bool,
 }
 
-/// What fails together: the hosts of a named fault domain, or a host alone.
+/// What fails together: the hosts of a named fault domain, a host, or on the only host of a cluster a disk group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultDomain<'a> {
+    /// A disk group of the only host: a log device and what depends on it.
+    Group(GroupId),
     /// The hosts that people have put into a domain of this name.
     Named(&'a str),
     /// A host outside any domain.
@@ -76,15 +80,16 @@ impl DeviceSpace {
 
     /// What fails together with it.
     pub fn domain(&self) -> FaultDomain<'_> {
-        match &self.fault_domain {
-            Some(name) => FaultDomain::Named(name),
-            None => FaultDomain::Host(self.host),
+        match (&self.group_name, &self.fault_domain) {
+            (Some(_), _) => FaultDomain::Group(self.group),
+            (None, Some(name)) => FaultDomain::Named(name),
+            (None, None) => FaultDomain::Host(self.host),
         }
     }
 
-    /// What people call its fault domain: the domain's name, or the host's.
+    /// What people call its fault domain: the group's, the domain's or the host's name.
     pub fn domain_name(&self) -> &str {
-        self.fault_domain.as_deref().unwrap_or(&self.host_name)
+        self.group_name.as_deref().or(self.fault_domain.as_deref()).unwrap_or(&self.host_name)
     }
 
     /// What of its capacity extents have taken, in hundredths of a percent, rounded down. A device without capacity

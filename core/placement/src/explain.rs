@@ -5,7 +5,7 @@ use crate::device::{DeviceSpace, reservation};
 use crate::disk::PlacedDisk;
 use crate::limits::STRIPES_AUTO_MAX;
 use crate::policy::{Percent, Policy, Stripes};
-use crate::refusal::named;
+use crate::refusal::{DomainKind, named};
 use base::units::{COMPONENT_SIZE_MAX, EXTENT_SIZE, format_bytes};
 use layout::Layout;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,12 +68,12 @@ fn domains(layout: &Layout, devices: &[DeviceSpace]) -> Option<String> {
     let known: BTreeMap<_, &DeviceSpace> = devices.iter().map(|device| (device.id, device)).collect();
     let used: Vec<&&DeviceSpace> =
         layout.components().filter_map(|(_, component)| known.get(&component.device)).collect();
-    let has_names = used.iter().any(|device| device.fault_domain.is_some());
+    let kind = DomainKind::of(used.iter().copied().copied());
     let names: BTreeSet<String> = used.iter().map(|device| device.domain_name().to_owned()).collect();
     let names: Vec<String> = names.into_iter().collect();
     Some(format!(
         "no two copies of a block stand in one {}, so that one failure takes at most one: {}",
-        if has_names { "fault domain" } else { "host" },
+        kind.singular(),
         named(&names)
     ))
 }

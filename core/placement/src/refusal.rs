@@ -1,7 +1,7 @@
 //! Why no place was found: the rule, the fault domains, the devices, the missing bytes, and the nearest policy that
 //! would fit.
 
-use crate::device::DeviceSpace;
+use crate::device::{DeviceSpace, FaultDomain};
 use crate::limits::NAMED_MAX;
 use crate::policy::{Policy, Unsupported};
 use base::units::{DISK_SIZE_MAX, SECTOR_SIZE, format_bytes};
@@ -71,14 +71,29 @@ pub enum DomainKind {
     Hosts,
     /// Some hosts share one.
     Named,
+    /// There is one host, and every disk group of it is one.
+    Groups,
 }
 
 impl DomainKind {
     /// The kind of the fault domains of `devices`.
     pub(crate) fn of<'a>(mut devices: impl Iterator<Item = &'a DeviceSpace>) -> DomainKind {
-        match devices.any(|device| device.fault_domain.is_some()) {
-            true => DomainKind::Named,
-            false => DomainKind::Hosts,
+        let first = devices.next();
+        match first.map(DeviceSpace::domain) {
+            Some(FaultDomain::Group(_)) => DomainKind::Groups,
+            Some(FaultDomain::Named(_)) => DomainKind::Named,
+            Some(FaultDomain::Host(_)) if devices.any(|device| device.fault_domain.is_some()) => {
+                DomainKind::Named
+            }
+            Some(FaultDomain::Host(_)) | None => DomainKind::Hosts,
+        }
+    }
+
+    pub(crate) fn singular(self) -> &'static str {
+        match self {
+            DomainKind::Hosts => "host",
+            DomainKind::Named => "fault domain",
+            DomainKind::Groups => "disk group",
         }
     }
 
@@ -86,6 +101,7 @@ impl DomainKind {
         match self {
             DomainKind::Hosts => "hosts",
             DomainKind::Named => "fault domains",
+            DomainKind::Groups => "disk groups",
         }
     }
 }
@@ -163,6 +179,9 @@ impl Cause {
             }
             Cause::Domains { kind: DomainKind::Named, .. } => {
                 "add hosts of other fault domains or tolerate fewer failures"
+            }
+            Cause::Domains { kind: DomainKind::Groups, .. } => {
+                "add a disk group with a log device of its own (`drystone device add`), add hosts, or tolerate fewer failures"
             }
             Cause::Devices { .. } => "add capacity devices or ask for fewer stripes",
             Cause::Space { .. } => "add capacity devices or reserve less",

@@ -17,6 +17,7 @@ pub(crate) fn device_of(host: u128, group: u128, id: u128, free: u64) -> DeviceS
         host: HostId(host),
         host_name: format!("h{host}"),
         fault_domain: None,
+        group_name: None,
         group: GroupId(host * 100 + group),
         capacity_bytes: free,
         free_bytes: free,

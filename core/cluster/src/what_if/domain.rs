@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub fn hosts_of_domain(view: &View, name: &str) -> BTreeSet<HostId> {
     let is_of = |host: &&HostRecord| match host.domain() {
         FaultDomain::Named(domain) => domain == name,
-        FaultDomain::Host(_) => host.name == name,
+        FaultDomain::Host(_) | FaultDomain::Group(_) => host.name == name,
     };
     view.hosts.values().filter(is_of).map(|host| host.id).collect()
 }

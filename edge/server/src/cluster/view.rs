@@ -6,7 +6,7 @@ use crate::directory::shared::record::{
     HOSTS, LEVEL, NAMES, POLICIES, PROGRAMS, Program, SETTINGS, SILENCES, Silences, read_policy, unread,
 };
 use crate::directory::shared::{Changes, Entry};
-use ::cluster::{DeviceRecord, DiskState, Levels, RecordLevels};
+use ::cluster::{DeviceRecord, DiskState, Levels, RecordLevels, group_name};
 use base::{DeviceId, DiskId, HostId, NodeId};
 use placement::DeviceSpace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +90,7 @@ impl View {
                 host_name: host.name.clone(),
                 fault_domain: host.fault_domain.clone(),
                 group: device.group,
+                group_name: is_alone.then(|| group_name(device.group)),
                 capacity_bytes: device.capacity_bytes,
                 free_bytes: device.free_bytes,
                 reserved_bytes: device.reserved_bytes,
