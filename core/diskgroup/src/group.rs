@@ -24,6 +24,7 @@ mod recovery;
 mod room;
 mod scrub;
 mod state;
+mod table;
 mod unreadable;
 mod versions;
 mod window;
@@ -40,7 +41,6 @@ use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
-use crate::member::Member;
 use crate::members::Members;
 use crate::read::ReadState;
 use crate::recovery::Recovery;
@@ -398,12 +398,11 @@ impl Group {
     }
 
     fn trim_caches(&mut self) {
-        let budget =
-            self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
-        let mut cached: usize = self.members.iter().map(|(_, member)| member.pages_cached).sum();
+        let budget = self.settings.table_bytes_max / 4096;
+        let mut cached: usize = self.members.iter().map(|(_, member)| member.table.cached_count()).sum();
         while cached > budget.max(64) {
-            let fullest = self.members.iter_mut().max_by_key(|member| member.pages_cached);
-            if !fullest.is_some_and(Member::evict_page) {
+            let fullest = self.members.iter_mut().max_by_key(|member| member.table.cached_count());
+            if !fullest.is_some_and(|member| member.table.evict()) {
                 break;
             }
             cached -= 1;

@@ -8,15 +8,15 @@ use super::{Group, Phase};
 use crate::index::{Dirty, Newest};
 use crate::io::{Answer, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
-use crate::member::PageWaiter;
 use crate::read::{Place, ReadState, Run};
 use crate::requests::Purpose;
 use crate::rules::Rule;
+use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
+use base::ComponentId;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
-use base::{Buffer, ComponentId};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -128,8 +128,8 @@ impl Group {
                 continue;
             }
             if descriptor.is_none() {
-                let (page, _) = member.page_of(extent);
-                descriptor = match member.descriptor(extent) {
+                let (page, _) = member.table.page_of(extent);
+                descriptor = match member.table.descriptor(extent) {
                     Some(found) => Some(&*found),
                     None => return Err(Unknown::NeedsPage { member: index, page }),
                 };
@@ -392,92 +392,6 @@ impl Group {
         match self.components.contains(component.0) {
             true => self.index.first_mapped(component.0, parts).map(|(part, _)| part),
             false => Some(parts.start),
-        }
-    }
-
-    /// Reads a table page for `waiter`, unless that is under way already.
-    pub(super) fn need_page(&mut self, member: u8, page: u32, waiter: PageWaiter, out: &mut Vec<Output>) {
-        let waiters = self.members[member].page_waiters.entry(page).or_default();
-        waiters.push(waiter);
-        if waiters.len() == 1 {
-            self.load_page(member, page, out);
-        }
-    }
-
-    fn load_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else {
-            self.pages_waiting.push_back((member, page));
-            return;
-        };
-        let state = &self.members[member];
-        let offset = state.geometry.page_offset(page, state.versions[page as usize] & 1);
-        let purpose = Purpose::Page { member, page, buffer: buffer.clone() };
-        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
-    }
-
-    /// Page reads that waited for memory try again.
-    pub(super) fn retry_pages(&mut self, out: &mut Vec<Output>) {
-        for _ in 0..self.pages_waiting.len() {
-            let Some((member, page)) = self.pages_waiting.pop_front() else { return };
-            self.load_page(member, page, out);
-        }
-    }
-
-    pub(super) fn page_loaded(
-        &mut self,
-        member: u8,
-        page: u32,
-        buffer: &Buffer,
-        result: Result<BadBlocks, ()>,
-        out: &mut Vec<Output>,
-    ) {
-        use crate::format::page::{Copy, Page, PageContent};
-        let state = &mut self.members[member];
-        let waiters = state.page_waiters.remove(&page).unwrap_or_default();
-        if let Ok(bad) = result
-            && state.pages[page as usize].is_none()
-        {
-            let copy =
-                if bad.is_empty() { Page::decode(buffer, state.id, page) } else { Copy::Invalid(None) };
-            match copy {
-                Copy::Valid(Page { version, content: PageContent::Descriptors(descriptors), .. })
-                    if version == state.versions[page as usize] =>
-                {
-                    state.keep_page(page, descriptors);
-                }
-                Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
-                    state.keep_unreadable(page);
-                    out.push(Output::Event(Event::PageDamaged { member, page }));
-                }
-            }
-        }
-        for waiter in waiters {
-            match waiter {
-                PageWaiter::Read(key) => self.start_read(key, out),
-                PageWaiter::Destage(key) => self.start_destage(key, out),
-                PageWaiter::Scrub => self.scrub_page_ready(),
-                PageWaiter::Changed(key) => self.look_for_changes(key, out),
-                PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
-                PageWaiter::Nobody => {}
-            }
-        }
-    }
-
-    /// The device of these pages is lost: whoever waits for one finds that out by starting over.
-    pub(super) fn fail_page_waiters(&mut self, member: u8, out: &mut Vec<Output>) {
-        self.pages_waiting.retain(|(of, _)| *of != member);
-        let waiting = std::mem::take(&mut self.members[member].page_waiters);
-        let mut waiting: Vec<_> = waiting.into_iter().collect();
-        waiting.sort_unstable_by_key(|(page, _)| *page);
-        for waiter in waiting.into_iter().flat_map(|(_, waiters)| waiters) {
-            match waiter {
-                PageWaiter::Read(key) => self.start_read(key, out),
-                PageWaiter::Destage(key) => self.start_destage(key, out),
-                PageWaiter::Scrub => self.scrub_page_ready(),
-                PageWaiter::Changed(key) => self.look_for_changes(key, out),
-                PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
-                PageWaiter::Nobody => {}
-            }
         }
     }
 }

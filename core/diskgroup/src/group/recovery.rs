@@ -145,14 +145,15 @@ impl Group {
             Copy::Invalid(None) => true,
             Copy::Blank | Copy::Valid(_) => false,
         };
-        self.members[index].versions[number as usize] = version;
+        self.members[index].table.recover_version(number, version);
         if is_suspect {
             self.recovery().suspects.push((index, number));
             // A torn copy must be written over before its intent is forgotten, or it would look damaged then.
-            self.members[index].dirty_pages.insert(number);
+            self.members[index].table.mark_dirty(number);
             if chosen.is_none() && number >= self.slots(index) {
                 self.members[index]
-                    .keep_page(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
+                    .table
+                    .keep(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
             }
         }
         match chosen.map(|page| page.content) {
@@ -183,7 +184,7 @@ impl Group {
                 *owner = Owner { component: descriptor.component, part: descriptor.part };
             }
         }
-        member.keep_page(number, descriptors);
+        member.table.keep(number, descriptors);
     }
 
     pub(super) fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
@@ -430,7 +431,7 @@ impl Group {
         for (member, page) in recovery.suspects {
             // Torn only if the intent is for the very version that would follow the valid copy: else it is that copy's
             // successor, once stable, that does not verify, and falling back would lose what it said.
-            let next = self.members[member].versions[page as usize] + 1;
+            let next = self.members[member].table.version(page) + 1;
             let is_torn =
                 recovery.intents.contains(&(member, page, next)) || !self.rules.hold(Rule::TornOnlyByIntent);
             if !is_torn {
@@ -457,17 +458,14 @@ impl Group {
         out.push(Output::Event(Event::PageDamaged { member: index, page }));
         let slots = self.slots(index);
         let member = &mut self.members[index];
-        // The damaged copy counts as the newest: the next one goes over the older one, which is valid and not current,
-        // so that no later start can fall back to it.
-        member.versions[page as usize] += 1;
+        member.table.skip_version(page);
         if page < slots {
-            if member.slots[page as usize].is_none() {
-                member.lost_slots.insert(page);
-                member.dirty_pages.remove(page); // It stays damaged, so that the next start knows too.
+            if member.table.component_in(page).is_none() {
+                member.table.lose_slot(page);
             }
             return;
         }
-        member.drop_page(page);
+        member.table.forget(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
             let member = &mut self.members[index];
@@ -479,8 +477,8 @@ impl Group {
             self.index.drop_at(place);
         }
         let member = &mut self.members[index];
-        member.keep_page(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
-        member.dirty_pages.insert(page);
+        member.table.keep(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
+        member.table.mark_dirty(page);
     }
 
     /// Builds the free set and the components' maps from the owners of the extents.
@@ -496,7 +494,7 @@ impl Group {
                 continue;
             }
             let Some(key) = self.components.key_of(owner.component) else {
-                if !self.members[index].lost_slots.is_empty() {
+                if self.members[index].table.has_lost_slots() {
                     self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
                     self.members[index].lost_extents += 1;
                     continue;

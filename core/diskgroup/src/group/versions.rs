@@ -7,7 +7,7 @@ use super::Group;
 use crate::index::Dirty;
 use crate::io::{Answer, ComponentKey, GroupError, Op, Output, Versions};
 use crate::limits;
-use crate::member::PageWaiter;
+use crate::table::PageWaiter;
 use crate::versions::ChangedState;
 use base::WriteId;
 use base::units::{BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
@@ -77,8 +77,8 @@ impl Group {
         let dirty = self.index.of(component, part);
         let mut regions = [WriteId::default(); REGIONS_PER_EXTENT];
         if !dirty.is_some_and(Dirty::is_reset) {
-            let (page, _) = member.page_of(extent);
-            let Some(descriptor) = member.descriptor(extent) else { return Err(Some((index, page))) };
+            let (page, _) = member.table.page_of(extent);
+            let Some(descriptor) = member.table.descriptor(extent) else { return Err(Some((index, page))) };
             regions = descriptor.regions;
         }
         if let Some(dirty) = dirty {

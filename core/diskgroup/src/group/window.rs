@@ -66,7 +66,7 @@ impl Group {
         let component = &mut self.components[key];
         if watermark > component.record.watermark {
             component.record.watermark = watermark;
-            self.members[component.member].dirty_pages.insert(component.slot);
+            self.members[component.member].table.mark_dirty(component.slot);
             self.components.change_window(key, |window| window.forget_through(watermark));
         }
     }

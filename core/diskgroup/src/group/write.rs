@@ -382,7 +382,7 @@ impl Group {
             }
             Record::Component { member, slot, .. } => {
                 let key =
-                    self.members[*member].slots[*slot as usize].expect("a slot is held until it is gone");
+                    self.members[*member].table.component_in(*slot).expect("a slot is held until it is gone");
                 return Answer::Component(ComponentKey(key));
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
@@ -475,10 +475,7 @@ impl Group {
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
     pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
         self.index.drop_device(member);
-        let pages: Vec<u32> = self.members[member].dirty_pages.iter().collect();
-        for page in pages {
-            self.members[member].dirty_pages.remove(page);
-        }
+        self.members[member].table.forget_dirty();
         self.members[member].is_unsynced = false;
         self.fail_page_waiters(member, out);
         self.retry_starved(out);
