@@ -42,7 +42,7 @@ use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
 use crate::members::Members;
-use crate::read::ReadState;
+use crate::read::Reads;
 use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rules::Rule;
@@ -123,9 +123,7 @@ pub struct Group {
     directs: Slab<OwnRecord>,
     /// Copies of whole extents that wait for the page that tells the versions of what they take the place of.
     copies_held: Slab<Work>,
-    reads: Slab<ReadState>,
-    /// Reads that wait for memory.
-    reads_waiting: VecDeque<u32>,
+    reads: Reads,
     /// Questions for what was changed that wait for a table page.
     changed: Slab<ChangedState>,
     watermarks: Watermarks,
@@ -175,8 +173,7 @@ impl Group {
             exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),
-            reads: Slab::new(),
-            reads_waiting: VecDeque::new(),
+            reads: Reads::default(),
             changed: Slab::new(),
             watermarks: Watermarks::default(),
             pages_waiting: VecDeque::new(),
@@ -252,7 +249,7 @@ impl Group {
         }
         let soon = Instant(self.now.0 + 1_000_000);
         let wants_seal = !self.buffer.is_writing() && !self.buffer.is_empty();
-        let waits_for_memory = !self.reads_waiting.is_empty()
+        let waits_for_memory = self.reads.waiting_count() > 0
             || !self.pages_waiting.is_empty()
             || self.destaging.has_waiting()
             || self.checkpoint.is_writing_pages();

@@ -460,12 +460,7 @@ impl Group {
         out.extend(self.scarcity.take_starved().into_iter().map(|work| lost(work.change().op)));
         out.extend(self.directs.drain().filter_map(|record| record.op).map(lost));
         out.extend(self.copies_held.drain().map(|work| lost(work.change().op)));
-        for read in self.reads.drain() {
-            if let Some(op) = read.op() {
-                out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
-            }
-        }
-        self.reads_waiting.clear();
+        out.extend(self.reads.take_all().into_iter().map(lost));
         for question in self.changed.drain() {
             out.push(Output::Done { op: question.op(), result: Err(GroupError::DeviceLost) });
         }
