@@ -453,8 +453,7 @@ impl World {
             }
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {
-                let host = self.index_of(from);
-                self.with_node(host, |node, now, out| match is_there {
+                self.with_node(self.index_of(from), |node, now, out| match is_there {
                     true => node.connected(now, to, session, out),
                     false => node.disconnected(now, to, session, out),
                 });
