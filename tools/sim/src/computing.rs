@@ -1,4 +1,4 @@
-//! Work of the processor, done after a drawn delay: mostly soon, now and then so late that devices are lost and components
+//! Work of the processor, done after a drawn delay: mostly soon, in some seeds so late that devices are lost and components
 //! deleted meanwhile. A crash loses it.
 
 use crate::world::World;
@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 
 /// How late it is comes of a stream of its own.
 const COMPUTING: u64 = 0xc0_4b07_e000_0001;
-/// One of so many is late, by up to so many times the latency of devices.
-const LATE: (u64, u64) = (4, 60);
+/// In one of so many seeds the processor has much else to do: there, half of the work takes long.
+const BUSY: u64 = 4;
+/// How many times the latency of devices work takes at most that takes long, on a processor that is busy and on one that is not.
+const LATE: [u64; 2] = [1000, 20];
 
 /// Work under way.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ struct Late {
 #[derive(Debug)]
 pub(crate) struct Computing {
     random: Random,
+    is_busy: bool,
     /// By the time at which it ends, then in order.
     queue: BTreeMap<(u64, u64), Late>,
     begun: u64,
@@ -34,7 +37,9 @@ pub(crate) struct Computing {
 
 impl Computing {
     pub(crate) fn new(seed: u64) -> Computing {
-        Computing { random: Random::new(seed ^ COMPUTING), queue: BTreeMap::new(), begun: 0, deletions: 0 }
+        let mut random = Random::new(seed ^ COMPUTING);
+        let is_busy = random.chance(1, BUSY);
+        Computing { random, is_busy, queue: BTreeMap::new(), begun: 0, deletions: 0 }
     }
 
     /// When the next one ends; the end of time if there is none.
@@ -57,7 +62,8 @@ impl World {
     pub(crate) fn compute(&mut self, id: ComputeId, task: Task) {
         self.note("compute", task.data.len() as u64);
         let computing = &mut self.computing;
-        let most = self.latency_max * if computing.random.chance(1, LATE.0) { LATE.1 } else { 1 };
+        let (one_of, times) = if computing.is_busy { (2, LATE[0]) } else { (8, LATE[1]) };
+        let most = self.latency_max * if computing.random.chance(1, one_of) { times } else { 1 };
         let at = self.now + 1 + computing.random.below(most);
         computing.begun += 1;
         let late = Late { id, task, dead_members: self.dead_members, deletions: computing.deletions };
