@@ -222,6 +222,7 @@ impl World {
         let mut plan = Plan::draw(&mut random);
         plan.stage(&mut Random::new(seed ^ SCENES));
         plan.stand_in(&mut Random::new(seed ^ STAND_INS));
+        plan.computing = crate::computing::busy(seed);
         let mut hangs = Random::new(seed ^ HANGS);
         plan.hang(&mut hangs);
         let mut deafness = Random::new(seed ^ DEAFNESS);
