@@ -168,7 +168,7 @@ impl Table {
     }
 
     /// The descriptors of a page that is about to be written. They stay in memory until [`Table::end_write`].
-    pub(crate) fn to_write(&mut self, page: u32) -> Descriptors {
+    pub(crate) fn written_descriptors(&mut self, page: u32) -> Descriptors {
         let cached = self.pages[page as usize].as_mut().expect("a dirty page stays in memory");
         cached.pins += 1;
         cached.descriptors.clone()

@@ -138,7 +138,7 @@ impl Group {
                 stable.map(|component| (component.record.clone(), component.holes().to_vec())),
             )
         } else {
-            PageContent::Descriptors(member.table.to_write(page))
+            PageContent::Descriptors(member.table.written_descriptors(page))
         };
         let version = member.table.begin_write(page);
         let bytes = Page { device: member.id, number: page, version, content }.encode();
