@@ -4,6 +4,10 @@
 //! gathered into one log write and moves destaging, checkpoints and scrubbing on. It performs nothing itself: device
 //! requests leave as [`Output`]s and come back as [`Input::DeviceDone`].
 //!
+//! [`Group`] joins parts that stand at the top of the crate and know nothing of it: the log and its write buffer, the index, members
+//! with their tables and space, components, destaging, the checkpoint, scrubbing, recovery. Only a part's own methods change it. The
+//! modules below move several parts on together.
+//!
 //! The rules that keep data safe, each in one place:
 //! * a write is answered when its batch is stable (`write::batch_done`);
 //! * log space is reused only after what it holds is at rest, flushed, described in stable pages, and the anchor that
