@@ -12,7 +12,7 @@ const COMPUTING: u64 = 0xc04b_07e0_0000_0a53;
 /// It is busy in one of so many seeds; elsewhere results come at once.
 const BUSY: u64 = 8;
 /// Half of the work on a busy processor takes up to so many times the latency of devices.
-const LATE: u64 = 1000;
+const LATE: u64 = 60;
 
 /// Where delays come from, if the processor is busy in that seed.
 pub(crate) fn busy(seed: u64) -> Option<Random> {
